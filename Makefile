@@ -1,0 +1,67 @@
+# make train CORPUS=path   from raw text to a model      make test    the test suite
+# Both set up .venv by themselves. `make help` tells more.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+CORPUS ?=
+SET ?=
+ifeq ($(strip $(CORPUS)),)
+SOURCE := data/sample
+NAME := sample
+DEFAULT_CONFIG := configs/tiny.toml
+else
+SOURCE := $(CORPUS)
+# The corpus's name without folders and suffixes; signs that shells and make would trip over become dashes.
+NAME := $(shell basename -- '$(firstword $(CORPUS))' | sed -E 's/(\.(txt|text))?(\.(gz|bz2|xz|zst))?$$//; s/[*?[:space:]]+/-/g')
+DEFAULT_CONFIG := configs/small.toml
+endif
+RUN ?= runs/$(NAME)
+# A run keeps its own settings: the default configuration is only for a new one.
+CONFIG ?= $(if $(wildcard $(RUN)/config.toml),,$(DEFAULT_CONFIG))
+
+.DEFAULT_GOAL := help
+.PHONY: help train test check bench clean
+
+help:  ## Show this help
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@echo
+	@echo '  CORPUS   file, folder or glob of UTF-8 text (default: data/sample)'
+	@echo '  RUN      folder of the run (default: runs/NAME-OF-CORPUS)'
+	@echo '  CONFIG   settings (default: configs/small.toml; configs/tiny.toml without CORPUS)'
+	@echo '  SET      single settings, such as SET="train.max_tokens=6000000 vocab.size=50000"'
+
+train: $(VENV)/.ready  ## From raw text to a model: make train CORPUS=my-texts/
+	@$(BIN)/elmo-zh pipeline $(SOURCE) --run '$(RUN)' $(if $(CONFIG),--config '$(CONFIG)') $(foreach s,$(SET),--set '$(s)') $(ARGS)
+
+test: $(VENV)/.ready-test  ## Run the test suite
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/.ready-dev  ## Check format, lint and types
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+
+bench: $(VENV)/.ready  ## Measure training and embedding speed beside this machine's matrix products
+	@$(BIN)/python benchmarks/speed.py
+
+clean:  ## Remove the virtual environment and caches; runs stay
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Error: Python 3.11 or later is needed; $$($(PYTHON) --version) was found. Name another one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@echo 'Setting up $(VENV), once; this downloads PyTorch and takes some minutes.'
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.ready-test: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $@ $(VENV)/.ready
+
+$(VENV)/.ready-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@ $(VENV)/.ready $(VENV)/.ready-test

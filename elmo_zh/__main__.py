@@ -1,0 +1,6 @@
+"""`python -m elmo_zh`."""
+
+from elmo_zh.cli import main
+
+if __name__ == "__main__":
+    main()

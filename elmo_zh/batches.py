@@ -1,0 +1,158 @@
+"""From sentences of ids to batches: packed streams for training, padded whole sentences for everything else."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from elmo_zh.id_store import EncodedSentences
+from elmo_zh.vocabulary import BEGIN_ID, END_ID
+
+# Shuffling in two levels keeps memory flat: sentences move as blocks over the whole corpus, and singly within a pool.
+_BLOCK_SENTENCES = 64
+_POOL_BLOCKS = 1024
+
+
+@dataclass(frozen=True)
+class StreamBatch:
+    """One step of both LMs over B streams.
+
+    Attributes:
+        inputs: What each LM reads, int64, shape (2, T, B).
+        targets: What each has to predict, int64, shape (2, T, B).
+        keep: 0 where a sentence starts, else 1, float32, shape (T, B, 1).
+    """
+
+    inputs: Tensor
+    targets: Tensor
+    keep: Tensor
+
+
+class SentenceOrder:
+    """A seeded order of sentences for each epoch, computed pool by pool."""
+
+    def __init__(self, num_sentences: int, seed: int) -> None:
+        self._num_sentences, self._seed = num_sentences, seed
+        self._num_blocks = -(-num_sentences // _BLOCK_SENTENCES)
+        self.num_pools = -(-self._num_blocks // _POOL_BLOCKS)
+
+    def pool(self, epoch: int, pool: int) -> NDArray[np.int64]:
+        """Return the sentences of one pool of an epoch in order; all pools together are all sentences."""
+        blocks = np.random.default_rng([self._seed, epoch]).permutation(self._num_blocks)
+        mine = blocks[pool * _POOL_BLOCKS : (pool + 1) * _POOL_BLOCKS]
+        sentences = (mine[:, None] * _BLOCK_SENTENCES + np.arange(_BLOCK_SENTENCES)).ravel()
+        sentences = sentences[sentences < self._num_sentences]
+        return np.random.default_rng([self._seed, epoch, pool]).permutation(sentences)
+
+
+class PackedStreams:
+    """Endless streams of shuffled sentences, packed one after another; its position can be saved and restored.
+
+    The forward LM reads `<S> w1 .. wn` and predicts `w1 .. wn </S>`; the backward LM reads `</S> wn .. w1` and
+    predicts `wn .. w1 <S>`. Both streams hold the same sentences at the same places, so `keep` serves both.
+    """
+
+    def __init__(self, sentences: EncodedSentences, batch_size: int, unroll_steps: int, seed: int) -> None:
+        self._sentences = sentences
+        self._unroll_steps = unroll_steps
+        self._order = SentenceOrder(len(sentences), seed)
+        self._epoch, self._pool, self._next = 0, 0, 0
+        self._upcoming = self._order.pool(0, 0)
+        # The sentence that each stream is in, and how many of its inputs have been read.
+        self._current = np.zeros(batch_size, np.int64)
+        self._position = np.zeros(batch_size, np.int64)
+        for stream in range(batch_size):
+            self._current[stream] = self._take_sentence()
+
+    def _take_sentence(self) -> int:
+        if self._next == len(self._upcoming):
+            self._next = 0
+            self._pool += 1
+            if self._pool == self._order.num_pools:
+                self._epoch, self._pool = self._epoch + 1, 0
+            self._upcoming = self._order.pool(self._epoch, self._pool)
+        self._next += 1
+        return int(self._upcoming[self._next - 1])
+
+    def next_batch(self) -> StreamBatch:
+        """Return the next T tokens of every stream."""
+        batch_size = len(self._current)
+        inputs = np.empty((2, self._unroll_steps, batch_size), np.int64)
+        targets = np.empty_like(inputs)
+        keep = np.ones((self._unroll_steps, batch_size, 1), np.float32)
+        for stream in range(batch_size):
+            self._fill_stream(stream, inputs[:, :, stream], targets[:, :, stream], keep[:, stream, 0])
+        return StreamBatch(torch.from_numpy(inputs), torch.from_numpy(targets), torch.from_numpy(keep))
+
+    def _fill_stream(
+        self, stream: int, inputs: NDArray[np.int64], targets: NDArray[np.int64], keep: NDArray[np.float32]
+    ) -> None:
+        filled = 0
+        while filled < self._unroll_steps:
+            marked = mark_sentence(self._sentences[self._current[stream]])
+            position = self._position[stream]
+            steps = min(self._unroll_steps - filled, len(marked) - 1 - position)
+            place = slice(filled, filled + steps)
+            for direction, sequence in enumerate((marked, marked[::-1])):
+                inputs[direction, place] = sequence[position : position + steps]
+                targets[direction, place] = sequence[position + 1 : position + 1 + steps]
+            if position == 0:
+                keep[filled] = 0
+            filled += steps
+            self._position[stream] += steps
+            if self._position[stream] == len(marked) - 1:
+                self._current[stream], self._position[stream] = self._take_sentence(), 0
+
+    def save_position(self) -> dict[str, Any]:
+        """Return where the streams stand, as plain numbers and lists."""
+        return {
+            "epoch": self._epoch,
+            "pool": self._pool,
+            "next": self._next,
+            "current": self._current.tolist(),
+            "position": self._position.tolist(),
+        }
+
+    def restore_position(self, saved: dict[str, Any]) -> None:
+        """Go back to where `save_position` was called."""
+        self._epoch, self._pool, self._next = saved["epoch"], saved["pool"], saved["next"]
+        self._upcoming = self._order.pool(self._epoch, self._pool)
+        self._current = np.array(saved["current"], np.int64)
+        self._position = np.array(saved["position"], np.int64)
+
+
+def mark_sentence(ids: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
+    """Return the ids between those of <S> and </S>, shape (n + 2,)."""
+    marked = np.empty(len(ids) + 2, np.int64)
+    marked[0], marked[1:-1], marked[-1] = BEGIN_ID, ids, END_ID
+    return marked
+
+
+def iter_length_sorted(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+    """Yield batches of indexes, the longest first, each of at most `batch_tokens` tokens with padding.
+
+    Every index comes exactly once; a sentence longer than that is a batch of its own.
+    """
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
+        if batch and (len(batch) + 1) * lengths[batch[0]] > batch_tokens:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+def pad_sentences(sentences: Sequence[NDArray[np.int64]]) -> tuple[Tensor, Tensor]:
+    """Return ids (int64) and mask (bool), each of shape (B, T), for sentences marked with <S> and </S>."""
+    length = max(len(sentence) for sentence in sentences)
+    ids = np.zeros((len(sentences), length), np.int64)
+    mask = np.zeros((len(sentences), length), np.bool_)
+    for row, sentence in enumerate(sentences):
+        ids[row, : len(sentence)] = sentence
+        mask[row, : len(sentence)] = True
+    return torch.from_numpy(ids), torch.from_numpy(mask)

@@ -1,0 +1,56 @@
+"""The command line. Only this package imports click, prints or knows exit statuses."""
+
+import signal
+import sys
+
+import click
+
+from elmo_zh import __version__
+from elmo_zh.cli.failures import explain_failure
+from elmo_zh.cli.stages import encode, export, pipeline, segment, train, vocab, word2vec
+from elmo_zh.cli.vectors import embed, evaluate
+
+EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="elmo-zh")
+def cli() -> None:
+    """From raw Chinese text to ELMo vectors.
+
+    All at once:
+
+    \b
+      elmo-zh pipeline my-texts/ --run runs/mine
+      elmo-zh embed file.txt --model runs/mine/model
+
+    or stage by stage: segment, vocab, word2vec, encode, train, export. A stage whose inputs and settings have
+    not changed is skipped, and an interrupted one goes on when its command is typed again.
+    """
+
+
+for command in (pipeline, segment, vocab, word2vec, encode, train, export, embed, evaluate):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Run the command line and exit with its status."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))
+    try:
+        status = cli.main(standalone_mode=False)
+    except click.UsageError as error:
+        error.show()
+        status = EXIT_USAGE
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted. Type the same command again to go on.", err=True)
+        status = EXIT_INTERRUPTED
+    except BrokenPipeError:
+        status = EXIT_KNOWN_PROBLEM
+    except Exception as error:
+        messages = explain_failure(error)
+        if messages is None:
+            raise
+        for message in messages:
+            click.echo(f"Error: {message}", err=True)
+        status = EXIT_KNOWN_PROBLEM
+    sys.exit(status if isinstance(status, int) else 0)

@@ -1,0 +1,90 @@
+"""Messages and progress on stderr: a bar on a terminal, plain lines in a log."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+from tqdm import tqdm
+
+from elmo_zh.reporter import Progress
+
+_SECONDS_BETWEEN_LINES = 15.0
+
+
+class Console:
+    """Tells everything on stderr; results alone go to stdout."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+
+    def note(self, message: str) -> None:
+        """Tell something worth knowing, unless --quiet."""
+        if not self._quiet:
+            tqdm.write(message, file=sys.stderr)
+
+    def warn(self, message: str) -> None:
+        """Tell something to look at, even with --quiet."""
+        tqdm.write(f"Warning: {message}", file=sys.stderr)
+
+    @contextmanager
+    def progress(
+        self, description: str, *, unit: str, total: int | None = None, initial: int = 0
+    ) -> Iterator[Progress]:
+        """Show a running count with rate and time left."""
+        on_terminal = sys.stderr.isatty()
+        with tqdm(
+            desc=description,
+            unit=f" {unit}",
+            total=total,
+            initial=initial,
+            unit_scale=True,
+            leave=False,
+            file=sys.stderr,
+            disable=self._quiet or not on_terminal,
+            dynamic_ncols=True,
+        ) as bar:
+            if on_terminal or self._quiet:
+                yield _Bar(bar)
+            else:
+                yield _Lines(description, unit, total, initial)
+
+
+class _Bar:
+    def __init__(self, bar: Any) -> None:
+        self._bar = bar
+
+    def update(self, amount: int, **figures: float) -> None:
+        self._bar.update(amount)
+        if figures:
+            self._bar.set_postfix({name: f"{value:.3f}" for name, value in figures.items()}, refresh=False)
+
+
+class _Lines:
+    """A line every quarter of a minute, in the bar's own words."""
+
+    def __init__(self, description: str, unit: str, total: int | None, initial: int) -> None:
+        self._description, self._unit, self._total = description, unit, total
+        self._count = self._initial = initial
+        self._start = self._last = time.monotonic()
+
+    def update(self, amount: int, **figures: float) -> None:
+        self._count += amount
+        now = time.monotonic()
+        if now - self._last < _SECONDS_BETWEEN_LINES:
+            return
+        self._last = now
+        line = tqdm.format_meter(
+            n=self._count,
+            total=self._total,
+            elapsed=now - self._start,
+            initial=self._initial,
+            ncols=0,
+            prefix=self._description,
+            unit=f" {self._unit}",
+            unit_scale=True,
+            postfix=", ".join(f"{name}={value:.3f}" for name, value in figures.items()),
+        )
+        click.echo(line, err=True)

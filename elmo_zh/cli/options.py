@@ -1,0 +1,120 @@
+"""Options that every command has, and what they become."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from elmo_zh.cli.console import Console
+from elmo_zh.config import Config, load_config, render_config
+from elmo_zh.run_dir import RunDir
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(kw_only=True)
+class Common:
+    """The values of the common options."""
+
+    config_path: Path | None = None
+    assignments: list[str] = field(default_factory=list)
+    force: bool = False
+    quiet: bool = False
+    as_json: bool = False
+    print_config: bool = False
+
+    @property
+    def console(self) -> Console:
+        """Where to tell."""
+        return Console(quiet=self.quiet)
+
+    def resolve(self, run: RunDir | None = None) -> Config:
+        """Return the settings: the run's own or the defaults, then --config, then --set."""
+        if run is not None:
+            config = run.load_config(self.config_path, self.assignments)
+        else:
+            config = load_config(Config(), self.config_path, self.assignments)
+        if self.print_config:
+            click.echo(render_config(config), nl=False)
+            raise click.exceptions.Exit(0)
+        return config
+
+    def finish(self, result: Mapping[str, Any], *lines: str) -> None:
+        """Print the result: one JSON object with --json, else lines for people."""
+        if self.as_json:
+            click.echo(json.dumps(result, ensure_ascii=False))
+        elif not self.quiet:
+            for line in lines:
+                click.echo(line)
+
+
+def common_options(function: Function) -> Function:
+    """Add the options that all commands share; the values arrive as `common`."""
+
+    def keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+        def callback(context: click.Context, _parameter: click.Parameter, value: Any) -> None:
+            setattr(context.ensure_object(Common), name, list(value) if name == "assignments" else value)
+
+        return callback
+
+    options = [
+        click.option(
+            "--config",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Settings in TOML, such as configs/small.toml.",
+            expose_value=False,
+            callback=keep("config_path"),
+        ),
+        click.option(
+            "--set",
+            multiple=True,
+            metavar="SECTION.KEY=VALUE",
+            help="Change one setting; may be repeated.",
+            expose_value=False,
+            callback=keep("assignments"),
+        ),
+        click.option(
+            "--force",
+            is_flag=True,
+            help="Do it again in any case and replace the output.",
+            expose_value=False,
+            callback=keep("force"),
+        ),
+        click.option(
+            "--quiet", is_flag=True, help="Tell only warnings and errors.", expose_value=False, callback=keep("quiet")
+        ),
+        click.option(
+            "--json",
+            is_flag=True,
+            help="Print one JSON object as the result on stdout.",
+            expose_value=False,
+            callback=keep("as_json"),
+        ),
+        click.option(
+            "--print-config",
+            is_flag=True,
+            help="Print the settings that would be used, with explanations, and stop.",
+            expose_value=False,
+            callback=keep("print_config"),
+        ),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+run_option = click.option(
+    "--run",
+    "run_path",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    metavar="RUN",
+    help="Folder of the run, made if missing.",
+)
+device_option = click.option(
+    "--device", type=click.Choice(["auto", "cpu", "cuda"]), default=None, help="Where to compute; default auto."
+)

@@ -1,0 +1,180 @@
+"""The commands that make a model: one for each stage, and one for all."""
+
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from elmo_zh.cli.options import Common, common_options, device_option, run_option
+from elmo_zh.config import Config
+from elmo_zh.run_dir import RunDir
+
+corpus_argument = click.argument("corpus", nargs=-1, required=True)
+
+
+@click.command()
+@corpus_argument
+@run_option
+@common_options
+@click.pass_obj
+def segment(common: Common, corpus: tuple[str, ...], run_path: Path) -> None:
+    """Split raw text into sentences and words.
+
+    CORPUS is files, folders or globs of UTF-8 text, one paragraph a line; plain, .gz, .bz2, .xz or .zst.
+
+    \b
+    Example:
+      elmo-zh segment my-texts/ more.txt.xz --run runs/mine
+      elmo-zh segment done.txt --run runs/mine --set text.segmenter=whitespace
+    """
+    _run_stage(common, run_path, "segment", corpus=corpus)
+
+
+@click.command()
+@run_option
+@common_options
+@click.pass_obj
+def vocab(common: Common, run_path: Path) -> None:
+    """Count words and write vocab.data.
+
+    \b
+    Example:
+      elmo-zh vocab --run runs/mine --set vocab.size=50000 --set vocab.min_count=3
+    """
+    _run_stage(common, run_path, "vocab")
+
+
+@click.command()
+@run_option
+@click.option(
+    "--from",
+    "vectors",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Take ready vectors in word2vec's text format instead of training them.",
+)
+@common_options
+@click.pass_obj
+def word2vec(common: Common, run_path: Path, vectors: Path | None) -> None:
+    """Pretrain the initial token embeddings.
+
+    \b
+    Example:
+      elmo-zh word2vec --run runs/mine --set word2vec.algorithm=skipgram
+      elmo-zh word2vec --run runs/mine --from vectors.txt
+    """
+
+    def change(config: Config) -> Config:
+        if vectors is None:
+            return config
+        return replace(config, word2vec=replace(config.word2vec, vectors=str(vectors.absolute())))
+
+    _run_stage(common, run_path, "word2vec", change=change)
+
+
+@click.command()
+@run_option
+@common_options
+@click.pass_obj
+def encode(common: Common, run_path: Path) -> None:
+    """Turn segmented text into the token id store that training reads.
+
+    \b
+    Example:
+      elmo-zh encode --run runs/mine
+    """
+    _run_stage(common, run_path, "encode")
+
+
+@click.command()
+@run_option
+@device_option
+@common_options
+@click.pass_obj
+def train(common: Common, run_path: Path, device: str | None) -> None:
+    """Train the bidirectional language model, or go on training it.
+
+    \b
+    Example:
+      elmo-zh train --run runs/mine
+      elmo-zh train --run runs/mine --set train.max_tokens=10000000
+    """
+
+    def change(config: Config) -> Config:
+        return replace(config, train=replace(config.train, device=device)) if device else config
+
+    _run_stage(common, run_path, "train", change=change)
+
+
+@click.command()
+@run_option
+@click.option("--checkpoint", default="best", show_default=True, metavar="best|last|STEP", help="Which one.")
+@click.option("--output", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Default: RUN/model.")
+@common_options
+@click.pass_obj
+def export(common: Common, run_path: Path, checkpoint: str, output: Path | None) -> None:
+    """Write a checkpoint as a model bundle: weights.hdf5, options.json, vocab.data and more.
+
+    \b
+    Example:
+      elmo-zh export --run runs/mine
+      elmo-zh export --run runs/mine --checkpoint last --output my-model
+    """
+    _run_stage(common, run_path, "export", checkpoint=checkpoint, output=output)
+
+
+def _run_stage(
+    common: Common,
+    run_path: Path,
+    name: str,
+    *,
+    change: Callable[[Config], Config] = lambda config: config,
+    **arguments: Any,
+) -> None:
+    from elmo_zh import pipeline as stages
+
+    run = RunDir(run_path)
+    config = change(common.resolve(run))
+    with run.locked():
+        outcome = getattr(stages, name)(run, config, **arguments, force=common.force, reporter=common.console)
+    common.finish({"stage": name, "run": str(run_path), "skipped": outcome.skipped, **outcome.counts})
+
+
+@click.command()
+@corpus_argument
+@run_option
+@common_options
+@click.pass_obj
+def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path) -> None:
+    """Do all stages, from raw text to a model bundle.
+
+    \b
+    Example:
+      elmo-zh pipeline my-texts/ --run runs/mine
+      elmo-zh pipeline my-texts/ --run runs/mine --config configs/base.toml --set train.epochs=5
+    """
+    from elmo_zh import pipeline as stages
+
+    run = RunDir(run_path)
+    config = common.resolve(run)
+    with run.locked():
+        stages.pipeline(run, config, corpus, force=common.force, reporter=common.console)
+    stages.link_latest(run)
+    common.finish(
+        {"run": str(run_path), "model": str(run.model)},
+        f"The model is in {run.model}. Next, vectors of a file of yours:",
+        f"  {_program()} embed file.txt --model {run.model}",
+    )
+
+
+def _program() -> str:
+    """Return how elmo-zh can be called from the shell that called it."""
+    here = Path(sys.argv[0])
+    found = shutil.which("elmo-zh")
+    if found and here.exists() and Path(found).samefile(here):
+        return "elmo-zh"
+    return str(here) if here.name == "elmo-zh" else f"{sys.executable} -m elmo_zh"

@@ -1,0 +1,18 @@
+"""The settings of a run."""
+
+from elmo_zh.config.load import load_config, parse_section, render_config, result_settings
+from elmo_zh.config.schema import Config, EmbedConfig, ModelConfig, TextConfig, TrainConfig, VocabConfig, Word2vecConfig
+
+__all__ = [
+    "Config",
+    "EmbedConfig",
+    "ModelConfig",
+    "TextConfig",
+    "TrainConfig",
+    "VocabConfig",
+    "Word2vecConfig",
+    "load_config",
+    "parse_section",
+    "render_config",
+    "result_settings",
+]

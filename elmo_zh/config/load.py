@@ -1,0 +1,169 @@
+"""Read, change, check and write settings: TOML files and --set section.key=value."""
+
+import ast
+import difflib
+import inspect
+import math
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import tomlkit
+
+from elmo_zh.config import schema
+from elmo_zh.config.schema import Config
+from elmo_zh.errors import ConfigError
+
+SECTIONS = tuple(f.name for f in fields(Config))
+Section = TypeVar("Section")
+Changes = dict[str, dict[str, Any]]
+
+
+def load_config(base: Config, path: Path | None, assignments: Sequence[str]) -> Config:
+    """Return `base` changed by a TOML file and then by `section.key=value` assignments.
+
+    Args:
+        base: The settings to start from.
+        path: A TOML file, or None.
+        assignments: Such as "train.batch_size=32"; several may stand in one string, split at white space.
+
+    Raises:
+        ConfigError: With one message for each problem found: a file that is missing or no TOML, unknown
+            keys, wrong types, values out of range.
+    """
+    problems: list[str] = []
+    config = base
+    if path is not None:
+        config = _apply(config, _read_toml(path), str(path), problems)
+    config = _apply(config, _parse_assignments(assignments, problems), "--set", problems)
+    problems.extend(f"{problem}. Change it with --set or in the config file." for problem in config.problems())
+    if problems:
+        raise ConfigError(*problems)
+    return config
+
+
+def _read_toml(path: Path) -> Mapping[str, Any]:
+    if not path.is_file():
+        raise ConfigError(f"{path} is missing. Give --config an existing TOML file, such as configs/small.toml.")
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}. Correct it or give another --config.") from None
+
+
+def _parse_assignments(assignments: Sequence[str], problems: list[str]) -> Changes:
+    changes: Changes = {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        section, dot, key = name.strip().partition(".")
+        if not (equals and dot):
+            problems.append(f"--set {assignment}: expected section.key=value, for example train.batch_size=32.")
+            continue
+        changes.setdefault(section, {})[key] = _parse_value(value.strip())
+    return changes
+
+
+def _parse_value(text: str) -> Any:
+    """Return the TOML value that `text` spells, or the text itself where it is none, so strings need no quotes."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _apply(config: Config, changes: Mapping[str, Any], source: str, problems: list[str]) -> Config:
+    for name, values in changes.items():
+        if name not in SECTIONS:
+            problems.append(f"{source}: unknown section {name}.{_nearest(name, SECTIONS)}")
+        elif not isinstance(values, Mapping):
+            problems.append(f"{source}: {name} is a section, not a value. Write {name}.key = value.")
+        else:
+            section = getattr(config, name)
+            checked = dict(_checked_values(section, name, values, source, problems))
+            config = replace(config, **{name: replace(section, **checked)})
+    return config
+
+
+def _checked_values(
+    section: Any, name: str, values: Mapping[str, Any], source: str, problems: list[str]
+) -> Iterator[tuple[str, Any]]:
+    known = tuple(f.name for f in fields(section))
+    for key, value in values.items():
+        if key not in known:
+            problems.append(f"{source}: unknown key {name}.{key}.{_nearest(key, known, name)}")
+            continue
+        wanted = type(getattr(section, key))
+        if wanted is float and type(value) is int:
+            value = float(value)
+        if wanted is int and type(value) is float and value.is_integer():
+            value = int(value)  # 3e6 is the natural way to write three million
+        if wanted is str and type(value) is int:
+            value = str(value)  # embed.layers = 2
+        if type(value) is wanted and (wanted is not float or math.isfinite(value)):
+            yield key, value
+        else:
+            problems.append(f"{source}: {name}.{key} = {value!r} should be {_describe(wanted)}.")
+
+
+def parse_section(section: Section, values: Mapping[str, Any], name: str, source: str) -> Section:
+    """Return a section changed by values that were read from `source`.
+
+    Raises:
+        ConfigError: With one message for each unknown key, wrong type or value out of range.
+    """
+    problems: list[str] = []
+    changed: Any = replace(section, **dict(_checked_values(section, name, values, source, problems)))  # type: ignore[type-var]
+    problems.extend(f"{source}: {problem}." for problem in changed.problems())
+    if problems:
+        raise ConfigError(*problems)
+    return cast(Section, changed)
+
+
+def _nearest(word: str, known: Sequence[str], section: str = "") -> str:
+    prefix = f"{section}." if section else ""
+    match = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    if match:
+        return f" Did you mean {prefix}{match[0]}?"
+    return f" Known: {', '.join(prefix + name for name in known)}."
+
+
+def _describe(kind: type) -> str:
+    return {int: "a whole number", float: "a finite number", bool: "true or false", str: "text"}[kind]
+
+
+def result_settings(section: Any, *, without: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the settings of a section that can change a result, by name."""
+    return {
+        f.name: getattr(section, f.name)
+        for f in fields(section)
+        if f.metadata.get("affects_result", True) and f.name not in without
+    }
+
+
+@cache
+def _field_docs() -> dict[str, dict[str, str]]:
+    """Return the docstring under each field, by class and field name, read from the source of `schema`."""
+    docs: dict[str, dict[str, str]] = {}
+    for node in ast.parse(inspect.getsource(schema)).body:
+        if isinstance(node, ast.ClassDef):
+            for statement, following in zip(node.body, node.body[1:], strict=False):
+                if isinstance(statement, ast.AnnAssign) and isinstance(following, ast.Expr):
+                    name = ast.unparse(statement.target)
+                    docs.setdefault(node.name, {})[name] = ast.literal_eval(following.value)
+    return docs
+
+
+def render_config(config: Config) -> str:
+    """Return the settings as TOML, each under a comment that explains it."""
+    document = tomlkit.document()
+    for name in SECTIONS:
+        section = getattr(config, name)
+        table = tomlkit.table()
+        for f in fields(section):
+            table.add(tomlkit.comment(_field_docs()[type(section).__name__][f.name]))
+            table.add(f.name, getattr(section, f.name))
+        document.add(name, table)
+    return tomlkit.dumps(document)

@@ -1,0 +1,271 @@
+"""Every setting of the pipeline, with its default, its meaning and its allowed range.
+
+The defaults equal `configs/small.toml`. A field marked `_free` cannot change any result (threads,
+logging, how often to evaluate), so changing it never makes a finished stage stale.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+SEGMENTERS = ("jieba", "whitespace", "character")
+UNICODE_FORMS = ("none", "NFC", "NFD", "NFKC", "NFKD")
+
+
+def _free(default: Any) -> Any:
+    """Return a dataclass field that does not affect results."""
+    return field(default=default, metadata={"affects_result": False})
+
+
+def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> Iterator[str]:
+    if value not in allowed:
+        yield f"{name} = {value!r} is not one of {', '.join(allowed)}"
+
+
+def _at_least(name: str, value: float, least: float) -> Iterator[str]:
+    if not value >= least:
+        yield f"{name} = {value} is below {least}"
+
+
+def _within(name: str, value: float, least: float, most: float) -> Iterator[str]:
+    if not least <= value <= most:
+        yield f"{name} = {value} is not within {least} and {most}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextConfig:
+    """From raw text to sentences and tokens; recorded in the bundle, so that embedding does the same."""
+
+    segmenter: str = "jieba"
+    """How sentences become tokens: jieba, whitespace (the text is already segmented) or character."""
+    jieba_hmm: bool = True
+    """Let jieba's hidden Markov model find words that are not in its dictionary."""
+    user_dictionary: str = ""
+    """A jieba user dictionary (word, optional count, optional tag a line); it is copied into the run. Empty: none."""
+    split_sentences: bool = True
+    """Split lines into sentences after the characters 。！？!?… ; false takes each line as one sentence."""
+    unicode_form: str = "NFC"
+    """Unicode normalisation form, or none. NFKC and NFKD turn ， into an ASCII comma and … into three dots."""
+    fold_fullwidth: bool = True
+    """Turn full-width Latin letters and digits (Ａ, １) into ASCII; punctuation stays Chinese."""
+    remove_control: bool = True
+    """Remove control, zero-width and direction characters (Unicode categories Cc and Cf, white space excepted)."""
+    collapse_whitespace: bool = True
+    """Turn every run of Unicode white space (U+3000, U+00A0, tabs, ...) into one space; trim the ends."""
+    heldout_share: float = 0.01
+    """Share of the paragraphs, chosen by a hash of their text, that is held out and never trained on."""
+    heldout_min_sentences: int = 200
+    """Hold out at least this many sentences (at most a tenth of them all)."""
+    heldout_max_tokens: int = 200_000
+    """Hold out at most this many tokens."""
+    num_workers: int = _free(0)
+    """Processes that segment at the same time; 0 means one for each processor core."""
+
+    def problems(self) -> Iterator[str]:
+        """Yield one line for each value out of range."""
+        yield from _one_of("text.segmenter", self.segmenter, SEGMENTERS)
+        yield from _one_of("text.unicode_form", self.unicode_form, UNICODE_FORMS)
+        yield from _within("text.heldout_share", self.heldout_share, 0.0, 0.5)
+        yield from _at_least("text.heldout_min_sentences", self.heldout_min_sentences, 0)
+        yield from _at_least("text.heldout_max_tokens", self.heldout_max_tokens, 0)
+        yield from _at_least("text.num_workers", self.num_workers, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VocabConfig:
+    """Which words get a row of their own."""
+
+    size: int = 30_000
+    """Rows of the vocabulary at most, the three special tokens included; 0 means no limit."""
+    min_count: int = 2
+    """Words seen less often in the training text are unknown; above 1, so that <UNK> is trained as well."""
+
+    def problems(self) -> Iterator[str]:
+        """Yield one line for each value out of range."""
+        if self.size != 0:
+            yield from _at_least("vocab.size", self.size, 4)
+        yield from _at_least("vocab.min_count", self.min_count, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Word2vecConfig:
+    """Initial token embeddings, by gensim's Word2Vec over the training text."""
+
+    enabled: bool = True
+    """Start the token embeddings from word2vec; false starts them at random."""
+    vectors: str = ""
+    """A file of ready vectors in word2vec's text format to take instead of training them. Empty: none."""
+    algorithm: str = "cbow"
+    """cbow (fast) or skipgram (about three times slower, often better on little text)."""
+    window: int = 5
+    """Tokens on either side that count as context."""
+    negative: int = 5
+    """Negative samples for each token."""
+    epochs: int = 5
+    """Passes over the training text."""
+    seed: int = 1
+    """Seed of the initial vectors and of the sampling."""
+    num_workers: int = 1
+    """Threads. More than one is faster, but the vectors then depend on thread timing and are not reproducible."""
+
+    def problems(self) -> Iterator[str]:
+        """Yield one line for each value out of range."""
+        yield from _one_of("word2vec.algorithm", self.algorithm, ("cbow", "skipgram"))
+        for name in ("window", "negative", "epochs", "num_workers"):
+            yield from _at_least(f"word2vec.{name}", getattr(self, name), 1)
+        yield from _within("word2vec.seed", self.seed, 0, 2**31 - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """The bidirectional language model (biLM)."""
+
+    cell_dim: int = 1024
+    """Width of the LSTM cell (D)."""
+    projection_dim: int = 256
+    """Width of the token embeddings and of the projected LSTM output (P); vectors have 2P numbers."""
+    num_layers: int = 2
+    """LSTM layers in each direction (L)."""
+    cell_clip: float = 3.0
+    """Keep the cell state within plus and minus this; 0 means no clipping."""
+    projection_clip: float = 3.0
+    """Keep the projected output within plus and minus this; 0 means no clipping."""
+    skip_connections: bool = True
+    """Add each LSTM layer's input to its output, from the second layer on."""
+    tie_softmax: bool = False
+    """Use the token embeddings as the softmax weights too: fewer parameters."""
+
+    def problems(self) -> Iterator[str]:
+        """Yield one line for each value out of range."""
+        for name in ("cell_dim", "projection_dim", "num_layers"):
+            yield from _at_least(f"model.{name}", getattr(self, name), 1)
+        if self.projection_dim > self.cell_dim:
+            yield (
+                f"model.projection_dim = {self.projection_dim} is above model.cell_dim = {self.cell_dim}:"
+                " a projection makes the cell's output narrower"
+            )
+        for name in ("cell_clip", "projection_clip"):
+            yield from _at_least(f"model.{name}", getattr(self, name), 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """How the biLM is trained."""
+
+    max_tokens: int = 3_000_000
+    """Stop after this many predicted tokens (one direction); 0 means no such limit."""
+    epochs: float = 10.0
+    """Stop after this many passes over the training text; 0 means no such limit."""
+    batch_size: int = 64
+    """Streams of packed sentences trained side by side (B)."""
+    unroll_steps: int = 20
+    """Tokens of each stream in one step of truncated backpropagation (T)."""
+    carry_state: bool = False
+    """Carry the LSTM state over sentence ends (the published recipe) instead of starting each from zero."""
+    dropout: float = 0.1
+    """Share of each layer's inputs and of the top output that is dropped in training."""
+    softmax: str = "sampled"
+    """sampled (log-uniform negatives, fast) or full (every word at every step, exact)."""
+    num_negatives: int = 4096
+    """Negative samples a step (S), shared by all its predictions, when softmax = sampled."""
+    train_embeddings: bool = True
+    """Train the token embeddings; false freezes them as word2vec (or chance) made them."""
+    optimizer: str = "adamw"
+    """adamw (AdamW on the LSTMs, Adagrad on the token and softmax tables) or adagrad (on all: the published recipe)."""
+    learning_rate: float = 0.002
+    """Highest learning rate of the LSTMs."""
+    table_learning_rate: float = 0.2
+    """Highest learning rate of the token and softmax tables."""
+    adagrad_accumulator: float = 1.0
+    """Adagrad's initial sum of squares."""
+    weight_decay: float = 0.01
+    """AdamW's weight decay of the LSTM matrices."""
+    schedule: str = "linear"
+    """Course of the learning rate after warm-up: constant, linear or cosine decay over the whole budget."""
+    warmup_tokens: int = 100_000
+    """Tokens over which the learning rate rises from zero (at most a tenth of the budget)."""
+    final_learning_rate_share: float = 0.1
+    """Share of the highest learning rate that is left at the end of linear and cosine."""
+    max_grad_norm: float = 10.0
+    """Clip the global norm of the gradient of (loss x unroll_steps) at this."""
+    seed: int = 1
+    """Seed of initial weights, sentence order, dropout and negative samples."""
+    precision: str = "float32"
+    """float32, or bfloat16 for the LSTM's matrix products (states, weights and sums stay float32)."""
+    device: str = _free("auto")
+    """auto (a GPU if there is one), cpu or cuda."""
+    num_threads: int = _free(0)
+    """Processor threads; 0 leaves the choice to PyTorch."""
+    log_every_steps: int = _free(20)
+    """Steps between lines in metrics.jsonl."""
+    evaluate_every_tokens: int = _free(300_000)
+    """Trained tokens between measurements of held-out perplexity."""
+    evaluate_sample_tokens: int = _free(20_000)
+    """Held-out tokens in each measurement on the way; the last one uses all of them."""
+    checkpoint_every_tokens: int = _free(150_000)
+    """Trained tokens between checkpoints."""
+
+    def problems(self) -> Iterator[str]:
+        """Yield one line for each value out of range."""
+        choices = {
+            "softmax": ("sampled", "full"),
+            "optimizer": ("adamw", "adagrad"),
+            "schedule": ("constant", "linear", "cosine"),
+            "precision": ("float32", "bfloat16"),
+            "device": ("auto", "cpu", "cuda"),
+        }
+        for name, allowed in choices.items():
+            yield from _one_of(f"train.{name}", getattr(self, name), allowed)
+        positive = ["batch_size", "unroll_steps", "num_negatives", "log_every_steps"]
+        positive += ["evaluate_every_tokens", "evaluate_sample_tokens", "checkpoint_every_tokens"]
+        for name in positive:
+            yield from _at_least(f"train.{name}", getattr(self, name), 1)
+        zero_or_more = ["max_tokens", "epochs", "warmup_tokens", "weight_decay", "num_threads"]
+        zero_or_more += ["learning_rate", "table_learning_rate", "adagrad_accumulator"]
+        for name in zero_or_more:
+            yield from _at_least(f"train.{name}", getattr(self, name), 0)
+        yield from _within("train.dropout", self.dropout, 0.0, 0.95)
+        yield from _within("train.final_learning_rate_share", self.final_learning_rate_share, 0.0, 1.0)
+        yield from _within("train.seed", self.seed, 0, 2**31 - 1)
+        if not self.max_grad_norm > 0:
+            yield f"train.max_grad_norm = {self.max_grad_norm} is not above 0"
+        if self.max_tokens == 0 and self.epochs == 0:
+            yield "train.max_tokens = 0 and train.epochs = 0: training would never end; give one of them"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbedConfig:
+    """How text becomes vectors."""
+
+    layers: str = "all"
+    """all (every layer), average (their mean), top (the last) or a layer's number from 0."""
+    dtype: str = "float32"
+    """float32 or float16 (half the size)."""
+    batch_tokens: int = _free(4096)
+    """Tokens computed together, padding included."""
+
+    def problems(self) -> Iterator[str]:
+        """Yield one line for each value out of range."""
+        if not self.layers.isdecimal():
+            yield from _one_of("embed.layers", self.layers, ("all", "average", "top", "or a layer's number"))
+        yield from _one_of("embed.dtype", self.dtype, ("float32", "float16"))
+        yield from _at_least("embed.batch_tokens", self.batch_tokens, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """All settings of a run."""
+
+    text: TextConfig = TextConfig()
+    vocab: VocabConfig = VocabConfig()
+    word2vec: Word2vecConfig = Word2vecConfig()
+    model: ModelConfig = ModelConfig()
+    train: TrainConfig = TrainConfig()
+    embed: EmbedConfig = EmbedConfig()
+
+    def problems(self) -> Iterator[str]:
+        """Yield one line for each value out of range, over all sections."""
+        for section in (self.text, self.vocab, self.word2vec, self.model, self.train, self.embed):
+            yield from section.problems()
+        if self.model.tie_softmax and not self.train.train_embeddings:
+            yield "model.tie_softmax = true needs train.train_embeddings = true: the softmax has to be trained"

@@ -1,0 +1,1 @@
+"""From text to vectors with a bundle."""

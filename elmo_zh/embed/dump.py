@@ -1,0 +1,172 @@
+"""Vectors of a whole file to HDF5, in parts, so that a dump that was stopped goes on where it stopped."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from elmo_zh.embed.embedder import ElmoEmbedder, check_layers, select_layers
+from elmo_zh.errors import OutputError
+from elmo_zh.files import atomic_path, file_digest, remove, write_json
+from elmo_zh.reporter import Progress, Reporter
+from elmo_zh.text.corpus import iter_lines
+
+# Lines in a part: some tens of MB of vectors, so that little is lost and few files are joined.
+PART_LINES = 2000
+
+
+@dataclass(frozen=True, kw_only=True)
+class DumpSettings:
+    """How a file becomes vectors.
+
+    Attributes:
+        segmented: Tokens are split at U+0020 and looked up as they are; else lines are normalised and segmented.
+        layers: all, average, top or a number.
+        dtype: float32 or float16.
+        sentence_index: Add AllenNLP's sentence_to_index.
+    """
+
+    segmented: bool
+    layers: str
+    dtype: str
+    sentence_index: bool
+
+
+@dataclass(kw_only=True)
+class DumpCounts:
+    """What a dump holds."""
+
+    lines: int = 0
+    empty_lines: int = 0
+    tokens: int = 0
+    unknown_tokens: int = 0
+
+
+def dump_vectors(
+    embedder: ElmoEmbedder, source: Path, output: Path, settings: DumpSettings, *, force: bool, reporter: Reporter
+) -> DumpCounts:
+    """Write the vectors of each line of a text file to HDF5.
+
+    Dataset "0", "1", ... is the line's vectors, (L + 1, n, 2P) for all layers, else (n, 2P); tokens/<line> its tokens.
+    An empty line has n = 0. Root attributes: model digest, layers, dtype, segmenter.
+
+    Args:
+        embedder: The model.
+        source: One sentence a line, UTF-8, plain or compressed.
+        output: The HDF5 file, complete or not there at all.
+        settings: What to write.
+        force: Replace an existing output, and do not continue an unfinished one.
+        reporter: Where to tell.
+
+    Raises:
+        OutputError: If the output exists, or an unfinished one is of another text, model or settings.
+        CorpusError: If the text cannot be read.
+    """
+    check_layers(settings.layers, embedder.num_layers)
+    if output.exists() and not force:
+        raise OutputError(f"{output} exists already. Choose another --output, or replace it with --force.")
+    parts = output.with_name(output.name + ".parts")
+    counts = _prepare_parts(embedder, source, parts, settings, force=force)
+    with reporter.progress("embed", unit="lines", initial=counts.lines) as progress:
+        rest = islice(iter_lines(source), counts.lines, None)
+        while lines := list(islice(rest, PART_LINES)):
+            _write_part(embedder, lines, parts, settings, counts, progress)
+    _join_parts(parts, output, settings)
+    remove(parts)
+    return counts
+
+
+def _prepare_parts(
+    embedder: ElmoEmbedder, source: Path, parts: Path, settings: DumpSettings, *, force: bool
+) -> DumpCounts:
+    """Open or make the folder of parts; return what the finished ones hold."""
+    manifest = {
+        "source_digest": file_digest(source),
+        "model_digest": embedder.bundle.digest,
+        **asdict(settings),
+    }
+    if force:
+        remove(parts)
+    known = parts / "manifest.json"
+    if known.exists() and json.loads(known.read_text(encoding="utf-8")) != manifest:
+        raise OutputError(
+            f"{parts} holds an unfinished output of another text, model or settings."
+            " Give the same ones to continue it, or --force to start anew."
+        )
+    write_json(known, manifest)
+    latest = max(parts.glob("part-*.json"), default=None)
+    return DumpCounts(**json.loads(latest.read_text(encoding="utf-8"))) if latest else DumpCounts()
+
+
+def _write_part(
+    embedder: ElmoEmbedder,
+    lines: list[str],
+    parts: Path,
+    settings: DumpSettings,
+    counts: DumpCounts,
+    progress: Progress,
+) -> None:
+    """Write one closed HDF5 file and then the running counts, which say that it is whole."""
+    sentences = [
+        [token for token in line.split(" ") if token] if settings.segmented else embedder.tokens(line) for line in lines
+    ]
+    vectors = embedder.embed_tokens(sentences)
+    first = counts.lines
+    name = f"part-{first:012d}"
+    with atomic_path(parts / f"{name}.hdf5") as unfinished, h5py.File(unfinished, "w") as file:
+        for attribute, value in _attributes(embedder, settings).items():
+            file.attrs[attribute] = value
+        tokens_group = file.create_group("tokens")
+        for number, (tokens, vector) in enumerate(zip(sentences, vectors, strict=True), start=first):
+            file.create_dataset(str(number), data=select_layers(vector, settings.layers).astype(settings.dtype))
+            tokens_group.create_dataset(str(number), data=np.array(tokens, object), dtype=h5py.string_dtype())
+            counts.tokens += len(tokens)
+            counts.unknown_tokens += embedder.count_unknown(tokens)
+            counts.empty_lines += not tokens
+            progress.update(1)
+    counts.lines += len(lines)
+    write_json(parts / f"{name}.json", asdict(counts))
+
+
+def _attributes(embedder: ElmoEmbedder, settings: DumpSettings) -> dict[str, Any]:
+    return {
+        "model_digest": embedder.bundle.digest,
+        "layers": settings.layers,
+        "dtype": settings.dtype,
+        "segmenter": "as given" if settings.segmented else json.dumps(embedder.bundle.info["segmenter"]),
+    }
+
+
+def _finished_parts(parts: Path) -> list[Path]:
+    return [record.with_suffix(".hdf5") for record in sorted(parts.glob("part-*.json"))]
+
+
+def _join_parts(parts: Path, output: Path, settings: DumpSettings) -> None:
+    with atomic_path(output) as unfinished, h5py.File(unfinished, "w") as joined:
+        tokens = joined.create_group("tokens")
+        for path in _finished_parts(parts):
+            with h5py.File(path, "r") as part:
+                joined.attrs.update(part.attrs)
+                for name in _line_names(part):
+                    part.copy(part[name], joined, name)
+                    part.copy(part["tokens"][name], tokens, name)
+        if settings.sentence_index:
+            _write_sentence_index(joined)
+
+
+def _line_names(file: Any) -> Iterator[str]:
+    return (name for name in file if name != "tokens")
+
+
+def _write_sentence_index(file: Any) -> None:
+    """Add AllenNLP's dataset: a JSON object from sentence to line, of which it keeps the last of equal ones."""
+    index = {
+        " ".join(token.decode("utf-8") for token in file["tokens"][name][()]): name
+        for name in sorted(_line_names(file), key=int)
+    }
+    file.create_dataset("sentence_to_index", data=[json.dumps(index, ensure_ascii=False)], dtype=h5py.string_dtype())

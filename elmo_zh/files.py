@@ -1,0 +1,58 @@
+"""Digests, and files that appear whole or not at all."""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+UNFINISHED = ".unfinished"
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file's content as "sha256:<64 hex digits>"."""
+    with path.open("rb") as file:
+        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+
+
+@contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """Yield a path to write a file or folder at; it takes the place of `path` only if the block ends well.
+
+    The name in use meanwhile ends in `.unfinished`; one that a killed process left behind is replaced.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(path.name + UNFINISHED)
+    remove(unfinished)
+    try:
+        yield unfinished
+        _sync(unfinished)
+        if path.is_dir():
+            remove(path)
+        unfinished.replace(path)
+    finally:
+        remove(unfinished)
+
+
+def _sync(path: Path) -> None:
+    """Force a file's, or a folder's files', content to disk, so that a power cut leaves no empty file behind."""
+    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+        with file.open("rb") as opened:
+            os.fsync(opened.fileno())
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link or a whole folder, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a value as readable JSON, atomically."""
+    with atomic_path(path) as unfinished:
+        unfinished.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

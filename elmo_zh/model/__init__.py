@@ -1,0 +1,1 @@
+"""The bidirectional language model. Opens no file and logs nothing."""

@@ -1,0 +1,17 @@
+"""Where to compute."""
+
+import torch
+
+from elmo_zh.errors import ElmoZhError
+
+
+def choose_device(name: str) -> torch.device:
+    """Return the device for auto, cpu or cuda.
+
+    Raises:
+        ElmoZhError: If cuda is asked for and there is none.
+    """
+    available = torch.cuda.is_available()
+    if name == "cuda" and not available:
+        raise ElmoZhError("No CUDA device was found. Use --device cpu, or install a CUDA build of torch.")
+    return torch.device("cuda" if name != "cpu" and available else "cpu")

@@ -1,0 +1,94 @@
+"""The biLM and its softmax together: built from settings, saved and restored by parameter name."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from elmo_zh.config import ModelConfig
+from elmo_zh.errors import RunError
+from elmo_zh.model.bilm import BiLM, BiLMShape
+from elmo_zh.model.softmax import Softmax
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """What is trained and exported."""
+
+    bilm: BiLM
+    softmax: Softmax
+
+    @classmethod
+    def build(cls, shape: BiLMShape, *, tie_softmax: bool) -> "LanguageModel":
+        """Return a model whose weights are still undefined."""
+        bilm = BiLM(shape)
+        tied_to = bilm.token_table.weight if tie_softmax else None
+        return cls(bilm, Softmax(shape.num_tokens, shape.projection_dim, tied_to))
+
+    @property
+    def is_tied(self) -> bool:
+        """Whether the softmax uses the token embeddings."""
+        return self.softmax.weight is self.bilm.token_table.weight
+
+    def initialise(self, seed: int) -> torch.Generator:
+        """Draw all weights; return the generator for more draws."""
+        generator = torch.Generator().manual_seed(seed)
+        self.bilm.initialise(generator)
+        if self.is_tied:
+            with torch.no_grad():
+                self.softmax.bias.zero_()
+        else:
+            self.softmax.initialise(generator)
+        return generator
+
+    def to(self, device: torch.device) -> None:
+        """Move to a device."""
+        self.bilm.to(device)
+        self.softmax.to(device)
+
+    def num_parameters(self) -> int:
+        """Return how many numbers are trained."""
+        tied = self.softmax.weight.numel() if self.is_tied else 0
+        return sum(p.numel() for m in (self.bilm, self.softmax) for p in m.parameters()) - tied
+
+    def named_tensors(self) -> dict[str, Tensor]:
+        """Return all weights by name, one that is shared once only."""
+        tensors = {f"bilm.{name}": value.detach() for name, value in self.bilm.named_parameters()}
+        tensors["softmax.bias"] = self.softmax.bias.detach()
+        if not self.is_tied:
+            tensors["softmax.weight"] = self.softmax.weight.detach()
+        return tensors
+
+    @torch.no_grad()
+    def load_named_tensors(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take over weights that `named_tensors` returned."""
+        for name, own in self.named_tensors().items():
+            own.copy_(tensors[name])
+
+    def describe(self, vocabulary_digest: str) -> dict[str, Any]:
+        """Return what a checkpoint has to agree with to be loaded into this model."""
+        return {**asdict(self.bilm.shape), "tie_softmax": self.is_tied, "vocabulary_digest": vocabulary_digest}
+
+    def require_same(self, described: Mapping[str, Any], vocabulary_digest: str, where: str) -> None:
+        """Raise RunError, with both values, unless a checkpoint was made for this model and vocabulary."""
+        for name, value in self.describe(vocabulary_digest).items():
+            if described.get(name) != value:
+                raise RunError(
+                    f"{where} was made with {name} = {described.get(name)}, but this run has {value}."
+                    " Use the files and settings that it was made with, or start over with --force."
+                )
+
+
+def build_shape(config: ModelConfig, num_tokens: int) -> BiLMShape:
+    """Return the biLM's shape for the settings and a vocabulary of `num_tokens` rows."""
+    return BiLMShape(
+        num_tokens=num_tokens,
+        cell_dim=config.cell_dim,
+        projection_dim=config.projection_dim,
+        num_layers=config.num_layers,
+        cell_clip=config.cell_clip,
+        projection_clip=config.projection_clip,
+        skip_connections=config.skip_connections,
+    )

@@ -1,0 +1,230 @@
+"""One LSTM layer with projection and clipping, for both directions at once.
+
+The cell follows TensorFlow 1's LSTMCell with num_proj, as the published biLM uses it: gates in the order input,
+candidate, forget, output; 1 added to the forget gate; the cell state clipped before it is read; the projected output
+clipped before it is carried on. `torch.nn.LSTM` cannot clip.
+
+The forward and the backward LM have the same shapes and never meet, so direction is simply the first axis of every
+tensor (size 2) and each matrix product is one batched product over it. Shapes: see `model.bilm`.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+# Time steps computed at once where no gradient is needed, so that memory stays bounded for long sentences.
+_INFERENCE_STEPS = 256
+
+
+@dataclass(frozen=True)
+class LSTMState:
+    """What a layer carries on.
+
+    Attributes:
+        output: The projected output h, before any skip connection, shape (2, B, P).
+        cell: The cell state c, shape (2, B, D).
+    """
+
+    output: Tensor
+    cell: Tensor
+
+    def detach(self) -> "LSTMState":
+        """Return the state cut off from the gradient."""
+        return LSTMState(self.output.detach(), self.cell.detach())
+
+
+class ProjectedLSTM(nn.Module):
+    """One layer of both directions.
+
+    Attributes:
+        input_weight: Shape (2, I, 4D), I the width of the input.
+        recurrent_weight: Shape (2, P, 4D).
+        bias: Shape (2, 4D), without the forget gate's 1.
+        projection: Shape (2, D, P), or None where P = D: then the output is the cell's own.
+    """
+
+    def __init__(
+        self, input_dim: int, cell_dim: int, projection_dim: int, cell_clip: float, projection_clip: float
+    ) -> None:
+        super().__init__()
+        self.cell_dim, self.output_dim = cell_dim, projection_dim
+        self.cell_clip, self.projection_clip = cell_clip, projection_clip
+        self.product_dtype: torch.dtype | None = None  # None: that of the weights
+        self.input_weight = nn.Parameter(torch.empty(2, input_dim, 4 * cell_dim))
+        self.recurrent_weight = nn.Parameter(torch.empty(2, projection_dim, 4 * cell_dim))
+        self.bias = nn.Parameter(torch.zeros(2, 4 * cell_dim))
+        self.projection: nn.Parameter | None = None
+        if projection_dim < cell_dim:
+            self.projection = nn.Parameter(torch.empty(2, cell_dim, projection_dim))
+
+    @torch.no_grad()
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draw the weights uniformly as Glorot and Bengio (2010), the input and recurrent rows as one matrix."""
+        fan_in = self.input_weight.shape[1] + self.output_dim
+        bound = (6 / (fan_in + 4 * self.cell_dim)) ** 0.5
+        self.input_weight.uniform_(-bound, bound, generator=generator)
+        self.recurrent_weight.uniform_(-bound, bound, generator=generator)
+        self.bias.zero_()
+        if self.projection is not None:
+            bound = (6 / (self.cell_dim + self.output_dim)) ** 0.5
+            self.projection.uniform_(-bound, bound, generator=generator)
+
+    def zero_state(self, num_streams: int) -> LSTMState:
+        """Return the state that every sentence starts from."""
+        output = self.bias.new_zeros(2, num_streams, self.output_dim)
+        return LSTMState(output, self.bias.new_zeros(2, num_streams, self.cell_dim))
+
+    def forward(self, inputs: Tensor, state: LSTMState, keep: Tensor | None = None) -> tuple[Tensor, LSTMState]:
+        """Run over time.
+
+        Args:
+            inputs: Shape (2, T, B, I), float32; the backward LM's already reversed.
+            state: What was carried from before.
+            keep: 0 where a sentence starts, so that nothing of the state reaches that step, else 1; float32,
+                shape (T, B, 1). None keeps all.
+
+        Returns:
+            The outputs, shape (2, T, B, P), and the state after the last step.
+        """
+        if torch.is_grad_enabled():
+            return self._run(inputs, state, keep)
+        outputs = []
+        for start in range(0, inputs.shape[1], _INFERENCE_STEPS):
+            steps = slice(start, start + _INFERENCE_STEPS)
+            output, state = self._run(inputs[:, steps], state, None if keep is None else keep[steps])
+            outputs.append(output)
+        return torch.cat(outputs, dim=1), state
+
+    def _run(self, inputs: Tensor, state: LSTMState, keep: Tensor | None) -> tuple[Tensor, LSTMState]:
+        dtype = self.product_dtype or self.bias.dtype
+        projection = None if self.projection is None else self.projection.to(dtype)
+        outputs, cell = _LSTMOverTime.apply(  # type: ignore[no-untyped-call]
+            inputs.to(dtype),
+            self.input_weight.to(dtype),
+            self.recurrent_weight.to(dtype),
+            self.bias,
+            projection,
+            state.output,
+            state.cell,
+            keep,
+            self.cell_clip,
+            self.projection_clip,
+        )
+        return outputs, LSTMState(outputs[:, -1], cell)
+
+
+class _LSTMOverTime(torch.autograd.Function):
+    """The recurrence and its gradient, written out so that weight gradients are one product over all steps.
+
+    With z = x W_x + h W_h + b, split into i, j, f, o:
+        c = clip(sigmoid(f + 1) c_before + sigmoid(i) tanh(j)),  m = sigmoid(o) tanh(c),  h = clip(m W_p).
+    Matrix products run in the dtype of the weights given (float32 or bfloat16), everything else in float32.
+    No gradient reaches the carried-in state: truncated backpropagation ends there.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        inputs: Tensor,
+        input_weight: Tensor,
+        recurrent_weight: Tensor,
+        bias: Tensor,
+        projection: Tensor | None,
+        output: Tensor,
+        cell: Tensor,
+        keep: Tensor | None,
+        cell_clip: float,
+        projection_clip: float,
+    ) -> tuple[Tensor, Tensor]:
+        _, num_steps, num_streams, _ = inputs.shape
+        D = cell.shape[2]
+        dtype, state_dtype = recurrent_weight.dtype, bias.dtype
+        bias_plus_one = bias.clone()
+        bias_plus_one[:, 2 * D : 3 * D] += 1.0
+        # (2, T, B, 4D): first the input's part of z, then, step by step, the values of the four gates.
+        gates = torch.bmm(inputs.flatten(1, 2), input_weight).view(2, num_steps, num_streams, 4 * D)
+        gates = gates.to(state_dtype).add_(bias_plus_one[:, None, None])
+        outputs = output.new_empty(2, num_steps, num_streams, output.shape[2])
+        cells = cell.new_empty(2, num_steps, num_streams, D)
+        first_output, first_cell = output, cell
+        for step in range(num_steps):
+            if keep is not None:
+                output, cell = output * keep[step], cell * keep[step]
+            z = gates[:, step]
+            if dtype == state_dtype:
+                z.baddbmm_(output, recurrent_weight)
+            else:
+                z.add_(torch.bmm(output.to(dtype), recurrent_weight))
+            i, j, f, o = (z[..., k * D : (k + 1) * D] for k in range(4))
+            i.sigmoid_()
+            j.tanh_()
+            z[..., 2 * D :].sigmoid_()
+            cell = torch.mul(f, cell, out=cells[:, step]).addcmul_(i, j)
+            if cell_clip > 0:
+                cell.clamp_(-cell_clip, cell_clip)
+            output = o * torch.tanh(cell)
+            if projection is not None:
+                output = torch.bmm(output.to(dtype), projection).to(state_dtype)
+                if projection_clip > 0:
+                    output.clamp_(-projection_clip, projection_clip)
+            outputs[:, step] = output
+        ctx.save_for_backward(
+            inputs, input_weight, recurrent_weight, projection, first_output, first_cell, keep, gates, outputs, cells
+        )
+        ctx.clips = cell_clip, projection_clip
+        return outputs, cell.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients of inputs, weights, bias and projection; the final cell's gradient is not used."""
+        inputs, input_weight, recurrent_weight, projection, first_output, first_cell, keep, gates, outputs, cells = (
+            ctx.saved_tensors
+        )
+        cell_clip, projection_clip = ctx.clips
+        D, dtype, state_dtype = cells.shape[3], recurrent_weight.dtype, cells.dtype
+        tanh_cells = torch.tanh(cells)
+        d_outputs = gradients[0].clone(memory_format=torch.contiguous_format)
+        d_gates = torch.empty_like(gates)
+        d_cell = torch.zeros_like(first_cell)
+        for step in reversed(range(gates.shape[1])):
+            d_output = d_outputs[:, step]
+            if projection is not None and projection_clip > 0:
+                d_output.mul_(outputs[:, step].abs() < projection_clip)
+            d_read = d_output
+            if projection is not None:
+                d_read = torch.bmm(d_output.to(dtype), projection.transpose(1, 2)).to(state_dtype)
+            i, j, f, o = (gates[:, step, :, k * D : (k + 1) * D] for k in range(4))
+            d_i, d_j, d_f, d_o = (d_gates[:, step, :, k * D : (k + 1) * D] for k in range(4))
+            tanh_cell = tanh_cells[:, step]
+            d_cell = d_cell + torch.ops.aten.tanh_backward(d_read * o, tanh_cell)
+            if cell_clip > 0:
+                d_cell.mul_(cells[:, step].abs() < cell_clip)
+            cell_before = cells[:, step - 1] if step > 0 else first_cell
+            if keep is not None:
+                cell_before = cell_before * keep[step]
+            d_i.copy_(torch.ops.aten.sigmoid_backward(d_cell * j, i))
+            d_j.copy_(torch.ops.aten.tanh_backward(d_cell * i, j))
+            d_f.copy_(torch.ops.aten.sigmoid_backward(d_cell * cell_before, f))
+            d_o.copy_(torch.ops.aten.sigmoid_backward(d_read * tanh_cell, o))
+            d_cell = d_cell * f
+            d_before = torch.bmm(d_gates[:, step].to(dtype), recurrent_weight.transpose(1, 2)).to(state_dtype)
+            if keep is not None:
+                d_cell, d_before = d_cell * keep[step], d_before * keep[step]
+            if step > 0:
+                d_outputs[:, step - 1] += d_before
+        # From here on, products over all steps at once.
+        outputs_before = torch.cat([first_output[:, None], outputs[:, :-1]], dim=1)
+        if keep is not None:
+            outputs_before = outputs_before * keep
+        d_gates_flat = d_gates.flatten(1, 2).to(dtype)
+        d_projection = None
+        if projection is not None:
+            read = (gates[..., 3 * D :] * tanh_cells).flatten(1, 2).to(dtype)
+            d_projection = torch.bmm(read.transpose(1, 2), d_outputs.flatten(1, 2).to(dtype))
+        d_inputs = torch.bmm(d_gates_flat, input_weight.transpose(1, 2)).view_as(inputs)
+        d_input_weight = torch.bmm(inputs.flatten(1, 2).transpose(1, 2), d_gates_flat)
+        d_recurrent_weight = torch.bmm(outputs_before.flatten(1, 2).to(dtype).transpose(1, 2), d_gates_flat)
+        d_bias = d_gates.sum(dim=(1, 2))
+        return d_inputs, d_input_weight, d_recurrent_weight, d_bias, d_projection, None, None, None, None, None

@@ -1,0 +1,131 @@
+"""Next-token prediction over the vocabulary: exact, and by sampled negatives for training."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+
+# Logits held at once in exact computations (64 MB of float32), whatever the vocabulary.
+CHUNK_LOGITS = 16_000_000
+
+
+@dataclass(frozen=True)
+class Negatives:
+    """Negative samples of one training step.
+
+    Attributes:
+        ids: Distinct vocabulary rows, int64, shape (S,).
+        log_expected: Log of how often each row of the vocabulary is expected in a draw, float32, shape (V,).
+    """
+
+    ids: Tensor
+    log_expected: Tensor
+
+    def to(self, device: torch.device) -> "Negatives":
+        """Return the same on another device."""
+        return Negatives(self.ids.to(device), self.log_expected.to(device))
+
+
+class LogUniformSampler:
+    """Draws distinct rows k with chance proportional to log((k + 2) / (k + 1)), as words by falling count need.
+
+    Follows TensorFlow's log_uniform_candidate_sampler with unique=True: rows are drawn one after another until S
+    different ones have come; a row's expected count is 1 - (1 - p)^draws.
+    """
+
+    def __init__(self, num_tokens: int, num_negatives: int) -> None:
+        self.num_tokens = num_tokens
+        self.num_negatives = min(num_negatives, num_tokens - 1)
+        rows = np.arange(num_tokens, dtype=np.float64)
+        self._probabilities = np.log1p(1 / (rows + 1)) / math.log(num_tokens + 1)
+
+    def draw(self, generator: np.random.Generator) -> Negatives:
+        """Return one draw of S distinct rows."""
+        drawn = np.zeros(0, np.int64)
+        first = np.zeros(0, np.int64)
+        while len(first) < self.num_negatives:
+            uniform = generator.random(2 * self.num_negatives)
+            more = np.exp(uniform * math.log(self.num_tokens + 1)).astype(np.int64) - 1
+            drawn = np.concatenate([drawn, np.minimum(more, self.num_tokens - 1)])
+            first = np.sort(np.unique(drawn, return_index=True)[1])
+        first = first[: self.num_negatives]
+        num_draws = int(first[-1]) + 1
+        return Negatives(torch.from_numpy(drawn[first]), self.log_expected(num_draws))
+
+    def log_expected(self, num_draws: int) -> Tensor:
+        """Return the log of each row's expected count in `num_draws` draws, float32, shape (V,)."""
+        expected: NDArray[np.float64] = -np.expm1(num_draws * np.log1p(-self._probabilities))
+        return torch.from_numpy(np.log(expected).astype(np.float32))
+
+
+class Softmax(nn.Module):
+    """Scores of the vocabulary's rows, shared by both directions.
+
+    Attributes:
+        weight: Shape (V, P); with tying the very parameter of the token table.
+        bias: Shape (V,).
+    """
+
+    def __init__(self, num_tokens: int, dimension: int, tied_to: nn.Parameter | None = None) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(num_tokens, dimension)) if tied_to is None else tied_to
+        self.bias = nn.Parameter(torch.zeros(num_tokens))
+
+    @torch.no_grad()
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draw weights normally with deviation 1/sqrt(P), as the published recipe does."""
+        self.weight.normal_(0.0, self.weight.shape[1] ** -0.5, generator=generator)
+        self.bias.zero_()
+
+    def sampled_loss(self, hidden: Tensor, targets: Tensor, negatives: Negatives) -> Tensor:
+        """Return the mean sampled-softmax loss in nats; not comparable with a perplexity.
+
+        Follows Jean et al. (2015) and TensorFlow's sampled_softmax_loss: the log of the expected count is taken
+        off each logit, and a negative that is the target itself (an accidental hit) does not count.
+
+        Args:
+            hidden: Top outputs, shape (N, P).
+            targets: The rows to predict, int64, shape (N,).
+            negatives: One draw for all of them.
+        """
+        rows = torch.cat([targets, negatives.ids])
+        weights = functional.embedding(rows, self.weight, sparse=True)
+        biases = self.bias[rows] - negatives.log_expected[rows]
+        num_targets = len(targets)
+        target_logits = (hidden * weights[:num_targets]).sum(dim=1) + biases[:num_targets]
+        logits = torch.addmm(biases[num_targets:], hidden, weights[num_targets:].T)
+        logits = logits.masked_fill(targets[:, None] == negatives.ids, -torch.inf)
+        both = torch.cat([target_logits[:, None], logits], dim=1)
+        return (torch.logsumexp(both, dim=1) - target_logits).mean()
+
+    def full_loss(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """Return the mean exact loss in nats; logits are computed again for the gradient instead of being kept."""
+        total = hidden.new_zeros(())
+        for rows in self._chunks(len(targets)):
+            total = total + checkpoint(self._chunk_cost, hidden[rows], targets[rows], use_reentrant=False)
+        return total / len(targets)
+
+    def _chunk_cost(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        return functional.cross_entropy(self.logits(hidden), targets, reduction="sum")
+
+    @torch.no_grad()
+    def nats(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """Return the exact cost of each target in nats, float32, shape (N,), for outputs of shape (N, P)."""
+        costs = [
+            functional.cross_entropy(self.logits(hidden[rows]), targets[rows], reduction="none")
+            for rows in self._chunks(len(targets))
+        ]
+        return torch.cat(costs) if costs else hidden.new_zeros(0)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Return every row's score, shape (N, V), for outputs of shape (N, P)."""
+        return torch.addmm(self.bias, hidden, self.weight.T)
+
+    def _chunks(self, num_rows: int) -> list[slice]:
+        size = max(1, CHUNK_LOGITS // len(self.bias))
+        return [slice(start, start + size) for start in range(0, num_rows, size)]

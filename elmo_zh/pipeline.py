@@ -1,0 +1,237 @@
+"""The stages of a run, from raw text to a bundle, each as `elmo_zh.stages` does and records it."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from shutil import copyfile
+
+from elmo_zh.characters import SpellingModel, load_spelling_model
+from elmo_zh.config import Config, result_settings
+from elmo_zh.errors import RunError
+from elmo_zh.files import atomic_path, remove
+from elmo_zh.id_store import build_id_store, store_files
+from elmo_zh.reporter import Reporter
+from elmo_zh.run_dir import RunDir
+from elmo_zh.stages import Stage, StageOutcome, StageResult, require_inputs, run_stage
+from elmo_zh.text.corpus import CorpusFiles, find_corpus_files
+from elmo_zh.text.segment import segment_corpus
+from elmo_zh.text.segmenters import describe_segmenter
+from elmo_zh.vocabulary import SPECIALS, build_vocabulary, load_counts, load_vocabulary, save_counts
+from elmo_zh.word2vec import load_word_vectors, save_word_vectors, train_word2vec
+
+
+def segment(run: RunDir, config: Config, corpus: Sequence[str], *, force: bool, reporter: Reporter) -> StageOutcome:
+    """Raw text to segmented text."""
+    files = find_corpus_files(corpus)
+    if files.passed_over:
+        names = ", ".join(path.name for path in files.passed_over[:3])
+        reporter.note(f"{len(files.passed_over)} files are no text by their names and left out, such as {names}.")
+    dictionary = Path(config.text.user_dictionary) if config.text.user_dictionary else None
+    if dictionary is not None:
+        require_inputs(run, [dictionary])
+    inputs = _corpus_names(files)
+
+    def work() -> StageResult:
+        copy = _copy_user_dictionary(run, dictionary)
+        counts = segment_corpus(files, run.segmented, config.text, copy, reporter)
+        reporter.note(
+            f"segment: {counts.characters:,} characters in {counts.lines:,} lines of {counts.files} files;"
+            f" {counts.train_tokens:,} tokens in {counts.train_sentences:,} sentences to train on,"
+            f" {counts.heldout_tokens:,} in {counts.heldout_sentences:,} held out."
+        )
+        if not counts.han_characters:
+            reporter.warn("There is not one Chinese character in this corpus. Is it the right one?")
+        outputs = [*run.train_files(), *run.heldout_files(), *([copy] if copy else [])]
+        return StageResult(outputs=outputs, counts=asdict(counts))
+
+    settings = result_settings(config.text, without=("user_dictionary",))
+    settings["segmenter_version"] = describe_segmenter(config.text, dictionary)
+    stage = Stage(name="segment", settings=settings, inputs=inputs, work=work)
+    return run_stage(run, config, stage, force=force, reporter=reporter)
+
+
+def _corpus_names(files: CorpusFiles) -> dict[str, Path]:
+    """Name the files by what tells them apart, so that a record does not depend on where the corpus stands."""
+    absolute = [path.resolve() for path in files.paths]
+    parents = [set(path.parents) for path in absolute]
+    common = max(set.intersection(*parents), key=lambda path: len(path.parts))
+    return {str(there.relative_to(common)): path for there, path in zip(absolute, files.paths, strict=True)}
+
+
+def _copy_user_dictionary(run: RunDir, dictionary: Path | None) -> Path | None:
+    if dictionary is None:
+        remove(run.user_dictionary)
+        return None
+    if not (run.user_dictionary.exists() and run.user_dictionary.samefile(dictionary)):
+        with atomic_path(run.user_dictionary) as unfinished:
+            copyfile(dictionary, unfinished)
+    return run.user_dictionary
+
+
+def _segmented_inputs(run: RunDir) -> dict[str, Path]:
+    require_inputs(run, [run.segmented])
+    files = run.train_files()
+    if not files:
+        raise RunError(f"{run.segmented} holds no train-*.txt. Make them with: elmo-zh segment CORPUS --run {run.path}")
+    return {f"segmented/{path.name}": path for path in files}
+
+
+def vocab(run: RunDir, config: Config, *, force: bool, reporter: Reporter) -> StageOutcome:
+    """Segmented text to vocab.data, vocab.counts and the spelling model."""
+
+    def work() -> StageResult:
+        built = build_vocabulary(run.train_files(), config.vocab, reporter)
+        if len(built.vocabulary) == len(SPECIALS):
+            raise RunError(
+                f"No word stands {config.vocab.min_count} times in {run.segmented}, so the vocabulary would be empty."
+                " Give more text, or --set vocab.min_count=1"
+            )
+        built.vocabulary.save(run.vocab)
+        save_counts(built.vocabulary, built.counts, run.vocab_counts)
+        SpellingModel.build(built.unknown_words).save(run.character_counts)
+        reporter.note(
+            f"vocab: {len(built.vocabulary):,} rows of {built.num_distinct_words:,} different words cover"
+            f" {built.coverage:.2%} of the training tokens."
+        )
+        counts = {
+            "rows": len(built.vocabulary),
+            "distinct_words": built.num_distinct_words,
+            "coverage": round(built.coverage, 6),
+        }
+        return StageResult(outputs=[run.vocab, run.vocab_counts, run.character_counts], counts=counts)
+
+    stage = Stage(name="vocab", settings=result_settings(config.vocab), inputs=_segmented_inputs(run), work=work)
+    return run_stage(run, config, stage, force=force, reporter=reporter)
+
+
+def word2vec(run: RunDir, config: Config, *, force: bool, reporter: Reporter) -> StageOutcome:
+    """Segmented text, or a file of ready vectors, to word2vec.txt for the vocabulary's words."""
+    dimension = config.model.projection_dim
+    source = Path(config.word2vec.vectors) if config.word2vec.vectors else None
+    settings = {**result_settings(config.word2vec, without=("vectors",)), "dimension": dimension}
+    inputs = {"vocab.data": run.vocab, "vocab.counts": run.vocab_counts}
+    inputs |= {"vectors": source} if source else _segmented_inputs(run)
+
+    def work() -> StageResult:
+        vocabulary = load_vocabulary(run.vocab)
+        if not config.word2vec.enabled:
+            remove(run.word2vec)
+            reporter.note("word2vec: switched off; token embeddings will start at random.")
+            return StageResult(outputs=[])
+        counts = load_counts(run.vocab_counts, vocabulary)
+        num_words = len(vocabulary) - len(SPECIALS)
+        if source:
+            vectors = load_word_vectors(source, vocabulary, dimension)
+        else:
+            vectors = train_word2vec(run.train_files(), vocabulary, counts, dimension, config.word2vec, reporter)
+        save_word_vectors(run.word2vec, vocabulary, vectors)
+        covered = len(vectors.rows)
+        if not covered:
+            raise RunError(
+                f"{source} has no vector for any word of {run.vocab}. Is it of the same language and script?"
+            )
+        origin = f"from {source.name}" if source else f"{config.word2vec.algorithm}, {config.word2vec.epochs} epochs"
+        reporter.note(
+            f"word2vec: vectors of {dimension} numbers for {covered:,} of {num_words:,} words"
+            f" ({covered / num_words:.2%}), {origin}."
+        )
+        if not source and config.word2vec.num_workers > 1:
+            reporter.warn("word2vec.num_workers is above 1, so these vectors cannot be reproduced exactly.")
+        reproducible = bool(source) or config.word2vec.num_workers == 1
+        return StageResult(outputs=[run.word2vec], counts={"covered": covered, "reproducible": reproducible})
+
+    stage = Stage(name="word2vec", settings=settings, inputs=inputs, work=work)
+    return run_stage(run, config, stage, force=force, reporter=reporter)
+
+
+def encode(run: RunDir, config: Config, *, force: bool, reporter: Reporter) -> StageOutcome:
+    """Segmented text and vocabulary to the token id store."""
+    inputs = _segmented_inputs(run) | {f"segmented/{path.name}": path for path in run.heldout_files()}
+    inputs |= {"vocab.data": run.vocab, "character_counts.tsv": run.character_counts}
+
+    def work() -> StageResult:
+        vocabulary, spelling = load_vocabulary(run.vocab), load_spelling_model(run.character_counts)
+        counts = build_id_store(run.ids, run.train_files(), run.heldout_files(), vocabulary, spelling, reporter)
+        oov = counts["heldout_unknown"] / max(1, counts["heldout_tokens"])
+        reporter.note(
+            f"encode: {counts['train_tokens']:,} tokens to train on, {counts['heldout_tokens']:,} held out,"
+            f" of which {oov:.2%} are outside the vocabulary."
+        )
+        return StageResult(outputs=store_files(run.ids), counts=counts)
+
+    stage = Stage(name="encode", settings={}, inputs=inputs, work=work)
+    return run_stage(run, config, stage, force=force, reporter=reporter)
+
+
+def train(run: RunDir, config: Config, *, force: bool, reporter: Reporter) -> StageOutcome:
+    """Token id store, vocabulary and initial embeddings to checkpoints."""
+    require_inputs(run, [run.ids])
+    inputs = {f"ids/{path.name}": path for path in store_files(run.ids)}
+    inputs |= {"vocab.data": run.vocab, "vocab.counts": run.vocab_counts}
+    if config.word2vec.enabled:
+        inputs["word2vec.txt"] = run.word2vec
+
+    def work() -> StageResult:
+        from elmo_zh.training.train import train_run
+
+        return train_run(run, config, reporter)
+
+    def discard() -> None:
+        for path in (run.checkpoints, run.metrics, run.training_picture):
+            remove(path)
+
+    budget = ("max_tokens", "epochs")
+    settings = {f"model.{name}": value for name, value in result_settings(config.model).items()}
+    settings |= {f"train.{name}": value for name, value in result_settings(config.train, without=budget).items()}
+    stage = Stage(
+        name="train",
+        settings=settings,
+        inputs=inputs,
+        work=work,
+        budget={name: getattr(config.train, name) for name in budget},
+        discard=discard,
+    )
+    return run_stage(run, config, stage, force=force, reporter=reporter)
+
+
+def export(
+    run: RunDir, config: Config, *, checkpoint: str, output: Path | None, force: bool, reporter: Reporter
+) -> StageOutcome:
+    """A checkpoint (best, last or a step's number) to a bundle, by default RUN/model."""
+    require_inputs(run, [run.checkpoints, run.vocab, run.character_counts])
+    from elmo_zh.training.checkpoint import CheckpointFolder
+    from elmo_zh.training.export import choose_step, export_checkpoint
+
+    step = choose_step(CheckpointFolder(run.checkpoints), checkpoint, run)
+    if output is not None:
+        export_checkpoint(run, config, step, output, force=force, reporter=reporter)
+        return StageOutcome(counts={"step": step}, skipped=False)
+    inputs = {path.name: path for path in CheckpointFolder(run.checkpoints).files(step)}
+    inputs |= {"vocab.data": run.vocab, "character_counts.tsv": run.character_counts}
+
+    def work() -> StageResult:
+        export_checkpoint(run, config, step, run.model, force=True, reporter=reporter)
+        return StageResult(outputs=sorted(run.model.iterdir()), counts={"step": step})
+
+    settings = {"checkpoint": checkpoint, "text": result_settings(config.text, without=("user_dictionary",))}
+    stage = Stage(name="export", settings=settings, inputs=inputs, work=work, discards_training=False)
+    return run_stage(run, config, stage, force=force, reporter=reporter)
+
+
+def pipeline(run: RunDir, config: Config, corpus: Sequence[str], *, force: bool, reporter: Reporter) -> None:
+    """All stages one after another, and `latest` beside the run as a link to it."""
+    segment(run, config, corpus, force=force, reporter=reporter)
+    for stage in (vocab, word2vec, encode, train):
+        stage(run, config, force=force, reporter=reporter)
+    export(run, config, checkpoint="best", output=None, force=force, reporter=reporter)
+
+
+def link_latest(run: RunDir) -> None:
+    """Make runs/latest, in the folder that holds the run, a link to it; a real folder of that name is left alone."""
+    latest = run.path.absolute().parent / "latest"
+    if latest == run.path.absolute() or (latest.exists() and not latest.is_symlink()):
+        return
+    unfinished = latest.with_name("latest.unfinished")
+    remove(unfinished)
+    unfinished.symlink_to(run.path.absolute().name, target_is_directory=True)
+    unfinished.replace(latest)

@@ -1,0 +1,119 @@
+"""The run folder: the name of every artefact in it, and one process at a time."""
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from elmo_zh.config import Config, load_config, render_config
+from elmo_zh.errors import RunError
+from elmo_zh.files import atomic_path
+
+
+@dataclass(frozen=True)
+class RunDir:
+    """Names every file of a run; opens none by itself."""
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        """The resolved settings."""
+        return self.path / "config.toml"
+
+    @property
+    def user_dictionary(self) -> Path:
+        """The copy of text.user_dictionary."""
+        return self.path / "user_dictionary.txt"
+
+    @property
+    def segmented(self) -> Path:
+        """The folder of {train,heldout}-*.txt, one sentence a line, tokens joined by U+0020."""
+        return self.path / "segmented"
+
+    @property
+    def vocab(self) -> Path:
+        """One token a line."""
+        return self.path / "vocab.data"
+
+    @property
+    def vocab_counts(self) -> Path:
+        """Token TAB count, in the order of vocab.data."""
+        return self.path / "vocab.counts"
+
+    @property
+    def character_counts(self) -> Path:
+        """The spelling model of unknown words: character TAB count."""
+        return self.path / "character_counts.tsv"
+
+    @property
+    def word2vec(self) -> Path:
+        """Initial token embeddings in word2vec's text format."""
+        return self.path / "word2vec.txt"
+
+    @property
+    def ids(self) -> Path:
+        """The folder of the token id store."""
+        return self.path / "ids"
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of checkpoints."""
+        return self.path / "checkpoints"
+
+    @property
+    def metrics(self) -> Path:
+        """One JSON object a line: training and held-out figures."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def training_picture(self) -> Path:
+        """Loss and held-out perplexity over the tokens trained."""
+        return self.path / "training.png"
+
+    @property
+    def model(self) -> Path:
+        """The exported bundle."""
+        return self.path / "model"
+
+    def stage_record(self, stage: str) -> Path:
+        """Return where a stage's record stands."""
+        return self.path / "stages" / f"{stage}.json"
+
+    def train_files(self) -> list[Path]:
+        """Return the segmented training files in order."""
+        return sorted(self.segmented.glob("train-*.txt"))
+
+    def heldout_files(self) -> list[Path]:
+        """Return the segmented held-out files in order."""
+        return sorted(self.segmented.glob("heldout-*.txt"))
+
+    def load_config(self, path: Path | None, assignments: list[str]) -> Config:
+        """Return the run's own settings (the defaults for a new run), changed by a file and by assignments."""
+        base = load_config(Config(), self.config, []) if self.config.exists() else Config()
+        return load_config(base, path, assignments)
+
+    def save_config(self, config: Config) -> None:
+        """Write the resolved settings, if they have changed."""
+        text = render_config(config)
+        if not self.config.exists() or self.config.read_text(encoding="utf-8") != text:
+            with atomic_path(self.config) as unfinished:
+                unfinished.write_text(text, encoding="utf-8")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the run for this process.
+
+        Raises:
+            RunError: If another process holds it.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / ".lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise RunError(
+                    f"{self.path} is in use by another elmo-zh process. Wait for it, or choose another --run."
+                ) from None
+            yield

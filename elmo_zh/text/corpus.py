@@ -1,0 +1,118 @@
+"""Find and read a corpus: files, folders and globs; plain or compressed; UTF-8, streamed line by line."""
+
+import codecs
+import glob
+import importlib
+import lzma
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import smart_open
+
+from elmo_zh.errors import CorpusError
+
+COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
+TEXT_SUFFIXES = (".txt", ".text", "")
+
+_zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+_DAMAGED = (EOFError, lzma.LZMAError, zlib.error, _zstd.ZstdError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusFiles:
+    """The files of a corpus in reading order, and those in its folders that are no text by their names."""
+
+    paths: tuple[Path, ...]
+    passed_over: tuple[Path, ...]
+
+    def total_bytes(self) -> int:
+        """Return the size on disk, compressed where the files are."""
+        return sum(path.stat().st_size for path in self.paths)
+
+
+def find_corpus_files(arguments: Sequence[str]) -> CorpusFiles:
+    """Return the files that paths and globs stand for, each once, sorted by path.
+
+    A file named directly is taken whatever its name. Of a folder, searched to any depth, those files are taken
+    that end in .txt, .text or nothing, or in one of these and .gz, .bz2, .xz or .zst; hidden ones are not.
+
+    Raises:
+        CorpusError: For a path that does not exist, a glob that matches nothing, a folder without text.
+    """
+    found: set[Path] = set()
+    passed_over: set[Path] = set()
+    for argument in arguments:
+        for path in _expand(argument):
+            if path.is_dir():
+                inside = [p for p in sorted(path.rglob("*")) if p.is_file() and not _is_hidden(p.relative_to(path))]
+                text = [p for p in inside if _looks_like_text(p)]
+                if not text:
+                    raise CorpusError(
+                        f"{path} holds no text files (.txt, also .txt.gz, .bz2, .xz, .zst; {len(inside)} other files)."
+                        " Give files by name, or a folder with text."
+                    )
+                found.update(text)
+                passed_over.update(set(inside) - set(text))
+            else:
+                found.add(path)
+    return CorpusFiles(paths=tuple(sorted(found)), passed_over=tuple(sorted(passed_over - found)))
+
+
+def _expand(argument: str) -> list[Path]:
+    path = Path(argument)
+    if path.exists():
+        return [path]
+    matches = [Path(match) for match in glob.glob(argument, recursive=True)]  # noqa: PTH207
+    if not matches:
+        raise CorpusError(
+            f"{argument} does not exist. Check the path; it is taken from the current folder {Path.cwd()}."
+        )
+    return matches
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _looks_like_text(path: Path) -> bool:
+    name = path.name
+    for suffix in COMPRESSED_SUFFIXES:
+        name = name.removesuffix(suffix)
+    return Path(name).suffix.lower() in TEXT_SUFFIXES
+
+
+def iter_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a UTF-8 file without their line ends, decompressed by its suffix.
+
+    Lines end at LF, with or without a CR before it, and nowhere else. A byte order mark at the start is dropped.
+
+    Raises:
+        CorpusError: With file, line and byte for bytes that are not UTF-8; for a damaged compressed file.
+    """
+    offset = 0
+    for number, raw in enumerate(_iter_raw_lines(path), start=1):
+        start = len(codecs.BOM_UTF8) if number == 1 and raw.startswith(codecs.BOM_UTF8) else 0
+        try:
+            yield raw[start:].decode("utf-8").removesuffix("\n").removesuffix("\r")
+        except UnicodeDecodeError as error:
+            byte = offset + start + error.start
+            raise CorpusError(
+                f"{path}: line {number}, byte {byte} (0x{raw[start + error.start]:02x}) is not UTF-8."
+                f" Convert the file first, for example: iconv -f GB18030 -t UTF-8 OLD > NEW"
+            ) from None
+        offset += len(raw)
+
+
+def _iter_raw_lines(path: Path) -> Iterator[bytes]:
+    try:
+        with smart_open.open(str(path), "rb") as file:
+            yield from file
+    except _DAMAGED as error:
+        raise CorpusError(f"{path} is damaged or cut off ({error}). Fetch or compress it again.") from None
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise CorpusError(f"{path} is not what its name says ({error}). Rename or compress it again.") from None

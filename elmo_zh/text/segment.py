@@ -1,0 +1,208 @@
+"""The segment stage: raw text files to one segmented sentence a line, training and held-out text apart."""
+
+import os
+import re
+import signal
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TextIO
+
+from elmo_zh.config import TextConfig
+from elmo_zh.errors import CorpusError
+from elmo_zh.files import atomic_path
+from elmo_zh.reporter import Reporter
+from elmo_zh.text.corpus import CorpusFiles, iter_lines
+from elmo_zh.text.heldout import HeldoutChoice, Paragraph, paragraph_key
+from elmo_zh.text.preparation import TextPreparation
+
+# Characters handed to a worker at once: some milliseconds of work for jieba, so that the hand-over costs little.
+BATCH_CHARACTERS = 50_000
+# Sentences in one file of segmented text: some hundred MB, so that editors and copies stay bearable.
+FILE_SENTENCES = 2_000_000
+
+_HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+
+
+@dataclass(kw_only=True)
+class SegmentCounts:
+    """What the segment stage read and wrote."""
+
+    files: int = 0
+    lines: int = 0
+    characters: int = 0
+    han_characters: int = 0
+    empty_lines: int = 0
+    train_sentences: int = 0
+    train_tokens: int = 0
+    heldout_sentences: int = 0
+    heldout_tokens: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Batch:
+    paragraphs: list[Paragraph]
+    lines: int
+    characters: int
+    han_characters: int
+
+
+def segment_corpus(
+    corpus: CorpusFiles, output: Path, config: TextConfig, user_dictionary: Path | None, reporter: Reporter
+) -> SegmentCounts:
+    """Segment a corpus into `output`/{train,heldout}-*.txt, replacing that folder as a whole at the end.
+
+    Memory does not grow with the corpus: batches of lines go through a bounded queue to worker processes and come
+    back in order. The files are the same whatever the number of workers.
+
+    Raises:
+        CorpusError: For text that cannot be read, or a corpus without any sentence.
+    """
+    counts = SegmentCounts(files=len(corpus.paths))
+    choice = HeldoutChoice(config)
+    with (
+        atomic_path(output) as unfinished,
+        _Writer(unfinished, "train") as train,
+        reporter.progress("segment", unit="characters") as progress,
+    ):
+        for batch in _segmented_batches(corpus, config, user_dictionary):
+            counts.lines += batch.lines
+            counts.characters += batch.characters
+            counts.han_characters += batch.han_characters
+            counts.empty_lines += batch.lines - len(batch.paragraphs)
+            for paragraph in batch.paragraphs:
+                train.write(choice.add(paragraph))
+            progress.update(batch.characters)
+        heldout_paragraphs, rest = choice.finish()
+        train.write(rest)
+        with _Writer(unfinished, "heldout") as heldout:
+            heldout.write(heldout_paragraphs)
+        counts.train_sentences, counts.train_tokens = train.num_sentences, train.num_tokens
+        counts.heldout_sentences, counts.heldout_tokens = heldout.num_sentences, heldout.num_tokens
+        if not counts.train_sentences:
+            names = ", ".join(str(path) for path in corpus.paths[:3])
+            raise CorpusError(f"{names} holds no text ({counts.lines} lines, all empty). Give a file with text.")
+    return counts
+
+
+def _segmented_batches(corpus: CorpusFiles, config: TextConfig, user_dictionary: Path | None) -> Iterator[_Batch]:
+    batches = _line_batches(corpus.paths)
+    num_workers = config.num_workers or os.cpu_count() or 1
+    # A small corpus is done before worker processes have started.
+    if num_workers == 1 or corpus.total_bytes() < 500_000:
+        preparation = TextPreparation.build(config, user_dictionary)
+        return (_segment_batch(preparation, lines) for lines in batches)
+    return _segment_in_processes(batches, config, user_dictionary, num_workers)
+
+
+def _line_batches(paths: Iterable[Path]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for path in paths:
+        for line in iter_lines(path):
+            batch.append(line)
+            size += len(line) + 1
+            if size >= BATCH_CHARACTERS:
+                yield batch
+                batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _segment_batch(preparation: TextPreparation, lines: list[str]) -> _Batch:
+    paragraphs = []
+    for line in lines:
+        segmented = preparation.sentences(line)
+        if segmented:
+            sentences = tuple(" ".join(tokens) for tokens in segmented)
+            num_tokens = sum(len(tokens) for tokens in segmented)
+            key = paragraph_key(sentences)
+            paragraphs.append(Paragraph(key=key, sentences=sentences, num_tokens=num_tokens))
+    return _Batch(
+        paragraphs=paragraphs,
+        lines=len(lines),
+        characters=sum(len(line) for line in lines),
+        han_characters=sum(len(_HAN.findall(line)) for line in lines),
+    )
+
+
+_worker_preparation: TextPreparation
+
+
+def _start_worker(config: TextConfig, user_dictionary: Path | None) -> None:
+    global _worker_preparation
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the main process, which ends its workers
+    _worker_preparation = TextPreparation.build(config, user_dictionary)
+
+
+def _work(lines: list[str]) -> _Batch:
+    return _segment_batch(_worker_preparation, lines)
+
+
+def _segment_in_processes(
+    batches: Iterator[list[str]], config: TextConfig, user_dictionary: Path | None, num_workers: int
+) -> Iterator[_Batch]:
+    """Yield the segmented batches in order, with at most a few per worker on the way."""
+    executor = ProcessPoolExecutor(
+        num_workers, get_context("spawn"), initializer=_start_worker, initargs=(config, user_dictionary)
+    )
+    waiting: deque[Future[_Batch]] = deque()
+    try:
+        for batch in batches:
+            waiting.append(executor.submit(_work, batch))
+            if len(waiting) >= 4 * num_workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    except BrokenProcessPool:
+        raise CorpusError(
+            "A segmenting process was killed, perhaps for lack of memory."
+            " Type the command again with fewer of them: --set text.num_workers=1"
+        ) from None
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
+
+
+class _Writer:
+    """Writes sentences to KIND-00000.txt, KIND-00001.txt, ... and counts them."""
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        folder.mkdir(exist_ok=True)
+        self._folder, self._kind = folder, kind
+        self._file: TextIO | None = None
+        self.num_sentences = 0
+        self.num_tokens = 0
+
+    def __enter__(self) -> "_Writer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def write(self, paragraphs: Iterable[Paragraph]) -> None:
+        for paragraph in paragraphs:
+            for sentence in paragraph.sentences:
+                if self.num_sentences % FILE_SENTENCES == 0:
+                    self._start_file(self.num_sentences // FILE_SENTENCES)
+                assert self._file is not None
+                self._file.write(sentence + "\n")
+                self.num_sentences += 1
+            self.num_tokens += paragraph.num_tokens
+
+    def _start_file(self, index: int) -> None:
+        if self._file is not None:
+            self._file.close()
+        path = self._folder / f"{self._kind}-{index:05d}.txt"
+        self._file = path.open("w", encoding="utf-8", newline="\n")
+
+
+def iter_sentences(paths: Iterable[Path]) -> Iterator[list[str]]:
+    """Yield the tokens of each line of segmented files: lines end at LF only, tokens are split at U+0020 only."""
+    for path in paths:
+        for line in iter_lines(path):
+            yield [token for token in line.split(" ") if token]

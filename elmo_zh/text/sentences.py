@@ -1,0 +1,36 @@
+"""Split a paragraph into sentences."""
+
+import re
+from collections.abc import Iterator
+
+# A run of sentence ends and the quotes and brackets that close after it. An ASCII ! or ? straight before an ASCII
+# letter, digit or sign is part of a web address or a name, not an end. ASCII quotes open and close alike: whether
+# they close is decided by counting.
+_END = re.compile(
+    r"(?:[。！？…]|[!?](?![A-Za-z0-9=&/%_#]))"
+    r"(?:[。！？…]|[!?](?![A-Za-z0-9=&/%_#])|\s*[”’」』）》〉】〕｝\)\]\}])*"
+    r"(?P<ascii_quotes>[\"']*)"
+)
+
+
+def split_sentences(paragraph: str) -> Iterator[str]:
+    """Yield the sentences of a paragraph; joined together they are the paragraph.
+
+    A sentence ends after 。！？!?… (one or several), with the closing quotes and brackets that follow, and at the
+    paragraph's end. Splitting comes before normalisation, which may turn these characters into others.
+    """
+    start = 0
+    for match in _END.finditer(paragraph):
+        end = match.end()
+        quotes = match["ascii_quotes"]
+        if quotes and not _closes(quotes[0], paragraph[start : match.start("ascii_quotes")]):
+            end = match.start("ascii_quotes")
+        yield paragraph[start:end]
+        start = end
+    if start < len(paragraph):
+        yield paragraph[start:]
+
+
+def _closes(quote: str, sentence: str) -> bool:
+    """Return whether an ASCII quote stands open in the sentence so far."""
+    return sentence.count(quote) % 2 == 1

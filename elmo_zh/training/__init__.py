@@ -1,0 +1,1 @@
+"""Training the biLM, and measuring it."""

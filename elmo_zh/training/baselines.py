@@ -1,0 +1,118 @@
+"""What simple n-gram models reach on the same predictions, so that a perplexity can be judged.
+
+Both count the training ids and score the held-out predictions of each direction: a backward bigram model predicts
+the word before. A direction's outcomes are all vocabulary rows but the mark that it starts from.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.id_store import EncodedSentences, HeldoutSentences
+from elmo_zh.vocabulary import BEGIN_ID, END_ID
+
+MAX_TRAIN_TOKENS = 20_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineNats:
+    """Total cost of the held-out text, mean of the two directions, in nats."""
+
+    unigram: float
+    bigram: float
+
+
+def measure_baselines(train: EncodedSentences, heldout: HeldoutSentences, num_tokens: int, seed: int) -> BaselineNats:
+    """Return what a unigram and an interpolated Kneser-Ney bigram model pay for the held-out text.
+
+    Args:
+        train: Training sentences; of more than 20 million tokens a seeded choice is counted.
+        heldout: What to score.
+        num_tokens: Vocabulary rows V.
+        seed: Of the choice.
+    """
+    chosen = _choose_sentences(train, seed)
+    train_pairs, heldout_pairs = _pairs(train, chosen), _pairs(heldout, np.arange(len(heldout)))
+    unigram = bigram = 0.0
+    for direction, start in ((1, BEGIN_ID), (-1, END_ID)):
+        # Backwards, a pair is read from its second token to its first.
+        context, target = train_pairs[:, ::direction].T
+        heldout_context, heldout_target = heldout_pairs[:, ::direction].T
+        unigram += _unigram_nats(target, heldout_target, num_tokens) / 2
+        bigram += float(
+            -np.log(
+                KneserNeyBigram(context, target, num_tokens, start).probabilities(heldout_context, heldout_target)
+            ).sum()
+            / 2
+        )
+    return BaselineNats(unigram=unigram, bigram=bigram)
+
+
+def _choose_sentences(train: EncodedSentences, seed: int) -> NDArray[np.int64]:
+    if train.num_tokens <= MAX_TRAIN_TOKENS:
+        return np.arange(len(train))
+    wanted = max(1, int(len(train) * MAX_TRAIN_TOKENS / train.num_tokens))
+    return np.sort(np.random.default_rng(seed).choice(len(train), wanted, replace=False))
+
+
+def _pairs(sentences: EncodedSentences, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return each two neighbouring tokens of `<S> w1 .. wn </S>`, shape (number of predictions, 2)."""
+    starts = np.asarray(sentences.offsets)[chosen].astype(np.int64)
+    lengths = np.asarray(sentences.offsets)[chosen + 1].astype(np.int64) - starts
+    # Each sentence takes n + 2 places: fill all with <S>, then put words and </S> in theirs.
+    begins = np.concatenate([[0], np.cumsum(lengths + 2)])
+    marked = np.full(begins[-1], BEGIN_ID, np.int64)
+    marked[begins[1:] - 1] = END_ID
+    within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    marked[np.repeat(begins[:-1] + 1, lengths) + within] = sentences.ids[np.repeat(starts, lengths) + within]
+    is_pair = np.ones(max(0, len(marked) - 1), np.bool_)
+    is_pair[begins[1:-1] - 1] = False
+    return np.stack([marked[:-1][is_pair], marked[1:][is_pair]], axis=1)
+
+
+def _unigram_nats(target: NDArray[np.int64], heldout_target: NDArray[np.int64], num_tokens: int) -> float:
+    """Score by add-one counts over the V - 1 possible outcomes."""
+    counts = np.bincount(target, minlength=num_tokens)
+    return float(-np.log((counts[heldout_target] + 1) / (len(target) + num_tokens - 1)).sum())
+
+
+class KneserNeyBigram:
+    """Interpolated Kneser-Ney bigram model (Chen and Goodman 1999), its lowest order spread evenly.
+
+    P(w | v) = max(c(v w) - d, 0) / c(v) + d n(v) / c(v) Q(w), n(v) the different words after v; Q is the same over the
+    number of different words before w, with its own discount, and the uniform distribution over the V - 1 outcomes.
+    Each discount is n1 / (n1 + 2 n2) of its counts. After a context never seen, P = Q.
+    """
+
+    def __init__(self, context: NDArray[np.int64], target: NDArray[np.int64], num_tokens: int, start: int) -> None:
+        self._num_tokens = num_tokens
+        self._pairs, self._pair_counts = np.unique(context * num_tokens + target, return_counts=True)
+        pair_contexts, pair_targets = np.divmod(self._pairs, num_tokens)
+        self._context_counts = np.bincount(context, minlength=num_tokens)
+        self._followers = np.bincount(pair_contexts, minlength=num_tokens)
+        self._discount = _discount(self._pair_counts)
+        before = np.bincount(pair_targets, minlength=num_tokens)
+        discount = _discount(before[before > 0])
+        reserved = discount * np.count_nonzero(before) / len(self._pairs)
+        self.lower: NDArray[Any] = np.maximum(before - discount, 0) / len(self._pairs) + reserved / (num_tokens - 1)
+        self.lower[start] = 0.0
+
+    def probabilities(self, context: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[Any]:
+        """Return P(target | context) for arrays of pairs."""
+        keys = context * self._num_tokens + target
+        places = np.minimum(np.searchsorted(self._pairs, keys), len(self._pairs) - 1)
+        counts = np.where(self._pairs[places] == keys, self._pair_counts[places], 0)
+        total = self._context_counts[context]
+        seen = total > 0
+        total = np.maximum(total, 1)
+        direct = np.maximum(counts - self._discount, 0) / total
+        back_off = np.where(seen, self._discount * self._followers[context] / total, 1.0)
+        return np.asarray(direct + back_off * self.lower[target])
+
+
+def _discount(counts: NDArray[Any]) -> float:
+    once, twice = np.count_nonzero(counts == 1), np.count_nonzero(counts == 2)
+    # Without words seen once the estimate would be 0 and leave nothing for unseen ones.
+    return once / (once + 2 * twice) if once else 0.5

@@ -1,0 +1,128 @@
+"""Checkpoints: everything that training needs to go on as if it had never stopped. No pickle.
+
+A checkpoint is a folder `step-00001200` with `model.safetensors`, `optimizer.safetensors` and `state.json`.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from elmo_zh.errors import RunError
+from elmo_zh.files import atomic_path, remove, write_json
+
+CHECKPOINT_FORMAT = 1
+_KEPT = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """What a checkpoint holds.
+
+    Attributes:
+        state: Plain values: step, position in the streams, figures, what the model was built for.
+        model: Parameters by name.
+        optimizer: Optimiser state by name.
+    """
+
+    state: Mapping[str, Any]
+    model: Mapping[str, Tensor]
+    optimizer: Mapping[str, Tensor]
+
+
+class CheckpointFolder:
+    """The checkpoints of a run: the last two at fixed steps, the best, and one of an interruption."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def save(self, checkpoint: Checkpoint) -> Path:
+        """Write a checkpoint, whole or not at all, then remove those no longer needed."""
+        path = self.path / f"step-{checkpoint.state['step']:08d}"
+        with atomic_path(path) as unfinished:
+            unfinished.mkdir()
+            save_file(dict(checkpoint.model), unfinished / "model.safetensors")
+            save_file(dict(checkpoint.optimizer), unfinished / "optimizer.safetensors")
+            write_json(unfinished / "state.json", {"format": CHECKPOINT_FORMAT, **checkpoint.state})
+        self._remove_old()
+        return path
+
+    def _remove_old(self) -> None:
+        steps = self.steps()
+        regular = [step for step in steps if not self.state(step)["interrupted"]]
+        keep = {*regular[-_KEPT:], self.best_step(), steps[-1]}
+        for step in steps:
+            if step not in keep:
+                remove(self._path(step))
+
+    def remove_all(self) -> None:
+        """Remove the folder."""
+        remove(self.path)
+
+    def remove_after(self, step: int) -> None:
+        """Remove all checkpoints later than a step."""
+        for later in self.steps():
+            if later > step:
+                remove(self._path(later))
+
+    def steps(self) -> list[int]:
+        """Return the steps of the checkpoints, rising."""
+        names = (path.name.removeprefix("step-") for path in self.path.glob("step-*"))
+        return sorted(int(name) for name in names if name.isdecimal())
+
+    def last_regular_step(self) -> int | None:
+        """Return the step of the last checkpoint that stands at a fixed step, not at an interruption."""
+        return max((step for step in self.steps() if not self.state(step)["interrupted"]), default=None)
+
+    def best_step(self) -> int | None:
+        """Return the step whose held-out sample has the lowest perplexity, the later of equals."""
+        rated = [
+            (heldout["perplexity"], -step)
+            for step in self.steps()
+            if (heldout := self.state(step).get("heldout_sample"))
+        ]
+        return -min(rated)[1] if rated else None
+
+    def _path(self, step: int) -> Path:
+        return self.path / f"step-{step:08d}"
+
+    def files(self, step: int) -> list[Path]:
+        """Return the files of a checkpoint that make its weights and figures."""
+        return [self._path(step) / name for name in ("model.safetensors", "state.json")]
+
+    def state(self, step: int) -> dict[str, Any]:
+        """Return a checkpoint's plain values."""
+        path = self._path(step) / "state.json"
+        try:
+            state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise RunError(f"{path} cannot be read ({error}). Remove its folder to use the one before.") from None
+        if state.get("format") != CHECKPOINT_FORMAT:
+            raise RunError(f"{path} has format {state.get('format')}, expected {CHECKPOINT_FORMAT}.")
+        return state
+
+    def update_state(self, step: int, **values: Any) -> None:
+        """Add values to a checkpoint's state."""
+        write_json(self._path(step) / "state.json", {**self.state(step), **values})
+
+    def load(self, step: int, *, with_optimizer: bool = True) -> Checkpoint:
+        """Read a checkpoint, with or without what only further training needs.
+
+        Raises:
+            RunError: If a file is missing or damaged.
+        """
+        tensors: dict[str, Mapping[str, Tensor]] = {"optimizer": {}}
+        for name in ("model", "optimizer") if with_optimizer else ("model",):
+            path = self._path(step) / f"{name}.safetensors"
+            try:
+                tensors[name] = load_file(path)
+            except (SafetensorError, OSError) as error:
+                raise RunError(
+                    f"{path} is damaged ({error}). Remove its folder to use the checkpoint before."
+                ) from None
+        return Checkpoint(state=self.state(step), model=tensors["model"], optimizer=tensors["optimizer"])

@@ -1,0 +1,86 @@
+"""From a checkpoint to a bundle."""
+
+from pathlib import Path
+from typing import Any
+
+from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.bundle.write import BundleSource, write_bundle
+from elmo_zh.config import Config
+from elmo_zh.errors import OutputError, RunError
+from elmo_zh.files import atomic_path
+from elmo_zh.model.language_model import LanguageModel, build_shape
+from elmo_zh.reporter import Reporter
+from elmo_zh.run_dir import RunDir
+from elmo_zh.training.checkpoint import CheckpointFolder
+from elmo_zh.vocabulary import load_counts, load_vocabulary
+
+
+def choose_step(checkpoints: CheckpointFolder, wanted: str, run: RunDir) -> int:
+    """Return the step that "best" (by held-out perplexity), "last" or a number stands for.
+
+    Raises:
+        RunError: If there is no such checkpoint.
+    """
+    steps = checkpoints.steps()
+    if not steps:
+        raise RunError(f"{checkpoints.path} holds no checkpoint. Make one with: elmo-zh train --run {run.path}")
+    if wanted == "last":
+        return steps[-1]
+    if wanted == "best":
+        best = checkpoints.best_step()
+        # Without held-out text no checkpoint is known to be better than the last.
+        return steps[-1] if best is None else best
+    if not wanted.isdecimal() or int(wanted) not in steps:
+        raise RunError(f"There is no checkpoint {wanted} in {checkpoints.path}. Known: best, last, {steps}.")
+    return int(wanted)
+
+
+def export_checkpoint(run: RunDir, config: Config, step: int, output: Path, *, force: bool, reporter: Reporter) -> None:
+    """Write the bundle of one checkpoint.
+
+    Raises:
+        OutputError: If `output` exists and is not a bundle, or is one and `force` is off.
+        RunError: If the checkpoint was made for another model or vocabulary.
+    """
+    if output.exists() and not _may_replace(output, force=force):
+        raise OutputError(f"{output} exists already. Choose another --output, or replace a bundle with --force.")
+    vocabulary = load_vocabulary(run.vocab)
+    checkpoint = CheckpointFolder(run.checkpoints).load(step, with_optimizer=False)
+    model = LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.tie_softmax)
+    model.require_same(checkpoint.state["model"], vocabulary.digest(), f"{run.checkpoints}/step-{step:08d}")
+    model.load_named_tensors(checkpoint.model)
+    source = BundleSource(
+        model=model,
+        vocabulary=vocabulary,
+        vocab=run.vocab,
+        character_counts=run.character_counts,
+        user_dictionary=run.user_dictionary if run.user_dictionary.exists() else None,
+        text=config.text,
+        train=config.train,
+        training=_training_figures(checkpoint.state, load_counts(run.vocab_counts, vocabulary)),
+    )
+    with atomic_path(output) as unfinished:
+        write_bundle(unfinished, source)
+    reporter.note(f"export: step {step:,} to {output}")
+
+
+def _may_replace(output: Path, *, force: bool) -> bool:
+    """Return whether an existing output may go: a bundle or an empty folder, never somebody's other files."""
+    is_empty = output.is_dir() and not any(output.iterdir())
+    return is_empty or (force and BundleLayout(output).info.is_file())
+
+
+def _training_figures(state: Any, counts: list[int]) -> dict[str, Any]:
+    """Return the counts and held-out figures of a checkpoint, of all held-out text where that was measured."""
+    train_tokens = sum(counts[2:])
+    figures: dict[str, Any] = {
+        "step": state["step"],
+        "tokens": state["tokens"],
+        "train_tokens": train_tokens,
+        "epochs": round(state["tokens"] / (train_tokens + counts[0]), 3),
+    }
+    for heldout_set in ("full", "sample"):
+        heldout = state.get(f"heldout_{heldout_set}")
+        if heldout:
+            return {**figures, "heldout_set": heldout_set, "heldout": heldout}
+    return figures

@@ -1,0 +1,138 @@
+"""Optimisers, learning rates and the clipping of gradients, sparse ones included."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from elmo_zh.config import TrainConfig
+from elmo_zh.model.bilm import BiLM
+from elmo_zh.model.softmax import Softmax
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """How many steps to train, and the learning rate's course over them."""
+
+    num_steps: int
+    warmup_steps: int
+    kind: str
+    final_share: float
+
+    @classmethod
+    def build(cls, config: TrainConfig, epoch_tokens: int) -> "Schedule":
+        """Return the schedule for a training text of `epoch_tokens` predictions in one direction."""
+        limits = [limit for limit in (config.max_tokens, config.epochs * epoch_tokens) if limit > 0]
+        num_steps = max(1, math.ceil(min(limits) / step_tokens(config)))
+        warmup_steps = min(math.ceil(config.warmup_tokens / step_tokens(config)), num_steps // 10)
+        return cls(
+            num_steps=num_steps,
+            warmup_steps=warmup_steps,
+            kind=config.schedule,
+            final_share=config.final_learning_rate_share,
+        )
+
+    def learning_rate_share(self, step: int) -> float:
+        """Return the share of the highest learning rate for a step, counted from 0."""
+        if step < self.warmup_steps:
+            return (step + 1) / (self.warmup_steps + 1)
+        if self.kind == "constant":
+            return 1.0
+        done = (step - self.warmup_steps) / max(1, self.num_steps - self.warmup_steps)
+        left = 1 - done if self.kind == "linear" else (1 + math.cos(math.pi * done)) / 2
+        return self.final_share + (1 - self.final_share) * left
+
+
+def step_tokens(config: TrainConfig) -> int:
+    """Return the predictions of one direction in one step."""
+    return config.batch_size * config.unroll_steps
+
+
+# torch warns once unless told whether to check the indexes of sparse gradients; ours come from torch's own lookups.
+torch.sparse.check_sparse_tensor_invariants.disable()
+
+
+class Optimizers:
+    """One optimiser for the LSTMs and one for the tables, stepped together.
+
+    The tables (token embeddings, softmax) always have Adagrad: a row is touched only when its word comes, and
+    Adam's even-sized steps would push the rows of rare words as far as those of frequent ones.
+    """
+
+    def __init__(self, config: TrainConfig, bilm: BiLM, softmax: Softmax) -> None:
+        table = bilm.token_table.weight
+        table.requires_grad_(config.train_embeddings)
+        tables = [table] if config.train_embeddings else []
+        tables += [softmax.bias] if softmax.weight is table else [softmax.weight, softmax.bias]
+        network = list(bilm.layers.parameters())
+        self.parameters: list[nn.Parameter] = [*network, *tables]
+        self.by_name: dict[str, torch.optim.Optimizer] = {"tables": self._adagrad(tables, config)}
+        self._peaks = {"tables": config.table_learning_rate, "network": config.learning_rate}
+        if config.optimizer == "adagrad":
+            self.by_name["network"] = self._adagrad(network, config)
+        else:
+            matrices = [parameter for parameter in network if parameter.dim() > 2]
+            biases = [parameter for parameter in network if parameter.dim() == 2]
+            groups = [
+                {"params": matrices, "weight_decay": config.weight_decay},
+                {"params": biases, "weight_decay": 0.0},
+            ]
+            self.by_name["network"] = torch.optim.AdamW(groups, lr=config.learning_rate, betas=(0.9, 0.98))
+
+    @staticmethod
+    def _adagrad(parameters: list[nn.Parameter], config: TrainConfig) -> torch.optim.Optimizer:
+        return torch.optim.Adagrad(
+            parameters, lr=1.0, initial_accumulator_value=config.adagrad_accumulator, foreach=False
+        )
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        for optimizer in self.by_name.values():
+            optimizer.zero_grad(set_to_none=True)
+
+    def step(self, share: float) -> None:
+        """Change the parameters, each group with `share` of its highest learning rate."""
+        for name, optimizer in self.by_name.items():
+            for group in optimizer.param_groups:
+                group["lr"] = share * self._peaks[name]
+            optimizer.step()
+
+    def state_tensors(self) -> dict[str, Tensor]:
+        """Return the optimisers' state as named tensors: `network.0.exp_avg` and so on."""
+        return {
+            f"{name}.{index}.{key}": value
+            for name, optimizer in self.by_name.items()
+            for index, entry in optimizer.state_dict()["state"].items()
+            for key, value in entry.items()
+        }
+
+    def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
+        """Take over a state that `state_tensors` returned."""
+        for name, optimizer in self.by_name.items():
+            state: dict[int, dict[str, Tensor]] = {}
+            for full_name, value in tensors.items():
+                owner, index, key = full_name.split(".")
+                if owner == name:
+                    state.setdefault(int(index), {})[key] = value
+            optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> float:
+    """Scale all gradients down so that their global norm is at most `max_norm`; return the norm before.
+
+    Sparse gradients are summed up row by row first, as the norm needs. If the norm is not finite, nothing is scaled.
+    """
+    values = []
+    for parameter in parameters:
+        if parameter.grad is not None and parameter.grad.is_sparse:
+            parameter.grad = parameter.grad.coalesce()
+            values.append(parameter.grad.values())
+        elif parameter.grad is not None:
+            values.append(parameter.grad)
+    norm = float(torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(value) for value in values])))
+    if math.isfinite(norm) and norm > max_norm:
+        for value in values:
+            value.mul_(max_norm / norm)
+    return norm

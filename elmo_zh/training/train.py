@@ -1,0 +1,199 @@
+"""The train stage: from the id store to checkpoints, with everything said before, during and after."""
+
+import os
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import torch
+
+from elmo_zh.config import Config
+from elmo_zh.errors import RunError
+from elmo_zh.id_store import IdStore, load_id_store
+from elmo_zh.model.device import choose_device
+from elmo_zh.model.language_model import LanguageModel, build_shape
+from elmo_zh.reporter import Reporter
+from elmo_zh.run_dir import RunDir
+from elmo_zh.stages import StageResult
+from elmo_zh.training.baselines import measure_baselines
+from elmo_zh.training.checkpoint import CheckpointFolder
+from elmo_zh.training.heldout import evaluate_heldout, measure_text
+from elmo_zh.training.memory import predict_memory
+from elmo_zh.training.metrics import MetricsFile, can_draw, draw_training
+from elmo_zh.training.optimizer import step_tokens
+from elmo_zh.training.trainer import Trainer
+from elmo_zh.vocabulary import Vocabulary, load_counts, load_vocabulary
+from elmo_zh.word2vec import WordVectors, load_word_vectors
+
+
+def train_run(run: RunDir, config: Config, reporter: Reporter) -> StageResult:
+    """Train a run's model, or go on with it, to the end of its budget.
+
+    Raises:
+        RunError: If an input does not fit, there is too little memory, or training fails again and again.
+    """
+    if config.train.num_threads:
+        torch.set_num_threads(config.train.num_threads)
+    vocabulary = load_vocabulary(run.vocab)
+    load_counts(run.vocab_counts, vocabulary)
+    store = load_id_store(run.ids, vocabulary)
+    device = choose_device(config.train.device)
+    _require_memory(config, len(vocabulary), device)
+    trainer = _build_trainer(run, config, vocabulary, store, device, reporter)
+    baselines = _report_baselines(config, store, len(vocabulary), reporter)
+    _report_plan(trainer, config, store, device, reporter)
+    if trainer.resume():
+        reporter.note(f"Going on from step {trainer.step:,} of {trainer.schedule.num_steps:,}.")
+    trainer.train()
+    return _finish(run, trainer, config, store, baselines, reporter)
+
+
+def _require_memory(config: Config, num_tokens: int, device: torch.device) -> None:
+    needed = predict_memory(config.model, config.train, num_tokens)
+    if device.type == "cpu":
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if needed > there:
+            raise RunError(
+                f"Training this model takes about {needed / 1e9:,.1f} GB of memory, and this machine has"
+                f" {there / 1e9:,.1f} GB. Lower model.cell_dim, vocab.size or train.batch_size."
+            )
+
+
+def _build_trainer(
+    run: RunDir, config: Config, vocabulary: Vocabulary, store: IdStore, device: torch.device, reporter: Reporter
+) -> Trainer:
+    vectors = None
+    if config.word2vec.enabled:
+        vectors = load_word_vectors(run.word2vec, vocabulary, config.model.projection_dim)
+    return Trainer(
+        model=LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.tie_softmax),
+        store=store,
+        vocabulary_digest=vocabulary.digest(),
+        config=config.train,
+        checkpoints=CheckpointFolder(run.checkpoints),
+        metrics=MetricsFile(run.metrics),
+        device=device,
+        reporter=reporter,
+        initialise=lambda model: initialise_model(model, config.train.seed, vectors),
+    )
+
+
+def initialise_model(model: LanguageModel, seed: int, vectors: WordVectors | None) -> None:
+    """Draw all weights from the seed, then fill in word vectors, row by row by word.
+
+    Rows without a word vector, those of the specials among them, are drawn from a normal distribution with the
+    mean and deviation that the ready rows have in each dimension.
+    """
+    generator = model.initialise(seed)
+    if vectors is not None and len(vectors.rows):
+        model.bilm.token_table.fill_rows(torch.from_numpy(vectors.rows), torch.from_numpy(vectors.vectors), generator)
+
+
+def _report_plan(trainer: Trainer, config: Config, store: IdStore, device: torch.device, reporter: Reporter) -> None:
+    """Tell what is about to happen before the first step."""
+    steps, epoch_tokens = trainer.schedule.num_steps, store.train.num_predictions
+    tokens = steps * step_tokens(config.train)
+    seconds = trainer.measure_step_seconds() * steps
+    memory = predict_memory(config.model, config.train, trainer.model.bilm.shape.num_tokens)
+    reporter.note(
+        f"Training text: {store.train.num_tokens:,} tokens in {len(store.train):,} sentences;"
+        f" held out: {store.heldout.num_tokens:,} tokens in {len(store.heldout):,} sentences."
+    )
+    reporter.note(
+        f"Plan: {tokens:,} predicted tokens in each direction = {tokens / epoch_tokens:.2f} epochs = {steps:,} steps;"
+        f" {trainer.model.num_parameters():,} parameters, about {memory / 1e9:.1f} GB of memory,"
+        f" about {format_seconds(seconds)} on {device.type} ({config.train.precision}) and evaluation."
+    )
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a duration for people: 45 s, 12 min, 3.4 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _report_baselines(config: Config, store: IdStore, num_tokens: int, reporter: Reporter) -> dict[str, Any]:
+    """Return perplexity and bits per character of the n-gram baselines on all held-out text, by name."""
+    if not len(store.heldout):
+        reporter.warn(
+            "No text is held out (too little of it, or one long paragraph), so perplexity cannot be measured."
+            " Put one paragraph a line, or give more text."
+        )
+        return {}
+    nats = measure_baselines(store.train, store.heldout, num_tokens, config.train.seed)
+    measure = measure_text(store.heldout, np.arange(len(store.heldout)))
+    baselines = {
+        name: {"perplexity": measure.perplexity(value), "bits_per_character": measure.bits_per_character(value)}
+        for name, value in asdict(nats).items()
+    }
+    told = ", ".join(
+        f"{name} {figures['perplexity']:,.1f} ({figures['bits_per_character']:.3f} bits per character)"
+        for name, figures in baselines.items()
+    )
+    reporter.note(f"Held-out perplexity to beat, on the same predictions: {told}.")
+    return baselines
+
+
+def _finish(
+    run: RunDir, trainer: Trainer, config: Config, store: IdStore, baselines: dict[str, Any], reporter: Reporter
+) -> StageResult:
+    checkpoints, metrics = CheckpointFolder(run.checkpoints), MetricsFile(run.metrics)
+    best = checkpoints.best_step()
+    counts: dict[str, Any] = {
+        "steps": trainer.step,
+        "tokens": trainer.step * step_tokens(config.train),
+        "epochs": round(trainer.step * step_tokens(config.train) / store.train.num_predictions, 3),
+        "baselines": baselines,
+    }
+    if best is not None:
+        counts["heldout"] = {"step": best, **_evaluate_best(trainer, checkpoints, best, store, reporter)}
+        _report_result(counts, baselines, reporter)
+    outputs = [*checkpoints.files(best if best is not None else trainer.step), run.metrics]
+    if can_draw():
+        draw_training(metrics.lines(), run.training_picture, {name: b["perplexity"] for name, b in baselines.items()})
+        outputs.append(run.training_picture)
+    else:
+        reporter.note("matplotlib is not installed, so training.png is not drawn.")
+    reporter.note(
+        f"The budget is used up: {counts['tokens']:,} tokens, {counts['epochs']:.2f} epochs. To train on, repeat the"
+        f" command with {_more(config)}."
+    )
+    return StageResult(outputs=outputs, counts=counts)
+
+
+def _evaluate_best(
+    trainer: Trainer, checkpoints: CheckpointFolder, best: int, store: IdStore, reporter: Reporter
+) -> dict[str, Any]:
+    """Score all held-out text with the best checkpoint's weights, unless that is done; return the figures."""
+    known = checkpoints.state(best).get("heldout_full")
+    if known:
+        return dict(known)
+    if best != trainer.step:
+        trainer.model.load_named_tensors(checkpoints.load(best, with_optimizer=False).model)
+    with reporter.progress("evaluate", unit="tokens", total=store.heldout.num_predictions) as progress:
+        figures = evaluate_heldout(trainer.model, store.heldout, np.arange(len(store.heldout)), progress)
+    trainer.append_figures(figures, "full", step=best)
+    checkpoints.update_state(best, heldout_full=asdict(figures))
+    return asdict(figures)
+
+
+def _report_result(counts: dict[str, Any], baselines: dict[str, Any], reporter: Reporter) -> None:
+    heldout = counts["heldout"]
+    reporter.note(
+        f"Held-out perplexity, all {heldout['num_predictions']:,} predictions, step {heldout['step']:,}:"
+        f" {heldout['perplexity']:,.1f} (forward {heldout['forward_perplexity']:,.1f},"
+        f" backward {heldout['backward_perplexity']:,.1f}), {heldout['bits_per_character']:.3f} bits per character;"
+        f" bigram baseline {baselines['bigram']['perplexity']:,.1f},"
+        f" {baselines['bigram']['bits_per_character']:.3f} bits per character."
+    )
+
+
+def _more(config: Config) -> str:
+    """Return how to ask for twice the budget."""
+    wanted = []
+    if config.train.max_tokens:
+        wanted.append(f"train.max_tokens={2 * config.train.max_tokens}")
+    if config.train.epochs:
+        wanted.append(f"train.epochs={2 * config.train.epochs:g}")
+    return f'SET="{" ".join(wanted)}" (make train) or --set for each (elmo-zh)'

@@ -1,0 +1,333 @@
+"""The training loop, in the order in which things happen."""
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from elmo_zh.batches import PackedStreams, StreamBatch
+from elmo_zh.config import TrainConfig
+from elmo_zh.errors import RunError
+from elmo_zh.id_store import IdStore
+from elmo_zh.model.language_model import LanguageModel
+from elmo_zh.model.softmax import LogUniformSampler
+from elmo_zh.reporter import Progress, Reporter
+from elmo_zh.training.checkpoint import Checkpoint, CheckpointFolder
+from elmo_zh.training.heldout import evaluate_heldout, sample_sentences
+from elmo_zh.training.metrics import MetricsFile
+from elmo_zh.training.optimizer import Optimizers, Schedule, clip_gradients, step_tokens
+from elmo_zh.training.scoring import Figures
+
+_MAX_ROLLBACKS = 8
+
+
+@dataclass
+class _Pace:
+    """Steps and seconds since the last line in metrics.jsonl, evaluation and checkpoints left out."""
+
+    steps: int = 0
+    seconds: float = 0.0
+
+
+@dataclass
+class _Position:
+    """How far training has come, beside the streams' position and the weights."""
+
+    step: int = 0
+    elapsed_seconds: float = 0.0
+    learning_rate_scale: float = 1.0
+    num_rollbacks: int = 0
+
+
+class NotFiniteError(ArithmeticError):
+    """A loss or gradient is infinite or not a number."""
+
+
+class Trainer:
+    """Trains a language model on an id store, with checkpoints, measurements and a way back from numbers gone wild."""
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        store: IdStore,
+        vocabulary_digest: str,
+        config: TrainConfig,
+        checkpoints: CheckpointFolder,
+        metrics: MetricsFile,
+        device: torch.device,
+        reporter: Reporter,
+        initialise: Callable[[LanguageModel], None],
+    ) -> None:
+        self.model, self.config, self.device = model, config, device
+        self.schedule = Schedule.build(config, store.train.num_predictions)
+        self._store, self._vocabulary_digest = store, vocabulary_digest
+        self._checkpoints, self._metrics, self._reporter = checkpoints, metrics, reporter
+        self._initialise = initialise
+        self._sampler = LogUniformSampler(model.bilm.shape.num_tokens, config.num_negatives)
+        self._sample = sample_sentences(store.heldout, config.evaluate_sample_tokens)
+        self._position = _Position()
+        self._unlogged = _Pace()
+        model.to(device)
+        model.bilm.set_product_dtype(torch.bfloat16 if config.precision == "bfloat16" else None)
+        self._start_over()
+
+    @property
+    def step(self) -> int:
+        """Steps trained."""
+        return self._position.step
+
+    def _start_over(self) -> None:
+        self._initialise(self.model)
+        self._optimizers = Optimizers(self.config, self.model.bilm, self.model.softmax)
+        config = self.config
+        self._streams = PackedStreams(self._store.train, config.batch_size, config.unroll_steps, config.seed)
+        self._state = self.model.bilm.zero_state(config.batch_size)
+        self._position.step = 0
+
+    def resume(self) -> bool:
+        """Go on from the last checkpoint, if there is one; return whether there was."""
+        steps = self._checkpoints.steps()
+        if not steps:
+            return False
+        state = self._restore(steps[-1])
+        self._position.num_rollbacks = state["num_rollbacks"]
+        self._position.learning_rate_scale = state["learning_rate_scale"]
+        self._position.elapsed_seconds = state["elapsed_seconds"]
+        self._metrics.cut_after(self._position.step)
+        return True
+
+    def _restore(self, step: int) -> Mapping[str, Any]:
+        checkpoint = self._checkpoints.load(step)
+        state = checkpoint.state
+        where = f"{self._checkpoints.path}/step-{step:08d}"
+        self.model.require_same(state["model"], self._vocabulary_digest, where)
+        self._start_over()
+        self.model.load_named_tensors(checkpoint.model)
+        self._optimizers.load_state_tensors(
+            {name: tensor for name, tensor in checkpoint.optimizer.items() if not name.startswith("state.")}
+        )
+        self._streams.restore_position(state["streams"])
+        for index, carried in enumerate(self._state):
+            carried.output.copy_(checkpoint.optimizer[f"state.{index}.output"])
+            carried.cell.copy_(checkpoint.optimizer[f"state.{index}.cell"])
+        self._position.step = state["step"]
+        return state
+
+    def measure_step_seconds(self) -> float:
+        """Return the duration of a step, from a few at the start that are then undone."""
+        for _ in range(3):
+            start = time.monotonic()
+            self._train_step()
+            seconds = time.monotonic() - start
+        self._start_over()
+        return seconds
+
+    def train(self) -> None:
+        """Train to the end of the schedule.
+
+        Ctrl-C and SIGTERM end it between two steps, with a checkpoint to go on from; a second one at once.
+        """
+        tokens_per_step = step_tokens(self.config)
+        total, done = self.schedule.num_steps * tokens_per_step, self.step * tokens_per_step
+        with (
+            self._reporter.progress("train", unit="tokens", total=total, initial=done) as progress,
+            _deferred_signals() as received,
+        ):
+            self._clock = time.monotonic() - self._position.elapsed_seconds
+            while self.step < self.schedule.num_steps:
+                self._train_step_or_roll_back(progress, tokens_per_step)
+                if received:
+                    self._stop(received[0])
+
+    def _stop(self, signal_number: int) -> None:
+        if self.step not in self._checkpoints.steps():
+            self._save_checkpoint(interrupted=True)
+        if signal_number == signal.SIGINT:
+            raise KeyboardInterrupt
+        raise SystemExit(128 + signal_number)
+
+    def _train_step_or_roll_back(self, progress: Progress, tokens_per_step: int) -> None:
+        start = time.monotonic()
+        try:
+            loss, norm = self._train_step()
+        except NotFiniteError as error:
+            before = self.step
+            self._roll_back(str(error))
+            progress.update((self.step - before) * tokens_per_step)
+            return
+        self._unlogged.steps += 1
+        self._unlogged.seconds += time.monotonic() - start
+        self._log(loss, norm)
+        progress.update(tokens_per_step, loss=loss)
+        figures = None
+        is_last = self.step == self.schedule.num_steps
+        if is_last or self._is_due(self.config.evaluate_every_tokens):
+            figures = self._evaluate_sample()
+        self._position.elapsed_seconds = time.monotonic() - self._clock
+        if is_last or figures or self._is_due(self.config.checkpoint_every_tokens):
+            self._save_checkpoint(figures=figures)
+
+    def _is_due(self, every_tokens: int) -> bool:
+        return self.step % max(1, round(every_tokens / step_tokens(self.config))) == 0
+
+    def _train_step(self) -> tuple[float, float]:
+        """Do one step; return its loss and the gradient's norm before clipping.
+
+        Raises:
+            NotFiniteError: Before anything but the streams' position has changed.
+        """
+        config = self.config
+        batch = self._streams.next_batch()
+        # All chance of a step comes from the seed and its number, so that there is no generator state to save.
+        torch.manual_seed(config.seed * 1_000_003 + self.step)
+        loss, state = self._loss(batch)
+        loss_value = float(loss.detach())
+        if not math.isfinite(loss_value):
+            raise NotFiniteError(f"the loss is {loss_value}")
+        self._optimizers.zero_grad()
+        (loss * config.unroll_steps).backward()  # type: ignore[no-untyped-call]
+        norm = clip_gradients(self._optimizers.parameters, config.max_grad_norm)
+        if not math.isfinite(norm):
+            raise NotFiniteError(f"the gradient's norm is {norm}")
+        self._optimizers.step(self._learning_rate_share())
+        self._state = [carried.detach() for carried in state]
+        self._position.step += 1
+        return loss_value, norm
+
+    def _loss(self, batch: StreamBatch) -> tuple[Tensor, Any]:
+        config, device = self.config, self.device
+        keep = None if config.carry_state else batch.keep.to(device)
+        inputs, targets = batch.inputs.to(device), batch.targets.to(device).flatten()
+        activations, state = self.model.bilm(inputs, self._state, keep, config.dropout)
+        hidden = activations[-1].flatten(0, 2)
+        if config.softmax == "full":
+            return self.model.softmax.full_loss(hidden, targets), state
+        negatives = self._sampler.draw(np.random.default_rng([config.seed, self.step]))
+        return self.model.softmax.sampled_loss(hidden, targets, negatives.to(device)), state
+
+    def _learning_rate_share(self) -> float:
+        return self.schedule.learning_rate_share(self.step) * self._position.learning_rate_scale
+
+    def _roll_back(self, problem: str) -> None:
+        """Go back to the last checkpoint at a fixed step, or to the start, with half the learning rate."""
+        failed_step, position = self.step, self._position
+        position.num_rollbacks += 1
+        position.learning_rate_scale /= 2
+        if position.num_rollbacks > _MAX_ROLLBACKS:
+            raise RunError(
+                f"Training failed at step {failed_step}: {problem}, after {_MAX_ROLLBACKS} attempts with ever lower"
+                " learning rates. Start over with a lower train.learning_rate, in another --run or with --force."
+            )
+        step = self._checkpoints.last_regular_step()
+        if step is None:
+            self._start_over()
+        else:
+            self._restore(step)
+        self._checkpoints.remove_after(self.step)
+        self._metrics.cut_after(self.step)
+        self._metrics.append(
+            step=self.step, event="rollback", failed_step=failed_step, learning_rate_scale=position.learning_rate_scale
+        )
+        self._reporter.warn(
+            f"Step {failed_step}: {problem}. Back to step {self.step} with the learning rate times"
+            f" {position.learning_rate_scale:g}."
+        )
+
+    def _log(self, loss: float, norm: float) -> None:
+        config, position = self.config, self._position
+        if position.step % config.log_every_steps == 0 or position.step == self.schedule.num_steps:
+            share = self.schedule.learning_rate_share(self.step - 1) * position.learning_rate_scale
+            self._metrics.append(
+                step=position.step,
+                tokens=position.step * step_tokens(config),
+                train_loss=loss,
+                learning_rate=share * config.learning_rate,
+                grad_norm=norm,
+                tokens_per_second=round(self._unlogged.steps * step_tokens(config) / self._unlogged.seconds, 1),
+                elapsed_seconds=round(time.monotonic() - self._clock, 3),
+            )
+            self._unlogged = _Pace()
+
+    def _evaluate_sample(self) -> Figures | None:
+        if not len(self._sample):
+            return None
+        figures = evaluate_heldout(self.model, self._store.heldout, self._sample)
+        self.append_figures(figures, "sample", step=self.step)
+        self._reporter.note(
+            f"step {self.step}, {self.step * step_tokens(self.config):,} tokens: held-out perplexity"
+            f" {figures.perplexity:,.1f} (sample), {figures.bits_per_character:.3f} bits per character"
+        )
+        return figures
+
+    def append_figures(self, figures: Figures, heldout_set: str, *, step: int) -> None:
+        """Write the held-out figures of a step's weights to metrics.jsonl."""
+        self._metrics.append(
+            step=step,
+            tokens=step * step_tokens(self.config),
+            heldout_set=heldout_set,
+            heldout_perplexity=figures.perplexity,
+            heldout_forward_perplexity=figures.forward_perplexity,
+            heldout_backward_perplexity=figures.backward_perplexity,
+            heldout_bits_per_character=figures.bits_per_character,
+            heldout_oov_rate=figures.oov_rate,
+        )
+
+    def _save_checkpoint(self, *, figures: Figures | None = None, interrupted: bool = False) -> None:
+        carried = {
+            f"state.{index}.{part}": tensor.contiguous()
+            for index, layer in enumerate(self._state)
+            for part, tensor in (("output", layer.output), ("cell", layer.cell))
+        }
+        self._checkpoints.save(
+            Checkpoint(
+                state={
+                    "step": self.step,
+                    "tokens": self.step * step_tokens(self.config),
+                    "interrupted": interrupted,
+                    "model": self.model.describe(self._vocabulary_digest),
+                    "carry_state": self.config.carry_state,
+                    "heldout_sample": asdict(figures) if figures else None,
+                    "learning_rate_scale": self._position.learning_rate_scale,
+                    "num_rollbacks": self._position.num_rollbacks,
+                    "elapsed_seconds": self._position.elapsed_seconds,
+                    "streams": self._streams.save_position(),
+                },
+                model=self.model.named_tensors(),
+                optimizer={**self._optimizers.state_tensors(), **carried},
+            )
+        )
+
+
+@contextmanager
+def _deferred_signals() -> Iterator[list[int]]:
+    """Collect SIGINT and SIGTERM in the yielded list instead of breaking into a step; a second one breaks in.
+
+    Outside the main thread, where Python allows no handlers, nothing is collected.
+    """
+    received: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in signals}
+
+    def receive(number: int, _frame: object) -> None:
+        received.append(number)
+        for each in signals:
+            signal.signal(each, before[each])
+
+    for number in signals:
+        signal.signal(number, receive)
+    try:
+        yield received
+    finally:
+        for number in signals:
+            signal.signal(number, before[number])

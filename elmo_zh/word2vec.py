@@ -1,0 +1,127 @@
+"""Initial token embeddings: gensim's Word2Vec over the training text, or ready vectors, filled in by word."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.config import Word2vecConfig
+from elmo_zh.errors import RunError
+from elmo_zh.files import atomic_path
+from elmo_zh.reporter import Progress, Reporter
+from elmo_zh.text.corpus import iter_lines
+from elmo_zh.text.segment import iter_sentences
+from elmo_zh.vocabulary import BEGIN_ID, SPECIALS, UNKNOWN_ID, Vocabulary
+
+
+@dataclass(frozen=True)
+class _CountedSentences:
+    """Restartable sentences for gensim that move a progress count."""
+
+    files: Sequence[Path]
+    progress: Progress
+
+    def __iter__(self) -> Iterator[list[str]]:
+        for sentence in iter_sentences(self.files):
+            self.progress.update(len(sentence))
+            yield sentence
+
+
+def train_word2vec(
+    train_files: Sequence[Path],
+    vocabulary: Vocabulary,
+    counts: Sequence[int],
+    dimension: int,
+    config: Word2vecConfig,
+    reporter: Reporter,
+) -> "WordVectors":
+    """Train vectors for the vocabulary's words on segmented files.
+
+    Args:
+        train_files: Segmented training text, never the held-out part.
+        vocabulary: The words; the specials get no vector.
+        counts: How often each row stands in the text; that of <S> is the number of sentences.
+        dimension: Numbers in each vector.
+        config: Settings; with one worker the result is the same every time.
+        reporter: Where to tell.
+    """
+    from gensim.models import Word2Vec
+
+    model = Word2Vec(
+        vector_size=dimension,
+        window=config.window,
+        sg=int(config.algorithm == "skipgram"),
+        negative=config.negative,
+        epochs=config.epochs,
+        min_count=1,
+        workers=config.num_workers,
+        seed=config.seed,
+    )
+    rows = range(len(SPECIALS), len(vocabulary))
+    words = [vocabulary.tokens[row] for row in rows]
+    model.build_vocab_from_freq({vocabulary.tokens[row]: counts[row] for row in rows}, corpus_count=counts[BEGIN_ID])
+    num_tokens = config.epochs * sum(counts[UNKNOWN_ID:])
+    with reporter.progress("word2vec", unit="tokens", total=num_tokens) as progress:
+        sentences = _CountedSentences(train_files, progress)
+        model.train(corpus_iterable=sentences, total_examples=counts[BEGIN_ID], epochs=config.epochs)
+    return WordVectors(rows=np.array(rows, np.int64), vectors=np.asarray(model.wv[words], np.float32))
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordVectors:
+    """Vectors for some rows of a vocabulary.
+
+    Attributes:
+        rows: Which rows, shape (num_found,), int64.
+        vectors: Theirs, shape (num_found, dimension), float32.
+    """
+
+    rows: NDArray[np.int64]
+    vectors: NDArray[np.float32]
+
+
+def save_word_vectors(path: Path, vocabulary: Vocabulary, vectors: WordVectors) -> None:
+    """Write vectors in word2vec's text format, with as many digits as float32 needs."""
+    with atomic_path(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(f"{len(vectors.rows)} {vectors.vectors.shape[1]}\n")
+        for row, vector in zip(vectors.rows, vectors.vectors, strict=True):
+            file.write(f"{vocabulary.tokens[row]} {' '.join(map(str, vector))}\n")
+
+
+def load_word_vectors(path: Path, vocabulary: Vocabulary, dimension: int) -> WordVectors:
+    """Read the vectors of the vocabulary's words from a file in word2vec's text format, plain or compressed.
+
+    Rows are matched by word, never by position. Words of the file that the vocabulary lacks are passed over.
+
+    Raises:
+        RunError: If a line has another number of numbers than `dimension`, or something that is no finite number.
+    """
+    rows_by_word = {word: row for row, word in enumerate(vocabulary.tokens) if row >= len(SPECIALS)}
+    found: dict[int, NDArray[np.float32]] = {}
+    for number, line in enumerate(iter_lines(path), start=1):
+        word, *numbers = line.rstrip(" ").split(" ")
+        if number == 1 and len(numbers) == 1 and dimension != 1:
+            continue  # the header: how many words, how many numbers
+        if len(numbers) != dimension:
+            raise RunError(
+                f"{path}: line {number} has {len(numbers)} numbers, but token embeddings have {dimension}."
+                " Give vectors of that width, or set model.projection_dim to the file's."
+            )
+        row = rows_by_word.get(word)
+        if row is not None and row not in found:
+            found[row] = _parse_vector(numbers, path, number)
+    rows = np.array(sorted(found), np.int64)
+    vectors = np.array([found[row] for row in rows], np.float32).reshape(len(rows), dimension)
+    return WordVectors(rows=rows, vectors=vectors)
+
+
+def _parse_vector(numbers: Sequence[str], path: Path, line: int) -> NDArray[np.float32]:
+    try:
+        vector = np.array(numbers, np.float32)
+    except ValueError:
+        vector = np.full(1, np.nan, np.float32)
+    if not np.isfinite(vector).all():
+        raise RunError(f"{path}: line {line} holds something that is not a finite number. Correct or remove the line.")
+    return vector
