@@ -1,0 +1,111 @@
+"""What a bidirectional language model must and must not see."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from elmo_zh.batches import mark_sentence, pad_sentences
+from elmo_zh.model.bilm import BiLM, BiLMShape, reversal
+from elmo_zh.model.language_model import LanguageModel
+
+WORDS, PROJECTION, CELL, LAYERS = 23, 5, 11, 3
+
+
+@pytest.fixture
+def bilm() -> BiLM:
+    shape = BiLMShape(
+        num_tokens=WORDS,
+        cell_dim=CELL,
+        projection_dim=PROJECTION,
+        num_layers=LAYERS,
+        cell_clip=3.0,
+        projection_clip=3.0,
+        skip_connections=True,
+    )
+    bilm = BiLM(shape)
+    bilm.initialise(torch.Generator().manual_seed(2))
+    return bilm
+
+
+def activations(bilm: BiLM, *sentences: list[int]) -> Tensor:
+    return bilm.layer_activations(*pad_sentences([mark_sentence(sentence) for sentence in sentences]))
+
+
+def test_shape_and_token_layer(bilm: BiLM) -> None:
+    result = activations(bilm, [3, 4, 5, 6], [7, 8])
+    assert result.shape == (LAYERS + 1, 2, 6, 2 * PROJECTION)
+    expected = bilm.token_table.weight[[0, 7, 8, 1]]
+    torch.testing.assert_close(result[0, 1, :4], torch.cat([expected, expected], dim=1))
+    assert (result[:, 1, 4:] == 0).all()
+
+
+def test_forward_lm_is_blind_to_the_future_and_backward_lm_to_the_past(bilm: BiLM) -> None:
+    before, after = activations(bilm, [3, 4, 5, 6, 7]), activations(bilm, [3, 4, 9, 6, 7])
+    changed = (before != after).any(dim=0)[0]  # (T, 2P); position 3 holds the other word
+    assert not changed[:3, :PROJECTION].any()
+    assert changed[3:, :PROJECTION].all()
+    assert not changed[4:, PROJECTION:].any()
+    assert changed[:4, PROJECTION:].all()
+
+
+def test_a_sentence_alone_equals_the_same_sentence_in_any_batch(bilm: BiLM) -> None:
+    sentence = [3, 4, 5]
+    alone = activations(bilm, sentence)[:, 0]
+    for batch in ([[6] * 13, sentence], [sentence, [7]], [[8, 9], sentence, sentence]):
+        together = activations(bilm, *batch)
+        row = batch.index(sentence)
+        torch.testing.assert_close(together[:, row, :5], alone, rtol=0, atol=1e-6)
+
+
+def test_streams_restarted_at_sentence_starts_equal_single_sentences(bilm: BiLM) -> None:
+    """Training on packed streams sees exactly what embedding sees."""
+    first, second = mark_sentence([3, 4, 5]), mark_sentence([6, 7])
+    inputs = torch.tensor([[*first[:-1], *second[:-1]], [*first[:0:-1], *second[:0:-1]]])[:, :, None]
+    keep = torch.tensor([0.0, 1, 1, 1, 0, 1, 1])[:, None, None]
+    state = [type(s)(s.output + 0.7, s.cell - 0.4) for s in bilm.zero_state(1)]
+    with torch.no_grad():
+        layers, _ = bilm(inputs, state, keep)
+    whole = activations(bilm, [3, 4, 5], [6, 7])
+    top = layers[-1][:, :, 0]
+    torch.testing.assert_close(top[0, :4], whole[-1, 0, :4, :PROJECTION])
+    torch.testing.assert_close(top[0, 4:], whole[-1, 1, :3, :PROJECTION])
+    torch.testing.assert_close(top[1, :4].flip(0), whole[-1, 0, 1:5, PROJECTION:])
+    torch.testing.assert_close(top[1, 4:].flip(0), whole[-1, 1, 1:4, PROJECTION:])
+
+
+def test_reversal() -> None:
+    mask = torch.tensor([[True, True, True, False], [True, True, True, True]])
+    assert reversal(mask).tolist() == [[2, 1, 0, 3], [3, 2, 1, 0]]
+
+
+def test_dropout_falls_on_every_layer_and_is_off_by_default(bilm: BiLM) -> None:
+    ids = torch.randint(3, WORDS, (2, 7, 3))
+    torch.manual_seed(1)
+    with torch.no_grad():
+        plain, _ = bilm(ids, bilm.zero_state(3))
+        again, _ = bilm(ids, bilm.zero_state(3))
+        dropped, _ = bilm(ids, bilm.zero_state(3), dropout=0.5)
+    assert torch.equal(plain[-1], again[-1])
+    assert ((dropped[-1] == 0).float().mean() - 0.5).abs() < 0.2
+
+
+def test_skip_connections_add_the_input_from_the_second_layer_on(bilm: BiLM) -> None:
+    plain = BiLM(BiLMShape(**{**vars(bilm.shape), "skip_connections": False}))
+    plain.load_state_dict(bilm.state_dict())
+    ids = torch.randint(3, WORDS, (2, 7, 3))
+    with torch.no_grad():
+        with_skip, _ = bilm(ids, bilm.zero_state(3))
+        without, _ = plain(ids, plain.zero_state(3))
+        second, _ = plain.layers[1](without[1], plain.zero_state(3)[1])
+    torch.testing.assert_close(with_skip[1], without[1])
+    torch.testing.assert_close(with_skip[2], second + without[1])
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_parameters_are_counted_and_named_once(bilm: BiLM, tied: bool) -> None:
+    model = LanguageModel.build(bilm.shape, tie_softmax=tied)
+    tables = WORDS * PROJECTION * (1 if tied else 2) + WORDS
+    layer = 2 * PROJECTION * 4 * CELL + 4 * CELL + CELL * PROJECTION
+    assert model.num_parameters() == tables + 2 * LAYERS * layer
+    assert sum(tensor.numel() for tensor in model.named_tensors().values()) == model.num_parameters()
+    assert bilm.shape.num_parameters() == WORDS * PROJECTION + 2 * LAYERS * layer

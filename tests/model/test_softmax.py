@@ -1,0 +1,100 @@
+"""Exact and sampled softmax against plain formulas."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from elmo_zh.model import softmax as module
+from elmo_zh.model.softmax import LogUniformSampler, Negatives, Softmax
+
+WORDS, WIDTH, ROWS = 29, 5, 13
+
+
+@pytest.fixture
+def softmax() -> Softmax:
+    softmax = Softmax(WORDS, WIDTH)
+    softmax.initialise(torch.Generator().manual_seed(3))
+    with torch.no_grad():
+        softmax.bias.normal_(generator=torch.Generator().manual_seed(4))
+    return softmax
+
+
+def draw() -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(5)
+    return torch.randn(ROWS, WIDTH, generator=generator), torch.randint(0, WORDS, (ROWS,), generator=generator)
+
+
+@pytest.mark.parametrize("chunk_logits", [1, 3 * WORDS, 10**9])
+def test_exact_costs_and_loss_in_any_chunks(
+    softmax: Softmax, chunk_logits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CHUNK_LOGITS", chunk_logits)
+    hidden, targets = draw()
+    hidden.requires_grad_()
+    logits = hidden @ softmax.weight.T + softmax.bias
+    expected = torch.logsumexp(logits, 1) - logits[torch.arange(ROWS), targets]
+    torch.testing.assert_close(softmax.nats(hidden, targets), expected.detach())
+    loss = softmax.full_loss(hidden, targets)
+    torch.testing.assert_close(loss, expected.mean())
+    parameters = [hidden, softmax.weight, softmax.bias]
+    ours = torch.autograd.grad(loss, parameters)
+    for gradient, plain in zip(ours, torch.autograd.grad(expected.mean(), parameters), strict=True):
+        torch.testing.assert_close(gradient, plain)
+
+
+def test_no_rows_cost_nothing(softmax: Softmax) -> None:
+    assert softmax.nats(torch.zeros(0, WIDTH), torch.zeros(0, dtype=torch.int64)).shape == (0,)
+
+
+def test_sampled_loss_worked_out_one_prediction_at_a_time(softmax: Softmax) -> None:
+    hidden, targets = draw()
+    log_expected = torch.linspace(-3, 0, WORDS)
+    negatives = Negatives(torch.tensor([2, 7, int(targets[0]), 19]), log_expected)
+    weight, bias = softmax.weight.detach(), softmax.bias.detach()
+    total = 0.0
+    for h, target in zip(hidden.detach(), targets.tolist(), strict=True):
+        candidates = [target, *(k for k in negatives.ids.tolist() if k != target)]
+        scores = [float(h @ weight[k] + bias[k] - log_expected[k]) for k in candidates]
+        total += math.log(sum(math.exp(score) for score in scores)) - scores[0]
+    loss = softmax.sampled_loss(hidden, targets, negatives)
+    assert float(loss.detach()) == pytest.approx(total / ROWS, rel=1e-5)
+
+
+def test_sampled_gradient_touches_only_the_rows_in_play(softmax: Softmax) -> None:
+    hidden, targets = draw()
+    negatives = Negatives(torch.tensor([2, 7, 19]), torch.zeros(WORDS))
+    softmax.sampled_loss(hidden, targets, negatives).backward()
+    assert softmax.weight.grad is not None
+    assert softmax.weight.grad.is_sparse
+    rows = set(softmax.weight.grad.coalesce().indices()[0].tolist())
+    assert rows == {2, 7, 19, *targets.tolist()}
+
+
+def test_draws_are_distinct_seeded_and_as_frequent_as_expected() -> None:
+    sampler = LogUniformSampler(WORDS, 7)
+    again = LogUniformSampler(WORDS, 7)
+    assert torch.equal(sampler.draw(np.random.default_rng(1)).ids, again.draw(np.random.default_rng(1)).ids)
+    counts, expected, num_trials = np.zeros(WORDS), np.zeros(WORDS), 4000
+    generator = np.random.default_rng(2)
+    for _ in range(num_trials):
+        negatives = sampler.draw(generator)
+        assert len(set(negatives.ids.tolist())) == 7
+        counts[negatives.ids] += 1
+        expected += np.exp(negatives.log_expected.numpy())
+    np.testing.assert_allclose(counts / num_trials, expected / num_trials, atol=0.03)
+    assert (np.diff(expected) < 0).all()
+
+
+def test_probabilities_of_the_sampler() -> None:
+    sampler = LogUniformSampler(WORDS, 7)
+    single = np.exp(sampler.log_expected(1).numpy())
+    np.testing.assert_allclose(
+        single, [math.log((k + 2) / (k + 1)) / math.log(WORDS + 1) for k in range(WORDS)], rtol=1e-5
+    )
+    assert single.sum() == pytest.approx(1.0, rel=1e-5)
+
+
+def test_more_negatives_than_words_are_cut_to_all_but_one() -> None:
+    assert len(LogUniformSampler(5, 100).draw(np.random.default_rng(0)).ids) == 4

@@ -1,0 +1,123 @@
+"""Vectors and perplexities of a bundle against the NumPy oracle, which shares no code with the model."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from parity import numpy_oracle as oracle
+
+from elmo_zh.bundle.read import load_bundle
+from elmo_zh.bundle.write import BundleSource, write_bundle
+from elmo_zh.characters import SpellingModel
+from elmo_zh.config import TextConfig, TrainConfig
+from elmo_zh.embed.dump import DumpSettings, dump_vectors
+from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.model.bilm import BiLMShape
+from elmo_zh.model.language_model import LanguageModel
+from elmo_zh.reporter import SilentReporter
+from elmo_zh.training.evaluate import evaluate_files
+from elmo_zh.vocabulary import SPECIALS, Vocabulary
+
+WORDS = ("我们", "今天", "吃", "苹果", "，", "手机", "贵", "。", "的")
+LINES = (
+    "我们 今天 吃 苹果 。",
+    "",
+    "苹果 手机 的 确 贵 ， 我们 今天 不 买 。",
+    "<S> 贵 </S> <UNK>",
+    "吃",
+    "今天 今天 今天 今天 今天 今天 今天 今天 今天 今天 今天 今天 今天 今天 今天 今天 今天 贵 。",
+)
+# P, D, L, cell clip, projection clip, skip connections; distinct primes, clips that are reached.
+SHAPES = {
+    "skip": (5, 13, 3, 0.5, 0.3, True),
+    "no skip": (5, 13, 2, 0.5, 0.3, False),
+    "no clip": (7, 11, 2, 0.0, 0.0, True),
+    "one layer": (5, 7, 1, 3.0, 3.0, True),
+    "no projection": (7, 7, 2, 0.4, 0.3, True),
+}
+
+
+@pytest.fixture(params=list(SHAPES))
+def bundle_path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A bundle with random weights, large enough to reach the clips."""
+    projection, cell, layers, cell_clip, projection_clip, skip = SHAPES[request.param]
+    vocabulary = Vocabulary((*SPECIALS, *WORDS))
+    shape = BiLMShape(
+        num_tokens=len(vocabulary),
+        cell_dim=cell,
+        projection_dim=projection,
+        num_layers=layers,
+        cell_clip=cell_clip,
+        projection_clip=projection_clip,
+        skip_connections=skip,
+    )
+    model = LanguageModel.build(shape, tie_softmax=False)
+    generator = torch.Generator().manual_seed(11)
+    for tensor in model.named_tensors().values():
+        tensor.normal_(0.0, 0.6, generator=generator)
+    vocabulary.save(tmp_path / "vocab.data")
+    SpellingModel.build({"确": 3, "不买": 2}).save(tmp_path / "character_counts.tsv")
+    source = BundleSource(
+        model=model,
+        vocabulary=vocabulary,
+        vocab=tmp_path / "vocab.data",
+        character_counts=tmp_path / "character_counts.tsv",
+        user_dictionary=None,
+        text=replace(TextConfig(), segmenter="whitespace"),
+        train=TrainConfig(),
+        training={"train_tokens": 100, "epochs": 1.0},
+    )
+    write_bundle(tmp_path / "model", source)
+    return tmp_path / "model"
+
+
+@pytest.fixture
+def text_path(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
+    return path
+
+
+def test_dumped_vectors_equal_the_oracle(bundle_path: Path, text_path: Path, tmp_path: Path) -> None:
+    embedder = ElmoEmbedder.load(bundle_path)
+    settings = DumpSettings(segmented=True, layers="all", dtype="float32", sentence_index=False)
+    dump_vectors(embedder, text_path, tmp_path / "out.hdf5", settings, force=False, reporter=SilentReporter())
+    reference = oracle.load_bundle(bundle_path)
+    with h5py.File(tmp_path / "out.hdf5") as file:
+        for number, line in enumerate(LINES):
+            expected = oracle.layer_activations(reference, line.split())
+            assert file[str(number)].shape == expected.shape
+            np.testing.assert_allclose(file[str(number)][()], expected, rtol=0, atol=1e-5)
+            assert [token.decode() for token in file[f"tokens/{number}"][()]] == line.split()
+
+
+def test_perplexity_equals_the_oracle(bundle_path: Path, text_path: Path) -> None:
+    figures = evaluate_files(
+        load_bundle(bundle_path), [text_path], segmented=True, device="cpu", reporter=SilentReporter()
+    )
+    expected = oracle.evaluate(oracle.load_bundle(bundle_path), [line.split() for line in LINES if line])
+    assert figures.num_predictions == expected["num_predictions"]
+    assert figures.oov_rate == pytest.approx(expected["oov_rate"])
+    for name in ("perplexity", "forward_perplexity", "backward_perplexity", "bits_per_character"):
+        assert getattr(figures, name) == pytest.approx(expected[name], rel=1e-4)
+
+
+def test_golden_vectors_in_the_bundle_equal_the_oracle(bundle_path: Path) -> None:
+    reference = oracle.load_bundle(bundle_path)
+    with h5py.File(bundle_path / "golden.hdf5") as file:
+        assert len(file["tokens"]) == 3
+        for name, tokens in file["tokens"].items():
+            words = [token.decode() for token in tokens[()]]
+            np.testing.assert_allclose(file[name][()], oracle.layer_activations(reference, words), rtol=0, atol=1e-5)
+
+
+def test_clips_are_reached(bundle_path: Path) -> None:
+    """Otherwise the comparisons above would not notice a missing clip."""
+    shape = load_bundle(bundle_path).model.bilm.shape
+    if not shape.projection_clip or shape.projection_clip == 3.0 or shape.projection_dim == shape.cell_dim:
+        pytest.skip("this shape has no projection clip within reach")
+    vectors = ElmoEmbedder.load(bundle_path).embed_tokens([line.split() for line in LINES])
+    assert any((np.abs(sentence[1]) == np.float32(shape.projection_clip)).any() for sentence in vectors)
