@@ -66,10 +66,12 @@ def embed(
     config = common.resolve()
     output = output or Path("embeddings.hdf5" if str(file) == "-" else f"{file}.hdf5")
     with _readable(file) as source:
+        from elmo_zh.allocator import keep_freed_memory
         from elmo_zh.bundle.read import load_bundle
         from elmo_zh.embed.dump import DumpSettings, dump_vectors
         from elmo_zh.embed.embedder import ElmoEmbedder
 
+        keep_freed_memory()
         bundle = load_bundle(_model_path(model))
         if bundle.info["carry_state"]:
             common.console.warn(
@@ -121,10 +123,12 @@ def evaluate(common: Common, files: tuple[str, ...], model: Path | None, segment
       elmo-zh evaluate runs/mine/segmented/heldout-00000.txt --segmented --json
     """
     common.resolve()
+    from elmo_zh.allocator import keep_freed_memory
     from elmo_zh.bundle.read import load_bundle
     from elmo_zh.text.corpus import find_corpus_files
     from elmo_zh.training.evaluate import evaluate_files
 
+    keep_freed_memory()
     found = find_corpus_files(files)
     bundle = load_bundle(_model_path(model))
     if bundle.info["carry_state"]:

@@ -184,6 +184,8 @@ class _LSTMOverTime(torch.autograd.Function):
         )
         cell_clip, projection_clip = ctx.clips
         D, dtype, state_dtype = cells.shape[3], recurrent_weight.dtype, cells.dtype
+        sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
+        tanh_backward = torch.ops.aten.tanh_backward.grad_input
         tanh_cells = torch.tanh(cells)
         d_outputs = gradients[0].clone(memory_format=torch.contiguous_format)
         d_gates = torch.empty_like(gates)
@@ -204,10 +206,10 @@ class _LSTMOverTime(torch.autograd.Function):
             cell_before = cells[:, step - 1] if step > 0 else first_cell
             if keep is not None:
                 cell_before = cell_before * keep[step]
-            d_i.copy_(torch.ops.aten.sigmoid_backward(d_cell * j, i))
-            d_j.copy_(torch.ops.aten.tanh_backward(d_cell * i, j))
-            d_f.copy_(torch.ops.aten.sigmoid_backward(d_cell * cell_before, f))
-            d_o.copy_(torch.ops.aten.sigmoid_backward(d_read * tanh_cell, o))
+            sigmoid_backward(d_cell * j, i, grad_input=d_i)
+            tanh_backward(d_cell * i, j, grad_input=d_j)
+            sigmoid_backward(d_cell * cell_before, f, grad_input=d_f)
+            sigmoid_backward(d_read * tanh_cell, o, grad_input=d_o)
             d_cell = d_cell * f
             d_before = torch.bmm(d_gates[:, step].to(dtype), recurrent_weight.transpose(1, 2)).to(state_dtype)
             if keep is not None:

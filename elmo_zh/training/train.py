@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from elmo_zh.allocator import keep_freed_memory
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError
 from elmo_zh.id_store import IdStore, load_id_store
@@ -32,6 +33,7 @@ def train_run(run: RunDir, config: Config, reporter: Reporter) -> StageResult:
     Raises:
         RunError: If an input does not fit, there is too little memory, or training fails again and again.
     """
+    keep_freed_memory()
     if config.train.num_threads:
         torch.set_num_threads(config.train.num_threads)
     vocabulary = load_vocabulary(run.vocab)
