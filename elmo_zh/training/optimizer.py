@@ -51,7 +51,7 @@ def step_tokens(config: TrainConfig) -> int:
 
 
 # torch warns once unless told whether to check the indexes of sparse gradients; ours come from torch's own lookups.
-torch.sparse.check_sparse_tensor_invariants.disable()
+torch.sparse.check_sparse_tensor_invariants.disable()  # type: ignore[no-untyped-call]
 
 
 class Optimizers:
