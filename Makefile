@@ -12,9 +12,11 @@ SOURCE := data/sample
 NAME := sample
 DEFAULT_CONFIG := configs/tiny.toml
 else
-SOURCE := $(CORPUS)
-# The corpus's name without folders and suffixes; signs that shells and make would trip over become dashes.
-NAME := $(shell basename -- '$(firstword $(CORPUS))' | sed -E 's/(\.(txt|text))?(\.(gz|bz2|xz|zst))?$$//; s/[*?[:space:]]+/-/g')
+# A path with spaces in it is one path; else there may be several, and globs.
+SOURCE := $(shell if [ -e '$(CORPUS)' ]; then echo "'$(CORPUS)'"; else echo '$(CORPUS)'; fi)
+# The name of the corpus (of the folder, for a glob) without suffixes; signs that would be trouble become dashes.
+NAME := $(shell p='$(CORPUS)'; [ -e "$$p" ] || p='$(firstword $(CORPUS))'; [ -e "$$p" ] || p=$$(dirname -- "$$p"); \
+	basename -- "$$(realpath -m -- "$$p")" | sed -E 's/(\.(txt|text))?(\.(gz|bz2|xz|zst))?$$//; s/[*?[:space:]]+/-/g')
 DEFAULT_CONFIG := configs/small.toml
 endif
 RUN ?= runs/$(NAME)

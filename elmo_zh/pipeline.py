@@ -1,5 +1,6 @@
 """The stages of a run, from raw text to a bundle, each as `elmo_zh.stages` does and records it."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -8,7 +9,7 @@ from shutil import copyfile
 from elmo_zh.characters import SpellingModel, load_spelling_model
 from elmo_zh.config import Config, result_settings
 from elmo_zh.errors import RunError
-from elmo_zh.files import atomic_path, remove
+from elmo_zh.files import UNFINISHED, atomic_path, remove
 from elmo_zh.id_store import build_id_store, store_files
 from elmo_zh.reporter import Reporter
 from elmo_zh.run_dir import RunDir
@@ -18,6 +19,8 @@ from elmo_zh.text.segment import segment_corpus
 from elmo_zh.text.segmenters import describe_segmenter
 from elmo_zh.vocabulary import SPECIALS, build_vocabulary, load_counts, load_vocabulary, save_counts
 from elmo_zh.word2vec import load_word_vectors, save_word_vectors, train_word2vec
+
+LATEST = Path("runs/latest")
 
 
 def segment(run: RunDir, config: Config, corpus: Sequence[str], *, force: bool, reporter: Reporter) -> StageOutcome:
@@ -219,7 +222,7 @@ def export(
 
 
 def pipeline(run: RunDir, config: Config, corpus: Sequence[str], *, force: bool, reporter: Reporter) -> None:
-    """All stages one after another, and `latest` beside the run as a link to it."""
+    """All stages one after another."""
     segment(run, config, corpus, force=force, reporter=reporter)
     for stage in (vocab, word2vec, encode, train):
         stage(run, config, force=force, reporter=reporter)
@@ -227,11 +230,11 @@ def pipeline(run: RunDir, config: Config, corpus: Sequence[str], *, force: bool,
 
 
 def link_latest(run: RunDir) -> None:
-    """Make runs/latest, in the folder that holds the run, a link to it; a real folder of that name is left alone."""
-    latest = run.path.absolute().parent / "latest"
-    if latest == run.path.absolute() or (latest.exists() and not latest.is_symlink()):
+    """Make runs/latest in the current folder a link to a run; a real folder of that name is left alone."""
+    if LATEST.absolute() == run.path.absolute() or (LATEST.exists() and not LATEST.is_symlink()):
         return
-    unfinished = latest.with_name("latest.unfinished")
+    unfinished = LATEST.with_name(LATEST.name + UNFINISHED)
     remove(unfinished)
-    unfinished.symlink_to(run.path.absolute().name, target_is_directory=True)
-    unfinished.replace(latest)
+    unfinished.parent.mkdir(exist_ok=True)
+    unfinished.symlink_to(os.path.relpath(run.path.resolve(), LATEST.parent.resolve()), target_is_directory=True)
+    unfinished.replace(LATEST)

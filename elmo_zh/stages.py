@@ -38,7 +38,7 @@ class Stage:
         settings: What decides the result, beside the inputs.
         inputs: Name in the record to path; files outside the run (the corpus) are named without their folder.
         budget: Settings that say how far to go; a change lets the stage go on.
-        discard: Removes what an unfinished stage would go on from, before it is done anew.
+        discard: Removes what an unfinished stage would go on from; None for a stage that always starts anew.
         discards_training: Whether doing it again with other inputs or settings makes checkpoints worthless.
         work: Does it and returns the files made and counts worth keeping.
     """
@@ -95,8 +95,6 @@ def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporte
         return StageOutcome(counts=old["counts"], skipped=True)
     for change in changes:
         reporter.note(f"{stage.name}: done again, {change}")
-    if stage.discard is not None and (force or changes):
-        stage.discard()
     record = {
         "stage": stage.name,
         "format": RECORD_FORMAT,
@@ -106,7 +104,12 @@ def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporte
         "inputs": inputs,
         "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    write_json(record_path, {**record, "finished": False})
+    record_path.unlink(missing_ok=True)
+    if stage.discard is not None:
+        if force or changes:
+            stage.discard()
+        # What is begun now may go on later, but only from the same inputs and settings.
+        write_json(record_path, {**record, "finished": False})
     start = time.monotonic()
     result = stage.work()
     outputs = describe_files({str(path.relative_to(run.path)): path for path in result.outputs}, {})

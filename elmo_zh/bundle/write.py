@@ -24,6 +24,8 @@ from elmo_zh.vocabulary import Vocabulary
 # Our own sentences: a plain one, one with signs, digits and Latin, and one of two words with a word never seen.
 GOLDEN_TEXTS = ("今天天气很好，我们去公园散步。", "他用iPhone打了3个电话：“喂，是我！”", "你好，齉龘世界。")
 GOLDEN_TOLERANCE = 1e-5
+# Text settings that say nothing about how a sentence becomes tokens; the dictionary is a file of the bundle.
+NOT_IN_BUNDLE = ("user_dictionary", "heldout_share", "heldout_min_sentences", "heldout_max_tokens")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +78,7 @@ def _info(layout: BundleLayout, source: BundleSource) -> dict[str, Any]:
         "elmo_zh": __version__,
         "mode": "token",
         "segmenter": describe_segmenter(source.text, source.user_dictionary),
-        "text": result_settings(source.text, without=("user_dictionary",)),
+        "text": result_settings(source.text, without=NOT_IN_BUNDLE),
         "vocabulary_digest": source.vocabulary.digest(),
         "carry_state": source.train.carry_state,
         "training": dict(source.training),

@@ -1,5 +1,6 @@
 """The commands that make a model: one for each stage, and one for all."""
 
+import shlex
 import shutil
 import sys
 from collections.abc import Callable
@@ -167,7 +168,7 @@ def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path) -> None:
     common.finish(
         {"run": str(run_path), "model": str(run.model)},
         f"The model is in {run.model}. Next, vectors of a file of yours:",
-        f"  {_program()} embed file.txt --model {run.model}",
+        f"  {_program()} embed file.txt --model {shlex.quote(str(run.model))}",
     )
 
 
@@ -177,4 +178,4 @@ def _program() -> str:
     found = shutil.which("elmo-zh")
     if found and here.exists() and Path(found).samefile(here):
         return "elmo-zh"
-    return str(here) if here.name == "elmo-zh" else f"{sys.executable} -m elmo_zh"
+    return shlex.quote(str(here)) if here.name == "elmo-zh" else f"{shlex.quote(sys.executable)} -m elmo_zh"

@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -125,7 +125,9 @@ class Trainer:
         """Return the duration of a step, from a few at the start that are then undone."""
         for _ in range(3):
             start = time.monotonic()
-            self._train_step()
+            # Numbers gone wild are dealt with, and told, when training gets there.
+            with suppress(NotFiniteError):
+                self._train_step()
             seconds = time.monotonic() - start
         self._start_over()
         return seconds
