@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 
 from elmo_zh.embed.embedder import ElmoEmbedder, check_layers, select_layers
-from elmo_zh.errors import OutputError
+from elmo_zh.errors import CorpusError, OutputError
 from elmo_zh.files import atomic_path, file_digest, remove, write_json
 from elmo_zh.reporter import Progress, Reporter
 from elmo_zh.text.corpus import iter_lines
@@ -75,8 +75,9 @@ def dump_vectors(
     with reporter.progress("embed", unit="lines", initial=counts.lines) as progress:
         rest = islice(iter_lines(source), counts.lines, None)
         while lines := list(islice(rest, PART_LINES)):
-            _write_part(embedder, lines, parts, settings, counts, progress)
-    _join_parts(parts, output, settings)
+            sentences = _tokens_of_lines(embedder, lines, counts.lines, source, segmented=settings.segmented)
+            _write_part(embedder, sentences, parts, settings, counts, progress)
+    _join_parts(parts, output, embedder, settings)
     remove(parts)
     return counts
 
@@ -103,24 +104,31 @@ def _prepare_parts(
     return DumpCounts(**json.loads(latest.read_text(encoding="utf-8"))) if latest else DumpCounts()
 
 
+def _tokens_of_lines(
+    embedder: ElmoEmbedder, lines: list[str], first: int, source: Path, *, segmented: bool
+) -> list[list[str]]:
+    sentences = []
+    for number, line in enumerate(lines, start=first + 1):
+        tokens = [token for token in line.split(" ") if token] if segmented else embedder.tokens(line)
+        if any("\0" in token for token in tokens):
+            raise CorpusError(f"{source}: line {number} holds a NUL character, which HDF5 cannot store. Remove it.")
+        sentences.append(tokens)
+    return sentences
+
+
 def _write_part(
     embedder: ElmoEmbedder,
-    lines: list[str],
+    sentences: list[list[str]],
     parts: Path,
     settings: DumpSettings,
     counts: DumpCounts,
     progress: Progress,
 ) -> None:
     """Write one closed HDF5 file and then the running counts, which say that it is whole."""
-    sentences = [
-        [token for token in line.split(" ") if token] if settings.segmented else embedder.tokens(line) for line in lines
-    ]
     vectors = embedder.embed_tokens(sentences)
     first = counts.lines
     name = f"part-{first:012d}"
     with atomic_path(parts / f"{name}.hdf5") as unfinished, h5py.File(unfinished, "w") as file:
-        for attribute, value in _attributes(embedder, settings).items():
-            file.attrs[attribute] = value
         tokens_group = file.create_group("tokens")
         for number, (tokens, vector) in enumerate(zip(sentences, vectors, strict=True), start=first):
             file.create_dataset(str(number), data=select_layers(vector, settings.layers).astype(settings.dtype))
@@ -129,7 +137,7 @@ def _write_part(
             counts.unknown_tokens += embedder.count_unknown(tokens)
             counts.empty_lines += not tokens
             progress.update(1)
-    counts.lines += len(lines)
+    counts.lines += len(sentences)
     write_json(parts / f"{name}.json", asdict(counts))
 
 
@@ -146,12 +154,12 @@ def _finished_parts(parts: Path) -> list[Path]:
     return [record.with_suffix(".hdf5") for record in sorted(parts.glob("part-*.json"))]
 
 
-def _join_parts(parts: Path, output: Path, settings: DumpSettings) -> None:
+def _join_parts(parts: Path, output: Path, embedder: ElmoEmbedder, settings: DumpSettings) -> None:
     with atomic_path(output) as unfinished, h5py.File(unfinished, "w") as joined:
+        joined.attrs.update(_attributes(embedder, settings))
         tokens = joined.create_group("tokens")
         for path in _finished_parts(parts):
             with h5py.File(path, "r") as part:
-                joined.attrs.update(part.attrs)
                 for name in _line_names(part):
                     part.copy(part[name], joined, name)
                     part.copy(part["tokens"][name], tokens, name)
