@@ -223,10 +223,11 @@ def export(
 
 def pipeline(run: RunDir, config: Config, corpus: Sequence[str], *, force: bool, reporter: Reporter) -> None:
     """All stages one after another."""
-    segment(run, config, corpus, force=force, reporter=reporter)
-    for stage in (vocab, word2vec, encode, train):
-        stage(run, config, force=force, reporter=reporter)
-    export(run, config, checkpoint="best", output=None, force=force, reporter=reporter)
+    with run.config_kept_if_refused():
+        segment(run, config, corpus, force=force, reporter=reporter)
+        for stage in (vocab, word2vec, encode, train):
+            stage(run, config, force=force, reporter=reporter)
+        export(run, config, checkpoint="best", output=None, force=force, reporter=reporter)
 
 
 def link_latest(run: RunDir) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elmo_zh.config import Config, load_config, render_config
-from elmo_zh.errors import RunError
+from elmo_zh.errors import RunError, TrainingWouldBeLostError
 from elmo_zh.files import atomic_path
 
 
@@ -100,6 +100,18 @@ class RunDir:
         if not self.config.exists() or self.config.read_text(encoding="utf-8") != text:
             with atomic_path(self.config) as unfinished:
                 unfinished.write_text(text, encoding="utf-8")
+
+    @contextmanager
+    def config_kept_if_refused(self) -> Iterator[None]:
+        """Put the settings back as they were if a stage in the block refuses to throw a training away."""
+        before = self.config.read_bytes() if self.config.exists() else None
+        try:
+            yield
+        except TrainingWouldBeLostError:
+            if before is not None:
+                with atomic_path(self.config) as unfinished:
+                    unfinished.write_bytes(before)
+            raise
 
     @contextmanager
     def locked(self) -> Iterator[None]:

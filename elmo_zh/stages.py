@@ -10,7 +10,7 @@ from typing import Any
 
 from elmo_zh import __version__
 from elmo_zh.config import Config
-from elmo_zh.errors import RunError
+from elmo_zh.errors import RunError, TrainingWouldBeLostError
 from elmo_zh.files import file_digest, write_json
 from elmo_zh.reporter import Reporter
 from elmo_zh.run_dir import RunDir
@@ -182,9 +182,9 @@ def _file_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str
 
 
 def refuse_to_discard_training(run: RunDir, stage: str, changes: Sequence[str]) -> None:
-    """Raise RunError if the run holds checkpoints, which `changes` in a stage would make worthless."""
+    """Raise an error if the run holds checkpoints, which `changes` in a stage would make worthless."""
     if run.checkpoints.is_dir() and any(run.checkpoints.glob("step-*")):
-        raise RunError(
+        raise TrainingWouldBeLostError(
             *(f"{run.path} is in training and {stage} would differ: {change}." for change in changes),
             f"Choose another --run (make train: RUN=...), or add --force (with the pipeline command)"
             f" to discard {run.checkpoints} and start over.",

@@ -96,6 +96,8 @@ class Trainer:
         """Go on from the last checkpoint, if there is one; return whether there was."""
         steps = self._checkpoints.steps()
         if not steps:
+            # Lines of an attempt that was killed before its first checkpoint.
+            self._metrics.path.unlink(missing_ok=True)
             return False
         state = self._restore(steps[-1])
         self._position.num_rollbacks = state["num_rollbacks"]
