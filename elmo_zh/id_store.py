@@ -132,7 +132,7 @@ def load_id_store(folder: Path, vocabulary: Vocabulary) -> IdStore:
     Raises:
         RunError: If it was encoded with another vocabulary, or a file is not as long as `store.json` says.
     """
-    remedy = "Make it again with: elmo-zh encode --force"
+    remedy = f"Make it again with: elmo-zh encode --run {folder.parent} --force"
     try:
         description = json.loads((folder / "store.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -35,8 +35,8 @@ def segment(run: RunDir, config: Config, corpus: Sequence[str], *, force: bool, 
     inputs = _corpus_names(files)
 
     def work() -> StageResult:
+        counts = segment_corpus(files, run.segmented, config.text, dictionary, reporter)
         copy = _copy_user_dictionary(run, dictionary)
-        counts = segment_corpus(files, run.segmented, config.text, copy, reporter)
         reporter.note(
             f"segment: {counts.characters:,} characters in {counts.lines:,} lines of {counts.files} files;"
             f" {counts.train_tokens:,} tokens in {counts.train_sentences:,} sentences to train on,"

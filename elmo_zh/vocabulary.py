@@ -125,7 +125,7 @@ def load_counts(path: Path, vocabulary: Vocabulary) -> list[int]:
         RunError: If its tokens are not the vocabulary's, a count is no number, or counts do not fall.
     """
     counts: list[int] = []
-    remedy = "Make both files again with: elmo-zh vocab --force"
+    remedy = f"Make both files again with: elmo-zh vocab --run {path.parent} --force"
     for row, line in enumerate(iter_lines(path)):
         token, _, number = line.rpartition("\t")
         if row >= len(vocabulary) or token != vocabulary.tokens[row] or not number.isdecimal():

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elmo_zh.errors import BundleError
+from elmo_zh.hdf5 import create_hdf5
 from elmo_zh.model.bilm import BiLMShape
 
 
@@ -72,7 +73,7 @@ def save_weights(path: Path, shape: BiLMShape, tensors: Mapping[str, Tensor]) ->
     left_over = set(values) - {name for entry in table for name in entry.parameters}
     if left_over:
         raise BundleError(f"{path}: no dataset is known for {', '.join(sorted(left_over))}.")
-    with h5py.File(path, "w") as file:
+    with create_hdf5(path) as file:
         for entry in table:
             parts = [_part(values[name], entry.direction) for name in entry.parameters]
             array = torch.cat(parts).float().cpu().numpy()

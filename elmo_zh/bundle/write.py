@@ -16,6 +16,7 @@ from elmo_zh.bundle.options import options_of
 from elmo_zh.bundle.weights import save_weights
 from elmo_zh.config import TextConfig, TrainConfig, result_settings
 from elmo_zh.files import file_digest, write_json
+from elmo_zh.hdf5 import create_hdf5
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters import describe_segmenter
@@ -62,7 +63,7 @@ def write_bundle(folder: Path, source: BundleSource) -> None:
         layout.options, options_of(shape, source.train, source.training["train_tokens"], source.training["epochs"])
     )
     save_weights(layout.weights, shape, source.model.named_tensors())
-    with h5py.File(layout.vocab_embedding, "w") as file:
+    with create_hdf5(layout.vocab_embedding) as file:
         file.create_dataset("embedding", data=source.model.bilm.token_table.weight.detach().numpy())
     copyfile(source.vocab, layout.vocab)
     copyfile(source.character_counts, layout.character_counts)
@@ -90,7 +91,7 @@ def _write_golden(path: Path, source: BundleSource) -> None:
     """Write texts, tokens and all layers of three sentences, in the layout of `embed`, tolerance as an attribute."""
     preparation = TextPreparation.build(source.text, source.user_dictionary)
     source.model.bilm.set_product_dtype(None)
-    with h5py.File(path, "w") as file:
+    with create_hdf5(path) as file:
         file.attrs["tolerance"] = GOLDEN_TOLERANCE
         for line, text in enumerate(GOLDEN_TEXTS):
             tokens = preparation.tokens(text)

@@ -1,6 +1,8 @@
 """The one place where failures of libraries and of the system become messages."""
 
 import errno
+import os
+import re
 
 from elmo_zh.errors import ElmoZhError
 
@@ -11,6 +13,8 @@ _NO_ROOM = (
 _NO_MEMORY = (
     "There is not enough memory ({detail}). Lower train.batch_size, model.cell_dim, vocab.size or embed.batch_tokens."
 )
+# HDF5 (as OSError or RuntimeError) and safetensors tell of the system's error number in words only.
+_NUMBER_IN_WORDS = re.compile(r"(?:os error|errno =) (\d+)")
 
 
 def explain_failure(error: Exception) -> list[str] | None:
@@ -18,19 +22,20 @@ def explain_failure(error: Exception) -> list[str] | None:
     if isinstance(error, ElmoZhError):
         return list(error.messages)
     text = " ".join(str(error).split())
-    if _is_no_room(error, text):
-        where = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""
-        return [_NO_ROOM.format(where=where)]
+    number = _system_error_number(error, text)
+    filename = error.filename if isinstance(error, OSError) else None
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        return [_NO_ROOM.format(where=f" ({filename})" if filename else "")]
     if isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text:
         return [_NO_MEMORY.format(detail=text[:200] or "MemoryError")]
-    if isinstance(error, OSError):
-        name = f"{error.filename}: " if error.filename else ""
-        return [f"{name}{error.strerror or text}. Check the path and its permissions."]
+    if number or isinstance(error, OSError):
+        what = os.strerror(number) if number else text
+        return [f"{f'{filename}: ' if filename else ''}{what}. Check the path, its permissions and the disk."]
     return None
 
 
-def _is_no_room(error: Exception, text: str) -> bool:
-    """Recognise a full disk, which HDF5 and safetensors report in words only."""
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return True
-    return any(sign in text for sign in ("errno = 28", "os error 28", "No space left on device"))
+def _system_error_number(error: Exception, text: str) -> int | None:
+    if isinstance(error, OSError) and error.errno:
+        return error.errno
+    match = _NUMBER_IN_WORDS.search(text)
+    return int(match[1]) if match else None

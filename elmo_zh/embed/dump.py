@@ -13,6 +13,7 @@ import numpy as np
 from elmo_zh.embed.embedder import ElmoEmbedder, check_layers, select_layers
 from elmo_zh.errors import CorpusError, OutputError
 from elmo_zh.files import atomic_path, file_digest, remove, write_json
+from elmo_zh.hdf5 import create_hdf5
 from elmo_zh.reporter import Progress, Reporter
 from elmo_zh.text.corpus import iter_lines
 
@@ -128,7 +129,7 @@ def _write_part(
     vectors = embedder.embed_tokens(sentences)
     first = counts.lines
     name = f"part-{first:012d}"
-    with atomic_path(parts / f"{name}.hdf5") as unfinished, h5py.File(unfinished, "w") as file:
+    with atomic_path(parts / f"{name}.hdf5") as unfinished, create_hdf5(unfinished) as file:
         tokens_group = file.create_group("tokens")
         for number, (tokens, vector) in enumerate(zip(sentences, vectors, strict=True), start=first):
             file.create_dataset(str(number), data=select_layers(vector, settings.layers).astype(settings.dtype))
@@ -155,7 +156,7 @@ def _finished_parts(parts: Path) -> list[Path]:
 
 
 def _join_parts(parts: Path, output: Path, embedder: ElmoEmbedder, settings: DumpSettings) -> None:
-    with atomic_path(output) as unfinished, h5py.File(unfinished, "w") as joined:
+    with atomic_path(output) as unfinished, create_hdf5(unfinished) as joined:
         joined.attrs.update(_attributes(embedder, settings))
         tokens = joined.create_group("tokens")
         for path in _finished_parts(parts):

@@ -49,7 +49,8 @@ def _build_jieba(use_hmm: bool, user_dictionary: Path | None) -> Segmenter:
     tokenizer.initialize()
     if user_dictionary is not None:
         try:
-            tokenizer.load_userdict(str(user_dictionary))
+            with user_dictionary.open("rb") as file:
+                tokenizer.load_userdict(file)
         except (ValueError, OSError) as error:
             raise CorpusError(
                 f"{user_dictionary} is not a jieba user dictionary ({error})."
