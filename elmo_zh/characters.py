@@ -65,7 +65,7 @@ def load_spelling_model(path: Path) -> SpellingModel:
         BundleError: If a line is no symbol and count, or the end of words is missing.
     """
     counts: dict[str, int] = {}
-    for number, line in enumerate(iter_lines(path), start=1):
+    for number, line in enumerate(iter_lines(path, drop_mark=False), start=1):
         symbol, _, count = line.partition("\t")
         symbol = _UNESCAPES.get(symbol, symbol)
         if not count.isdecimal() or (len(symbol) != 1 and symbol != END_OF_WORD):

@@ -53,7 +53,7 @@ def load_vocabulary(path: Path) -> Vocabulary:
     Raises:
         RunError: If the specials are not the first three lines, a token stands twice or a line is empty.
     """
-    tokens = list(iter_lines(path))
+    tokens = list(iter_lines(path, drop_mark=False))
     if tuple(tokens[:3]) != SPECIALS:
         raise RunError(
             f"{path}: the first three lines are {tokens[:3]}, expected {list(SPECIALS)}."
@@ -126,7 +126,7 @@ def load_counts(path: Path, vocabulary: Vocabulary) -> list[int]:
     """
     counts: list[int] = []
     remedy = f"Make both files again with: elmo-zh vocab --run {path.parent} --force"
-    for row, line in enumerate(iter_lines(path)):
+    for row, line in enumerate(iter_lines(path, drop_mark=False)):
         token, _, number = line.rpartition("\t")
         if row >= len(vocabulary) or token != vocabulary.tokens[row] or not number.isdecimal():
             raise RunError(f"{path}: line {row + 1} ({line!r}) does not belong to the vocabulary. {remedy}")

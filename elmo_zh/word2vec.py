@@ -119,7 +119,8 @@ def load_word_vectors(path: Path, vocabulary: Vocabulary, dimension: int) -> Wor
 
 def _parse_vector(numbers: Sequence[str], path: Path, line: int) -> NDArray[np.float32]:
     try:
-        vector = np.array(numbers, np.float32)
+        with np.errstate(over="ignore"):
+            vector = np.array(numbers, np.float32)
     except ValueError:
         vector = np.full(1, np.nan, np.float32)
     if not np.isfinite(vector).all():

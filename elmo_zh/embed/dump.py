@@ -16,6 +16,7 @@ from elmo_zh.files import atomic_path, file_digest, remove, write_json
 from elmo_zh.hdf5 import create_hdf5
 from elmo_zh.reporter import Progress, Reporter
 from elmo_zh.text.corpus import iter_lines
+from elmo_zh.text.segmenters import split_tokens
 
 # Lines in a part: some tens of MB of vectors, so that little is lost and few files are joined.
 PART_LINES = 2000
@@ -110,7 +111,7 @@ def _tokens_of_lines(
 ) -> list[list[str]]:
     sentences = []
     for number, line in enumerate(lines, start=first + 1):
-        tokens = [token for token in line.split(" ") if token] if segmented else embedder.tokens(line)
+        tokens = split_tokens(line) if segmented else embedder.tokens(line)
         if any("\0" in token for token in tokens):
             raise CorpusError(f"{source}: line {number} holds a NUL character, which HDF5 cannot store. Remove it.")
         sentences.append(tokens)

@@ -84,17 +84,22 @@ def _looks_like_text(path: Path) -> bool:
     return Path(name).suffix.lower() in TEXT_SUFFIXES
 
 
-def iter_lines(path: Path) -> Iterator[str]:
+def iter_lines(path: Path, *, drop_mark: bool = True) -> Iterator[str]:
     """Yield the lines of a UTF-8 file without their line ends, decompressed by its suffix.
 
-    Lines end at LF, with or without a CR before it, and nowhere else. A byte order mark at the start is dropped.
+    Lines end at LF, with or without a CR before it, and nowhere else.
+
+    Args:
+        path: The file.
+        drop_mark: Take U+FEFF at the start for a byte order mark; false in files of our own, where it is a character.
 
     Raises:
         CorpusError: With file, line and byte for bytes that are not UTF-8; for a damaged compressed file.
     """
     offset = 0
     for number, raw in enumerate(_iter_raw_lines(path), start=1):
-        start = len(codecs.BOM_UTF8) if number == 1 and raw.startswith(codecs.BOM_UTF8) else 0
+        has_mark = drop_mark and number == 1 and raw.startswith(codecs.BOM_UTF8)
+        start = len(codecs.BOM_UTF8) if has_mark else 0
         try:
             yield raw[start:].decode("utf-8").removesuffix("\n").removesuffix("\r")
         except UnicodeDecodeError as error:

@@ -19,6 +19,7 @@ from elmo_zh.reporter import Reporter
 from elmo_zh.text.corpus import CorpusFiles, iter_lines
 from elmo_zh.text.heldout import HeldoutChoice, Paragraph, paragraph_key
 from elmo_zh.text.preparation import TextPreparation
+from elmo_zh.text.segmenters import split_tokens
 
 # Characters handed to a worker at once: some milliseconds of work for jieba, so that the hand-over costs little.
 BATCH_CHARACTERS = 50_000
@@ -202,7 +203,7 @@ class _Writer:
 
 
 def iter_sentences(paths: Iterable[Path]) -> Iterator[list[str]]:
-    """Yield the tokens of each line of segmented files: lines end at LF only, tokens are split at U+0020 only."""
+    """Yield the tokens of each line of the run's segmented files: lines end at LF, tokens are split at U+0020 only."""
     for path in paths:
-        for line in iter_lines(path):
-            yield [token for token in line.split(" ") if token]
+        for line in iter_lines(path, drop_mark=False):
+            yield split_tokens(line)

@@ -27,10 +27,11 @@ def build_segmenter(config: TextConfig, user_dictionary: Path | None = None) -> 
         return _build_jieba(config.jieba_hmm, user_dictionary)
     if config.segmenter == "character":
         return lambda sentence: [character for character in sentence if character != " "]
-    return _split_at_spaces
+    return split_tokens
 
 
-def _split_at_spaces(sentence: str) -> list[str]:
+def split_tokens(sentence: str) -> list[str]:
+    """Return the tokens of segmented text: split at U+0020 and nothing else."""
     return [token for token in sentence.split(" ") if token]
 
 

@@ -54,7 +54,9 @@ def _choose_sentences(train: EncodedSentences, seed: int) -> NDArray[np.int64]:
     if train.num_tokens <= MAX_TRAIN_TOKENS:
         return np.arange(len(train))
     wanted = max(1, int(len(train) * MAX_TRAIN_TOKENS / train.num_tokens))
-    return np.sort(np.random.default_rng(seed).choice(len(train), wanted, replace=False))
+    drawn = np.random.default_rng(seed).choice(len(train), wanted, replace=False)
+    lengths = (train.offsets[drawn + 1] - train.offsets[drawn]).astype(np.int64)
+    return np.sort(drawn[np.cumsum(lengths) <= MAX_TRAIN_TOKENS])
 
 
 def _pairs(sentences: EncodedSentences, chosen: NDArray[np.int64]) -> NDArray[np.int64]:

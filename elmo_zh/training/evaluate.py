@@ -10,7 +10,7 @@ from elmo_zh.errors import CorpusError
 from elmo_zh.model.device import choose_device
 from elmo_zh.reporter import Reporter
 from elmo_zh.text.corpus import iter_lines
-from elmo_zh.text.segment import iter_sentences
+from elmo_zh.text.segmenters import split_tokens
 from elmo_zh.training.scoring import Figures, TextMeasure, score_sentences
 from elmo_zh.vocabulary import UNKNOWN_ID
 
@@ -63,13 +63,10 @@ def evaluate_files(
 
 
 def _iter_tokens(bundle: Bundle, files: Sequence[Path], *, segmented: bool) -> Iterator[list[str]]:
-    if segmented:
-        yield from (tokens for tokens in iter_sentences(files) if tokens)
-        return
-    preparation = bundle.build_preparation()
+    preparation = None if segmented else bundle.build_preparation()
     for path in files:
         for line in iter_lines(path):
-            yield from preparation.sentences(line)
+            yield from preparation.sentences(line) if preparation else filter(None, [split_tokens(line)])
 
 
 def _windows(sentences: Iterator[list[str]]) -> Iterator[list[list[str]]]:

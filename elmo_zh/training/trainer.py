@@ -75,7 +75,6 @@ class Trainer:
         self._sample = sample_sentences(store.heldout, config.evaluate_sample_tokens)
         self._position = _Position()
         self._unlogged = _Pace()
-        model.to(device)
         model.bilm.set_product_dtype(torch.bfloat16 if config.precision == "bfloat16" else None)
         self._start_over()
 
@@ -85,7 +84,10 @@ class Trainer:
         return self._position.step
 
     def _start_over(self) -> None:
+        # Drawn on the CPU, so that a GPU starts from the very same weights.
+        self.model.to(torch.device("cpu"))
         self._initialise(self.model)
+        self.model.to(self.device)
         self._optimizers = Optimizers(self.config, self.model.bilm, self.model.softmax)
         config = self.config
         self._streams = PackedStreams(self._store.train, config.batch_size, config.unroll_steps, config.seed)
