@@ -1,5 +1,10 @@
 """elmo-zh: from raw Chinese text to ELMo vectors."""
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from elmo_zh.embed.embedder import ElmoEmbedder
+
 __version__ = "0.1.0"
 
 __all__ = ["ElmoEmbedder", "__version__"]

@@ -26,15 +26,19 @@ def atomic_path(path: Path) -> Iterator[Path]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(path.name + UNFINISHED)
+    replaced = path.with_name(f"{path.name}.replaced{UNFINISHED}")
     remove(unfinished)
+    remove(replaced)
     try:
         yield unfinished
         _sync(unfinished)
         if path.is_dir():
-            remove(path)
+            # A folder cannot take the place of another in one step, but a half-removed one must never stand there.
+            path.rename(replaced)
         unfinished.replace(path)
     finally:
         remove(unfinished)
+        remove(replaced)
 
 
 def _sync(path: Path) -> None:
@@ -45,11 +49,16 @@ def _sync(path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a link or a whole folder, if it is there."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
+    """Remove a file, a link or a whole folder, if it is there; a folder vanishes at once, not file by file."""
+    if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
+        return
+    doomed = path
+    if not path.name.endswith(UNFINISHED):
+        doomed = path.with_name(path.name + UNFINISHED)
+        remove(doomed)
+        path.rename(doomed)
+    shutil.rmtree(doomed)
 
 
 def write_json(path: Path, value: Any) -> None:

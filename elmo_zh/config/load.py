@@ -28,7 +28,7 @@ def load_config(base: Config, path: Path | None, assignments: Sequence[str]) -> 
     Args:
         base: The settings to start from.
         path: A TOML file, or None.
-        assignments: Such as "train.batch_size=32"; several may stand in one string, split at white space.
+        assignments: Such as "train.batch_size=32".
 
     Raises:
         ConfigError: With one message for each problem found: a file that is missing or no TOML, unknown

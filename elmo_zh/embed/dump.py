@@ -93,10 +93,10 @@ def _prepare_parts(
         "model_digest": embedder.bundle.digest,
         **asdict(settings),
     }
-    if force:
-        remove(parts)
     known = parts / "manifest.json"
-    if known.exists() and json.loads(known.read_text(encoding="utf-8")) != manifest:
+    if force or not _finished_parts(parts):
+        remove(parts)
+    elif json.loads(known.read_text(encoding="utf-8")) != manifest:
         raise OutputError(
             f"{parts} holds an unfinished output of another text, model or settings."
             " Give the same ones to continue it, or --force to start anew."

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from elmo_zh.errors import RunError
-from elmo_zh.files import atomic_path, remove, write_json
+from elmo_zh.files import UNFINISHED, atomic_path, remove, write_json
 
 CHECKPOINT_FORMAT = 1
 _KEPT = 2
@@ -53,6 +53,8 @@ class CheckpointFolder:
         return path
 
     def _remove_old(self) -> None:
+        for left_over in self.path.glob(f"*{UNFINISHED}"):
+            remove(left_over)
         steps = self.steps()
         regular = [step for step in steps if not self.state(step)["interrupted"]]
         keep = {*regular[-_KEPT:], self.best_step(), steps[-1]}
