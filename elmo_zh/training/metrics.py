@@ -43,6 +43,7 @@ def can_draw() -> bool:
 def draw_training(lines: list[dict[str, Any]], output: Path, baselines: dict[str, float]) -> None:
     """Draw training loss and held-out perplexity over the tokens trained, the baselines as flat lines."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import StrMethodFormatter
 
     figure = Figure(figsize=(8, 7), layout="constrained")
     loss_axes, perplexity_axes = figure.subplots(2, 1, sharex=True)
@@ -60,6 +61,8 @@ def draw_training(lines: list[dict[str, Any]], output: Path, baselines: dict[str
             value, linestyle="--", color="gray" if name == "unigram" else "black", label=f"{name} baseline"
         )
     perplexity_axes.set_yscale("log")
+    for labels in (perplexity_axes.yaxis.set_major_formatter, perplexity_axes.yaxis.set_minor_formatter):
+        labels(StrMethodFormatter("{x:,.0f}"))
     perplexity_axes.set_ylabel("exact held-out perplexity")
     perplexity_axes.set_xlabel("tokens trained (one direction)")
     perplexity_axes.grid(alpha=0.3, which="both")

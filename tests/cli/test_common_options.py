@@ -1,0 +1,238 @@
+"""What every command shares: help, settings, --quiet, --json, --print-config, exit statuses."""
+
+import importlib.metadata
+import json
+import tomllib
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+from contract.command_line import COMMANDS, ROOT, STAGES, SampleRun, elmo_zh, run_python
+
+from elmo_zh import __version__
+from elmo_zh.cli import main
+from elmo_zh.config import Config
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+COMMON = ("--config FILE", "--set SECTION.KEY=VALUE", "--force", "--quiet", "--json", "--print-config")
+OWN = {
+    "pipeline": ("CORPUS...", "--run RUN"),
+    "segment": ("CORPUS...", "--run RUN"),
+    "vocab": ("--run RUN",),
+    "word2vec": ("--run RUN", "--from FILE"),
+    "encode": ("--run RUN",),
+    "train": ("--run RUN", "--device [auto|cpu|cuda]"),
+    "export": ("--run RUN", "--checkpoint best|last|STEP", "--output DIR"),
+    "embed": ("FILE", "--model BUNDLE", "--output FILE", "--segmented", "--layers all|average|top|N", "--dtype"),
+    "evaluate": ("FILE...", "--model BUNDLE", "--segmented", "--device [auto|cpu|cuda]"),
+}
+# What is imported only once a command really works.
+SLOW_MODULES = ("torch", "gensim", "h5py", "jieba", "matplotlib", "scipy")
+SLOW_HELP = f"""
+import sys
+from elmo_zh.cli import main
+
+for command in {COMMANDS!r}:
+    sys.argv = ["elmo-zh", command, "--help"]
+    try:
+        main()
+    except SystemExit as end:
+        assert end.code == 0
+print(sorted(set(sys.modules) & set({SLOW_MODULES!r})), file=sys.stderr)
+"""
+
+
+def minimal_arguments(command: str, run: Path) -> tuple[str | Path, ...]:
+    """Return the least that a command asks for; none of it has to exist."""
+    file = ("corpus.txt",) if command in ("pipeline", "segment", "embed", "evaluate") else ()
+    return (command, *file, *(() if command in ("embed", "evaluate") else ("--run", run)))
+
+
+def finished_arguments(command: str, sample: SampleRun, run: Path, folder: Path) -> tuple[str | Path, ...]:
+    """Return arguments with which a command succeeds on a finished run."""
+    if command == "embed":
+        output = folder / f"{len(list(folder.iterdir()))}.hdf5"
+        return ("embed", sample.heldout, "--segmented", "--model", sample.model, "--output", output)
+    if command == "evaluate":
+        return ("evaluate", sample.heldout, "--segmented", "--model", sample.model)
+    return (command, *((sample.corpus,) if command in ("pipeline", "segment") else ()), "--run", run)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_an_example_and_every_option(command: str) -> None:
+    answer = elmo_zh(command, "--help")
+    assert answer.status == 0
+    assert answer.stderr == ""
+    assert f"elmo-zh {command} [OPTIONS]" in answer.stdout.splitlines()[0]
+    example = answer.stdout.split("Example:\n")[1].split("\n\n")[0]
+    assert f"elmo-zh {command} " in example
+    for name in (*COMMON, *OWN[command]):
+        assert name in answer.stdout, name
+
+
+def test_help_of_the_group_lists_the_commands() -> None:
+    answer = elmo_zh("--help")
+    assert answer.status == 0
+    listed = [line.split()[0] for line in answer.stdout.split("Commands:\n")[1].splitlines()]
+    assert sorted(listed) == sorted(COMMANDS)
+    assert elmo_zh("--version").stdout == f"elmo-zh, version {__version__}\n"
+
+
+def test_help_waits_for_no_library(tmp_path: Path) -> None:
+    answer = run_python("-c", SLOW_HELP, cwd=tmp_path)
+    assert answer.status == 0
+    assert answer.stdout.count("Usage: ") == len(COMMANDS)
+    assert answer.stderr == "[]\n"
+
+
+def test_the_ways_to_call_it_are_one(tmp_path: Path) -> None:
+    """`elmo-zh`, `python -m elmo_zh` and `python cli.py`, from any folder."""
+    module = run_python("-m", "elmo_zh", "vocab", "--run", "nowhere", cwd=tmp_path)
+    launcher = run_python(ROOT / "cli.py", "vocab", "--run", "nowhere", cwd=tmp_path)
+    assert module == launcher
+    assert module.only_error() == "nowhere/segmented is missing. Make it with: elmo-zh segment CORPUS --run nowhere"
+    (script,) = importlib.metadata.entry_points(group="console_scripts", name="elmo-zh")
+    assert script.load() is main
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("trian",),
+        ("--run", "r"),
+        ("segment", "--run", "r"),
+        ("segment", "corpus.txt"),
+        ("vocab",),
+        ("vocab", "--run"),
+        ("vocab", "surplus", "--run", "r"),
+        ("train", "--run", "r", "--device", "tpu"),
+        ("train", "--run", "r", "--batch-size", "3"),
+        ("embed",),
+        ("embed", "a.txt", "--dtype", "float64"),
+        ("evaluate", "--segmented"),
+    ],
+)
+def test_wrong_usage(arguments: tuple[str, ...]) -> None:
+    answer = elmo_zh(*arguments)
+    assert answer.status == 2
+    assert answer.stdout == ""
+    assert answer.stderr.startswith(("Usage: ", "Error: "))
+    assert "Traceback" not in answer.stderr
+
+
+def test_a_run_that_is_a_file_is_wrong_usage(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert elmo_zh("vocab", "--run", tmp_path / "file").status == 2
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_print_config_is_toml_that_loads_back_to_the_same(command: str, tmp_path: Path) -> None:
+    arguments = minimal_arguments(command, tmp_path / "run")
+    changes = (
+        "--set",
+        "model.cell_dim=509",
+        "--set",
+        "text.user_dictionary=词 典",
+        "--set",
+        "train.max_tokens=2e6",
+    )
+    printed = elmo_zh(*arguments, *changes, "--print-config")
+    assert printed.status == 0
+    assert printed.stderr == ""
+    default = Config()
+    expected = replace(
+        default,
+        text=replace(default.text, user_dictionary="词 典"),
+        model=replace(default.model, cell_dim=509),
+        train=replace(default.train, max_tokens=2_000_000),
+    )
+    assert tomllib.loads(printed.stdout) == asdict(expected)
+    config = tmp_path / "config.toml"
+    config.write_text(printed.stdout, encoding="utf-8")
+    assert elmo_zh(*arguments, "--config", config, "--print-config").stdout == printed.stdout
+    # It only tells: nothing has been made.
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_last_setting_wins_and_set_wins_over_the_file(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("[vocab]\nsize = 11\nmin_count = 7\n", encoding="utf-8")
+    changes = ("--set", "vocab.size=13", "--set", "vocab.size=17")
+    printed = elmo_zh("vocab", "--run", tmp_path, "--config", config, *changes, "--print-config").stdout
+    assert tomllib.loads(printed)["vocab"] == {"size": 17, "min_count": 7}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_unknown_setting_is_refused_with_the_nearest_name(command: str, tmp_path: Path) -> None:
+    answer = elmo_zh(*minimal_arguments(command, tmp_path / "run"), "--set", "train.batchsize=32")
+    assert answer.only_error() == "--set: unknown key train.batchsize. Did you mean train.batch_size?"
+    assert not (tmp_path / "run").exists()
+
+
+def test_all_problems_of_the_settings_are_told_at_once(tmp_path: Path) -> None:
+    config = tmp_path / "mine.toml"
+    config.write_text('[modle]\nx = 1\n[train]\nlearningrate = 1\nepochs = "many"\n', encoding="utf-8")
+    changes = ("--set", "model.cell_dim=0", "--set", "vocab.size", "--set", "text.segmenter=pkuseg")
+    answer = elmo_zh("train", "--run", tmp_path / "run", "--config", config, *changes)
+    assert answer.status == 1
+    assert answer.stderr.splitlines() == answer.errors
+    for told, expected in zip(
+        answer.errors,
+        (
+            f"{config}: unknown section modle. Did you mean model?",
+            f"{config}: unknown key train.learningrate. Did you mean train.learning_rate?",
+            f"{config}: train.epochs = 'many' should be a finite number.",
+            "--set vocab.size: expected section.key=value, for example train.batch_size=32.",
+            "text.segmenter = 'pkuseg' is not one of jieba, whitespace, character.",
+            "model.cell_dim = 0 is below 1.",
+            "model.projection_dim = 256 is above model.cell_dim = 0:",
+        ),
+        strict=True,
+    ):
+        assert told.startswith(f"Error: {expected}")
+
+
+def test_a_config_file_that_is_missing_or_no_toml(tmp_path: Path) -> None:
+    missing = tmp_path / "missing.toml"
+    told = elmo_zh("vocab", "--run", tmp_path, "--config", missing).only_error()
+    assert told == f"{missing} is missing. Give --config an existing TOML file, such as configs/small.toml."
+    broken = tmp_path / "broken.toml"
+    broken.write_text("[train\n", encoding="utf-8")
+    told = elmo_zh("vocab", "--run", tmp_path, "--config", broken).only_error()
+    assert told.startswith(f"{broken} is not valid TOML: ")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_json_is_one_object_on_stdout(command: str, sample_run: SampleRun, run: Path, tmp_path: Path) -> None:
+    answer = elmo_zh(*finished_arguments(command, sample_run, run, tmp_path), "--json")
+    result = answer.result()
+    assert isinstance(result, dict)
+    if command in STAGES:
+        assert result["skipped"] is True
+        assert answer.stderr == f"{command}: nothing has changed, skipped.\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_quiet_tells_nothing_where_all_is_well(command: str, sample_run: SampleRun, run: Path, tmp_path: Path) -> None:
+    arguments = finished_arguments(command, sample_run, run, tmp_path)
+    answer = elmo_zh(*arguments, "--quiet")
+    assert (answer.status, answer.stdout, answer.stderr) == (0, "", "")
+    again = elmo_zh(*finished_arguments(command, sample_run, run, tmp_path), "--quiet", "--json")
+    assert json.loads(again.stdout)
+    assert again.stderr == ""
+
+
+def test_the_model_of_the_latest_run_is_the_default(
+    sample_run: SampleRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("evaluate", sample_run.heldout, "--segmented", "--json")
+    monkeypatch.chdir(tmp_path)
+    told = elmo_zh(*arguments).only_error()
+    assert told.startswith("runs/latest/model is not a model bundle: bundle.json is missing.")
+    monkeypatch.setenv("ELMO_ZH_MODEL", str(sample_run.model))
+    by_variable = elmo_zh(*arguments).result()
+    monkeypatch.delenv("ELMO_ZH_MODEL")
+    monkeypatch.chdir(sample_run.folder)
+    assert elmo_zh(*arguments).result() == by_variable

@@ -1,0 +1,74 @@
+"""`elmo-zh evaluate`: exact figures of text."""
+
+from pathlib import Path
+
+import pytest
+from contract.command_line import SampleRun, elmo_zh, metrics_lines
+
+from elmo_zh import ElmoEmbedder
+from elmo_zh.training import evaluate, scoring
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+KEYS = [
+    "perplexity",
+    "forward_perplexity",
+    "backward_perplexity",
+    "bits_per_character",
+    "oov_rate",
+    "num_predictions",
+]
+
+
+def test_the_heldout_text_again_gives_the_figures_of_training(sample_run: SampleRun) -> None:
+    result = elmo_zh("evaluate", sample_run.heldout, "--segmented", "--model", sample_run.model, "--json").result()
+    assert list(result) == KEYS
+    full = next(line for line in metrics_lines(sample_run.path) if line.get("heldout_set") == "full")
+    for name in KEYS[:-1]:
+        assert result[name] == pytest.approx(full[f"heldout_{name}"], rel=1e-6)
+    lines = sample_run.heldout.read_text(encoding="utf-8").splitlines()
+    assert result["num_predictions"] == sum(len(line.split(" ")) + 1 for line in lines)
+
+
+def test_figures_for_people(sample_run: SampleRun) -> None:
+    answer = elmo_zh("evaluate", sample_run.heldout, "--segmented", "--model", sample_run.model)
+    assert answer.status == 0
+    assert answer.stdout.startswith("perplexity ")
+    for part in ("forward ", "backward ", " bits per character, ", " of the words unknown, ", " predictions\n"):
+        assert part in answer.stdout
+    assert answer.stderr == ""
+
+
+def test_the_size_of_batches_and_windows_does_not_matter(
+    sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("evaluate", sample_run.heldout, "--segmented", "--model", sample_run.model, "--json")
+    expected = elmo_zh(*arguments).result()
+    monkeypatch.setattr(scoring, "BATCH_TOKENS", 1)
+    assert elmo_zh(*arguments).result() == pytest.approx(expected, rel=1e-6)
+    monkeypatch.setattr(scoring, "BATCH_TOKENS", 101)
+    monkeypatch.setattr(evaluate, "_WINDOW_SENTENCES", 5)
+    assert elmo_zh(*arguments).result() == pytest.approx(expected, rel=1e-6)
+
+
+def test_raw_text_is_split_and_segmented_as_in_training(sample_run: SampleRun, tmp_path: Path) -> None:
+    """And then is the same text as its segmented sentences, in however many files."""
+    raw, segmented = tmp_path / "raw", tmp_path / "segmented.txt"
+    raw.mkdir()
+    (raw / "a.txt").write_text("我喜欢吃苹果。春天来了！\n\n", encoding="utf-8")
+    (raw / "b.txt").write_text("　山上的花开了……\n", encoding="utf-8")
+    embedder = ElmoEmbedder.load(sample_run.model)
+    sentences = [embedder.tokens(sentence) for sentence in ("我喜欢吃苹果。", "春天来了！", "山上的花开了……")]
+    segmented.write_text("".join(f"{' '.join(tokens)}\n" for tokens in sentences), encoding="utf-8")
+    of_raw = elmo_zh("evaluate", raw, "--model", sample_run.model, "--json").result()
+    assert of_raw["num_predictions"] == sum(len(tokens) + 1 for tokens in sentences)
+    of_segmented = elmo_zh("evaluate", segmented, "--segmented", "--model", sample_run.model, "--json").result()
+    assert of_raw == pytest.approx(of_segmented, rel=1e-6)
+
+
+@pytest.mark.parametrize("text", ["", "\n\n  \n"])
+def test_a_file_without_a_sentence(sample_run: SampleRun, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "empty.txt"
+    path.write_text(text, encoding="utf-8")
+    told = elmo_zh("evaluate", path, "--segmented", "--model", sample_run.model, "--json").only_error()
+    assert told == f"{path}: no sentence to score. Give a file with text."

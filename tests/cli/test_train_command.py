@@ -1,0 +1,441 @@
+"""`elmo-zh train`: interrupted, continued, refused, failing; and `export` of what it leaves."""
+
+import dataclasses
+import errno
+import json
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from contract.command_line import (
+    NUM_STEPS,
+    STEP_TOKENS,
+    Answer,
+    SampleRun,
+    checkpoint_steps,
+    contents,
+    contents_alone,
+    elmo_zh,
+    metrics_lines,
+    started_elmo_zh,
+    training_lines,
+)
+from safetensors.torch import load_file
+
+from elmo_zh.model.softmax import Softmax
+from elmo_zh.training import train as training_stage
+from elmo_zh.training import trainer
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+
+@pytest.fixture(autouse=True)
+def _no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    """training.png takes longer than these trainings; the run that all tests share has one."""
+    monkeypatch.setattr(training_stage, "can_draw", lambda: False)
+
+
+Loss = Callable[..., torch.Tensor]
+
+
+def train(run: Path, *options: str) -> Answer:
+    return elmo_zh("train", "--run", run, *options)
+
+
+def last_logged_step(run: Path) -> int:
+    lines = metrics_lines(run)
+    return lines[-1]["step"] if lines else 0
+
+
+@contextmanager
+def changed_loss(run: Path, step: int, change: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> Iterator[None]:
+    """Change the loss of each step that follows `step`, from the loss and the outputs that it was computed from."""
+    real: Loss = Softmax.sampled_loss
+
+    def sampled_loss(softmax: Softmax, hidden: torch.Tensor, *arguments: Any) -> torch.Tensor:
+        loss = real(softmax, hidden, *arguments)
+        # A step's line is in the metrics before the next begins.
+        return change(loss, hidden) if last_logged_step(run) == step else loss
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Softmax, "sampled_loss", sampled_loss)
+        yield
+
+
+def assert_same_training(run: Path, reference: Path) -> None:
+    """Weights and optimiser state are equal bit for bit, and each step is told once, with equal figures."""
+    for name in ("model", "optimizer"):
+        file = f"checkpoints/step-{NUM_STEPS:08d}/{name}.safetensors"
+        assert (run / file).read_bytes() == (reference / file).read_bytes()
+    names = ("step", "tokens", "train_loss", "learning_rate", "grad_norm")
+    found, expected = ([[line[name] for name in names] for line in training_lines(path)] for path in (run, reference))
+    assert found == expected
+
+
+def test_control_c_ends_training_so_that_it_can_go_on(untrained_run: Path, sample_run: SampleRun) -> None:
+    run = untrained_run
+    # Saving often makes steps slow enough to hit, and changes nothing in them.
+    often = f"train.checkpoint_every_tokens={STEP_TOKENS}"
+    with started_elmo_zh("train", "--run", run, "--set", often) as process:
+        deadline = time.monotonic() + 60
+        while last_logged_step(run) < 3 and time.monotonic() < deadline:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert stdout == ""
+    assert stderr.endswith("Interrupted. Type the same command again to go on.\n")
+    assert "Traceback" not in stderr
+    step = last_logged_step(run)
+    assert 3 <= step < NUM_STEPS
+    assert checkpoint_steps(run)[-1] == step
+    assert json.loads((run / "stages" / "train.json").read_text(encoding="utf-8"))["finished"] is False
+    answer = train(run)
+    assert answer.status == 0
+    assert f"Going on from step {step} of {NUM_STEPS}." in answer.stderr.splitlines()
+    assert_same_training(run, sample_run.path)
+
+
+class KilledError(Exception):
+    """Stands for the end of a process that can do nothing more."""
+
+
+def kill(*_: torch.Tensor) -> torch.Tensor:
+    raise KilledError
+
+
+def press_control_c(loss: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
+    signal.raise_signal(signal.SIGINT)
+    return loss
+
+
+def terminate(loss: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
+    signal.raise_signal(signal.SIGTERM)
+    return loss
+
+
+def test_training_stopped_again_and_again_equals_training_at_once(untrained_run: Path, sample_run: SampleRun) -> None:
+    run = untrained_run
+    with changed_loss(run, 5, kill), pytest.raises(KilledError):
+        train(run)  # before the first checkpoint
+    assert not (run / "checkpoints").exists()
+    with changed_loss(run, 23, press_control_c):
+        answer = train(run)
+    # The step that the signal came in is finished first.
+    assert answer.status == 130
+    assert checkpoint_steps(run) == [10, 20, 24]
+    with changed_loss(run, 47, kill), pytest.raises(KilledError):
+        train(run)
+    assert checkpoint_steps(run) == [30, 40]
+    with changed_loss(run, 61, terminate):
+        answer = train(run)
+    assert answer.status == 143
+    assert "Traceback" not in answer.stderr
+    assert "Going on from step 40 of 100." in answer.stderr.splitlines()
+    assert checkpoint_steps(run) == [50, 60, 62]
+    answer = train(run)
+    assert answer.status == 0
+    assert "Going on from step 62 of 100." in answer.stderr.splitlines()
+    assert_same_training(run, sample_run.path)
+
+
+def test_a_larger_budget_goes_on(run: Path) -> None:
+    before = [line for line in metrics_lines(run) if line.get("heldout_set") != "full"]
+    answer = train(run, "--set", f"train.max_tokens={120 * STEP_TOKENS}", "--json")
+    assert "Going on from step 100 of 120." in answer.stderr.splitlines()
+    assert answer.result()["steps"] == 120
+    after = metrics_lines(run)
+    assert [line for line in after if line["step"] <= NUM_STEPS and line.get("heldout_set") != "full"] == before
+    assert [line["step"] for line in training_lines(run)] == list(range(1, 121))
+    assert {100, 120} & {line["step"] for line in after if line.get("heldout_set") == "full"}
+    assert checkpoint_steps(run)[-2:] == [110, 120]
+    # The new budget is the run's own now, and what follows sees the new weights.
+    assert train(run, "--json").result()["skipped"] is True
+    assert elmo_zh("export", "--run", run, "--checkpoint", "last", "--json").result()["step"] == 120
+    assert json.loads((run / "model" / "bundle.json").read_text(encoding="utf-8"))["training"]["step"] == 120
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "train.evaluate_every_tokens=1000",
+        "train.evaluate_sample_tokens=100",
+        "train.checkpoint_every_tokens=1000",
+        "train.log_every_steps=7",
+        "train.num_threads=2",
+        "train.device=auto",
+        "text.num_workers=2",
+        "embed.batch_tokens=100",
+    ],
+)
+def test_settings_that_cannot_change_the_result_are_no_change(run: Path, sample_run: SampleRun, setting: str) -> None:
+    answer = elmo_zh("pipeline", sample_run.corpus, "--run", run, "--set", setting)
+    assert answer.status == 0
+    assert answer.stderr.count("nothing has changed, skipped.") == 6
+
+
+OTHER_TEXT = "今天没有下雨。我们去看海。\n" * 11
+
+
+@pytest.fixture
+def other_corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "other.txt"
+    path.write_text(OTHER_TEXT, encoding="utf-8")
+    return path
+
+
+def assert_refused(answer: Answer, run: Path, *differences: str) -> None:
+    assert answer.status == 1
+    assert answer.errors == [line for line in answer.stderr.splitlines() if "skipped" not in line]
+    *told, advice = answer.errors
+    assert told == [f"Error: {run} is in training and {difference}." for difference in differences]
+    assert advice == (
+        "Error: Choose another --run (make train: RUN=...), or add --force (with the pipeline command)"
+        f" to discard {run / 'checkpoints'} and start over."
+    )
+
+
+@pytest.mark.parametrize(
+    ("stage", "settings", "differences"),
+    [
+        ("train", ["model.cell_dim=11"], ["train would differ: model.cell_dim was 13, is 11"]),
+        (
+            "train",
+            ["train.learning_rate=0.01", "model.num_layers=3"],
+            [
+                "train would differ: model.num_layers was 2, is 3",
+                "train would differ: train.learning_rate was 0.002, is 0.01",
+            ],
+        ),
+        ("vocab", ["vocab.size=101"], ["vocab would differ: size was 30000, is 101"]),
+        ("word2vec", ["model.projection_dim=5"], ["word2vec would differ: dimension was 7, is 5"]),
+    ],
+)
+def test_a_change_that_would_discard_a_training_is_refused(
+    run: Path, stage: str, settings: list[str], differences: list[str]
+) -> None:
+    before = contents(run)
+    answer = elmo_zh(stage, "--run", run, *(part for setting in settings for part in ("--set", setting)))
+    assert_refused(answer, run, *differences)
+    assert contents(run) == before
+
+
+@pytest.mark.parametrize("command", ["segment", "pipeline"])
+def test_another_corpus_on_a_run_in_training_is_refused(run: Path, other_corpus: Path, command: str) -> None:
+    before = contents_alone(run)
+    answer = elmo_zh(command, other_corpus, "--run", run)
+    differences = [f"segment would differ: input {name}" for name in ("food.txt: gone", "nature.txt: gone")]
+    assert_refused(answer, run, *differences, "segment would differ: input other.txt: new")
+    assert contents_alone(run) == before
+
+
+def test_a_refused_change_leaves_the_settings_of_the_run_alone(run: Path, sample_run: SampleRun) -> None:
+    """Or else the command that worked before would be refused as well."""
+    before = contents_alone(run)
+    arguments = ("pipeline", sample_run.corpus, "--run", run)
+    answer = elmo_zh(*arguments, "--set", "train.learning_rate=0.01")
+    assert_refused(answer, run, "train would differ: train.learning_rate was 0.002, is 0.01")
+    assert contents_alone(run) == before
+    assert elmo_zh(*arguments).status == 0
+
+
+def test_an_interrupted_training_is_protected_too(untrained_run: Path) -> None:
+    run = untrained_run
+    with changed_loss(run, 3, press_control_c):
+        assert train(run).status == 130
+    answer = train(run, "--set", "train.seed=3")
+    assert_refused(answer, run, "train would differ: train.seed was 1, is 3")
+
+
+def test_force_starts_over(run: Path, other_corpus: Path) -> None:
+    """With other settings, and then with another corpus."""
+    answer = train(run, "--force", "--set", "model.cell_dim=11", "--set", f"train.max_tokens={10 * STEP_TOKENS}")
+    assert answer.status == 0
+    assert "train: done again, model.cell_dim was 13, is 11" in answer.stderr.splitlines()
+    assert "Going on" not in answer.stderr
+    assert [line["step"] for line in training_lines(run)] == list(range(1, 11))
+    assert checkpoint_steps(run) == [10]
+    weights = load_file(run / "checkpoints" / "step-00000010" / "model.safetensors")
+    assert {11, 4 * 11} <= {size for tensor in weights.values() for size in tensor.shape}
+    answer = elmo_zh("pipeline", other_corpus, "--run", run, "--force", "--set", "text.segmenter=character")
+    assert answer.status == 0
+    words = (run / "model" / "vocab.data").read_text(encoding="utf-8").splitlines()[3:]
+    assert set(words) == set(OTHER_TEXT) - {"\n"}
+
+
+def not_a_number(loss: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
+    return loss * float("nan")
+
+
+def bad_gradient(loss: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
+    """Adds nothing to the loss, but the square root has no gradient at zero."""
+    return loss + (hidden.sum() * 0).sqrt()
+
+
+def once(change: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    changes = iter([change])
+
+    def apply(loss: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
+        return next(changes, lambda loss, _: loss)(loss, hidden)
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    ("change", "step", "back_to", "problem"),
+    [
+        (not_a_number, 27, 20, "the loss is nan"),
+        (bad_gradient, 27, 20, "the gradient's norm is nan"),
+        (not_a_number, 4, 0, "the loss is nan"),
+    ],
+)
+def test_numbers_gone_wild_go_back_to_the_last_fixed_checkpoint(
+    untrained_run: Path, sample_run: SampleRun, change: Loss, step: int, back_to: int, problem: str
+) -> None:
+    run = untrained_run
+    with changed_loss(run, step, once(change)):
+        answer = train(run)
+    assert answer.status == 0
+    warnings = [line for line in answer.stderr.splitlines() if line.startswith("Warning: ")]
+    assert warnings == [f"Warning: Step {step}: {problem}. Back to step {back_to} with the learning rate times 0.5."]
+    events = [line for line in metrics_lines(run) if "event" in line]
+    assert events == [{"step": back_to, "event": "rollback", "failed_step": step, "learning_rate_scale": 0.5}]
+    found, expected = training_lines(run), training_lines(sample_run.path)
+    assert [line["step"] for line in found] == list(range(1, NUM_STEPS + 1))
+    for line, reference in zip(found, expected, strict=True):
+        factor = 1.0 if line["step"] <= back_to else 0.5
+        assert line["learning_rate"] == pytest.approx(factor * reference["learning_rate"])
+        # Up to the first step with another learning rate all is as it would have been.
+        if line["step"] <= back_to + 1:
+            assert line["train_loss"] == reference["train_loss"]
+    # The lower learning rate outlives an interruption: it is in the checkpoint.
+    state = json.loads((run / "checkpoints" / "step-00000100" / "state.json").read_text(encoding="utf-8"))
+    assert state["learning_rate_scale"] == 0.5
+
+
+def test_a_checkpoint_of_an_interruption_is_not_gone_back_to(untrained_run: Path) -> None:
+    run = untrained_run
+    with changed_loss(run, 12, press_control_c):
+        train(run)
+    assert checkpoint_steps(run) == [10, 13]
+    with changed_loss(run, 15, once(not_a_number)):
+        answer = train(run)
+    assert "Back to step 10 with" in answer.stderr
+    assert [line["step"] for line in training_lines(run)] == list(range(1, NUM_STEPS + 1))
+
+
+@pytest.mark.parametrize("step", [13, 0])
+def test_training_that_fails_again_and_again_ends_with_an_error(untrained_run: Path, step: int) -> None:
+    """Also where it fails from the very first step, in which time is measured."""
+    with changed_loss(untrained_run, step, not_a_number):
+        answer = train(untrained_run)
+    told = answer.only_error()
+    assert told == (
+        f"Training failed at step {step}: the loss is nan, after 8 attempts with ever lower learning rates."
+        " Start over with a lower train.learning_rate, in another --run or with --force."
+    )
+    assert answer.stderr.count("Warning: ") == 8
+
+
+@pytest.fixture
+def best_is_step_20(untrained_run: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run whose held-out perplexity was lowest at its first measurement."""
+    real = trainer.evaluate_heldout
+    factors = iter([0.1, 1.0, 1.0, 1.0, 1.0])
+
+    def evaluate_heldout(*arguments: Any) -> Any:
+        figures = real(*arguments)
+        return dataclasses.replace(figures, perplexity=next(factors) * figures.perplexity)
+
+    monkeypatch.setattr(trainer, "evaluate_heldout", evaluate_heldout)
+    answer = train(untrained_run, "--json")
+    assert answer.result()["heldout"]["step"] == 20
+    return untrained_run
+
+
+def test_the_best_checkpoint_is_kept_and_exported(best_is_step_20: Path, tmp_path: Path) -> None:
+    run = best_is_step_20
+    assert checkpoint_steps(run) == [20, 90, 100]
+    assert [line["step"] for line in metrics_lines(run) if line.get("heldout_set") == "full"] == [20]
+    arguments = ("export", "--run", run, "--json")
+    assert elmo_zh(*arguments).result()["step"] == 20
+    output = tmp_path / "earlier"
+    assert elmo_zh(*arguments, "--checkpoint", "90", "--output", output).result()["step"] == 90
+    for model, step, heldout_set in ((run / "model", 20, "full"), (output, 90, None)):
+        training = json.loads((model / "bundle.json").read_text(encoding="utf-8"))["training"]
+        assert training["step"] == step
+        assert training.get("heldout_set") == heldout_set
+    told = elmo_zh(*arguments, "--checkpoint", "21").only_error()
+    assert told == f"There is no checkpoint 21 in {run / 'checkpoints'}. Known: best, last, [20, 90, 100]."
+
+
+def test_export_replaces_a_bundle_only_with_force_and_other_files_never(run: Path, tmp_path: Path) -> None:
+    output = shutil.copytree(run / "model", tmp_path / "mine")
+    arguments = ("export", "--run", run, "--output", output)
+    refused = f"{output} exists already. Choose another --output, or replace a bundle with --force."
+    assert elmo_zh(*arguments).only_error() == refused
+    assert elmo_zh(*arguments, "--force").status == 0
+    (output / "bundle.json").unlink()
+    assert elmo_zh(*arguments, "--force").only_error() == refused
+
+
+def test_a_disk_that_fills_up_in_training_keeps_what_there_is(
+    untrained_run: Path, sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = untrained_run
+    from elmo_zh.training import checkpoint
+
+    real = checkpoint.save_file
+
+    def save_file(tensors: Any, path: Path) -> None:
+        if "00000030" in str(path):
+            path.write_bytes(b"the first half")
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        real(tensors, path)
+
+    with monkeypatch.context() as during:
+        during.setattr(checkpoint, "save_file", save_file)
+        answer = train(run)
+    assert answer.only_error().startswith("There is no room left on the disk (")
+    assert answer.errors[0].endswith(
+        "Make room and type the same command again; finished stages and checkpoints are kept."
+    )
+    assert checkpoint_steps(run) == [10, 20]
+    assert train(run).status == 0
+    assert_same_training(run, sample_run.path)
+
+
+def test_a_run_without_heldout_text_is_trained_with_a_warning(sample_run: SampleRun, tmp_path: Path) -> None:
+    corpus = tmp_path / "one paragraph.txt"
+    corpus.write_text("今天没有下雨。我们去看海。" * 31, encoding="utf-8")
+    run = tmp_path / "run"
+    changes = (f"train.max_tokens={5 * STEP_TOKENS}", "text.segmenter=character", "train.num_negatives=5")
+    options = [part for change in changes for part in ("--set", change)]
+    answer = elmo_zh("pipeline", corpus, "--run", run, "--config", sample_run.config, *options)
+    assert answer.status == 0
+    assert "Warning: No text is held out" in answer.stderr
+    assert len(training_lines(run)) == len(metrics_lines(run)) == 5
+    assert (run / "model" / "bundle.json").exists()
+
+
+def test_word_vectors_can_be_given_and_left_out(untrained_run: Path, tmp_path: Path) -> None:
+    run = untrained_run
+    words = (run / "vocab.data").read_text(encoding="utf-8").splitlines()
+    given = tmp_path / "vectors.txt"
+    given.write_text(f"2 7\n{words[5]} 1 2 3 4 5 6 7\n不在 1 1 1 1 1 1 1\n", encoding="utf-8")
+    assert elmo_zh("word2vec", "--run", run, "--from", given, "--json").result()["covered"] == 1
+    lines = (run / "word2vec.txt").read_text(encoding="utf-8").splitlines()
+    assert lines == ["1 7", f"{words[5]} 1.0 2.0 3.0 4.0 5.0 6.0 7.0"]
+    assert elmo_zh("word2vec", "--run", run, "--set", "word2vec.enabled=false").status == 0
+    assert not (run / "word2vec.txt").exists()
+    shutil.rmtree(run / "segmented")
+    # Training needs only the id store and the vocabulary.
+    changes = ("--set", "word2vec.enabled=false", "--set", f"train.max_tokens={2 * STEP_TOKENS}")
+    assert train(run, *changes).status == 0
+    assert checkpoint_steps(run) == [2]

@@ -1,0 +1,472 @@
+"""Wrong input of every kind ends with one line that says what, where and what to do, or with a warning and a result."""
+
+import errno
+import fcntl
+import json
+import resource
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import h5py
+import pytest
+import torch
+from contract.command_line import SampleRun, checkpoint_steps, elmo_zh, remove_training, run_python
+from safetensors import SafetensorError
+
+from elmo_zh import files
+from elmo_zh.bundle import write as bundle_write
+from elmo_zh.training import checkpoint
+from elmo_zh.vocabulary import Vocabulary
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+CHINESE = "今天没有下雨。\n"
+REMAKE_BUNDLE = " Export or copy the bundle again."
+
+
+def segment_error(*corpus: str | Path) -> str:
+    """Return the message of `segment` and `pipeline`, which is the same; neither leaves segmented text behind."""
+    options = ("--run", "run", "--set", "text.segmenter=character")  # without jieba, whose dictionary takes time
+    told = elmo_zh("segment", *corpus, *options).only_error()
+    assert elmo_zh("pipeline", *corpus, *options).only_error() == told
+    assert not Path("run", "segmented").exists()
+    return told
+
+
+# The corpus
+
+
+def test_a_path_that_does_not_exist(empty_folder: Path) -> None:
+    expected = f"does not exist. Check the path; it is taken from the current folder {empty_folder}."
+    assert segment_error("nowhere") == f"nowhere {expected}"
+    assert segment_error("no/*.txt") == f"no/*.txt {expected}"
+
+
+def test_a_folder_without_text(empty_folder: Path) -> None:
+    folder = empty_folder / "pictures"
+    (folder / "deeper").mkdir(parents=True)
+    (folder / "deeper" / "cat.png").write_bytes(b"\x89PNG")
+    (folder / ".hidden.txt").write_text(CHINESE, encoding="utf-8")
+    assert segment_error(folder) == (
+        f"{folder} holds no text files (.txt, also .txt.gz, .bz2, .xz, .zst; 1 other files)."
+        " Give files by name, or a folder with text."
+    )
+
+
+@pytest.mark.parametrize(("text", "num_lines"), [("", 0), ("\n \n　\n", 3)])
+def test_an_empty_file(text: str, num_lines: int) -> None:
+    Path("empty.txt").write_text(text, encoding="utf-8")
+    expected = f"empty.txt holds no text ({num_lines} lines, all empty). Give a file with text."
+    assert segment_error("empty.txt") == expected
+
+
+def test_bytes_that_are_not_utf_8(sample_run: SampleRun) -> None:
+    """The byte is counted from the start of the file, from 0, as od and Python do."""
+    content = CHINESE.encode() + "花".encode() + "好".encode("gb18030") + b"\n"
+    Path("gbk.txt").write_bytes(content)
+    assert content[25] == 0xBA
+    expected = (
+        "gbk.txt: line 2, byte 25 (0xba) is not UTF-8."
+        " Convert the file first, for example: iconv -f GB18030 -t UTF-8 OLD > NEW"
+    )
+    assert segment_error("gbk.txt") == expected
+    for command in ("embed", "evaluate"):
+        answer = elmo_zh(command, "gbk.txt", "--segmented", "--model", sample_run.model)
+        assert answer.only_error() == expected
+    assert not Path("gbk.txt.hdf5").exists()
+    # Once it is put right nothing of the first attempt is in the way.
+    Path("gbk.txt").write_text(CHINESE, encoding="utf-8")
+    assert elmo_zh("embed", "gbk.txt", "--segmented", "--model", sample_run.model).status == 0
+
+
+def test_a_damaged_compressed_file() -> None:
+    Path("cut.txt.gz").write_bytes(b"\x1f\x8b\x08\x00")
+    assert segment_error("cut.txt.gz").startswith("cut.txt.gz is damaged or cut off (")
+    Path("plain.txt.gz").write_text(CHINESE, encoding="utf-8")
+    assert segment_error("plain.txt.gz").startswith("plain.txt.gz is not what its name says (")
+
+
+def test_a_text_without_any_chinese_is_a_warning_and_a_result(sample_run: SampleRun) -> None:
+    lines = [f"The {number}th line is about rain, wind and the number {number * number}.\n" for number in range(60)]
+    Path("english.txt").write_text("".join(lines), encoding="utf-8")
+    changes = ("--set", "vocab.min_count=1", "--set", "train.max_tokens=210")
+    answer = elmo_zh("pipeline", "english.txt", "--run", "run", "--config", sample_run.config, *changes)
+    assert answer.status == 0
+    warnings = [line for line in answer.stderr.splitlines() if line.startswith("Warning: ")]
+    assert warnings == ["Warning: There is not one Chinese character in this corpus. Is it the right one?"]
+    assert Path("run/model/bundle.json").exists()
+    record = json.loads(Path("run/stages/train.json").read_text(encoding="utf-8"))
+    assert record["counts"]["heldout"]["oov_rate"] < 1
+
+
+def test_a_text_in_which_no_word_is_frequent_enough() -> None:
+    Path("short.txt").write_text("山水。", encoding="utf-8")
+    assert elmo_zh("segment", "short.txt", "--run", "run", "--set", "text.segmenter=character").status == 0
+    assert elmo_zh("vocab", "--run", "run").only_error() == (
+        "No word stands 2 times in run/segmented, so the vocabulary would be empty."
+        " Give more text, or --set vocab.min_count=1"
+    )
+
+
+def test_a_user_dictionary_that_is_missing_or_bad() -> None:
+    Path("text.txt").write_text(CHINESE, encoding="utf-8")
+    arguments = ("segment", "text.txt", "--run", "run", "--set", "text.user_dictionary=words.txt")
+    assert elmo_zh(*arguments).only_error() == "words.txt is missing. Check the path."
+    Path("words.txt").write_bytes("没有下雨 100 n\n".encode("gb18030"))
+    told = elmo_zh(*arguments).only_error()
+    # The file to correct, not the copy in the run.
+    assert told.startswith("words.txt is not a jieba user dictionary (")
+    assert told.endswith("Each line is a word, then optionally a count and a tag, split by spaces, in UTF-8.")
+    Path("words.txt").write_text("没有下雨 100000 n\n", encoding="utf-8")
+    assert elmo_zh(*arguments).status == 0
+    assert Path("run/segmented/train-00000.txt").read_text(encoding="utf-8") == "今天 没有下雨 。\n"
+
+
+# The run
+
+
+@pytest.mark.parametrize(
+    ("command", "missing", "maker"),
+    [
+        ("vocab", "segmented", "segment CORPUS"),
+        ("word2vec", "segmented", "segment CORPUS"),
+        ("word2vec", "vocab.data", "vocab"),
+        ("word2vec", "vocab.counts", "vocab"),
+        ("encode", "segmented", "segment CORPUS"),
+        ("encode", "vocab.data", "vocab"),
+        ("encode", "character_counts.tsv", "vocab"),
+        ("train", "ids", "encode"),
+        ("train", "vocab.data", "vocab"),
+        ("train", "vocab.counts", "vocab"),
+        ("train", "word2vec.txt", "word2vec"),
+        ("export", "checkpoints", "train"),
+        ("export", "vocab.data", "vocab"),
+    ],
+)
+def test_a_missing_input_names_the_command_that_makes_it(run: Path, command: str, missing: str, maker: str) -> None:
+    files.remove(run / missing)
+    told = elmo_zh(command, "--run", run).only_error()
+    assert told == f"{run / missing} is missing. Make it with: elmo-zh {maker} --run {run}"
+
+
+def test_a_vocabulary_without_the_specials(untrained_run: Path) -> None:
+    vocab = untrained_run / "vocab.data"
+    words = vocab.read_text(encoding="utf-8").splitlines()[3:]
+    vocab.write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
+    for command in ("word2vec", "encode", "train"):
+        told = elmo_zh(command, "--run", untrained_run).only_error()
+        assert told.startswith(f"{vocab}: the first three lines are {words[:3]}, expected ['<S>', '</S>', '<UNK>'].")
+        assert "make the file with: elmo-zh vocab" in told
+
+
+def other_vocabulary(run: Path) -> tuple[str, str]:
+    """Swap two words of a run's vocabulary, as one made of another text would; return old and new digest."""
+    vocab, counts = run / "vocab.data", run / "vocab.counts"
+    tokens = vocab.read_text(encoding="utf-8").splitlines()
+    before = Vocabulary(tokens).digest()
+    lines = counts.read_text(encoding="utf-8").splitlines()
+    numbers = [line.split("\t")[1] for line in lines]
+    tokens[3], tokens[4] = tokens[4], tokens[3]
+    vocab.write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8")
+    counts.write_text(
+        "".join(f"{token}\t{number}\n" for token, number in zip(tokens, numbers, strict=True)), encoding="utf-8"
+    )
+    return before, Vocabulary(tokens).digest()
+
+
+def test_a_checkpoint_of_another_vocabulary_is_not_exported(run: Path) -> None:
+    before, after = other_vocabulary(run)
+    told = elmo_zh("export", "--run", run).only_error()
+    assert told == (
+        f"{run}/checkpoints/step-00000100 was made with vocabulary_digest = {before}, but this run has {after}."
+        " Use the files and settings that it was made with, or start over with --force."
+    )
+    assert (run / "model" / "bundle.json").exists()
+
+
+def test_a_checkpoint_of_another_vocabulary_is_not_trained_on(run: Path, sample_run: SampleRun) -> None:
+    remove_training(run)
+    before, after = other_vocabulary(run)
+    assert elmo_zh("encode", "--run", run).status == 0
+    shutil.copytree(sample_run.path / "checkpoints", run / "checkpoints")
+    told = elmo_zh("train", "--run", run).only_error()
+    assert told.startswith(f"{run}/checkpoints/step-00000100 was made with vocabulary_digest = {before}, but this run")
+    assert after in told
+
+
+def test_a_vocabulary_that_was_swapped_is_refused_in_training(run: Path) -> None:
+    other_vocabulary(run)
+    answer = elmo_zh("train", "--run", run)
+    assert answer.status == 1
+    assert f"Error: {run} is in training and train would differ: input vocab.data: another content." in answer.errors
+
+
+def test_ids_of_another_vocabulary(untrained_run: Path) -> None:
+    before, after = other_vocabulary(untrained_run)
+    told = elmo_zh("train", "--run", untrained_run).only_error()
+    assert told == (
+        f"{untrained_run / 'ids'} was encoded with another vocabulary"
+        f" ({before[:19]}..., vocab.data is {after[:19]}...)."
+        f" Make it again with: elmo-zh encode --run {untrained_run} --force"
+    )
+
+
+def test_counts_of_another_vocabulary(untrained_run: Path) -> None:
+    counts = untrained_run / "vocab.counts"
+    counts.write_text(counts.read_text(encoding="utf-8").replace("</S>\t", "</s>\t"), encoding="utf-8")
+    told = elmo_zh("word2vec", "--run", untrained_run).only_error()
+    assert told.startswith(f"{counts}: line 2 ('</s>\\t")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("1 3\n我 1 2 3\n", "line 2 has 3 numbers, but token embeddings have 7."),
+        ("的 1 2 3 4 5 6 x\n", "line 1 holds something that is not a finite number."),
+        ("的 1 2 3 4 5 6 inf\n", "line 1 holds something that is not a finite number."),
+    ],
+)
+def test_bad_word_vectors(untrained_run: Path, text: str, problem: str) -> None:
+    Path("vectors.txt").write_text(text, encoding="utf-8")
+    told = elmo_zh("word2vec", "--run", untrained_run, "--from", "vectors.txt").only_error()
+    assert told.startswith(f"{Path('vectors.txt').absolute()}: {problem}")
+
+
+def test_word_vectors_of_another_language(untrained_run: Path) -> None:
+    Path("vectors.txt").write_text("hello 1 2 3 4 5 6 7\n", encoding="utf-8")
+    told = elmo_zh("word2vec", "--run", untrained_run, "--from", "vectors.txt").only_error()
+    assert told.endswith(
+        f"has no vector for any word of {untrained_run}/vocab.data. Is it of the same language and script?"
+    )
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "state.json"])
+def test_a_damaged_checkpoint_names_the_file_and_the_way_out(run: Path, name: str) -> None:
+    path = run / "checkpoints" / "step-00000100" / name
+    path.write_bytes(path.read_bytes()[:50])
+    told = elmo_zh("train", "--run", run, "--set", "train.max_tokens=2310").only_error()
+    assert told.startswith(str(path))
+    assert "Remove its folder to use the " in told
+    shutil.rmtree(path.parent)
+    answer = elmo_zh("train", "--run", run, "--set", "train.max_tokens=2310")
+    assert answer.status == 0
+    assert "Going on from step 90 of 110." in answer.stderr
+
+
+def test_a_damaged_stage_record(untrained_run: Path) -> None:
+    record = untrained_run / "stages" / "vocab.json"
+    record.write_text("{", encoding="utf-8")
+    told = elmo_zh("vocab", "--run", untrained_run).only_error()
+    assert told.startswith(f"{record} is damaged (")
+    assert told.endswith("Remove it to have the stage done again.")
+
+
+def test_a_run_in_use(run: Path) -> None:
+    expected = f"{run} is in use by another elmo-zh process. Wait for it, or choose another --run."
+    with (run / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for command in ("vocab", "train", "export"):
+            assert elmo_zh(command, "--run", run).only_error() == expected
+    assert elmo_zh("vocab", "--run", run).status == 0
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has the device that is asked for")
+def test_a_device_that_is_not_there(untrained_run: Path, sample_run: SampleRun) -> None:
+    expected = "No CUDA device was found. Use --device cpu, or install a CUDA build of torch."
+    assert elmo_zh("train", "--run", untrained_run, "--device", "cuda").only_error() == expected
+    arguments = ("evaluate", sample_run.heldout, "--segmented", "--model", sample_run.model, "--device", "cuda")
+    assert elmo_zh(*arguments).only_error() == expected
+
+
+# The disk
+
+
+def no_room(*_: Any, **__: Any) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device", "/full/file")
+
+
+def no_room_in_safetensors(*_: Any, **__: Any) -> None:
+    raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+
+def no_quota_in_safetensors(*_: Any, **__: Any) -> None:
+    raise SafetensorError("Error while serializing: I/O error: Disk quota exceeded (os error 122)")
+
+
+def no_room_in_hdf5(*_: Any, **__: Any) -> None:
+    message = "Can't write data (file write failed: errno = 28, error message = 'No space left on device')"
+    raise OSError(message)
+
+
+@pytest.mark.parametrize(
+    ("command", "target", "name", "failure"),
+    [
+        ("vocab", Vocabulary, "save", no_room),
+        ("encode", files, "_sync", no_room),
+        ("train", checkpoint, "save_file", no_room_in_safetensors),
+        ("train", checkpoint, "save_file", no_quota_in_safetensors),
+        ("export", bundle_write, "copyfile", no_room),
+        ("export", h5py, "File", no_room_in_hdf5),
+    ],
+)
+def test_a_full_disk_is_told_in_one_line_and_nothing_half_written_stays(
+    run: Path, monkeypatch: pytest.MonkeyPatch, command: str, target: Any, name: str, failure: Callable[..., None]
+) -> None:
+    if command != "export":
+        remove_training(run)
+    with monkeypatch.context() as during:
+        during.setattr(target, name, failure)
+        told = elmo_zh(command, "--run", run, "--force").only_error()
+    assert told.startswith("There is no room left on the disk")
+    assert ("(/full/file)" in told) == (failure is no_room)
+    assert told.endswith("Make room and type the same command again; finished stages and checkpoints are kept.")
+    assert not [path for path in run.rglob("*") if "unfinished" in path.name]
+    if command != "train":
+        answer = elmo_zh(command, "--run", run, "--json")
+        assert answer.result()["skipped"] is False
+
+
+@contextmanager
+def limited_file_size(num_bytes: int) -> Iterator[None]:
+    """Let no file of this process grow beyond a size: a write that really fails, in whatever library does it."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+# HDF5 has been seen to bring down the whole process, so it gets one of its own.
+WRITE_LITTLE = """
+import resource, sys
+from elmo_zh.cli import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, resource.RLIM_INFINITY))
+main()
+"""
+
+
+def test_writes_of_hdf5_that_fail_are_a_known_problem(sample_run: SampleRun, empty_folder: Path) -> None:
+    arguments = ("embed", sample_run.heldout, "--segmented", "--model", sample_run.model, "--output", "out.hdf5")
+    answer = run_python("-c", WRITE_LITTLE, *arguments, cwd=empty_folder)
+    assert "File too large" in answer.only_error()
+    assert not [path for path in Path().rglob("*") if path.suffix in (".hdf5", ".unfinished")]
+    assert elmo_zh(*arguments).status == 0
+    with h5py.File("out.hdf5") as file:
+        assert len(file["tokens"]) == len(sample_run.heldout.read_text(encoding="utf-8").splitlines())
+
+
+def test_writes_that_fail_in_training_leave_the_run_sound(untrained_run: Path) -> None:
+    arguments = ("train", "--run", untrained_run, "--set", "train.max_tokens=420")
+    with limited_file_size(20_000):
+        told = elmo_zh(*arguments).only_error()
+    assert "File too large" in told
+    assert not list((untrained_run / "checkpoints").glob("*"))
+    assert elmo_zh(*arguments).status == 0
+    assert checkpoint_steps(untrained_run) == [10, 20]
+
+
+# The bundle
+
+
+@pytest.fixture
+def model(sample_run: SampleRun, empty_folder: Path) -> Path:
+    """A copy of the bundle."""
+    return Path(shutil.copytree(sample_run.model, empty_folder / "model"))
+
+
+def bundle_error(model: Path, sample: SampleRun) -> str:
+    """Return the message of `embed` and `evaluate`, which is the same."""
+    arguments = (sample.heldout, "--segmented", "--model", model)
+    told = elmo_zh("embed", *arguments, "--output", "out.hdf5").only_error()
+    assert elmo_zh("evaluate", *arguments).only_error() == told
+    assert not Path("out.hdf5").exists()
+    return told
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "options.json",
+        "weights.hdf5",
+        "vocab.data",
+        "vocab_embedding.hdf5",
+        "character_counts.tsv",
+        "golden.hdf5",
+    ],
+)
+def test_one_changed_byte_in_a_bundle_is_refused_with_both_digests(
+    model: Path, sample_run: SampleRun, name: str
+) -> None:
+    path = model / name
+    expected = files.file_digest(path)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    assert bundle_error(model, sample_run) == (
+        f"{path} is not the file that bundle.json was written with:"
+        f" found {files.file_digest(path)}, expected {expected}.{REMAKE_BUNDLE}"
+    )
+
+
+def test_a_bundle_with_a_file_missing(model: Path, sample_run: SampleRun) -> None:
+    (model / "golden.hdf5").unlink()
+    assert bundle_error(model, sample_run) == f"{model / 'golden.hdf5'} is missing.{REMAKE_BUNDLE}"
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"format": 1}', '{"format": "1"}'])
+def test_a_damaged_bundle_json(model: Path, sample_run: SampleRun, content: str) -> None:
+    (model / "bundle.json").write_text(content, encoding="utf-8")
+    told = bundle_error(model, sample_run)
+    assert told.startswith(f"{model / 'bundle.json'} is damaged (")
+    assert told.endswith(REMAKE_BUNDLE)
+
+
+def change_info(model: Path, **changes: Any) -> None:
+    info = json.loads((model / "bundle.json").read_text(encoding="utf-8"))
+    (model / "bundle.json").write_text(json.dumps({**info, **changes}), encoding="utf-8")
+
+
+def test_a_bundle_of_a_later_format(model: Path, sample_run: SampleRun) -> None:
+    change_info(model, format=2)
+    assert bundle_error(model, sample_run) == (
+        f"{model / 'bundle.json'}: format 2, mode token; this elmo-zh reads format 1, mode token. Update elmo-zh."
+    )
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, Path.touch, None])
+def test_what_is_no_bundle(sample_run: SampleRun, make: Callable[[Path], None] | None) -> None:
+    if make is not None:
+        make(Path("thing"))
+    assert bundle_error(Path("thing"), sample_run) == (
+        "thing is not a model bundle: bundle.json is missing."
+        " Give --model the folder that `elmo-zh export` wrote, such as runs/NAME/model."
+    )
+
+
+def test_raw_text_for_a_model_of_another_segmenter(model: Path, sample_run: SampleRun) -> None:
+    """Segmented text still works: only the segmenter is not the same."""
+    info = json.loads((model / "bundle.json").read_text(encoding="utf-8"))
+    here = info["segmenter"]
+    there = {**here, "version": "0.39"}
+    change_info(model, segmenter=there)
+    text = shutil.copyfile(sample_run.heldout, "text.txt")
+    for command in ("embed", "evaluate"):
+        told = elmo_zh(command, text, "--model", model).only_error()
+        assert told == (
+            f"{model} was trained with segmenter {there}, here it is {here}."
+            " Install that version, or segment the text yourself and use --segmented."
+        )
+    for command in ("embed", "evaluate"):
+        assert elmo_zh(command, text, "--segmented", "--model", model).status == 0
+
+
+def test_a_file_to_embed_that_is_not_there(sample_run: SampleRun) -> None:
+    for path in ("nowhere.txt", "."):
+        told = elmo_zh("embed", path, "--model", sample_run.model).only_error()
+        assert told == f"{path} does not exist or is no file. Give a text file, one sentence a line."
+    told = elmo_zh("evaluate", "nowhere.txt", "--model", sample_run.model).only_error()
+    assert told.startswith("nowhere.txt does not exist. Check the path;")

@@ -1,0 +1,76 @@
+"""What the tests share: one small run of the whole pipeline on part of data/sample."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import IO
+
+import pytest
+from contract.command_line import ROOT, SETTINGS, SampleRun, remove_training, run_python
+
+# Before torch is imported, here and in processes started from here: these models are so small that sharing the work
+# among threads costs more than it saves.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+CORPUS_FILES = ("food.txt", "nature.txt")
+
+
+@pytest.fixture(autouse=True)
+def _no_model_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ELMO_ZH_MODEL", raising=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _jieba_dictionary_is_read_once() -> Iterator[None]:
+    """Reading it takes jieba most of a second, each time; here it is asked for some forty times."""
+    import jieba
+
+    real = jieba.Tokenizer.gen_pfdict
+    read = cache(lambda: real(jieba.Tokenizer().get_dict_file()))
+
+    def gen_pfdict(file: IO[bytes]) -> tuple[dict[str, int], int]:
+        file.close()
+        frequencies, total = read()
+        return dict(frequencies), total
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jieba.Tokenizer, "gen_pfdict", staticmethod(gen_pfdict))
+        yield
+
+
+@pytest.fixture
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder of commands that write to it, such as runs/latest."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def sample_run(tmp_path_factory: pytest.TempPathFactory) -> SampleRun:
+    """The pipeline, run once by typing it, in a folder whose name needs care."""
+    folder = tmp_path_factory.mktemp("sample")
+    corpus = folder / "corpus"
+    corpus.mkdir()
+    for name in CORPUS_FILES:
+        shutil.copyfile(ROOT / "data" / "sample" / name, corpus / name)
+    config = folder / "small primes.toml"
+    config.write_text(SETTINGS, encoding="utf-8")
+    run = Path("runs", "新闻 1")
+    answer = run_python("-m", "elmo_zh", "pipeline", "corpus", "--run", run, "--config", config.name, cwd=folder)
+    assert answer.status == 0, answer.stderr
+    return SampleRun(folder, corpus, config, folder / run, answer)
+
+
+@pytest.fixture
+def run(sample_run: SampleRun, tmp_path: Path) -> Path:
+    """A copy of the finished run, to be changed."""
+    return Path(shutil.copytree(sample_run.path, tmp_path / "runs" / "copy"))
+
+
+@pytest.fixture
+def untrained_run(run: Path) -> Path:
+    """A copy of the run as it was before its training."""
+    remove_training(run)
+    return run

@@ -1,0 +1,173 @@
+"""Type elmo-zh commands as users do: in this process where speed matters, in one of their own where signals do."""
+
+import io
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from elmo_zh.cli import main
+
+ROOT = Path(__file__).parents[2]
+COMMANDS = ("pipeline", "segment", "vocab", "word2vec", "encode", "train", "export", "embed", "evaluate")
+STAGES = ("segment", "vocab", "word2vec", "encode", "train", "export")
+
+# Distinct primes, so that a swapped axis fails. 2,100 tokens are 100 steps of 3 x 7.
+NUM_STEPS, STEP_TOKENS = 100, 21
+CELL, PROJECTION, LAYERS = 13, 7, 2
+SETTINGS = f"""
+[text]
+num_workers = 1
+
+[word2vec]
+epochs = 2
+
+[model]
+cell_dim = {CELL}
+projection_dim = {PROJECTION}
+num_layers = {LAYERS}
+
+[train]
+max_tokens = {NUM_STEPS * STEP_TOKENS}
+batch_size = 3
+unroll_steps = 7
+num_negatives = 29
+num_threads = 1
+device = "cpu"
+log_every_steps = 1
+evaluate_every_tokens = {20 * STEP_TOKENS}
+checkpoint_every_tokens = {10 * STEP_TOKENS}
+"""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command left behind."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+    @property
+    def errors(self) -> list[str]:
+        """The lines on stderr that tell of a known problem."""
+        return [line for line in self.stderr.splitlines() if line.startswith("Error: ")]
+
+    def result(self) -> Any:
+        """The one JSON object of --json."""
+        assert self.status == 0, self.stderr
+        assert self.stdout.count("\n") == 1
+        assert self.stdout.endswith("\n")
+        return json.loads(self.stdout)
+
+    def only_error(self) -> str:
+        """The message of a command that failed with one known problem, told in one line and nothing else."""
+        assert self.status == 1, self
+        assert self.stdout == ""
+        assert len(self.errors) == 1, self.stderr
+        assert "Traceback" not in self.stderr
+        return self.errors[0].removeprefix("Error: ")
+
+
+@dataclass(frozen=True)
+class SampleRun:
+    """A finished run that tests only read; those that change one ask for a copy."""
+
+    folder: Path
+    corpus: Path
+    config: Path
+    path: Path
+    answer: Answer
+
+    @property
+    def model(self) -> Path:
+        """The bundle."""
+        return self.path / "model"
+
+    @property
+    def heldout(self) -> Path:
+        """Segmented text that was not trained on."""
+        return self.path / "segmented" / "heldout-00000.txt"
+
+
+def elmo_zh(*arguments: str | Path, stdin: bytes = b"") -> Answer:
+    """Run a command in this process."""
+    streams = {name: io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for name in ("stdout", "stderr")}
+    streams["stdin"] = io.TextIOWrapper(io.BytesIO(stdin), "utf-8")
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", ["elmo-zh", *map(str, arguments)])
+            for name, stream in streams.items():
+                patch.setattr(sys, name, stream)
+            with pytest.raises(SystemExit) as ended:
+                main()
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    stdout, stderr = (streams[name].buffer.getvalue().decode() for name in ("stdout", "stderr"))
+    assert isinstance(ended.value.code, int)
+    return Answer(ended.value.code, stdout, stderr)
+
+
+def run_python(*arguments: str | Path, cwd: Path) -> Answer:
+    """Run a Python program in a process of its own."""
+    done = subprocess.run([sys.executable, *arguments], cwd=cwd, capture_output=True, encoding="utf-8", timeout=120)
+    return Answer(done.returncode, done.stdout, done.stderr)
+
+
+@contextmanager
+def started_elmo_zh(*arguments: str | Path) -> Iterator["subprocess.Popen[str]"]:
+    """Start a command in a process of its own."""
+    command = [sys.executable, "-m", "elmo_zh", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8") as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def contents(folder: Path) -> Mapping[str, tuple[int, bytes]]:
+    """Return time stamp and content of every file of a folder, by path; the lock file is none of the artefacts."""
+    return {
+        str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes())
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != ".lock"
+    }
+
+
+def contents_alone(folder: Path) -> Mapping[str, bytes]:
+    """Return the content of every file of a folder, by path."""
+    return {name: content for name, (_, content) in contents(folder).items()}
+
+
+def metrics_lines(run: Path) -> list[dict[str, Any]]:
+    """Return the lines of metrics.jsonl."""
+    path = run / "metrics.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def training_lines(run: Path) -> list[dict[str, Any]]:
+    """Return the training lines of metrics.jsonl."""
+    return [line for line in metrics_lines(run) if "train_loss" in line]
+
+
+def checkpoint_steps(run: Path) -> list[int]:
+    """Return the steps whose checkpoints a run keeps."""
+    return [int(path.name.removeprefix("step-")) for path in sorted((run / "checkpoints").iterdir())]
+
+
+def remove_training(run: Path) -> None:
+    """Take a run back to the point before its training."""
+    for name in ("checkpoints", "model"):
+        shutil.rmtree(run / name)
+    for name in ("metrics.jsonl", "training.png", "stages/train.json", "stages/export.json"):
+        (run / name).unlink()

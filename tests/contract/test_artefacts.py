@@ -1,0 +1,262 @@
+"""What a finished run holds, as other programs rely on it."""
+
+import hashlib
+import json
+import re
+import shlex
+import sys
+import tomllib
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from contract.command_line import (
+    CELL,
+    COMMANDS,
+    LAYERS,
+    NUM_STEPS,
+    PROJECTION,
+    STAGES,
+    STEP_TOKENS,
+    SampleRun,
+    checkpoint_steps,
+    elmo_zh,
+    metrics_lines,
+    training_lines,
+)
+
+from elmo_zh.config import Config, load_config
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+ARTEFACTS = (
+    "config.toml",
+    "segmented/train-00000.txt",
+    "segmented/heldout-00000.txt",
+    "vocab.data",
+    "vocab.counts",
+    "character_counts.tsv",
+    "word2vec.txt",
+    "ids/store.json",
+    "metrics.jsonl",
+    "training.png",
+)
+BUNDLE_FILES = (
+    "options.json",
+    "weights.hdf5",
+    "vocab.data",
+    "vocab_embedding.hdf5",
+    "character_counts.tsv",
+    "golden.hdf5",
+    "bundle.json",
+)
+TRAINING_KEYS = [
+    "step",
+    "tokens",
+    "train_loss",
+    "learning_rate",
+    "grad_norm",
+    "tokens_per_second",
+    "elapsed_seconds",
+]
+HELDOUT_KEYS = [
+    "step",
+    "tokens",
+    "heldout_set",
+    "heldout_perplexity",
+    "heldout_forward_perplexity",
+    "heldout_backward_perplexity",
+    "heldout_bits_per_character",
+    "heldout_oov_rate",
+]
+
+
+def digest(path: Path) -> str:
+    return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
+
+
+def read_json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def tokens_of(path: Path) -> list[list[str]]:
+    return [line.split(" ") for line in path.read_text(encoding="utf-8").removesuffix("\n").split("\n")]
+
+
+def test_every_artefact_is_there_and_nothing_unfinished(sample_run: SampleRun) -> None:
+    for name in ARTEFACTS:
+        assert (sample_run.path / name).stat().st_size > 0, name
+    assert sorted(path.name for path in sample_run.model.iterdir()) == sorted(BUNDLE_FILES)
+    assert not [path for path in sample_run.folder.rglob("*") if "unfinished" in path.name]
+
+
+def test_the_pipeline_tells_the_plan_and_the_baselines_before_the_first_step(sample_run: SampleRun) -> None:
+    told = sample_run.answer.stderr
+    plan = next(line for line in told.splitlines() if line.startswith("Plan: "))
+    for part in ("2,100 predicted tokens", " epochs", "100 steps", " parameters", " GB of memory", " s on "):
+        assert part in plan
+    assert re.search(r"unigram [\d.,]+ \([\d.]+ bits per character\), bigram [\d.,]+", told)
+    assert told.index("Plan: ") < told.index("step 20, 420 tokens: held-out perplexity")
+    assert "Warning" not in told
+
+
+def test_the_line_to_type_next_works_as_it_is_printed(sample_run: SampleRun) -> None:
+    """Also where a name needs quotes."""
+    first, line = sample_run.answer.stdout.splitlines()
+    assert first.startswith(f"The model is in {Path('runs', '新闻 1', 'model')}.")
+    typed = [sys.executable, "-m", "elmo_zh", "embed", "file.txt", "--model", str(Path("runs", "新闻 1", "model"))]
+    assert shlex.split(line) == typed
+
+
+def test_latest_is_a_link_beside_the_run_and_the_model_a_real_folder(sample_run: SampleRun) -> None:
+    latest = sample_run.path.parent / "latest"
+    assert latest.is_symlink()
+    assert latest.readlink() == Path(sample_run.path.name)
+    assert sample_run.model.is_dir()
+    assert not sample_run.model.is_symlink()
+
+
+def test_settings_are_kept_in_full(sample_run: SampleRun) -> None:
+    written = (sample_run.path / "config.toml").read_text(encoding="utf-8")
+    given = load_config(Config(), sample_run.config, [])
+    assert tomllib.loads(written) == asdict(given)
+
+
+def test_vocabulary_falls_by_count_and_counts_only_training_text(sample_run: SampleRun) -> None:
+    sentences = tokens_of(sample_run.path / "segmented" / "train-00000.txt")
+    counter = Counter(token for sentence in sentences for token in sentence)
+    kept = sorted((item for item in counter.items() if item[1] >= 2), key=lambda item: (-item[1], item[0]))
+    unknown = sum(count for count in counter.values() if count < 2)
+    special = [("<S>", len(sentences)), ("</S>", len(sentences)), ("<UNK>", unknown)]
+    lines = (sample_run.path / "vocab.counts").read_text(encoding="utf-8").splitlines()
+    assert lines == [f"{token}\t{count}" for token, count in special + kept]
+    vocab = (sample_run.path / "vocab.data").read_text(encoding="utf-8").splitlines()
+    assert vocab == [token for token, _ in special + kept]
+
+
+def test_word2vec_has_the_words_of_the_vocabulary_in_its_text_format(sample_run: SampleRun) -> None:
+    words = (sample_run.path / "vocab.data").read_text(encoding="utf-8").splitlines()[3:]
+    header, *lines = (sample_run.path / "word2vec.txt").read_text(encoding="utf-8").splitlines()
+    assert header == f"{len(words)} {PROJECTION}"
+    assert [line.split(" ")[0] for line in lines] == words
+    assert all(len(line.split(" ")) == 1 + PROJECTION for line in lines)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_stage_records_hold_settings_digests_counts_and_seconds(sample_run: SampleRun, stage: str) -> None:
+    path = sample_run.path / "stages" / f"{stage}.json"
+    record = read_json(path)
+    assert record["stage"] == stage
+    assert record["finished"] is True
+    assert record["seconds"] >= 0
+    assert record["counts"]
+    assert record["inputs"]
+    for name, entry in record["outputs"].items():
+        assert entry["digest"] == digest(sample_run.path / name), name
+    # A record names nothing outside the run, so that the run can be moved.
+    assert str(sample_run.folder) not in path.read_text(encoding="utf-8")
+
+
+def test_stage_records_name_their_inputs(sample_run: SampleRun) -> None:
+    def digests(stage: str) -> dict[str, str]:
+        inputs = read_json(sample_run.path / "stages" / f"{stage}.json")["inputs"]
+        return {name: entry["digest"] for name, entry in inputs.items()}
+
+    run = sample_run.path
+    assert digests("segment") == {path.name: digest(path) for path in sample_run.corpus.iterdir()}
+    assert digests("vocab") == {"segmented/train-00000.txt": digest(run / "segmented" / "train-00000.txt")}
+    train = digests("train")
+    assert {name.split("/")[0] for name in train} == {"ids", "vocab.data", "vocab.counts", "word2vec.txt"}
+    assert all(found == digest(run / name) for name, found in train.items())
+
+
+def test_training_lines_of_the_metrics(sample_run: SampleRun) -> None:
+    lines = training_lines(sample_run.path)
+    assert [line["step"] for line in lines] == list(range(1, NUM_STEPS + 1))
+    for line in lines:
+        assert list(line) == TRAINING_KEYS
+        assert line["tokens"] == line["step"] * STEP_TOKENS
+        assert all(np.isfinite(value) for value in line.values())
+    assert [line["elapsed_seconds"] for line in lines] == sorted(line["elapsed_seconds"] for line in lines)
+    assert lines[-1]["train_loss"] < lines[0]["train_loss"]
+
+
+def test_evaluation_lines_of_the_metrics(sample_run: SampleRun) -> None:
+    lines = [line for line in metrics_lines(sample_run.path) if "train_loss" not in line]
+    assert all(list(line) == HELDOUT_KEYS for line in lines)
+    assert [(line["step"], line["heldout_set"]) for line in lines] == [
+        *((step, "sample") for step in (20, 40, 60, 80, 100)),
+        (100, "full"),
+    ]
+    for line in lines:
+        forward, backward = line["heldout_forward_perplexity"], line["heldout_backward_perplexity"]
+        assert line["heldout_perplexity"] == pytest.approx((forward * backward) ** 0.5)
+        assert line["tokens"] == line["step"] * STEP_TOKENS
+    perplexities = [line["heldout_perplexity"] for line in lines]
+    assert perplexities[4] < perplexities[0]
+
+
+def test_the_last_two_checkpoints_are_kept_and_the_best(sample_run: SampleRun) -> None:
+    rated = {line["heldout_perplexity"]: line["step"] for line in metrics_lines(sample_run.path) if len(line) == 8}
+    assert checkpoint_steps(sample_run.path) == sorted({90, 100, rated[min(rated)]})
+
+
+def test_the_bundle_says_what_it_is(sample_run: SampleRun) -> None:
+    info = read_json(sample_run.model / "bundle.json")
+    assert info["format"] == 1
+    assert info["mode"] == "token"
+    assert info["segmenter"]["name"] == "jieba"
+    assert info["segmenter"]["version"]
+    assert info["segmenter"]["dictionary"].startswith("sha256:")
+    assert info["text"]["unicode_form"] == "NFC"
+    assert info["vocabulary_digest"] == digest(sample_run.model / "vocab.data")
+    assert info["carry_state"] is False
+    assert info["digests"] == {name: digest(sample_run.model / name) for name in BUNDLE_FILES[:-1]}
+    training = info["training"]
+    assert training["tokens"] == NUM_STEPS * STEP_TOKENS
+    assert training["step"] == NUM_STEPS
+    figures = next(line for line in metrics_lines(sample_run.path) if line.get("heldout_set") == "full")
+    for name in ("perplexity", "bits_per_character", "oov_rate"):
+        assert training["heldout"][name] == figures[f"heldout_{name}"]
+
+
+def test_the_bundle_has_the_published_layout(sample_run: SampleRun) -> None:
+    options = read_json(sample_run.model / "options.json")
+    lstm = {"dim": CELL, "projection_dim": PROJECTION, "n_layers": LAYERS, "use_skip_connections": True}
+    assert options["lstm"] == {**lstm, "cell_clip": 3.0, "proj_clip": 3.0}
+    assert "char_cnn" not in options
+    words = (sample_run.model / "vocab.data").read_text(encoding="utf-8").splitlines()
+    shapes = {"embedding": (len(words), PROJECTION), "softmax/W": (len(words), PROJECTION), "softmax/b": (len(words),)}
+    for direction in range(2):
+        for layer in range(LAYERS):
+            cell = f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
+            shapes |= {f"{cell}/W_0": (2 * PROJECTION, 4 * CELL), f"{cell}/B": (4 * CELL,)}
+            shapes |= {f"{cell}/W_P_0": (CELL, PROJECTION)}
+    found: dict[str, tuple[int, ...]] = {}
+    with h5py.File(sample_run.model / "weights.hdf5") as file:
+        file.visititems(lambda name, node: found.update({name: node.shape}) if hasattr(node, "shape") else None)
+        table = file["embedding"][()]
+    assert found == shapes
+    with h5py.File(sample_run.model / "vocab_embedding.hdf5") as file:
+        np.testing.assert_array_equal(file["embedding"][()], table)
+
+
+def test_the_bundle_holds_golden_vectors_of_three_sentences(sample_run: SampleRun) -> None:
+    with h5py.File(sample_run.model / "golden.hdf5") as file:
+        assert file.attrs["tolerance"] == 1e-5
+        assert sorted(set(file) - {"tokens", "texts"}) == ["0", "1", "2"]
+        for line in ("0", "1", "2"):
+            num_tokens = len(file[f"tokens/{line}"])
+            assert num_tokens > 1
+            assert file[line].shape == (LAYERS + 1, num_tokens, 2 * PROJECTION)
+            assert file[line].dtype == np.float32
+
+
+def test_print_config_of_a_run_is_its_own(sample_run: SampleRun) -> None:
+    kept = (sample_run.path / "config.toml").read_text(encoding="utf-8")
+    for command in set(COMMANDS) - {"segment", "pipeline", "embed", "evaluate"}:
+        assert elmo_zh(command, "--run", sample_run.path, "--print-config").stdout == kept

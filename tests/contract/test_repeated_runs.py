@@ -1,0 +1,216 @@
+"""A run typed again does nothing, one from scratch gives the same, and a change redoes what depends on it."""
+
+import json
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from contract.command_line import (
+    STAGES,
+    SampleRun,
+    contents,
+    contents_alone,
+    elmo_zh,
+    metrics_lines,
+    remove_training,
+)
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+# Equal byte for byte in two runs; HDF5 files hold time stamps, so their content is compared.
+SAME_BYTES = (
+    "config.toml",
+    "segmented/train-00000.txt",
+    "segmented/heldout-00000.txt",
+    "vocab.data",
+    "vocab.counts",
+    "character_counts.tsv",
+    "word2vec.txt",
+    "ids/store.json",
+    "ids/train.ids",
+    "ids/train.offsets",
+    "ids/heldout.ids",
+    "ids/heldout.offsets",
+    "ids/heldout.characters",
+    "ids/heldout.spelling",
+    "checkpoints/step-00000100/model.safetensors",
+    "checkpoints/step-00000100/optimizer.safetensors",
+    "model/vocab.data",
+    "model/character_counts.tsv",
+    "model/options.json",
+)
+SAME_ARRAYS = ("model/weights.hdf5", "model/vocab_embedding.hdf5", "model/golden.hdf5")
+TIMES = ("tokens_per_second", "elapsed_seconds")
+
+
+def datasets(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    with h5py.File(path) as file:
+        file.visititems(lambda name, node: found.update({name: node[()]}) if isinstance(node, h5py.Dataset) else None)
+    return found
+
+
+def without_times(value: dict[str, Any]) -> dict[str, Any]:
+    return {name: figure for name, figure in value.items() if name not in TIMES}
+
+
+@pytest.fixture(scope="module")
+def stage_by_stage(sample_run: SampleRun, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """The same run from scratch, one command after another, with the corpus somewhere else; and their results."""
+    folder = tmp_path_factory.mktemp("again")
+    corpus, run = folder / "elsewhere", folder / "run"
+    shutil.copytree(sample_run.corpus, corpus)
+    files = [corpus / "nature.txt", corpus / "food.txt"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        first = elmo_zh("segment", *files, "--run", run, "--config", sample_run.config, "--json").result()
+        return run, {"segment": first} | {
+            stage: elmo_zh(stage, "--run", run, "--json").result() for stage in STAGES[1:]
+        }
+
+
+def test_two_runs_from_scratch_are_the_same(sample_run: SampleRun, stage_by_stage: tuple[Path, dict[str, Any]]) -> None:
+    again, _ = stage_by_stage
+    for name in SAME_BYTES:
+        assert (again / name).read_bytes() == (sample_run.path / name).read_bytes(), name
+    for name in SAME_ARRAYS:
+        expected, found = datasets(sample_run.path / name), datasets(again / name)
+        assert sorted(found) == sorted(expected)
+        for key, value in expected.items():
+            np.testing.assert_array_equal(found[key], value, err_msg=f"{name}: {key}")
+    assert [without_times(line) for line in metrics_lines(again)] == [
+        without_times(line) for line in metrics_lines(sample_run.path)
+    ]
+
+
+def test_stage_commands_answer_with_one_json_object(stage_by_stage: tuple[Path, dict[str, Any]]) -> None:
+    run, results = stage_by_stage
+    for stage, result in results.items():
+        assert result["stage"] == stage
+        assert result["run"] == str(run)
+        assert result["skipped"] is False
+        record = json.loads((run / "stages" / f"{stage}.json").read_text(encoding="utf-8"))
+        assert {name: result[name] for name in record["counts"]} == record["counts"]
+
+
+def test_only_the_pipeline_makes_the_latest_link(stage_by_stage: tuple[Path, dict[str, Any]]) -> None:
+    assert sorted(path.name for path in stage_by_stage[0].parent.iterdir()) == ["elsewhere", "run"]
+
+
+def test_the_latest_link_of_a_run_elsewhere(sample_run: SampleRun, empty_folder: Path) -> None:
+    here = empty_folder / "here"
+    here.mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(here)
+        for _ in range(2):
+            assert elmo_zh("pipeline", sample_run.corpus, "--run", sample_run.path).status == 0
+    assert (here / "runs" / "latest").is_symlink()
+    assert (here / "runs" / "latest").resolve() == sample_run.path.resolve()
+
+
+def test_typed_again_every_stage_is_skipped_and_nothing_written(sample_run: SampleRun) -> None:
+    before = contents(sample_run.path)
+    answer = elmo_zh("pipeline", sample_run.corpus, "--run", sample_run.path)
+    assert answer.status == 0
+    assert answer.stderr.splitlines() == [f"{stage}: nothing has changed, skipped." for stage in STAGES]
+    assert contents(sample_run.path) == before
+
+
+def test_a_run_can_be_moved_and_its_corpus_too(sample_run: SampleRun, run: Path, tmp_path: Path) -> None:
+    corpus = shutil.copytree(sample_run.corpus, tmp_path / "elsewhere")
+    for path in [*run.rglob("*"), *corpus.iterdir()]:
+        path.touch()  # a copy without its time stamps
+    before = contents(run)
+    answer = elmo_zh("pipeline", corpus, "--run", run, "--json")
+    assert answer.result() == {"run": str(run), "model": str(run / "model")}
+    assert answer.stderr.splitlines() == [f"{stage}: nothing has changed, skipped." for stage in STAGES]
+    assert contents(run) == before
+
+
+def test_a_change_redoes_the_stages_from_the_first_that_it_concerns(untrained_run: Path) -> None:
+    run = untrained_run
+    assert elmo_zh("vocab", "--run", run, "--set", "vocab.size=101", "--json").result()["rows"] == 101
+    answer = elmo_zh("encode", "--run", run, "--json")
+    assert answer.result()["skipped"] is False
+    assert "encode: done again, input vocab.data: another content" in answer.stderr.splitlines()
+    assert elmo_zh("word2vec", "--run", run, "--json").result()["covered"] == 98
+    answer = elmo_zh("word2vec", "--run", run, "--set", "word2vec.epochs=3")
+    assert "word2vec: done again, epochs was 2, is 3" in answer.stderr.splitlines()
+    assert elmo_zh("encode", "--run", run, "--json").result()["skipped"] is True
+
+
+def test_a_stage_is_redone_when_its_output_is_gone_or_changed(untrained_run: Path) -> None:
+    vocab = untrained_run / "vocab.data"
+    before = vocab.read_bytes()
+    vocab.write_bytes(before + "多余\n".encode())
+    assert elmo_zh("vocab", "--run", untrained_run, "--json").result()["skipped"] is False
+    assert vocab.read_bytes() == before
+    vocab.unlink()
+    assert elmo_zh("vocab", "--run", untrained_run, "--json").result()["skipped"] is False
+    assert vocab.read_bytes() == before
+
+
+def test_force_does_a_stage_again_in_any_case(untrained_run: Path) -> None:
+    before = (untrained_run / "word2vec.txt").stat().st_mtime_ns
+    assert elmo_zh("word2vec", "--run", untrained_run, "--force", "--json").result()["skipped"] is False
+    assert (untrained_run / "word2vec.txt").stat().st_mtime_ns > before
+
+
+def test_a_real_folder_named_latest_is_left_alone(sample_run: SampleRun, run: Path, empty_folder: Path) -> None:
+    latest = empty_folder / "runs" / "latest"
+    latest.mkdir()
+    (latest / "mine").touch()
+    assert elmo_zh("pipeline", sample_run.corpus, "--run", run).status == 0
+    assert (latest / "mine").exists()
+    assert not latest.is_symlink()
+
+
+def press_control_c(*_: object) -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+def terminate(*_: object) -> None:
+    signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("stage", "place", "stop", "status"),
+    [
+        ("segment", "elmo_zh.text.heldout.HeldoutChoice.finish", press_control_c, 130),
+        ("vocab", "elmo_zh.pipeline.save_counts", press_control_c, 130),
+        ("word2vec", "elmo_zh.pipeline.save_word_vectors", terminate, 143),
+        ("encode", "elmo_zh.id_store._measure_heldout", press_control_c, 130),
+        ("export", "elmo_zh.bundle.write._write_golden", terminate, 143),
+    ],
+)
+def test_a_stage_that_was_interrupted_is_done_when_typed_again(
+    sample_run: SampleRun,
+    run: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    stage: str,
+    place: str,
+    stop: Callable[..., None],
+    status: int,
+) -> None:
+    """Training has tests of its own."""
+    if stage != "export":
+        remove_training(run)
+    before = contents_alone(run)
+    arguments: list[str | Path] = [stage, *([sample_run.corpus] if stage == "segment" else []), "--run", run, "--json"]
+    with monkeypatch.context() as during:
+        during.setattr(place, stop)
+        answer = elmo_zh(*arguments, "--force")
+    assert answer.status == status
+    assert answer.stdout == ""
+    assert "Traceback" not in answer.stderr
+    # What was there stays as it was, whole, but does not count as done.
+    record = f"stages/{stage}.json"
+    assert contents_alone(run) == {name: content for name, content in before.items() if name != record}
+    assert elmo_zh(*arguments).result()["skipped"] is False
+    assert set(contents_alone(run)) == set(before)
+    assert elmo_zh(*arguments).result()["skipped"] is True
