@@ -28,7 +28,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
     unfinished = path.with_name(path.name + UNFINISHED)
     replaced = path.with_name(f"{path.name}.replaced{UNFINISHED}")
     remove(unfinished)
-    remove(replaced)
+    _give_back(replaced, path)
     try:
         yield unfinished
         _sync(unfinished)
@@ -38,6 +38,14 @@ def atomic_path(path: Path) -> Iterator[Path]:
         unfinished.replace(path)
     finally:
         remove(unfinished)
+        _give_back(replaced, path)
+
+
+def _give_back(replaced: Path, path: Path) -> None:
+    """Put a folder back that was moved aside for one that never came; remove it if that one is there."""
+    if replaced.exists() and not path.exists():
+        replaced.rename(path)
+    else:
         remove(replaced)
 
 

@@ -44,6 +44,11 @@ def segment(run: RunDir, config: Config, corpus: Sequence[str], *, force: bool, 
         )
         if not counts.han_characters:
             reporter.warn("There is not one Chinese character in this corpus. Is it the right one?")
+        if not counts.heldout_sentences:
+            reporter.warn(
+                "No text could be held out (too little of it, or only very long lines), so perplexity will not be"
+                " measured. Put one paragraph a line, or give more text."
+            )
         outputs = [*run.train_files(), *run.heldout_files(), *([copy] if copy else [])]
         return StageResult(outputs=outputs, counts=asdict(counts))
 

@@ -102,7 +102,7 @@ def load_word_vectors(path: Path, vocabulary: Vocabulary, dimension: int) -> Wor
     found: dict[int, NDArray[np.float32]] = {}
     for number, line in enumerate(iter_lines(path), start=1):
         word, *numbers = line.rstrip(" ").split(" ")
-        if number == 1 and len(numbers) == 1 and dimension != 1:
+        if number == 1 and len(numbers) == 1 and word.isdecimal() and (dimension != 1 or numbers == ["1"]):
             continue  # the header: how many words, how many numbers
         if len(numbers) != dimension:
             raise RunError(

@@ -62,16 +62,18 @@ def _parse_assignments(assignments: Sequence[str], problems: list[str]) -> Chang
         if not (equals and dot):
             problems.append(f"--set {assignment}: expected section.key=value, for example train.batch_size=32.")
             continue
-        changes.setdefault(section, {})[key] = _parse_value(value.strip())
+        is_text = isinstance(getattr(getattr(Config(), section, None), key, None), str)
+        changes.setdefault(section, {})[key] = _parse_value(value.strip(), is_text=is_text)
     return changes
 
 
-def _parse_value(text: str) -> Any:
-    """Return the TOML value that `text` spells, or the text itself where it is none, so strings need no quotes."""
+def _parse_value(text: str, *, is_text: bool) -> Any:
+    """Return the TOML value that `text` spells, or the text itself where that is wanted, so it needs no quotes."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+    return text if is_text and not isinstance(value, str | list | dict) else value
 
 
 def _apply(config: Config, changes: Mapping[str, Any], source: str, problems: list[str]) -> Config:

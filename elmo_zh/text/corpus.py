@@ -58,7 +58,9 @@ def find_corpus_files(arguments: Sequence[str]) -> CorpusFiles:
                 passed_over.update(set(inside) - set(text))
             else:
                 found.add(path)
-    return CorpusFiles(paths=tuple(sorted(found)), passed_over=tuple(sorted(passed_over - found)))
+    # One file under two names, relative and absolute or through a link, is read once.
+    paths = {path.resolve(): path for path in sorted(found, reverse=True)}
+    return CorpusFiles(paths=tuple(sorted(paths.values())), passed_over=tuple(sorted(passed_over - found)))
 
 
 def _expand(argument: str) -> list[Path]:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from elmo_zh.config import TextConfig
 
 _HASHES = 2**64
+# A paragraph longer than this, such as a book in one line, would be most of what is held out.
+_MAX_PARAGRAPH_SENTENCES = 200
+_MAX_PARAGRAPH_SHARE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +38,8 @@ class HeldoutChoice:
 
     Held out are the paragraphs with the lowest hashes: those below `heldout_share` of the hash range, and more
     of them while there are fewer than `heldout_min_sentences` (or a tenth of all sentences, if that is less); but
-    never more than `heldout_max_tokens` or a fifth of the sentences. Paragraphs of equal text fall on one side,
+    never more than `heldout_max_tokens` or a fifth of the sentences, and never a paragraph of more than 200 sentences
+    or a tenth of those tokens. Paragraphs of equal text fall on one side,
     and the order in which they come does not matter. Only possible candidates are kept in memory.
     """
 
@@ -53,7 +57,7 @@ class HeldoutChoice:
     def add(self, paragraph: Paragraph) -> list[Paragraph]:
         """Take a paragraph; return those, this one or earlier ones, that are now known to be training text."""
         self._num_sentences += len(paragraph.sentences)
-        if paragraph.key >= self._bound:
+        if paragraph.key >= self._bound or self._is_too_long(paragraph):
             return [paragraph]
         if paragraph.key not in self._groups:
             insort(self._keys, paragraph.key)
@@ -65,6 +69,12 @@ class HeldoutChoice:
             self._bound = self._keys[-1]
             released.extend(self._drop_last())
         return released
+
+    def _is_too_long(self, paragraph: Paragraph) -> bool:
+        return (
+            len(paragraph.sentences) > _MAX_PARAGRAPH_SENTENCES
+            or paragraph.num_tokens > _MAX_PARAGRAPH_SHARE * self._max_tokens
+        )
 
     def finish(self) -> tuple[list[Paragraph], list[Paragraph]]:
         """Return the held-out paragraphs and those kept until now that turn out to be training text."""

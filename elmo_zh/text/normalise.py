@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable
+from functools import cache
 
 from elmo_zh.config import TextConfig
 
@@ -18,6 +19,7 @@ _WHITESPACE = re.compile(r"\s+")
 _LINE_ENDS = re.compile(r"[\r\n]+")
 
 
+@cache
 def _invisible_characters() -> dict[int, None]:
     """Return every control and format character that is not white space, mapped to nothing for `str.translate`."""
     return {

@@ -1,0 +1,261 @@
+"""Settings: the files as shipped, what changes them, and what is said about mistakes."""
+
+import ast
+import dataclasses
+import inspect
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elmo_zh.config import Config, TextConfig, TrainConfig, load_config, parse_section, render_config, result_settings
+from elmo_zh.config import schema as schema_module
+from elmo_zh.errors import ConfigError
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+SHIPPED = sorted(CONFIGS.glob("*.toml"))
+SECTIONS = [f.name for f in dataclasses.fields(Config)]
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def messages_of(path: Path | None, *assignments: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        load_config(Config(), path, assignments)
+    assert all("\n" not in message for message in caught.value.messages)
+    return list(caught.value.messages)
+
+
+def documented_fields() -> dict[str, dict[str, str]]:
+    """The string under each annotated field of each class, read from the source."""
+    documented: dict[str, dict[str, str]] = {}
+    for node in ast.parse(inspect.getsource(schema_module)).body:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        own = documented.setdefault(node.name, {})
+        for field, below in zip(node.body, [*node.body[1:], ast.Pass()], strict=True):
+            if (
+                isinstance(field, ast.AnnAssign)
+                and isinstance(below, ast.Expr)
+                and isinstance(below.value, ast.Constant)
+            ):
+                own[ast.unparse(field.target)] = str(below.value.value)
+    return documented
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_every_setting_has_a_docstring_of_one_line(name: str) -> None:
+    section = getattr(Config(), name)
+    documented = documented_fields()[type(section).__name__]
+    assert list(documented) == [f.name for f in dataclasses.fields(section)]
+    for text in documented.values():
+        assert text.strip()
+        assert "\n" not in text
+
+
+def test_sections_are_frozen_and_keyword_only() -> None:
+    for name in SECTIONS:
+        section = getattr(Config(), name)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(section, dataclasses.fields(section)[0].name, 0)
+        with pytest.raises(TypeError):
+            type(section)("jieba")
+
+
+def test_defaults_have_no_problem() -> None:
+    assert list(Config().problems()) == []
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
+def test_shipped_configs_load(path: Path) -> None:
+    config = load_config(Config(), path, [])
+    for section, values in tomllib.loads(path.read_text(encoding="utf-8")).items():
+        for key, value in values.items():
+            assert getattr(getattr(config, section), key) == value
+
+
+def test_the_four_sizes_are_shipped() -> None:
+    assert {"tiny.toml", "small.toml", "base.toml", "original.toml"} <= {path.name for path in SHIPPED}
+    sizes = {}
+    for name in ("small", "base", "original"):
+        model = load_config(Config(), CONFIGS / f"{name}.toml", []).model
+        sizes[name] = (model.cell_dim, model.projection_dim)
+    assert sizes == {"small": (1024, 256), "base": (2048, 512), "original": (4096, 512)}
+
+
+def test_small_toml_equals_the_defaults_and_names_every_setting() -> None:
+    text = (CONFIGS / "small.toml").read_text(encoding="utf-8")
+    assert tomllib.loads(text) == dataclasses.asdict(Config())
+    explanations = [line.removeprefix("# ") for line in render_config(Config()).splitlines() if line.startswith("# ")]
+    for explanation in explanations:
+        assert f"# {explanation}\n" in text
+
+
+def test_rendered_settings_explain_each_field() -> None:
+    text = render_config(Config())
+    assert "# Width of the LSTM cell (D).\ncell_dim = 1024\n" in text
+    for name in SECTIONS:
+        for field, explanation in documented_fields()[type(getattr(Config(), name)).__name__].items():
+            assert f"# {explanation}\n{field} = " in text
+
+
+PATHS = st.text(st.characters(codec="utf-8"), max_size=13)
+FINITE = st.floats(min_value=0, max_value=1e300, allow_nan=False)
+
+
+@settings(deadline=None, max_examples=53)
+@given(dictionary=PATHS, rate=FINITE, clip=FINITE, size=st.integers(4, 2**62), hmm=st.booleans())
+def test_rendered_settings_are_read_back_as_they_were(
+    dictionary: str, rate: float, clip: float, size: int, hmm: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    config = Config(
+        text=TextConfig(user_dictionary=dictionary, jieba_hmm=hmm),
+        vocab=schema_module.VocabConfig(size=size),
+        model=schema_module.ModelConfig(cell_clip=clip),
+        train=TrainConfig(learning_rate=rate),
+    )
+    path = tmp_path_factory.mktemp("render") / "config.toml"
+    path.write_text(render_config(config), encoding="utf-8", newline="\n")
+    assert load_config(Config(), path, []) == config
+
+
+def test_file_changes_the_base_and_assignments_change_the_file(tmp_path: Path) -> None:
+    path = written(tmp_path, "[train]\nbatch_size = 7\nunroll_steps = 11\n[vocab]\nsize = 131\n")
+    base = replace(Config(), train=TrainConfig(batch_size=3, seed=17))
+    config = load_config(base, path, ["train.unroll_steps=13", "text.segmenter=character"])
+    assert config.train == TrainConfig(batch_size=7, unroll_steps=13, seed=17)
+    assert config.vocab.size == 131
+    assert config.text.segmenter == "character"
+
+
+@pytest.mark.parametrize(
+    ("assignment", "value"),
+    [
+        ("train.max_tokens=3e6", 3_000_000),
+        ("train.max_tokens=5_000", 5000),
+        ("train.epochs=7", 7.0),
+        ("train.learning_rate = 1e-3", 0.001),
+        ("train.carry_state=true", True),
+        ("embed.layers=2", "2"),
+        ("embed.layers=top", "top"),
+        ('embed.layers="average"', "average"),
+        ("text.user_dictionary=", ""),
+        ("text.user_dictionary=字典/新 词=1.txt", "字典/新 词=1.txt"),
+    ],
+)
+def test_values_of_assignments(assignment: str, value: object) -> None:
+    section, _, key = assignment.partition("=")[0].strip().partition(".")
+    result = getattr(getattr(load_config(Config(), None, [assignment]), section), key)
+    assert result == value
+    assert type(result) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("train.batchsize=3", "--set: unknown key train.batchsize. Did you mean train.batch_size?"),
+        ("trian.batch_size=3", "--set: unknown section trian. Did you mean train?"),
+        ("vocab.zzz=3", "--set: unknown key vocab.zzz. Known: vocab.size, vocab.min_count."),
+        ("train.batch_size", "--set train.batch_size: expected section.key=value, for example train.batch_size=32."),
+        ("batch_size=3", "--set batch_size=3: expected section.key=value, for example train.batch_size=32."),
+        ("train.batch_size=big", "--set: train.batch_size = 'big' should be a whole number."),
+        ("train.batch_size=2.5", "--set: train.batch_size = 2.5 should be a whole number."),
+        ("train.batch_size=true", "--set: train.batch_size = True should be a whole number."),
+        ("train.dropout=true", "--set: train.dropout = True should be a finite number."),
+        ("train.learning_rate=nan", "--set: train.learning_rate = nan should be a finite number."),
+        ("train.max_tokens=inf", "--set: train.max_tokens = inf should be a whole number."),
+        ("train.carry_state=1", "--set: train.carry_state = 1 should be true or false."),
+        ("train.softmax=[]", "--set: train.softmax = [] should be text."),
+        (
+            "text.segmenter=jeiba",
+            "text.segmenter = 'jeiba' is not one of jieba, whitespace, character."
+            " Change it with --set or in the config file.",
+        ),
+        ("vocab.size=3", "vocab.size = 3 is below 4. Change it with --set or in the config file."),
+        (
+            "train.dropout=1",
+            "train.dropout = 1.0 is not within 0.0 and 0.95. Change it with --set or in the config file.",
+        ),
+        (
+            "embed.layers=bottom",
+            "embed.layers = 'bottom' is not one of all, average, top, or a layer's number."
+            " Change it with --set or in the config file.",
+        ),
+    ],
+)
+def test_mistakes_are_named(assignment: str, message: str) -> None:
+    assert messages_of(None, assignment) == [message]
+
+
+def test_all_problems_come_at_once(tmp_path: Path) -> None:
+    path = written(tmp_path, "vocab = 5\n[train]\nbatchsize = 3\nseed = 'x'\n[modle]\ncell_dim = 7\n")
+    assert messages_of(path, "train.dropout=2", "text.heldout_share=-1", "nonsense") == [
+        f"{path}: vocab is a section, not a value. Write vocab.key = value.",
+        f"{path}: unknown key train.batchsize. Did you mean train.batch_size?",
+        f"{path}: train.seed = 'x' should be a whole number.",
+        f"{path}: unknown section modle. Did you mean model?",
+        "--set nonsense: expected section.key=value, for example train.batch_size=32.",
+        "text.heldout_share = -1.0 is not within 0.0 and 0.5. Change it with --set or in the config file.",
+        "train.dropout = 2.0 is not within 0.0 and 0.95. Change it with --set or in the config file.",
+    ]
+
+
+def test_settings_that_contradict_each_other() -> None:
+    (message,) = messages_of(None, "model.projection_dim=7", "model.cell_dim=5")
+    assert message.startswith("model.projection_dim = 7 is above model.cell_dim = 5: ")
+    (message,) = messages_of(None, "train.max_tokens=0", "train.epochs=0")
+    assert message.startswith("train.max_tokens = 0 and train.epochs = 0: training would never end")
+    (message,) = messages_of(None, "model.tie_softmax=true", "train.train_embeddings=false")
+    assert message.startswith("model.tie_softmax = true needs train.train_embeddings = true")
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    missing = tmp_path / "none.toml"
+    assert messages_of(missing) == [
+        f"{missing} is missing. Give --config an existing TOML file, such as configs/small.toml."
+    ]
+    broken = written(tmp_path, "[train\n")
+    (message,) = messages_of(broken)
+    assert message.startswith(f"{broken} is not valid TOML: ")
+    assert message.endswith(". Correct it or give another --config.")
+    broken.write_bytes("[train]\n# 中文\n".encode("gb18030"))
+    (message,) = messages_of(broken)
+    assert message.startswith(f"{broken} is not valid TOML: ")
+
+
+def test_parse_section_names_its_source() -> None:
+    assert parse_section(TextConfig(), {"jieba_hmm": False}, "text", "bundle.json") == TextConfig(jieba_hmm=False)
+    with pytest.raises(ConfigError) as caught:
+        parse_section(TextConfig(), {"jieba_hm": False, "unicode_form": "NFX"}, "text", "bundle.json")
+    assert caught.value.messages == (
+        "bundle.json: unknown key text.jieba_hm. Did you mean text.jieba_hmm?",
+        "bundle.json: text.unicode_form = 'NFX' is not one of none, NFC, NFD, NFKC, NFKD.",
+    )
+
+
+def test_settings_without_influence_on_results_are_left_out() -> None:
+    free = {
+        "train": {
+            "device",
+            "num_threads",
+            "log_every_steps",
+            "evaluate_every_tokens",
+            "evaluate_sample_tokens",
+            "checkpoint_every_tokens",
+        },
+        "text": {"num_workers"},
+        "embed": {"batch_tokens"},
+    }
+    for name in SECTIONS:
+        section = getattr(Config(), name)
+        every = {f.name for f in dataclasses.fields(section)}
+        assert every - set(result_settings(section)) == free.get(name, set())
+    assert "epochs" not in result_settings(TrainConfig(), without=("epochs",))
+    assert result_settings(TrainConfig(seed=5))["seed"] == 5

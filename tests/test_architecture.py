@@ -1,0 +1,174 @@
+"""The house as its imports show it: they only go down."""
+
+import ast
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "elmo_zh"
+MODULES = {
+    ".".join(("elmo_zh", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+
+# From the roof down. Rooms of one storey may use each other, except that training and embed never do.
+STOREYS = (
+    {"__main__"},
+    {"cli"},
+    {"pipeline"},
+    {"training", "embed"},
+    {"bundle"},
+    {"model", "batches", "word2vec", "id_store", "stages", "hdf5", "allocator"},
+    {"text", "vocabulary", "characters", "config", "run_dir", "files", "reporter"},
+    {"errors"},
+)
+STOREY_OF = {room: number for number, rooms in enumerate(STOREYS) for room in rooms}
+WITHOUT_TORCH = STOREYS[-1] | STOREYS[-2]
+KEPT_APART = {("training", "embed"), ("embed", "training")}
+NO_NAMES = {"utils", "common", "helpers", "misc"}
+
+
+def room_of(module: str) -> str:
+    """The first name below the package: elmo_zh.text.corpus stands in room text."""
+    return module.split(".")[1]
+
+
+@cache
+def tree_of(module: str) -> ast.Module:
+    return ast.parse(MODULES[module].read_text(encoding="utf-8"))
+
+
+def imports_of(module: str) -> Iterator[str]:
+    """Every module that a module imports, at its top or inside functions."""
+    for node in ast.walk(tree_of(module)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} has a relative import, which this test does not follow"
+            assert node.module is not None
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if whole in MODULES else node.module
+
+
+def own_imports() -> Iterator[tuple[str, str]]:
+    """Module and imported module within the package; the package itself stands above all rooms."""
+    for module in MODULES:
+        if module != "elmo_zh":
+            yield from ((module, other) for other in imports_of(module) if other.startswith("elmo_zh."))
+
+
+def calls_of(module: str) -> Iterator[str]:
+    """What is called, as far as it is a name: print, path.open, sys.stdout.write."""
+    for node in ast.walk(tree_of(module)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+            yield ast.unparse(node.func)
+
+
+def test_every_room_has_a_storey() -> None:
+    rooms = {room_of(module) for module in MODULES if module != "elmo_zh"}
+    assert rooms == set(STOREY_OF)
+
+
+def test_imports_only_go_down() -> None:
+    upward = [
+        f"{module} imports {other}"
+        for module, other in own_imports()
+        if STOREY_OF[room_of(other)] < STOREY_OF[room_of(module)]
+    ]
+    assert upward == []
+
+
+def test_of_the_package_itself_the_rooms_take_the_version_only() -> None:
+    for module in MODULES:
+        for node in ast.walk(tree_of(module)):
+            if isinstance(node, ast.ImportFrom) and node.module == "elmo_zh":
+                taken = {alias.name for alias in node.names if f"elmo_zh.{alias.name}" not in MODULES}
+                assert taken <= {"__version__"}, module
+
+
+def test_training_and_embed_never_import_each_other() -> None:
+    assert [pair for pair in own_imports() if (room_of(pair[0]), room_of(pair[1])) in KEPT_APART] == []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    below = defaultdict(set)
+    for module, other in own_imports():
+        below[module].add(other)
+    # Take away what imports nothing that is left, again and again.
+    while free := [module for module in below if not below[module] & below.keys()]:
+        for module in free:
+            del below[module]
+    assert sorted(below) == []
+
+
+def test_rooms_without_torch() -> None:
+    found = [
+        f"{module} imports {other}"
+        for module in MODULES
+        if module != "elmo_zh" and room_of(module) in WITHOUT_TORCH
+        for other in imports_of(module)
+        if other.split(".")[0] in ("torch", "h5py", "safetensors", "gensim", "matplotlib")
+    ]
+    assert found == []
+
+
+def test_only_the_command_line_knows_click_and_prints() -> None:
+    for module in MODULES:
+        if module == "elmo_zh" or room_of(module) != "cli":
+            assert not {"click", "tqdm"} & {other.split(".")[0] for other in imports_of(module)}, module
+            speaking = {"print", "sys.stdout.write", "sys.stderr.write", "sys.exit", "exit", "input"}
+            assert not speaking & set(calls_of(module)), module
+
+
+def test_the_model_opens_no_file_and_logs_nothing() -> None:
+    for module in MODULES:
+        if module.startswith("elmo_zh.model"):
+            assert not {"logging", "pathlib", "io", "os"} & {other.split(".")[0] for other in imports_of(module)}
+            assert not any(
+                call == "open" or call.endswith((".open", ".read_text", ".warn")) for call in calls_of(module)
+            )
+
+
+def test_commands_import_heavy_things_inside_functions_only() -> None:
+    """So that --help answers at once."""
+    reached, waiting = set(), ["elmo_zh", "elmo_zh.cli"]
+    while waiting:
+        module = waiting.pop()
+        reached.add(module)
+        top = ast.Module([node for node in tree_of(module).body if isinstance(node, ast.Import | ast.ImportFrom)], [])
+        for node in ast.walk(top):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module is not None:
+                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            waiting += [name for name in names if name in MODULES and name not in reached | set(waiting)]
+            heavy = {"torch", "gensim", "jieba", "matplotlib", "h5py"} & {name.split(".")[0] for name in names}
+            assert not heavy, f"{module} imports {heavy} at its top"
+    assert "elmo_zh.config.schema" in reached
+
+
+def test_importing_the_package_brings_nothing_but_the_standard_library() -> None:
+    for node in tree_of("elmo_zh").body:
+        if isinstance(node, ast.Import):
+            assert {alias.name.split(".")[0] for alias in node.names} <= sys.stdlib_module_names
+        elif isinstance(node, ast.ImportFrom):
+            assert (node.module or "").split(".")[0] in sys.stdlib_module_names
+
+
+def test_only_declared_packages_are_imported() -> None:
+    """numpy and the like are declared in pyproject.toml under their own names, smart_open with a dash or without."""
+    text = (PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8").replace("-", "_")
+    for module in MODULES:
+        for other in imports_of(module):
+            top = other.split(".")[0]
+            assert top in sys.stdlib_module_names or top == "elmo_zh" or f'"{top}' in text, f"{module}: {top}"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_names_and_docstrings(module: str) -> None:
+    assert not NO_NAMES & set(module.split("."))
+    assert ast.get_docstring(tree_of(module))

@@ -1,0 +1,172 @@
+"""Initial token embeddings: filled in by word, from the training text or from a file."""
+
+import gzip
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from elmo_zh.config import VocabConfig, Word2vecConfig
+from elmo_zh.errors import RunError
+from elmo_zh.reporter import Progress, SilentReporter
+from elmo_zh.vocabulary import SPECIALS, Vocabulary, VocabularyCounts, build_vocabulary
+from elmo_zh.word2vec import WordVectors, load_word_vectors, save_word_vectors, train_word2vec
+
+VOCABULARY = Vocabulary((*SPECIALS, "好", "天气", "苹果", "全\u3000角"))
+# Each numeral stands among its own kind of words only; 𠀀 and the specials' spellings are no words of the vocabulary.
+TEXT = [
+    *["红 苹果 甜 水果", "红 梨\u3000子 甜 水果", "黄 苹果 甜 水果", "黄 梨\u3000子 甜 水果"] * 23,
+    *["大 汽车 快 马路", "大 火车\u2028头 快 马路", "小 汽车 快 马路", "小 火车\u2028头 快 马路"] * 23,
+    "<S> <UNK> </S> 𠀀",
+]
+
+
+def segmented(folder: Path) -> tuple[list[Path], VocabularyCounts]:
+    path = folder / "train-00000.txt"
+    path.write_text("".join(f"{line}\n" for line in TEXT), encoding="utf-8", newline="\n")
+    return [path], build_vocabulary([path], VocabConfig(size=0, min_count=2), SilentReporter())
+
+
+def train(folder: Path, **changes: Any) -> tuple[VocabularyCounts, WordVectors]:
+    files, built = segmented(folder)
+    config = replace(Word2vecConfig(epochs=7, window=3, negative=3), **changes)
+    return built, train_word2vec(files, built.vocabulary, built.counts, 11, config, SilentReporter())
+
+
+def load(folder: Path, text: str, dimension: int = 3) -> WordVectors:
+    path = folder / "vectors.txt"
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return load_word_vectors(path, VOCABULARY, dimension)
+
+
+def message_of(attempt: Callable[[], object]) -> str:
+    with pytest.raises(RunError) as caught:
+        attempt()
+    (message,) = caught.value.messages
+    assert "\n" not in message
+    return message
+
+
+def cosine(one: np.ndarray, other: np.ndarray) -> float:
+    return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+
+
+def test_every_word_of_the_vocabulary_gets_its_own_vector(tmp_path: Path) -> None:
+    built, found = train(tmp_path)
+    words = built.vocabulary.tokens[3:]
+    assert {"梨\u3000子", "火车\u2028头"} < set(words)
+    assert found.rows.tolist() == list(range(3, 3 + len(words)))
+    assert found.vectors.shape == (len(words), 11)
+    assert (found.rows.dtype, found.vectors.dtype) == (np.int64, np.float32)
+    assert np.isfinite(found.vectors).all()
+    assert len({tuple(vector) for vector in found.vectors.tolist()}) == len(words)
+
+
+def test_the_vectors_are_those_of_the_words(tmp_path: Path) -> None:
+    """Words that stand in the same places are alike, those of the other topic are not."""
+    built, found = train(tmp_path, epochs=211)
+    vector = dict(zip(built.vocabulary.tokens[3:], found.vectors, strict=True))
+    for word, like, unlike in (
+        ("苹果", "梨\u3000子", "汽车"),
+        ("汽车", "火车\u2028头", "苹果"),
+        ("红", "黄", "小"),
+        ("大", "小", "黄"),
+    ):
+        assert cosine(vector[word], vector[like]) > 0.8
+        assert cosine(vector[word], vector[unlike]) < 0.4
+
+
+def test_one_worker_gives_the_same_every_time(tmp_path: Path) -> None:
+    _, one = train(tmp_path)
+    _, again = train(tmp_path)
+    _, other_seed = train(tmp_path, seed=2)
+    _, skipgram = train(tmp_path, algorithm="skipgram")
+    np.testing.assert_array_equal(one.vectors, again.vectors)
+    assert (one.vectors != other_seed.vectors).any()
+    assert (one.vectors != skipgram.vectors).any()
+
+
+def test_the_text_is_read_once_an_epoch(tmp_path: Path) -> None:
+    files, built = segmented(tmp_path)
+    amounts: list[int] = []
+    totals: list[int | None] = []
+
+    class Counting(SilentReporter):
+        @contextmanager
+        def progress(self, *_: object, total: int | None = None, **__: object) -> Iterator[Progress]:
+            class Kept:
+                def update(self, amount: int, **_: float) -> None:
+                    amounts.append(amount)
+
+            totals.append(total)
+            yield Kept()
+
+    train_word2vec(files, built.vocabulary, built.counts, 5, Word2vecConfig(epochs=3), Counting())
+    assert totals == [3 * sum(len(line.split(" ")) for line in TEXT)]
+    assert sum(amounts) == totals[0]
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 7])
+def test_saved_vectors_come_back_exactly(tmp_path: Path, dimension: int) -> None:
+    vocabulary = Vocabulary((*SPECIALS, "好", "3", "全\u3000角", "行\u2028分"))  # 3 as in the header, too
+    values = np.random.default_rng(5).normal(0, 1e-3, (3, dimension)).astype(np.float32)
+    values[0, 0], values[1, 0], values[2, 0] = np.float32(1) / 3, np.finfo(np.float32).tiny, -1e30
+    save_word_vectors(tmp_path / "word2vec.txt", vocabulary, WordVectors(rows=np.array([3, 5, 6]), vectors=values))
+    loaded = load_word_vectors(tmp_path / "word2vec.txt", vocabulary, dimension)
+    assert loaded.rows.tolist() == [3, 5, 6]
+    np.testing.assert_array_equal(loaded.vectors, values)
+
+
+def test_the_file_line_by_line(tmp_path: Path) -> None:
+    vectors = WordVectors(rows=np.array([3, 6]), vectors=np.array([[0.5, -2.0], [0.1, 3e-8]], np.float32))
+    save_word_vectors(tmp_path / "word2vec.txt", VOCABULARY, vectors)
+    assert (tmp_path / "word2vec.txt").read_text(encoding="utf-8") == "2 2\n好 0.5 -2.0\n全\u3000角 0.1 3e-08\n"
+
+
+@pytest.mark.parametrize("header", ["5 3\n", ""])
+def test_rows_are_filled_by_word_never_by_position(tmp_path: Path, header: str) -> None:
+    lines = ["苹果 1 2 3\n", "没有 4 5 6\n", "全\u3000角 7 8 9 \n", "<UNK> 1 1 1\n", "好 -1e-1 0 +2\n"]
+    for order in (1, -1):
+        found = load(tmp_path, header + "".join(lines[::order]))
+        assert found.rows.tolist() == [3, 5, 6]
+        expected = np.array([[-0.1, 0, 2], [1, 2, 3], [7, 8, 9]], np.float32)
+        np.testing.assert_array_equal(found.vectors, expected)
+        assert (found.rows.dtype, found.vectors.dtype) == (np.int64, np.float32)
+
+
+def test_of_two_vectors_of_a_word_the_first_is_taken(tmp_path: Path) -> None:
+    assert load(tmp_path, "好 1 2 3\n好 4 5 6\n").vectors.tolist() == [[1, 2, 3]]
+
+
+def test_a_file_without_any_of_the_words(tmp_path: Path) -> None:
+    found = load(tmp_path, "1 3\nother 1 2 3\n")
+    assert found.rows.shape == (0,)
+    assert found.vectors.shape == (0, 3)
+
+
+def test_compressed_files_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.txt.gz"
+    path.write_bytes(gzip.compress("1 3\n好 1 2 3\n".encode()))
+    assert load_word_vectors(path, VOCABULARY, 3).vectors.tolist() == [[1, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "found"),
+    [("2 3\n好 1 2 3\n苹果 1 2\n", 3, 2), ("好 1 2 3 4\n", 1, 4), ("1 3\n\n", 2, 0), ("1 3\nNew York 1 2 3\n", 2, 4)],
+)
+def test_vectors_of_another_width(tmp_path: Path, text: str, line: int, found: int) -> None:
+    assert message_of(lambda: load(tmp_path, text)) == (
+        f"{tmp_path / 'vectors.txt'}: line {line} has {found} numbers, but token embeddings have 3."
+        " Give vectors of that width, or set model.projection_dim to the file's."
+    )
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "1e39", "x", "1,5"])
+def test_something_that_is_no_finite_number(tmp_path: Path, number: str) -> None:
+    assert message_of(lambda: load(tmp_path, f"1 3\n好 1 {number} 3\n")) == (
+        f"{tmp_path / 'vectors.txt'}: line 2 holds something that is not a finite number. Correct or remove the line."
+    )

@@ -1,0 +1,107 @@
+"""Normalisation, step by step."""
+
+import unicodedata
+from functools import cache
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from elmo_zh.config import TextConfig
+from elmo_zh.config.schema import UNICODE_FORMS
+from elmo_zh.text.normalise import Normaliser, build_normaliser
+
+NOTHING = TextConfig(unicode_form="none", fold_fullwidth=False, remove_control=False, collapse_whitespace=False)
+# Form, folding, removal, collapsing: all or nothing in every form, and mixed.
+COMBINATIONS = [
+    TextConfig(unicode_form=form, fold_fullwidth=fold, remove_control=remove, collapse_whitespace=collapse)
+    for form, fold, remove, collapse in (
+        *((form, on, on, on) for form in UNICODE_FORMS for on in (False, True)),
+        ("NFC", False, False, True),
+        ("NFKC", True, False, True),
+        ("NFKC", False, True, False),
+    )
+]
+# Characters that steps move, remove, compose or reorder, among plain ones.
+DELICATE = (
+    "\u0301\u0316\u0338\u1161\u11a8가=<é５Ａ，…ﬁ①\u00a0\u3000\u2028\x85\x1c\x00\u200b\u200d\ufeff\u00ad\U000e0001"
+    "\r\n\t 苹果aé"
+)
+TEXT = st.text(st.one_of(st.sampled_from(DELICATE), st.characters(codec="utf-8")), max_size=23)
+
+
+@cache
+def normaliser(config: TextConfig) -> Normaliser:
+    """Building goes through all of Unicode, too slow to be done for each example."""
+    return build_normaliser(config)
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ("，。！？…：；（）“”‘’《》—～·、", "，。！？…：；（）“”‘’《》—～·、"),
+        ("ＡＺａｚ０９", "AZaz09"),
+        ("　苹果\u00a0\t 很\u2028甜\x85\n", "苹果 很 甜"),
+        ("苹\u200b果\ufeff\u200d很\u2060甜\x00\x7f", "苹果很甜"),
+        ("cafe\u0301", "caf\u00e9"),
+        ("e\u200b\u0301", "\u00e9"),
+        ("①½ﬁ", "①½ﬁ"),
+        ("臺灣🍎👍🏽", "臺灣🍎👍🏽"),
+        ("", ""),
+        (" \u3000 ", ""),
+    ],
+)
+def test_defaults(raw: str, expected: str) -> None:
+    assert normaliser(TextConfig())(raw) == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "raw", "expected"),
+    [
+        ({"unicode_form": "NFC"}, "e\u0301", "\u00e9"),
+        ({"unicode_form": "NFD"}, "\u00e9", "e\u0301"),
+        ({"unicode_form": "NFKC"}, "，…①Ａ", ",...1A"),
+        ({"unicode_form": "NFKD"}, "\u00e9，", "e\u0301,"),
+        ({"fold_fullwidth": True}, "Ａ１，！", "A1，！"),
+        ({"remove_control": True}, "a\u200b\x00b\u00a0\tc", "ab\u00a0\tc"),
+        ({"collapse_whitespace": True}, "\u3000a \t b\u2028", "a b"),
+        ({}, "a\r\n\nb\u3000\u2028\u200b Ａ\x00", "a b\u3000\u2028\u200b Ａ\x00"),
+    ],
+)
+def test_each_step_alone(changes: dict[str, object], raw: str, expected: str) -> None:
+    config = TextConfig(**{**vars(NOTHING), **changes})
+    assert normaliser(config)(raw) == expected
+
+
+@settings(deadline=None, max_examples=151)
+@given(TEXT, st.sampled_from(COMBINATIONS))
+@example("e\n\u200b\u0301", TextConfig())
+@example("\u1100\u200b\u1161", TextConfig())
+def test_twice_is_once(text: str, config: TextConfig) -> None:
+    normalise = normaliser(config)
+    once = normalise(text)
+    assert normalise(once) == once
+
+
+@settings(deadline=None, max_examples=151)
+@given(TEXT, st.sampled_from(COMBINATIONS))
+def test_what_the_result_may_hold(text: str, config: TextConfig) -> None:
+    result = normaliser(config)(text)
+    assert "\n" not in result
+    assert "\r" not in result
+    if config.unicode_form != "none":
+        assert unicodedata.is_normalized(config.unicode_form, result)  # type: ignore[arg-type]
+    if config.fold_fullwidth:
+        assert not any(
+            "\uff10" <= c <= "\uff19" or "\uff21" <= c <= "\uff3a" or "\uff41" <= c <= "\uff5a" for c in result
+        )
+    if config.remove_control:
+        assert not any(unicodedata.category(c) in ("Cc", "Cf") and not c.isspace() for c in result)
+    if config.collapse_whitespace:
+        assert result == " ".join(result.split())
+
+
+@settings(deadline=None, max_examples=101)
+@given(st.text(st.characters(min_codepoint=0x3400, max_codepoint=0x9FFF), max_size=23))
+def test_plain_chinese_is_left_alone(text: str) -> None:
+    assert normaliser(TextConfig())(text) == text

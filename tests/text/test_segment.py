@@ -1,0 +1,303 @@
+"""The segment stage, from files to files."""
+
+import random
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elmo_zh.config import TextConfig
+from elmo_zh.errors import CorpusError
+from elmo_zh.reporter import Progress, SilentReporter
+from elmo_zh.text import segment as module
+from elmo_zh.text.corpus import CorpusFiles, find_corpus_files
+from elmo_zh.text.normalise import build_normaliser
+from elmo_zh.text.segment import SegmentCounts, iter_sentences, segment_corpus
+
+CHARACTERS = TextConfig(segmenter="character", num_workers=1)
+WHITESPACE = TextConfig(segmenter="whitespace", num_workers=1)
+AS_IT_STANDS = TextConfig(
+    segmenter="whitespace",
+    split_sentences=False,
+    unicode_form="none",
+    fold_fullwidth=False,
+    remove_control=False,
+    collapse_whitespace=False,
+    heldout_share=0.0,
+    num_workers=1,
+)
+
+
+def corpus_of(folder: Path, *texts: str) -> CorpusFiles:
+    folder.mkdir(exist_ok=True)
+    for number, text in enumerate(texts):
+        (folder / f"{number}.txt").write_text(text, encoding="utf-8", newline="\n")
+    return find_corpus_files([str(folder)])
+
+
+def segment(corpus: CorpusFiles, output: Path, config: TextConfig) -> SegmentCounts:
+    return segment_corpus(corpus, output, config, None, SilentReporter())
+
+
+def files_of(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_bytes().decode("utf-8") for path in sorted(folder.iterdir())}
+
+
+WORDS = (
+    "今天",
+    "天气",
+    "很好",
+    "苹果",
+    "我们",
+    "一起",
+    "去",
+    "北京",
+    "大学",
+    "吃饭",
+    "研究",
+    "生命",
+    "起源",
+    "不",
+    "的",
+)
+
+
+def many_paragraphs(count: int, seed: int = 3) -> list[str]:
+    """Paragraphs of one to five sentences of words that jieba has to find."""
+    generator = random.Random(seed)
+    return [
+        "".join(
+            "".join(generator.choices(WORDS, k=generator.randint(3, 11))) + generator.choice("。！？")
+            for _ in range(generator.randint(1, 5))
+        )
+        for _ in range(count)
+    ]
+
+
+def test_files_and_counts_worked_out_by_hand(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path / "c", "好！ab？\n\n\u3000\n天　气", "雨。\r\n")
+    counts = segment(corpus, tmp_path / "out", replace(CHARACTERS, heldout_share=0.0))
+    assert files_of(tmp_path / "out") == {"train-00000.txt": "好 ！\na b ？\n天 气\n雨 。\n"}
+    assert counts == SegmentCounts(
+        files=2, lines=5, characters=11, han_characters=4, empty_lines=2, train_sentences=4, train_tokens=9,
+        heldout_sentences=0, heldout_tokens=0,
+    )  # fmt: skip
+
+
+def test_training_and_heldout_text_are_all_of_the_text(tmp_path: Path) -> None:
+    paragraphs = many_paragraphs(1009)
+    counts = segment(corpus_of(tmp_path / "c", "\n".join(paragraphs)), tmp_path / "out", CHARACTERS)
+    files = files_of(tmp_path / "out")
+    assert list(files) == ["heldout-00000.txt", "train-00000.txt"]
+    heldout, train = (text.splitlines() for text in files.values())
+    assert (len(heldout), len(train)) == (counts.heldout_sentences, counts.train_sentences)
+    assert 200 <= len(heldout) < 205
+    tokens = {name: text.split() for name, text in files.items()}
+    assert (counts.heldout_tokens, counts.train_tokens) == tuple(len(found) for found in tokens.values())
+    everything = sorted("".join(found) for found in tokens.values())
+    assert sorted("".join(everything)) == sorted("".join(paragraphs))
+
+
+def test_duplicates_fall_on_one_side_and_the_order_of_paragraphs_does_not_matter(tmp_path: Path) -> None:
+    paragraphs = [f"第{number}段。" for number in range(701)] * 2
+    outputs = []
+    for number in (1, 2):
+        random.Random(number).shuffle(paragraphs)
+        corpus = corpus_of(tmp_path / f"c{number}", "\n".join(paragraphs[:503]), "\n".join(paragraphs[503:]))
+        segment(corpus, tmp_path / f"out{number}", CHARACTERS)
+        outputs.append(files_of(tmp_path / f"out{number}"))
+    heldout, train = (output.splitlines() for output in outputs[0].values())
+    assert set(heldout).isdisjoint(train)
+    assert len(set(heldout)) == len(heldout) / 2 == 70
+    assert outputs[1]["heldout-00000.txt"] == outputs[0]["heldout-00000.txt"]
+    assert sorted(outputs[1]["train-00000.txt"].splitlines()) == sorted(train)
+
+
+def test_files_of_limited_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FILE_SENTENCES", 5)
+    segment(corpus_of(tmp_path / "c", "".join(f"{n}\n" for n in range(13))), tmp_path / "out", AS_IT_STANDS)
+    assert files_of(tmp_path / "out") == {
+        "train-00000.txt": "0\n1\n2\n3\n4\n",
+        "train-00001.txt": "5\n6\n7\n8\n9\n",
+        "train-00002.txt": "10\n11\n12\n",
+    }
+    assert len(list(iter_sentences(sorted((tmp_path / "out").iterdir())))) == 13
+
+
+def test_the_output_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    output.mkdir()
+    (output / "train-00007.txt").write_text("旧\n", encoding="utf-8")
+    segment(corpus_of(tmp_path / "c", "新"), output, CHARACTERS)
+    assert files_of(output) == {"train-00000.txt": "新\n"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "{path} holds no text (0 lines, all empty). Give a file with text."),
+        ("\n \u3000\n\u200b\n".encode(), "{path} holds no text (3 lines, all empty). Give a file with text."),
+        ("好\n坏".encode() + b"\xff", "{path}: line 2, byte 7 (0xff) is not UTF-8. Convert the file first"),
+    ],
+)
+def test_a_corpus_that_cannot_be_used_leaves_everything_as_it_was(tmp_path: Path, content: bytes, message: str) -> None:
+    path, output = tmp_path / "a.txt", tmp_path / "out"
+    path.write_bytes(content)
+    output.mkdir()
+    (output / "train-00000.txt").write_text("旧\n", encoding="utf-8")
+    with pytest.raises(CorpusError) as caught:
+        segment(find_corpus_files([str(path)]), output, CHARACTERS)
+    assert caught.value.messages[0].startswith(message.format(path=path))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "out"]
+    assert files_of(output) == {"train-00000.txt": "旧\n"}
+
+
+def test_text_without_chinese_is_counted_as_such(tmp_path: Path) -> None:
+    counts = segment(corpus_of(tmp_path / "c", "Hello, world.\nカタカナ"), tmp_path / "out", WHITESPACE)
+    assert (counts.han_characters, counts.train_tokens) == (0, 3)
+    counts = segment(corpus_of(tmp_path / "c", "㐀一鿿豈𠀀々"), tmp_path / "out", CHARACTERS)
+    assert counts.han_characters == 5
+
+
+TOKEN = st.text(
+    st.one_of(
+        st.sampled_from("\u3000\u2028\u2029\x85\x0b\x0c\x1c\t\u200b\ufeff<S>/UNK"),
+        st.characters(codec="utf-8", exclude_characters=" \r\n"),
+    ),
+    min_size=1,
+    max_size=5,
+)
+SENTENCES = st.lists(st.lists(TOKEN, min_size=1, max_size=5), min_size=1, max_size=5)
+
+
+@settings(deadline=None, max_examples=53)
+@given(SENTENCES)
+def test_tokens_are_read_as_they_were_written(
+    tmp_path_factory: pytest.TempPathFactory, sentences: list[list[str]]
+) -> None:
+    """White space, separators and marks inside tokens are no more than characters to whoever reads the files."""
+    folder = tmp_path_factory.mktemp("tokens")
+    sentences = [["开头"], *sentences]
+    corpus = corpus_of(folder / "c", "".join(" ".join(sentence) + "\n" for sentence in sentences))
+    segment(corpus, folder / "out", AS_IT_STANDS)
+    assert list(iter_sentences([folder / "out" / "train-00000.txt"])) == sentences
+
+
+def test_a_mark_at_the_start_of_segmented_text_is_a_character_like_others(tmp_path: Path) -> None:
+    """A byte order mark belongs to files that people give, not to those that the stages write."""
+    segment(corpus_of(tmp_path / "c", "\n\ufeff苹果\n"), tmp_path / "out", AS_IT_STANDS)
+    assert list(iter_sentences([tmp_path / "out" / "train-00000.txt"])) == [["\ufeff苹果"]]
+
+
+@settings(deadline=None, max_examples=53)
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=23), max_size=7))
+def test_the_characters_of_the_tokens_are_those_of_the_normalised_text(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str]
+) -> None:
+    folder = tmp_path_factory.mktemp("text")
+    config = TextConfig(segmenter="character", remove_control=False, heldout_share=0.0)
+    segment(corpus_of(folder / "c", "\n".join(["开头", *lines])), folder / "out", config)
+    tokens = [token for tokens in iter_sentences([folder / "out" / "train-00000.txt"]) for token in tokens]
+    normalised = "".join(map(build_normaliser(config), ["开头", *lines]))
+    assert "".join(tokens) == normalised.replace(" ", "")
+
+
+def test_lines_end_at_line_feeds_and_tokens_at_spaces_only(tmp_path: Path) -> None:
+    path = tmp_path / "segmented.txt"
+    path.write_bytes("全\u3000角 行\u2028分\n\n <S>  <UNK> \n</S>\x85\ta".encode())
+    assert (
+        list(iter_sentences([path, path]))
+        == [
+            ["全\u3000角", "行\u2028分"],
+            [],
+            ["<S>", "<UNK>"],
+            ["</S>\x85\ta"],
+        ]
+        * 2
+    )
+
+
+def test_worker_processes_and_the_order_of_arguments_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paragraphs = many_paragraphs(1009)
+    corpus_of(tmp_path / "c", *("\n".join(paragraphs[start::7]) for start in range(7)))
+    monkeypatch.setattr(CorpusFiles, "total_bytes", lambda self: 10**9)  # so that processes are worth starting
+    monkeypatch.setattr(module, "BATCH_CHARACTERS", 499)
+    outputs = []
+    for num_workers, step in ((1, 1), (2, -1)):
+        arguments = [str(path) for path in sorted((tmp_path / "c").iterdir())][::step]
+        output = tmp_path / f"out{num_workers}"
+        counts = segment(find_corpus_files(arguments), output, TextConfig(num_workers=num_workers))
+        outputs.append((counts, files_of(output)))
+    assert outputs[0] == outputs[1]
+    assert outputs[0][0].heldout_sentences >= 200
+
+
+class HandFed:
+    """Stands in for the pool of processes; counts the batches that were handed in and not yet fetched."""
+
+    def __init__(self, *_: Any, initializer: Callable[..., None], initargs: tuple[Any, ...]) -> None:
+        initializer(*initargs)
+        self.on_the_way = self.most = self.total = 0
+
+    def submit(self, work: Callable[[list[str]], Any], lines: list[str]) -> "HandFed.Answer":
+        self.on_the_way += 1
+        self.total += 1
+        self.most = max(self.most, self.on_the_way)
+        return HandFed.Answer(self, work, lines)
+
+    def shutdown(self, **_: Any) -> None:
+        pass
+
+    class Answer:
+        def __init__(self, pool: "HandFed", work: Callable[[list[str]], Any], lines: list[str]) -> None:
+            self.pool, self.work, self.lines = pool, work, lines
+
+        def result(self) -> Any:
+            self.pool.on_the_way -= 1
+            return self.work(self.lines)
+
+
+@pytest.mark.parametrize("num_paragraphs", [211, 2003])
+def test_few_batches_are_on_the_way_whatever_the_length(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num_paragraphs: int
+) -> None:
+    pools: list[HandFed] = []
+
+    def start(*arguments: Any, **options: Any) -> HandFed:
+        pools.append(HandFed(*arguments, **options))
+        return pools[-1]
+
+    monkeypatch.setattr(module, "ProcessPoolExecutor", start)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)  # the initializer is meant for another process
+    monkeypatch.setattr(CorpusFiles, "total_bytes", lambda self: 10**9)
+    monkeypatch.setattr(module, "BATCH_CHARACTERS", 101)
+    config = TextConfig(segmenter="character", num_workers=3)
+    segment(corpus_of(tmp_path / "c", "\n".join(many_paragraphs(num_paragraphs))), tmp_path / "out", config)
+    (pool,) = pools
+    assert pool.total > 2 * 12
+    assert pool.most == 4 * 3
+    assert pool.on_the_way == 0
+
+
+def test_progress_counts_all_characters(tmp_path: Path) -> None:
+    amounts: list[int] = []
+
+    class Counting(SilentReporter):
+        @contextmanager
+        def progress(self, *_: object, **__: object) -> Iterator[Progress]:
+            class Kept:
+                def update(self, amount: int, **_: float) -> None:
+                    amounts.append(amount)
+
+            yield Kept()
+
+    counts = segment_corpus(corpus_of(tmp_path / "c", "今天\n天气"), tmp_path / "out", CHARACTERS, None, Counting())
+    assert sum(amounts) == counts.characters == 4

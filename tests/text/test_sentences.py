@@ -1,0 +1,59 @@
+"""Where sentences end."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elmo_zh.text.sentences import split_sentences
+
+
+@pytest.mark.parametrize(
+    ("paragraph", "sentences"),
+    [
+        ("今天很好。明天呢？走吧！嗯…好", ["今天很好。", "明天呢？", "走吧！", "嗯…", "好"]),
+        ("Really? 真的!好", ["Really?", " 真的!", "好"]),
+        ("什么？！真的……假的？？？好。", ["什么？！", "真的……", "假的？？？", "好。"]),
+        ("他说：“你好。”她笑了。", ["他说：“你好。”", "她笑了。"]),
+        ("“走吗？”“走！”他说。", ["“走吗？”", "“走！”", "他说。"]),
+        ("（见下图。）另外，「好！」『对。』", ["（见下图。）", "另外，「好！」", "『对。』"]),
+        ("《你好吗？》是一本书。", ["《你好吗？》", "是一本书。"]),
+        ("（“行！”）　（“好。” ）完", ["（“行！”）", "　（“好。” ）", "完"]),
+        ('他说："你好!"她说："走?"', ['他说："你好!"', '她说："走?"']),
+        ('"你好。"他说。"再见。"', ['"你好。"', "他说。", '"再见。"']),
+        ("见 http://a.cn/?q=1 和 Yahoo!7 的页面。完", ["见 http://a.cn/?q=1 和 Yahoo!7 的页面。", "完"]),
+        ("圆周率是3.14, ok. 版本1.2;好", ["圆周率是3.14, ok. 版本1.2;好"]),
+        ("没有句号", ["没有句号"]),
+        ("。", ["。"]),
+        ("", []),
+    ],
+)
+def test_cases(paragraph: str, sentences: list[str]) -> None:
+    assert list(split_sentences(paragraph)) == sentences
+
+
+PARAGRAPH = st.text(
+    st.one_of(st.sampled_from("。！？!?…”’」』）)]}》\"' 　苹果a1.="), st.characters(codec="utf-8")), max_size=43
+)
+
+
+@settings(deadline=None, max_examples=307)
+@given(PARAGRAPH)
+def test_sentences_joined_are_the_paragraph(paragraph: str) -> None:
+    sentences = list(split_sentences(paragraph))
+    assert "".join(sentences) == paragraph
+    assert "" not in sentences
+
+
+@settings(deadline=None, max_examples=101)
+@given(PARAGRAPH)
+def test_no_end_stands_inside_a_sentence(paragraph: str) -> None:
+    for sentence in split_sentences(paragraph):
+        before, *_ = [place for place, sign in enumerate(sentence) if sign in "。！？…"] or [len(sentence)]
+        after = sentence[before:].translate(dict.fromkeys(map(ord, "。！？!?…”’」』）》〉】〕｝)]}\"'")))
+        assert not after.strip()
+
+
+def test_long_runs_take_no_long_time() -> None:
+    for piece in ("。", "。 ", "!a", '"', '。"', "” "):
+        assert "".join(split_sentences(piece * 20_011)) == piece * 20_011
+    assert len(list(split_sentences("好。" + " " * 100_003 + "好"))) == 2

@@ -1,0 +1,175 @@
+"""The n-gram baselines against fractions worked by hand and against a plain version of loops and dictionaries."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elmo_zh.id_store import EncodedSentences, HeldoutSentences
+from elmo_zh.training import baselines as module
+from elmo_zh.training.baselines import KneserNeyBigram, measure_baselines
+
+BEGIN, END, UNKNOWN = 0, 1, 2
+ROWS = 11
+# Five sentences, with unknown words, repeats, an empty sentence, words seen once and rows (9, 10) never seen.
+TRAIN = [[3, 4, 5], [3, 4, 6, 2], [], [7, 3, 4, 5, 8], [4, 4, 2]]
+HELDOUT = [[3, 4, 6], [9, 10, 3], [], [2, 8], [5, 5, 4]]
+
+Pairs = list[tuple[int, int]]
+SENTENCES = st.lists(st.lists(st.integers(2, ROWS - 1), max_size=5), min_size=1, max_size=7)
+
+
+def encoded(sentences: Sequence[Sequence[int]]) -> EncodedSentences:
+    offsets = np.cumsum([0, *map(len, sentences)]).astype(np.uint64)
+    return EncodedSentences(np.array([word for words in sentences for word in words], np.uint16), offsets)
+
+
+def held_out(sentences: Sequence[Sequence[int]]) -> HeldoutSentences:
+    plain = encoded(sentences)
+    nothing = np.zeros(len(sentences))
+    return HeldoutSentences(plain.ids, plain.offsets, nothing.astype(np.uint32), nothing)
+
+
+def pairs_of(sentences: Sequence[Sequence[int]], backward: bool) -> Pairs:
+    """Context and word of each prediction of one direction."""
+    found = []
+    for words in sentences:
+        marked = [BEGIN, *words, END]
+        if backward:
+            marked.reverse()
+        for place in range(1, len(marked)):
+            found.append((marked[place - 1], marked[place]))
+    return found
+
+
+def discount_of(counts: Sequence[int]) -> Fraction:
+    once, twice = (sum(count == number for count in counts) for number in (1, 2))
+    return Fraction(once, once + 2 * twice) if once else Fraction(1, 2)
+
+
+def plain_kneser_ney(training: Pairs, num_outcomes: int, context: int, word: int) -> Fraction:
+    """P(word | context) as Chen and Goodman write it, counted anew for each question."""
+    bigrams = Counter(training)
+    before = Counter(pair[1] for pair in bigrams)
+    lower_discount = discount_of(list(before.values()))
+    lower = max(before[word] - lower_discount, Fraction(0)) / len(bigrams)
+    lower += lower_discount * len(before) / len(bigrams) / num_outcomes
+    total = sum(count for pair, count in bigrams.items() if pair[0] == context)
+    if total == 0:
+        return lower
+    discount = discount_of(list(bigrams.values()))
+    followers = sum(pair[0] == context for pair in bigrams)
+    return max(bigrams[context, word] - discount, Fraction(0)) / total + discount * followers / total * lower
+
+
+def plain_unigram(training: Pairs, num_outcomes: int, word: int) -> Fraction:
+    return Fraction(sum(pair[1] == word for pair in training) + 1, len(training) + num_outcomes)
+
+
+def bigram_model(training: Pairs, start: int, rows: int = ROWS) -> KneserNeyBigram:
+    context, word = np.array(training).T
+    return KneserNeyBigram(context, word, rows, start)
+
+
+def probability(model: KneserNeyBigram, context: int, word: int) -> float:
+    return float(model.probabilities(np.array([context]), np.array([word]))[0])
+
+
+def test_probabilities_worked_out_by_hand() -> None:
+    """`a b`, `a b`, `a c` forwards, with a, b, c = 3, 4, 5 and six rows, so five outcomes.
+
+    Bigrams: <S> a 3, a b 2, b </S> 2, a c 1, c </S> 1; discount 2 / (2 + 2 * 2) = 1/3.
+    Different words before a, b, c: 1 each, before </S>: 2; discount 3 / (3 + 2) = 3/5.
+    """
+    model = bigram_model(pairs_of([[3, 4], [3, 4], [3, 5]], backward=False), BEGIN, rows=6)
+    shared = 3 / 5 * 4 / 5 / 5  # the lowest order's discount, over four of five types, spread over five outcomes
+    lower = {END: 1.4 / 5 + shared, UNKNOWN: shared, 3: 0.4 / 5 + shared, 4: 0.4 / 5 + shared, 5: 0.4 / 5 + shared}
+    assert sum(lower.values()) == pytest.approx(1)
+    after_a = 1 / 3 * 2 / 3
+    assert probability(model, 3, 4) == pytest.approx((2 - 1 / 3) / 3 + after_a * lower[4])
+    assert probability(model, 3, 5) == pytest.approx((1 - 1 / 3) / 3 + after_a * lower[5])
+    assert probability(model, 3, END) == pytest.approx(after_a * lower[END])
+    assert probability(model, BEGIN, 3) == pytest.approx((3 - 1 / 3) / 3 + 1 / 3 * 1 / 3 * lower[3])
+    assert probability(model, UNKNOWN, 4) == pytest.approx(lower[4])  # a context never seen
+
+
+def test_both_baselines_equal_the_plain_version_on_five_sentences() -> None:
+    found = measure_baselines(encoded(TRAIN), held_out(HELDOUT), ROWS, seed=1)
+    unigram = bigram = 0.0
+    for backward in (False, True):
+        training = pairs_of(TRAIN, backward)
+        for context, word in pairs_of(HELDOUT, backward):
+            unigram -= math.log(plain_unigram(training, ROWS - 1, word)) / 2
+            bigram -= math.log(plain_kneser_ney(training, ROWS - 1, context, word)) / 2
+    assert found.unigram == pytest.approx(unigram, rel=1e-12)
+    assert found.bigram == pytest.approx(bigram, rel=1e-12)
+
+
+@settings(deadline=None, max_examples=101)
+@given(SENTENCES, st.booleans())
+def test_every_probability_equals_the_plain_version_and_they_sum_to_one(
+    sentences: list[list[int]], backward: bool
+) -> None:
+    training = pairs_of(sentences, backward)
+    start, end = (END, BEGIN) if backward else (BEGIN, END)
+    model = bigram_model(training, start)
+    outcomes = [word for word in range(ROWS) if word != start]
+    for context in range(ROWS):
+        if context == end:
+            continue
+        found = model.probabilities(np.full(len(outcomes), context), np.array(outcomes))
+        assert found.sum() == pytest.approx(1)
+        expected = [float(plain_kneser_ney(training, ROWS - 1, context, word)) for word in outcomes]
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        assert probability(model, context, start) == 0
+        assert (found > 0).all()  # something is left for every word, seen or not
+
+
+@settings(deadline=None, max_examples=53)
+@given(SENTENCES, SENTENCES)
+def test_costs_are_finite_whatever_was_seen(training: list[list[int]], scored: list[list[int]]) -> None:
+    found = measure_baselines(encoded(training), held_out(scored), ROWS, seed=1)
+    assert 0 < found.unigram < math.inf
+    assert 0 < found.bigram < math.inf
+
+
+def test_a_bigram_model_is_better_where_the_word_before_tells_something() -> None:
+    training = [[3 + k % 7, 10 + k % 7] for k in range(211)]
+    found = measure_baselines(encoded(training), held_out(training[:13]), 17, seed=1)
+    assert found.bigram < 0.7 * found.unigram
+
+
+def test_without_heldout_text() -> None:
+    found = measure_baselines(encoded(TRAIN), held_out([]), ROWS, seed=1)
+    assert (found.unigram, found.bigram) == (0.0, 0.0)
+
+
+def test_of_much_text_a_seeded_choice_within_the_limit_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(7)
+    sentences = [generator.integers(3, ROWS, size=int(length)).tolist() for length in generator.integers(1, 31, 211)]
+    num_tokens = sum(map(len, sentences))
+    counted: list[int] = []
+
+    class Counting(KneserNeyBigram):
+        def __init__(self, context: np.ndarray, target: np.ndarray, rows: int, start: int) -> None:
+            counted.append(int((target >= 2).sum()))
+            super().__init__(context, target, rows, start)
+
+    monkeypatch.setattr(module, "KneserNeyBigram", Counting)
+    monkeypatch.setattr(module, "MAX_TRAIN_TOKENS", num_tokens)
+    whole = measure_baselines(encoded(sentences), held_out(HELDOUT), ROWS, seed=0)
+    assert counted == [num_tokens, num_tokens]
+    counted.clear()
+    monkeypatch.setattr(module, "MAX_TRAIN_TOKENS", 997)
+    parts = [measure_baselines(encoded(sentences), held_out(HELDOUT), ROWS, seed=seed) for seed in range(11)]
+    again = [measure_baselines(encoded(sentences), held_out(HELDOUT), ROWS, seed=seed) for seed in range(11)]
+    assert parts == again
+    assert len(set(parts)) == 11
+    assert whole not in parts
+    assert min(counted) > 997 - 131
+    assert max(counted) <= 997

@@ -1,0 +1,246 @@
+"""Learning rates, steps and clipping against formulas written out in NumPy."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from elmo_zh.config import TrainConfig
+from elmo_zh.model.bilm import BiLMShape
+from elmo_zh.model.language_model import LanguageModel
+from elmo_zh.training.optimizer import Optimizers, Schedule, clip_gradients, step_tokens
+
+ROWS, PROJECTION, CELL = 13, 5, 7
+CONFIG = TrainConfig(
+    batch_size=7,
+    unroll_steps=11,
+    learning_rate=0.03,
+    table_learning_rate=0.2,
+    adagrad_accumulator=0.5,
+    weight_decay=0.1,
+)
+
+
+def build_model(seed: int = 3, *, tied: bool = False) -> LanguageModel:
+    shape = BiLMShape(
+        num_tokens=ROWS, cell_dim=CELL, projection_dim=PROJECTION, num_layers=2, cell_clip=3.0, projection_clip=3.0,
+        skip_connections=True,
+    )  # fmt: skip
+    model = LanguageModel.build(shape, tie_softmax=tied)
+    model.initialise(seed)
+    return model
+
+
+def build_optimizers(model: LanguageModel, config: TrainConfig = CONFIG) -> Optimizers:
+    return Optimizers(config, model.bilm, model.softmax)
+
+
+def parameters_of(model: LanguageModel) -> dict[str, nn.Parameter]:
+    named = [*model.bilm.named_parameters(prefix="bilm"), *model.softmax.named_parameters(prefix="softmax")]
+    return dict(named)
+
+
+def dense_gradient(name: str, shape: torch.Size, step: int) -> Tensor:
+    seed = 1000 * step + sum(map(ord, name))
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def sparse_gradient(step: int) -> Tensor:
+    """Rows 2, 5 and 11, the second of them twice, as two lookups of one word give it."""
+    values = torch.randn(4, PROJECTION, generator=torch.Generator().manual_seed(step))
+    return torch.sparse_coo_tensor(torch.tensor([[5, 2, 5, 11]]), values, (ROWS, PROJECTION))
+
+
+def test_steps_of_a_schedule() -> None:
+    assert step_tokens(CONFIG) == 77
+    for max_tokens, epochs, num_steps in [
+        (770, 0.0, 10), (771, 0.0, 11), (0, 2.0, 26), (0, 0.5, 7), (100, 2.0, 2), (10**6, 2.0, 26), (1, 0.0, 1),
+    ]:  # fmt: skip
+        config = replace(CONFIG, max_tokens=max_tokens, epochs=epochs)
+        assert Schedule.build(config, epoch_tokens=1000).num_steps == num_steps
+
+
+def test_warm_up_is_at_most_a_tenth() -> None:
+    for warmup_tokens, warmup_steps in [(0, 0), (1, 1), (77, 1), (78, 2), (10**6, 13)]:
+        config = replace(CONFIG, max_tokens=77 * 131, epochs=0.0, warmup_tokens=warmup_tokens)
+        assert Schedule.build(config, epoch_tokens=1).warmup_steps == warmup_steps
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("constant", [1 / 3, 2 / 3, 1, 1, 1, 1]),
+        ("linear", [1 / 3, 2 / 3, 1, 0.2 + 0.8 * 3 / 4, 0.2 + 0.8 * 2 / 4, 0.2 + 0.8 * 1 / 4]),
+        (
+            "cosine",
+            [1 / 3, 2 / 3, 1, 0.6 + 0.4 * math.sqrt(0.5), 0.6, 0.6 - 0.4 * math.sqrt(0.5)],
+        ),
+    ],
+)
+def test_course_of_the_learning_rate(kind: str, expected: list[float]) -> None:
+    schedule = Schedule(num_steps=6, warmup_steps=2, kind=kind, final_share=0.2)
+    assert [schedule.learning_rate_share(step) for step in range(6)] == pytest.approx(expected)
+
+
+def test_the_only_step_has_the_highest_rate() -> None:
+    schedule = Schedule(num_steps=1, warmup_steps=0, kind="linear", final_share=0.1)
+    assert schedule.learning_rate_share(0) == 1.0
+
+
+def test_adagrad_on_sparse_and_dense_gradients_is_the_formula() -> None:
+    sparse, dense = build_model(), build_model()
+    optimizers = {name: build_optimizers(model) for name, model in (("sparse", sparse), ("dense", dense))}
+    expected = sparse.bilm.token_table.weight.detach().numpy().astype(np.float64)
+    before = expected.copy()
+    squares = np.full_like(expected, 0.5)
+    for step, share in enumerate((1.0, 0.3, 0.7)):
+        gradient = sparse_gradient(step)
+        sparse.bilm.token_table.weight.grad = gradient
+        dense.bilm.token_table.weight.grad = gradient.to_dense()
+        for optimizer in optimizers.values():
+            optimizer.step(share)
+        whole = gradient.to_dense().numpy().astype(np.float64)
+        squares += whole**2
+        expected -= share * 0.2 * whole / np.sqrt(squares)
+    result = sparse.bilm.token_table.weight.detach()
+    torch.testing.assert_close(result, dense.bilm.token_table.weight.detach())
+    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-5, atol=1e-7)
+    untouched = [row for row in range(ROWS) if row not in (2, 5, 11)]
+    np.testing.assert_array_equal(result.numpy()[untouched], before[untouched].astype(np.float32))
+
+
+def test_adamw_is_the_formula_and_decays_matrices_only() -> None:
+    model = build_model()
+    optimizers = build_optimizers(model)
+    network = {name: p for name, p in model.bilm.named_parameters() if not name.startswith("token_table")}
+    expected = {name: p.detach().numpy().astype(np.float64) for name, p in network.items()}
+    first = {name: np.zeros_like(value) for name, value in expected.items()}
+    second = {name: np.zeros_like(value) for name, value in expected.items()}
+    for step, share in enumerate((0.5, 1.0, 0.25), start=1):
+        for name, parameter in network.items():
+            parameter.grad = dense_gradient(name, parameter.shape, step)
+            gradient = parameter.grad.numpy().astype(np.float64)
+            rate, decay = share * 0.03, 0.0 if name.endswith("bias") else 0.1
+            first[name] = 0.9 * first[name] + 0.1 * gradient
+            second[name] = 0.98 * second[name] + 0.02 * gradient**2
+            expected[name] *= 1 - rate * decay
+            mean, square = first[name] / (1 - 0.9**step), second[name] / (1 - 0.98**step)
+            expected[name] -= rate * mean / (np.sqrt(square) + 1e-8)
+        optimizers.step(share)
+    assert any(name.endswith("bias") for name in network)
+    for name, parameter in network.items():
+        np.testing.assert_allclose(parameter.detach().numpy(), expected[name], rtol=1e-5, atol=1e-6)
+
+
+def test_the_published_recipe_has_adagrad_everywhere() -> None:
+    model = build_model()
+    optimizers = build_optimizers(model, replace(CONFIG, optimizer="adagrad"))
+    parameters = parameters_of(model)
+    expected = {}
+    for name, parameter in parameters.items():
+        parameter.grad = dense_gradient(name, parameter.shape, 1)
+        rate = 0.03 if "layers" in name else 0.2
+        expected[name] = parameter.detach() - 0.5 * rate * parameter.grad / torch.sqrt(0.5 + parameter.grad**2)
+    optimizers.step(0.5)
+    for name, parameter in parameters.items():
+        torch.testing.assert_close(parameter.detach(), expected[name])
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "adagrad"])
+@pytest.mark.parametrize(("tied", "train_embeddings"), [(False, False), (False, True), (True, True)])
+def test_each_trained_parameter_belongs_to_one_optimiser(optimizer: str, tied: bool, train_embeddings: bool) -> None:
+    model = build_model(tied=tied)
+    optimizers = build_optimizers(model, replace(CONFIG, optimizer=optimizer, train_embeddings=train_embeddings))
+    owned = [p for o in optimizers.by_name.values() for group in o.param_groups for p in group["params"]]
+    expected = {id(parameter) for parameter in parameters_of(model).values()}
+    if not train_embeddings:
+        expected.remove(id(model.bilm.token_table.weight))
+    for found in (owned, optimizers.parameters):
+        assert len(found) == len(expected)
+        assert {id(parameter) for parameter in found} == expected
+    assert model.bilm.token_table.weight.requires_grad is train_embeddings
+
+
+def test_frozen_embeddings_stay() -> None:
+    model = build_model()
+    optimizers = build_optimizers(model, replace(CONFIG, train_embeddings=False))
+    before = model.bilm.token_table.weight.detach().clone()
+    model.bilm.token_table.weight.grad = torch.ones(ROWS, PROJECTION)
+    optimizers.step(1.0)
+    torch.testing.assert_close(model.bilm.token_table.weight.detach(), before, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "adagrad"])
+def test_a_saved_state_goes_on_identically(optimizer: str) -> None:
+    config = replace(CONFIG, optimizer=optimizer)
+
+    def train(model: LanguageModel, optimizers: Optimizers, steps: range) -> None:
+        for step in steps:
+            for name, parameter in parameters_of(model).items():
+                parameter.grad = dense_gradient(name, parameter.shape, step)
+            model.bilm.token_table.weight.grad = sparse_gradient(step)
+            optimizers.step(1 / step)
+
+    model = build_model()
+    optimizers = build_optimizers(model, config)
+    train(model, optimizers, range(1, 4))
+    state = {name: tensor.clone() for name, tensor in optimizers.state_tensors().items()}
+    weights = {name: tensor.clone() for name, tensor in model.named_tensors().items()}
+    train(model, optimizers, range(4, 7))
+
+    restored = build_model(seed=11)
+    restored.load_named_tensors(weights)
+    restored_optimizers = build_optimizers(restored, config)
+    restored_optimizers.load_state_tensors(state)
+    train(restored, restored_optimizers, range(4, 7))
+    for name, tensor in model.named_tensors().items():
+        assert torch.equal(restored.named_tensors()[name], tensor)
+    for name, tensor in optimizers.state_tensors().items():
+        assert torch.equal(restored_optimizers.state_tensors()[name], tensor)
+
+
+def test_gradients_are_forgotten() -> None:
+    model = build_model()
+    optimizers = build_optimizers(model)
+    for parameter in optimizers.parameters:
+        parameter.grad = torch.ones_like(parameter)
+    optimizers.zero_grad()
+    assert all(parameter.grad is None for parameter in optimizers.parameters)
+
+
+def parameter_with(gradient: Tensor | None) -> nn.Parameter:
+    parameter = nn.Parameter(torch.zeros(3, 2))
+    parameter.grad = gradient
+    return parameter
+
+
+def test_clipping_worked_out_by_hand() -> None:
+    # Row 1 comes twice: 1 and 2 make 3. The norm is that of 3, 4 and 12.
+    sparse = parameter_with(torch.sparse_coo_tensor([[1, 1]], [[1.0, 0.0], [2.0, 4.0]], (3, 2)))
+    dense = parameter_with(torch.tensor([[0.0, 12.0], [0.0, 0.0], [0.0, 0.0]]))
+    none = parameter_with(None)
+    assert clip_gradients([sparse, none, dense], 6.5) == pytest.approx(13)
+    assert sparse.grad is not None
+    assert sparse.grad.is_sparse
+    torch.testing.assert_close(sparse.grad.to_dense(), torch.tensor([[0.0, 0.0], [1.5, 2.0], [0.0, 0.0]]))
+    torch.testing.assert_close(dense.grad, torch.tensor([[0.0, 6.0], [0.0, 0.0], [0.0, 0.0]]))
+    assert none.grad is None
+    assert clip_gradients([sparse, dense], 6.5) == pytest.approx(6.5)
+
+
+def test_a_small_norm_changes_nothing() -> None:
+    gradient = torch.tensor([[3.0, 4.0], [0.0, 0.0], [0.0, 0.0]])
+    parameter = parameter_with(gradient.clone())
+    assert clip_gradients(iter([parameter]), 5.5) == pytest.approx(5)
+    assert torch.equal(parameter.grad, gradient)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_a_norm_that_is_not_finite_is_told_and_nothing_scaled(bad: float) -> None:
+    good = parameter_with(torch.full((3, 2), 7.0))
+    broken = parameter_with(torch.sparse_coo_tensor([[2]], [[bad, 1.0]], (3, 2)))
+    assert not math.isfinite(clip_gradients([good, broken], 1.0))
+    assert torch.equal(good.grad, torch.full((3, 2), 7.0))
