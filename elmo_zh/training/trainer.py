@@ -148,6 +148,8 @@ class Trainer:
             _deferred_signals() as received,
         ):
             self._clock = time.monotonic() - self._position.elapsed_seconds
+            if self.step == 0:
+                self._evaluate_sample()
             while self.step < self.schedule.num_steps:
                 self._train_step_or_roll_back(progress, tokens_per_step)
                 if received:

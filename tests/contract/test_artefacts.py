@@ -189,7 +189,7 @@ def test_evaluation_lines_of_the_metrics(sample_run: SampleRun) -> None:
     lines = [line for line in metrics_lines(sample_run.path) if "train_loss" not in line]
     assert all(list(line) == HELDOUT_KEYS for line in lines)
     assert [(line["step"], line["heldout_set"]) for line in lines] == [
-        *((step, "sample") for step in (20, 40, 60, 80, 100)),
+        *((step, "sample") for step in (0, 20, 40, 60, 80, 100)),
         (100, "full"),
     ]
     for line in lines:
