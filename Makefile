@@ -54,7 +54,7 @@ clean:  ## Remove the virtual environment and caches; runs stay
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Error: Python 3.11 or later is needed; $$($(PYTHON) --version) was found. Name another one: make PYTHON=python3.12 ..." >&2; exit 1; }
 	@echo 'Setting up $(VENV), once; this downloads PyTorch and takes some minutes.'
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo 'Error: Python cannot make virtual environments; on Debian and Ubuntu: apt install python3-venv' >&2; exit 1; }
 
 $(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .

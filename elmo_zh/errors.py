@@ -21,10 +21,6 @@ class RunError(ElmoZhError):
     """A run folder lacks something, or holds something that does not fit what is asked."""
 
 
-class TrainingWouldBeLostError(RunError):
-    """What is asked would make the checkpoints of a started training worthless."""
-
-
 class BundleError(ElmoZhError):
     """A model bundle is missing, damaged or not what it says it is."""
 

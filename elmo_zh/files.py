@@ -1,5 +1,6 @@
 """Digests, and files that appear whole or not at all."""
 
+import fcntl
 import hashlib
 import json
 import os
@@ -8,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from elmo_zh.errors import OutputError
 
 UNFINISHED = ".unfinished"
 
@@ -73,3 +76,19 @@ def write_json(path: Path, value: Any) -> None:
     """Write a value as readable JSON, atomically."""
     with atomic_path(path) as unfinished:
         unfinished.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+
+
+@contextmanager
+def locked(path: Path, refusal: str) -> Iterator[None]:
+    """Hold a lock file for this process; the lock ends with the process, however that ends.
+
+    Raises:
+        OutputError: With `refusal` if another process holds it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OutputError(refusal) from None
+        yield

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from shutil import copyfile
+from typing import Any
 
 from elmo_zh.characters import SpellingModel, load_spelling_model
 from elmo_zh.config import Config, result_settings
@@ -13,7 +14,7 @@ from elmo_zh.files import UNFINISHED, atomic_path, remove
 from elmo_zh.id_store import build_id_store, store_files
 from elmo_zh.reporter import Reporter
 from elmo_zh.run_dir import RunDir
-from elmo_zh.stages import Stage, StageOutcome, StageResult, require_inputs, run_stage
+from elmo_zh.stages import Stage, StageOutcome, StageResult, load_record, require_inputs, run_stage
 from elmo_zh.text.corpus import CorpusFiles, find_corpus_files
 from elmo_zh.text.segment import segment_corpus
 from elmo_zh.text.segmenters import describe_segmenter
@@ -25,13 +26,11 @@ LATEST = Path("runs/latest")
 
 def segment(run: RunDir, config: Config, corpus: Sequence[str], *, force: bool, reporter: Reporter) -> StageOutcome:
     """Raw text to segmented text."""
-    files = find_corpus_files(corpus)
+    files = find_corpus_files(corpus, leave_out=run.path)
     if files.passed_over:
         names = ", ".join(path.name for path in files.passed_over[:3])
         reporter.note(f"{len(files.passed_over)} files are no text by their names and left out, such as {names}.")
-    dictionary = Path(config.text.user_dictionary) if config.text.user_dictionary else None
-    if dictionary is not None:
-        require_inputs(run, [dictionary])
+    dictionary = _find_user_dictionary(run, config)
     inputs = _corpus_names(files)
 
     def work() -> StageResult:
@@ -52,10 +51,25 @@ def segment(run: RunDir, config: Config, corpus: Sequence[str], *, force: bool, 
         outputs = [*run.train_files(), *run.heldout_files(), *([copy] if copy else [])]
         return StageResult(outputs=outputs, counts=asdict(counts))
 
-    settings = result_settings(config.text, without=("user_dictionary",))
-    settings["segmenter_version"] = describe_segmenter(config.text, dictionary)
-    stage = Stage(name="segment", settings=settings, inputs=inputs, work=work)
+    stage = Stage(name="segment", settings=_text_settings(config, dictionary), inputs=inputs, work=work)
     return run_stage(run, config, stage, force=force, reporter=reporter)
+
+
+def _find_user_dictionary(run: RunDir, config: Config) -> Path | None:
+    """Return the user dictionary: the one given, or the run's copy where a run was moved away from it."""
+    if not config.text.user_dictionary:
+        return None
+    given = Path(config.text.user_dictionary)
+    if not given.exists() and run.user_dictionary.exists():
+        return run.user_dictionary
+    require_inputs(run, [given])
+    return given
+
+
+def _text_settings(config: Config, dictionary: Path | None) -> dict[str, Any]:
+    """Return all that decides how text becomes tokens."""
+    settings = result_settings(config.text, without=("user_dictionary",))
+    return {**settings, "segmenter_version": describe_segmenter(config.text, dictionary)}
 
 
 def _corpus_names(files: CorpusFiles) -> dict[str, Path]:
@@ -132,12 +146,12 @@ def word2vec(run: RunDir, config: Config, *, force: bool, reporter: Reporter) ->
             vectors = load_word_vectors(source, vocabulary, dimension)
         else:
             vectors = train_word2vec(run.train_files(), vocabulary, counts, dimension, config.word2vec, reporter)
-        save_word_vectors(run.word2vec, vocabulary, vectors)
         covered = len(vectors.rows)
         if not covered:
             raise RunError(
                 f"{source} has no vector for any word of {run.vocab}. Is it of the same language and script?"
             )
+        save_word_vectors(run.word2vec, vocabulary, vectors)
         origin = f"from {source.name}" if source else f"{config.word2vec.algorithm}, {config.word2vec.epochs} epochs"
         reporter.note(
             f"word2vec: vectors of {dimension} numbers for {covered:,} of {num_words:,} words"
@@ -171,18 +185,19 @@ def encode(run: RunDir, config: Config, *, force: bool, reporter: Reporter) -> S
     return run_stage(run, config, stage, force=force, reporter=reporter)
 
 
-def train(run: RunDir, config: Config, *, force: bool, reporter: Reporter) -> StageOutcome:
-    """Token id store, vocabulary and initial embeddings to checkpoints."""
-    require_inputs(run, [run.ids])
+def train(run: RunDir, config: Config, *, device: str | None = None, force: bool, reporter: Reporter) -> StageOutcome:
+    """Token id store, vocabulary and initial embeddings to checkpoints, on `device` if one is given for this time."""
+    require_inputs(run, [run.ids, run.vocab])
     inputs = {f"ids/{path.name}": path for path in store_files(run.ids)}
     inputs |= {"vocab.data": run.vocab, "vocab.counts": run.vocab_counts}
     if config.word2vec.enabled:
         inputs["word2vec.txt"] = run.word2vec
+    here = replace(config, train=replace(config.train, device=device)) if device else config
 
     def work() -> StageResult:
         from elmo_zh.training.train import train_run
 
-        return train_run(run, config, reporter)
+        return train_run(run, here, reporter)
 
     def discard() -> None:
         for path in (run.checkpoints, run.metrics, run.training_picture):
@@ -210,6 +225,7 @@ def export(
     from elmo_zh.training.checkpoint import CheckpointFolder
     from elmo_zh.training.export import choose_step, export_checkpoint
 
+    _require_text_settings_of_training(run, config)
     step = choose_step(CheckpointFolder(run.checkpoints), checkpoint, run)
     if output is not None:
         export_checkpoint(run, config, step, output, force=force, reporter=reporter)
@@ -226,13 +242,26 @@ def export(
     return run_stage(run, config, stage, force=force, reporter=reporter)
 
 
+def _require_text_settings_of_training(run: RunDir, config: Config) -> None:
+    """Raise RunError unless the settings that the bundle will name are those that made the training text."""
+    made_with = load_record(run.stage_record("segment")).get("settings", {})
+    dictionary = run.user_dictionary if config.text.user_dictionary else None
+    now = _text_settings(config, dictionary)
+    for name in now if made_with else ():
+        if made_with.get(name) != now[name]:
+            raise RunError(
+                f"{run.path}: text.{name} was {made_with.get(name)!r} when the training text was segmented, but is"
+                f" {now[name]!r}. Set it back, since a model only fits text that is prepared as its training text was."
+            )
+
+
 def pipeline(run: RunDir, config: Config, corpus: Sequence[str], *, force: bool, reporter: Reporter) -> None:
     """All stages one after another."""
-    with run.config_kept_if_refused():
-        segment(run, config, corpus, force=force, reporter=reporter)
-        for stage in (vocab, word2vec, encode, train):
-            stage(run, config, force=force, reporter=reporter)
-        export(run, config, checkpoint="best", output=None, force=force, reporter=reporter)
+    segment(run, config, corpus, force=force, reporter=reporter)
+    for stage in (vocab, word2vec, encode):
+        stage(run, config, force=force, reporter=reporter)
+    train(run, config, force=force, reporter=reporter)
+    export(run, config, checkpoint="best", output=None, force=force, reporter=reporter)
 
 
 def link_latest(run: RunDir) -> None:

@@ -1,14 +1,13 @@
 """The run folder: the name of every artefact in it, and one process at a time."""
 
-import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from elmo_zh.config import Config, load_config, render_config
-from elmo_zh.errors import RunError, TrainingWouldBeLostError
-from elmo_zh.files import atomic_path
+from elmo_zh.errors import ElmoZhError
+from elmo_zh.files import atomic_path, locked
 
 
 @dataclass(frozen=True)
@@ -102,30 +101,27 @@ class RunDir:
                 unfinished.write_text(text, encoding="utf-8")
 
     @contextmanager
-    def config_kept_if_refused(self) -> Iterator[None]:
-        """Put the settings back as they were if a stage in the block refuses to throw a training away."""
+    def config_kept_on_error(self) -> Iterator[None]:
+        """Put the settings back as they were if the block ends with a known problem, such as a setting refused."""
         before = self.config.read_bytes() if self.config.exists() else None
         try:
             yield
-        except TrainingWouldBeLostError:
-            if before is not None:
+        except ElmoZhError:
+            if before is not None and self.config.read_bytes() != before:
                 with atomic_path(self.config) as unfinished:
                     unfinished.write_bytes(before)
             raise
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the run for this process.
+    def locked(self, *, create: bool) -> Iterator[None]:
+        """Hold the run for this process; without `create` a run that does not exist is not made.
 
         Raises:
-            RunError: If another process holds it.
+            OutputError: If another process holds it.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / ".lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise RunError(
-                    f"{self.path} is in use by another elmo-zh process. Wait for it, or choose another --run."
-                ) from None
+        if not create and not self.path.exists():
+            yield
+            return
+        refusal = f"{self.path} is in use by another elmo-zh process. Wait for it, or choose another --run."
+        with locked(self.path / ".lock", refusal):
             yield

@@ -10,7 +10,7 @@ from typing import Any
 
 from elmo_zh import __version__
 from elmo_zh.config import Config
-from elmo_zh.errors import RunError, TrainingWouldBeLostError
+from elmo_zh.errors import RunError
 from elmo_zh.files import file_digest, write_json
 from elmo_zh.reporter import Reporter
 from elmo_zh.run_dir import RunDir
@@ -83,9 +83,11 @@ def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporte
     """
     require_inputs(run, stage.inputs.values())
     record_path = run.stage_record(stage.name)
-    old = load_record(record_path)
+    old = load_record(record_path, damaged_is_none=force)
     inputs = describe_files(stage.inputs, old.get("inputs", {}))
     changes = _changes(old, stage.settings, inputs) if old else []
+    if not old and stage.discard is not None and is_in_training(run):
+        changes = ["there is no record of what its checkpoints were made from"]
     if changes and stage.discards_training and not force:
         refuse_to_discard_training(run, stage.name, changes)
     run.save_config(config)
@@ -93,7 +95,7 @@ def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporte
     if old.get("finished") and same_budget and not changes and not force and _outputs_stand(run, old):
         reporter.note(f"{stage.name}: nothing has changed, skipped.")
         return StageOutcome(counts=old["counts"], skipped=True)
-    for change in changes:
+    for change in changes if old else []:
         reporter.note(f"{stage.name}: done again, {change}")
     record = {
         "stage": stage.name,
@@ -104,7 +106,6 @@ def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporte
         "inputs": inputs,
         "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    record_path.unlink(missing_ok=True)
     if stage.discard is not None:
         if force or changes:
             stage.discard()
@@ -129,14 +130,16 @@ def require_inputs(run: RunDir, paths: Any) -> None:
             raise RunError(f"{path} is missing. {hint}")
 
 
-def load_record(path: Path) -> dict[str, Any]:
+def load_record(path: Path, *, damaged_is_none: bool = False) -> dict[str, Any]:
     """Return a stage record, or an empty one if there is none or it is of another format."""
     if not path.exists():
         return {}
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise RunError(f"{path} is damaged ({error}). Remove it to have the stage done again.") from None
+        if damaged_is_none:
+            return {}
+        raise RunError(f"{path} is damaged ({error}). Have the stage done again with --force.") from None
     return record if record.get("format") == RECORD_FORMAT else {}
 
 
@@ -181,10 +184,15 @@ def _file_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str
     return lines
 
 
+def is_in_training(run: RunDir) -> bool:
+    """Return whether the run holds checkpoints."""
+    return run.checkpoints.is_dir() and any(run.checkpoints.glob("step-*"))
+
+
 def refuse_to_discard_training(run: RunDir, stage: str, changes: Sequence[str]) -> None:
-    """Raise an error if the run holds checkpoints, which `changes` in a stage would make worthless."""
-    if run.checkpoints.is_dir() and any(run.checkpoints.glob("step-*")):
-        raise TrainingWouldBeLostError(
+    """Raise RunError if the run holds checkpoints, which `changes` in a stage would make worthless."""
+    if is_in_training(run):
+        raise RunError(
             *(f"{run.path} is in training and {stage} would differ: {change}." for change in changes),
             f"Choose another --run (make train: RUN=...), or add --force (with the pipeline command)"
             f" to discard {run.checkpoints} and start over.",

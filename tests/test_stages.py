@@ -12,7 +12,7 @@ import pytest
 
 from elmo_zh import __version__
 from elmo_zh.config import Config, TrainConfig, VocabConfig, load_config
-from elmo_zh.errors import RunError, TrainingWouldBeLostError
+from elmo_zh.errors import OutputError, RunError
 from elmo_zh.files import file_digest
 from elmo_zh.reporter import SilentReporter
 from elmo_zh.run_dir import RunDir
@@ -186,10 +186,10 @@ def test_an_interrupted_stage_that_cannot_go_on_starts_anew(shop: Workshop) -> N
     shop.do(discard=None)
     with pytest.raises(RuntimeError):
         shop.do(discard=None, work=fail, force=True)
-    assert not shop.run.stage_record("vocab").exists()
-    assert not shop.do(discard=None).skipped
-    assert shop.notes.told == []
+    # What was there is still whole, and its record with it; half of it would not fit the record.
     assert shop.do(discard=None).skipped
+    shop.run.vocab.write_text("half", encoding="utf-8")
+    assert not shop.do(discard=None).skipped
 
 
 def test_a_change_after_an_interruption_discards_the_half_done(shop: Workshop) -> None:
@@ -293,7 +293,7 @@ def test_a_damaged_record(shop: Workshop) -> None:
     path.write_text(path.read_text(encoding="utf-8")[:-7], encoding="utf-8")
     (message,) = refusal(shop.do)
     assert message.startswith(f"{path} is damaged (")
-    assert message.endswith("). Remove it to have the stage done again.")
+    assert message.endswith("). Have the stage done again with --force.")
 
 
 def test_a_record_of_another_format_counts_as_none(shop: Workshop) -> None:
@@ -317,21 +317,21 @@ def test_settings_of_a_run_stay_until_they_are_changed(tmp_path: Path) -> None:
     assert run.load_config(None, ["train.seed=3"]).train == TrainConfig(batch_size=7, seed=3)
 
 
-def test_settings_are_put_back_when_a_training_would_be_lost(tmp_path: Path) -> None:
+def test_settings_are_put_back_when_a_stage_refuses_but_not_when_it_is_interrupted(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     before, after = Config(train=TrainConfig(seed=3)), Config(train=TrainConfig(seed=5))
 
-    def change(error: Exception) -> None:
-        with run.config_kept_if_refused():
+    def change(error: BaseException) -> None:
+        with run.config_kept_on_error():
             run.save_config(after)
             raise error
 
     run.save_config(before)
-    with pytest.raises(TrainingWouldBeLostError):
-        change(TrainingWouldBeLostError("no"))
-    assert run.load_config(None, []) == before
     with pytest.raises(RunError):
         change(RunError("no"))
+    assert run.load_config(None, []) == before
+    with pytest.raises(KeyboardInterrupt):
+        change(KeyboardInterrupt())
     assert run.load_config(None, []) == after
 
 
@@ -339,11 +339,10 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     run = RunDir(tmp_path / "run")
 
     def lock() -> None:
-        with run.locked():
+        with run.locked(create=True):
             pass
 
-    with run.locked():
-        assert refusal(lock) == [
-            f"{run.path} is in use by another elmo-zh process. Wait for it, or choose another --run."
-        ]
+    refused = pytest.raises(OutputError, match=r"run is in use by another elmo-zh process\. Wait for it, or choose")
+    with run.locked(create=True), refused:
+        lock()
     lock()

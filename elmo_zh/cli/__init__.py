@@ -42,7 +42,8 @@ def main() -> None:
         error.show()
         status = EXIT_USAGE
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted. Type the same command again to go on.", err=True)
+        again = "the same command without --force" if "--force" in sys.argv else "the same command again"
+        click.echo(f"Interrupted. Type {again} to go on.", err=True)
         status = EXIT_INTERRUPTED
     except BrokenPipeError:
         status = EXIT_KNOWN_PROBLEM

@@ -7,8 +7,8 @@ import re
 from elmo_zh.errors import ElmoZhError
 
 _NO_ROOM = (
-    "There is no room left on the disk{where}. Make room and type the same command again;"
-    " finished stages and checkpoints are kept."
+    "There is no room left on the disk{where}. Make room and type the same command again,"
+    " without --force; finished stages and checkpoints are kept."
 )
 _NO_MEMORY = (
     "There is not enough memory ({detail}). Lower train.batch_size, model.cell_dim, vocab.size or embed.batch_tokens."

@@ -104,11 +104,7 @@ def train(common: Common, run_path: Path, device: str | None) -> None:
       elmo-zh train --run runs/mine
       elmo-zh train --run runs/mine --set train.max_tokens=10000000
     """
-
-    def change(config: Config) -> Config:
-        return replace(config, train=replace(config.train, device=device)) if device else config
-
-    _run_stage(common, run_path, "train", change=change)
+    _run_stage(common, run_path, "train", device=device)
 
 
 @click.command()
@@ -140,7 +136,7 @@ def _run_stage(
 
     run = RunDir(run_path)
     config = change(common.resolve(run))
-    with run.locked():
+    with run.locked(create=name == "segment"), run.config_kept_on_error():
         outcome = getattr(stages, name)(run, config, **arguments, force=common.force, reporter=common.console)
     common.finish({"stage": name, "run": str(run_path), "skipped": outcome.skipped, **outcome.counts})
 
@@ -162,7 +158,7 @@ def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path) -> None:
 
     run = RunDir(run_path)
     config = common.resolve(run)
-    with run.locked():
+    with run.locked(create=True), run.config_kept_on_error():
         stages.pipeline(run, config, corpus, force=common.force, reporter=common.console)
     stages.link_latest(run)
     common.finish(

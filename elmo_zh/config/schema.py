@@ -167,7 +167,7 @@ class TrainConfig:
     softmax: str = "sampled"
     """sampled (log-uniform negatives, fast) or full (every word at every step, exact)."""
     num_negatives: int = 4096
-    """Negative samples a step (S), shared by all its predictions, when softmax = sampled."""
+    """Negative samples a step (S), shared by all its predictions; from half of the vocabulary on, softmax is full."""
     train_embeddings: bool = True
     """Train the token embeddings; false freezes them as word2vec (or chance) made them."""
     optimizer: str = "adamw"

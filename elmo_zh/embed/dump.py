@@ -12,14 +12,15 @@ import numpy as np
 
 from elmo_zh.embed.embedder import ElmoEmbedder, check_layers, select_layers
 from elmo_zh.errors import CorpusError, OutputError
-from elmo_zh.files import atomic_path, file_digest, remove, write_json
+from elmo_zh.files import atomic_path, file_digest, locked, remove, write_json
 from elmo_zh.hdf5 import create_hdf5
 from elmo_zh.reporter import Progress, Reporter
 from elmo_zh.text.corpus import iter_lines
 from elmo_zh.text.segmenters import split_tokens
 
-# Lines in a part: some tens of MB of vectors, so that little is lost and few files are joined.
+# A part ends after so many lines or tokens: little is lost, few files are joined, and memory stays bounded.
 PART_LINES = 2000
+PART_TOKENS = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,17 +71,20 @@ def dump_vectors(
         CorpusError: If the text cannot be read.
     """
     check_layers(settings.layers, embedder.num_layers)
-    if output.exists() and not force:
-        raise OutputError(f"{output} exists already. Choose another --output, or replace it with --force.")
     parts = output.with_name(output.name + ".parts")
-    counts = _prepare_parts(embedder, source, parts, settings, force=force)
-    with reporter.progress("embed", unit="lines", initial=counts.lines) as progress:
-        rest = islice(iter_lines(source), counts.lines, None)
-        while lines := list(islice(rest, PART_LINES)):
-            sentences = _tokens_of_lines(embedder, lines, counts.lines, source, segmented=settings.segmented)
-            _write_part(embedder, sentences, parts, settings, counts, progress)
-    _join_parts(parts, output, embedder, settings)
-    remove(parts)
+    lock = output.with_name(output.name + ".lock")
+    with locked(
+        lock, f"{output} is being written by another elmo-zh process. Wait for it, or choose another --output."
+    ):
+        if output.exists() and not force:
+            raise OutputError(f"{output} exists already. Choose another --output, or replace it with --force.")
+        counts = _prepare_parts(embedder, source, parts, settings, force=force)
+        with reporter.progress("embed", unit="lines", initial=counts.lines) as progress:
+            for sentences in _iter_part_sentences(embedder, source, counts.lines, segmented=settings.segmented):
+                _write_part(embedder, sentences, parts, settings, counts, progress)
+        _join_parts(parts, output, embedder, settings)
+        remove(parts)
+        lock.unlink()
     return counts
 
 
@@ -106,16 +110,23 @@ def _prepare_parts(
     return DumpCounts(**json.loads(latest.read_text(encoding="utf-8"))) if latest else DumpCounts()
 
 
-def _tokens_of_lines(
-    embedder: ElmoEmbedder, lines: list[str], first: int, source: Path, *, segmented: bool
-) -> list[list[str]]:
-    sentences = []
-    for number, line in enumerate(lines, start=first + 1):
+def _iter_part_sentences(
+    embedder: ElmoEmbedder, source: Path, first: int, *, segmented: bool
+) -> Iterator[list[list[str]]]:
+    """Yield the tokens of the lines from `first` on, as many at a time as make a part."""
+    sentences: list[list[str]] = []
+    num_tokens = 0
+    for number, line in enumerate(islice(iter_lines(source), first, None), start=first + 1):
         tokens = split_tokens(line) if segmented else embedder.tokens(line)
         if any("\0" in token for token in tokens):
             raise CorpusError(f"{source}: line {number} holds a NUL character, which HDF5 cannot store. Remove it.")
         sentences.append(tokens)
-    return sentences
+        num_tokens += len(tokens)
+        if len(sentences) >= PART_LINES or num_tokens >= PART_TOKENS:
+            yield sentences
+            sentences, num_tokens = [], 0
+    if sentences:
+        yield sentences
 
 
 def _write_part(

@@ -42,6 +42,7 @@ class BiLM(nn.Module):
     def __init__(self, shape: BiLMShape) -> None:
         super().__init__()
         self.shape = shape
+        self.product_dtype: torch.dtype | None = None
         self.token_table = TokenTable(shape.num_tokens, shape.projection_dim)
         self.layers = nn.ModuleList(
             ProjectedLSTM(
@@ -58,6 +59,7 @@ class BiLM(nn.Module):
 
     def set_product_dtype(self, dtype: torch.dtype | None) -> None:
         """Choose the precision of the LSTM's matrix products; None is that of the weights."""
+        self.product_dtype = dtype
         for layer in self._lstms():
             layer.product_dtype = dtype
 

@@ -13,5 +13,7 @@ def choose_device(name: str) -> torch.device:
     """
     available = torch.cuda.is_available()
     if name == "cuda" and not available:
-        raise ElmoZhError("No CUDA device was found. Use --device cpu, or install a CUDA build of torch.")
+        raise ElmoZhError(
+            "No CUDA device was found. Use --device cpu or --set train.device=auto, or install a CUDA build of torch."
+        )
     return torch.device("cuda" if name != "cpu" and available else "cpu")

@@ -33,21 +33,30 @@ class CorpusFiles:
         return sum(path.stat().st_size for path in self.paths)
 
 
-def find_corpus_files(arguments: Sequence[str]) -> CorpusFiles:
+def find_corpus_files(arguments: Sequence[str], leave_out: Path | None = None) -> CorpusFiles:
     """Return the files that paths and globs stand for, each once, sorted by path.
 
     A file named directly is taken whatever its name. Of a folder, searched to any depth, those files are taken
     that end in .txt, .text or nothing, or in one of these and .gz, .bz2, .xz or .zst; hidden ones are not.
 
+    Args:
+        arguments: Files, folders and globs.
+        leave_out: A folder that is no part of the corpus even where it stands inside, such as the run's.
+
     Raises:
         CorpusError: For a path that does not exist, a glob that matches nothing, a folder without text.
     """
+    outside = leave_out.resolve() if leave_out else None
     found: set[Path] = set()
     passed_over: set[Path] = set()
     for argument in arguments:
         for path in _expand(argument):
             if path.is_dir():
-                inside = [p for p in sorted(path.rglob("*")) if p.is_file() and not _is_hidden(p.relative_to(path))]
+                inside = [
+                    p
+                    for p in sorted(path.rglob("*"))
+                    if p.is_file() and not _is_hidden(p.relative_to(path)) and outside not in p.resolve().parents
+                ]
                 text = [p for p in inside if _looks_like_text(p)]
                 if not text:
                     raise CorpusError(
@@ -115,7 +124,7 @@ def iter_lines(path: Path, *, drop_mark: bool = True) -> Iterator[str]:
 
 def _iter_raw_lines(path: Path) -> Iterator[bytes]:
     try:
-        with smart_open.open(str(path), "rb") as file:
+        with smart_open.open(str(path.absolute()), "rb") as file:
             yield from file
     except _DAMAGED as error:
         raise CorpusError(f"{path} is damaged or cut off ({error}). Fetch or compress it again.") from None

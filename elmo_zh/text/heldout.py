@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from elmo_zh.config import TextConfig
 
 _HASHES = 2**64
-# A paragraph longer than this, such as a book in one line, would be most of what is held out.
-_MAX_PARAGRAPH_SENTENCES = 200
-_MAX_PARAGRAPH_SHARE = 0.1
+# One text longer than this, such as a book in one line or a much repeated notice, would be most of what is held out.
+_MAX_GROUP_SENTENCES = 200
+_MAX_GROUP_SHARE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,14 +33,34 @@ def paragraph_key(sentences: tuple[str, ...]) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8"), digest_size=8).digest(), "big")
 
 
+@dataclass
+class _Group:
+    """Paragraphs of one text: the first of them, and how many there are."""
+
+    paragraph: Paragraph
+    copies: int = 1
+
+    @property
+    def num_sentences(self) -> int:
+        return self.copies * len(self.paragraph.sentences)
+
+    @property
+    def num_tokens(self) -> int:
+        return self.copies * self.paragraph.num_tokens
+
+    def all(self) -> list[Paragraph]:
+        return [self.paragraph] * self.copies
+
+
 class HeldoutChoice:
     """Take paragraphs one by one and give each back as training or held-out text.
 
     Held out are the paragraphs with the lowest hashes: those below `heldout_share` of the hash range, and more
     of them while there are fewer than `heldout_min_sentences` (or a tenth of all sentences, if that is less); but
-    never more than `heldout_max_tokens` or a fifth of the sentences, and never a paragraph of more than 200 sentences
-    or a tenth of those tokens. Paragraphs of equal text fall on one side,
-    and the order in which they come does not matter. Only possible candidates are kept in memory.
+    never more than `heldout_max_tokens` or a fifth of the sentences, and never a text that makes up more than 200
+    sentences or a tenth of those tokens, alone or by standing there again and again. Paragraphs of equal text fall on
+    one side, and the order in which they come does not matter. Only possible candidates are kept in memory: different
+    texts of twice what may be needed, since some can turn out to be repeated too often.
     """
 
     def __init__(self, config: TextConfig) -> None:
@@ -48,49 +68,65 @@ class HeldoutChoice:
         self._min_sentences = config.heldout_min_sentences if config.heldout_share > 0 else 0
         self._max_tokens = config.heldout_max_tokens
         self._keys: list[int] = []
-        self._groups: dict[int, list[Paragraph]] = {}
+        self._groups: dict[int, _Group] = {}
         self._bound = _HASHES
         self._num_sentences = 0
+        # Of different texts only, so that what is kept does not depend on when their copies come.
         self._kept_sentences = 0
         self._kept_tokens = 0
 
     def add(self, paragraph: Paragraph) -> list[Paragraph]:
         """Take a paragraph; return those, this one or earlier ones, that are now known to be training text."""
         self._num_sentences += len(paragraph.sentences)
-        if paragraph.key >= self._bound or self._is_too_long(paragraph):
+        if paragraph.key >= self._bound or self._is_too_long(_Group(paragraph)):
             return [paragraph]
-        if paragraph.key not in self._groups:
-            insort(self._keys, paragraph.key)
-        self._groups.setdefault(paragraph.key, []).append(paragraph)
+        if paragraph.key in self._groups:
+            self._groups[paragraph.key].copies += 1
+            return []
+        insort(self._keys, paragraph.key)
+        self._groups[paragraph.key] = _Group(paragraph)
         self._kept_sentences += len(paragraph.sentences)
         self._kept_tokens += paragraph.num_tokens
         released: list[Paragraph] = []
-        while self._keys and not self._last_may_stay(self._min_sentences):
-            self._bound = self._keys[-1]
-            released.extend(self._drop_last())
+        while self._keys and not self._last_may_be_needed():
+            self._bound = self._keys.pop()
+            group = self._groups.pop(self._bound)
+            self._kept_sentences -= len(group.paragraph.sentences)
+            self._kept_tokens -= group.paragraph.num_tokens
+            released.extend(group.all())
         return released
 
-    def _is_too_long(self, paragraph: Paragraph) -> bool:
-        return (
-            len(paragraph.sentences) > _MAX_PARAGRAPH_SENTENCES
-            or paragraph.num_tokens > _MAX_PARAGRAPH_SHARE * self._max_tokens
+    def _last_may_be_needed(self) -> bool:
+        last = self._keys[-1]
+        before = self._kept_sentences - len(self._groups[last].paragraph.sentences)
+        return self._kept_tokens <= 2 * self._max_tokens and (
+            last < self._share_end or before < 2 * self._min_sentences
         )
+
+    def _is_too_long(self, group: _Group) -> bool:
+        return group.num_sentences > _MAX_GROUP_SENTENCES or group.num_tokens > _MAX_GROUP_SHARE * self._max_tokens
 
     def finish(self) -> tuple[list[Paragraph], list[Paragraph]]:
         """Return the held-out paragraphs and those kept until now that turn out to be training text."""
         wanted = min(self._min_sentences, self._num_sentences // 10)
-        released: list[Paragraph] = []
-        while self._keys and not (self._last_may_stay(wanted) and self._kept_sentences * 5 <= self._num_sentences):
-            released.extend(self._drop_last())
-        return [paragraph for key in self._keys for paragraph in self._groups[key]], released
-
-    def _last_may_stay(self, wanted_sentences: int) -> bool:
-        last = self._keys[-1]
-        before = self._kept_sentences - sum(len(paragraph.sentences) for paragraph in self._groups[last])
-        return self._kept_tokens <= self._max_tokens and (last < self._share_end or before < wanted_sentences)
-
-    def _drop_last(self) -> list[Paragraph]:
-        group = self._groups.pop(self._keys.pop())
-        self._kept_sentences -= sum(len(paragraph.sentences) for paragraph in group)
-        self._kept_tokens -= sum(paragraph.num_tokens for paragraph in group)
-        return group
+        heldout: list[Paragraph] = []
+        train: list[Paragraph] = []
+        num_sentences = num_tokens = 0
+        is_full = False
+        for key in self._keys:
+            group = self._groups[key]
+            if self._is_too_long(group):
+                train.extend(group.all())
+                continue
+            is_full = is_full or not (
+                (key < self._share_end or num_sentences < wanted)
+                and num_tokens + group.num_tokens <= self._max_tokens
+                and (num_sentences + group.num_sentences) * 5 <= self._num_sentences
+            )
+            if is_full:
+                train.extend(group.all())
+            else:
+                heldout.extend(group.all())
+                num_sentences += group.num_sentences
+                num_tokens += group.num_tokens
+        return heldout, train

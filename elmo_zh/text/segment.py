@@ -3,12 +3,14 @@
 import os
 import re
 import signal
+import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TextIO
 
@@ -97,6 +99,8 @@ def _segmented_batches(corpus: CorpusFiles, config: TextConfig, user_dictionary:
     if num_workers == 1 or corpus.total_bytes() < 500_000:
         preparation = TextPreparation.build(config, user_dictionary)
         return (_segment_batch(preparation, lines) for lines in batches)
+    if user_dictionary is not None:
+        TextPreparation.build(config, user_dictionary)  # so that a bad one is told here, and once
     return _segment_in_processes(batches, config, user_dictionary, num_workers)
 
 
@@ -137,7 +141,16 @@ _worker_preparation: TextPreparation
 def _start_worker(config: TextConfig, user_dictionary: Path | None) -> None:
     global _worker_preparation
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the main process, which ends its workers
+    main = parent_process()
+    if main is not None:
+        threading.Thread(target=_end_after, args=(main,), daemon=True).start()
     _worker_preparation = TextPreparation.build(config, user_dictionary)
+
+
+def _end_after(main: BaseProcess) -> None:
+    """Wait for the main process to be gone, killed perhaps, and leave nothing running behind it."""
+    main.join()
+    os._exit(1)
 
 
 def _work(lines: list[str]) -> _Batch:

@@ -62,10 +62,6 @@ class CheckpointFolder:
             if step not in keep:
                 remove(self._path(step))
 
-    def remove_all(self) -> None:
-        """Remove the folder."""
-        remove(self.path)
-
     def remove_after(self, step: int) -> None:
         """Remove all checkpoints later than a step."""
         for later in self.steps():
@@ -82,13 +78,16 @@ class CheckpointFolder:
         return max((step for step in self.steps() if not self.state(step)["interrupted"]), default=None)
 
     def best_step(self) -> int | None:
-        """Return the step whose held-out sample has the lowest perplexity, the later of equals."""
-        rated = [
-            (heldout["perplexity"], -step)
-            for step in self.steps()
-            if (heldout := self.state(step).get("heldout_sample"))
-        ]
-        return -min(rated)[1] if rated else None
+        """Return the step whose held-out sample has the lowest perplexity, the later of equals.
+
+        Only measurements on the sample of the latest one are compared: its size is a setting that may change.
+        """
+        rated = {step: heldout for step in self.steps() if (heldout := self.state(step).get("heldout_sample"))}
+        if not rated:
+            return None
+        size = rated[max(rated)]["num_predictions"]
+        comparable = (step for step, heldout in rated.items() if heldout["num_predictions"] == size)
+        return min(comparable, key=lambda step: (rated[step]["perplexity"], -step))
 
     def _path(self, step: int) -> Path:
         return self.path / f"step-{step:08d}"

@@ -37,8 +37,10 @@ def measure_text(heldout: HeldoutSentences, chosen: NDArray[np.int64]) -> TextMe
 def evaluate_heldout(
     model: LanguageModel, heldout: HeldoutSentences, chosen: NDArray[np.int64], progress: Progress | None = None
 ) -> Figures:
-    """Return the exact figures of the chosen sentences."""
+    """Return the exact figures of the chosen sentences, by products in float32, as the exported model has them."""
     sentences = [heldout[int(index)] for index in chosen]
-    return Figures.build(
-        measure_text(heldout, chosen), *score_sentences(model.bilm, model.softmax, sentences, progress)
-    )
+    training_dtype = model.bilm.product_dtype
+    model.bilm.set_product_dtype(None)
+    nats = score_sentences(model.bilm, model.softmax, sentences, progress)
+    model.bilm.set_product_dtype(training_dtype)
+    return Figures.build(measure_text(heldout, chosen), *nats)

@@ -3,19 +3,30 @@
 from elmo_zh.config import ModelConfig, TrainConfig
 from elmo_zh.model.language_model import build_shape
 from elmo_zh.model.softmax import CHUNK_LOGITS
+from elmo_zh.training.baselines import MAX_TRAIN_TOKENS
 
 # Python, torch and its thread pools before any model is built.
 _PROCESS_BYTES = 400_000_000
 _FLOAT = 4
+# Pairs of neighbours as 64-bit keys, their sorted copy and their counts.
+_BASELINE_BYTES_PER_TOKEN = 53
 
 
-def predict_memory(model: ModelConfig, train: TrainConfig, num_tokens: int) -> int:
+def scores_every_word(train: TrainConfig, num_tokens: int) -> bool:
+    """Return whether training uses the exact softmax: where asked for, and where sampling would save nothing."""
+    return train.softmax == "full" or 2 * train.num_negatives >= num_tokens
+
+
+def predict_memory(model: ModelConfig, train: TrainConfig, num_tokens: int, num_train_tokens: int) -> int:
     """Return the bytes that weights, gradients, optimiser and one step's activations take together.
+
+    Or those that counting bigrams for the baseline takes before, if they are more.
 
     Args:
         model: The model's settings.
         train: The training settings.
         num_tokens: Vocabulary rows V.
+        num_train_tokens: Tokens of the training text.
     """
     P, D = model.projection_dim, model.cell_dim
     table = num_tokens * P
@@ -27,6 +38,9 @@ def predict_memory(model: ModelConfig, train: TrainConfig, num_tokens: int) -> i
     predictions = 2 * train.batch_size * train.unroll_steps
     # A layer keeps gate values, cells and outputs, and in its gradient the same again.
     layer = predictions * (2 * 4 * D + 4 * D + 6 * P)
-    sampled = predictions * min(train.num_negatives, num_tokens)
-    logits = 4 * (sampled if train.softmax == "sampled" else CHUNK_LOGITS)
-    return _PROCESS_BYTES + _FLOAT * (parameters + layer * (model.num_layers + 1) // 2 + logits)
+    sampled = predictions * train.num_negatives
+    # Exact scores go chunk by chunk, in training where they are used and in every evaluation.
+    logits = 4 * max(CHUNK_LOGITS, 0 if scores_every_word(train, num_tokens) else sampled)
+    training = _FLOAT * (parameters + layer * (model.num_layers + 1) // 2 + logits)
+    counting = _BASELINE_BYTES_PER_TOKEN * min(num_train_tokens, MAX_TRAIN_TOKENS)
+    return _PROCESS_BYTES + max(training, counting)

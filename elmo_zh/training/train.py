@@ -10,12 +10,13 @@ import torch
 from elmo_zh.allocator import keep_freed_memory
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError
+from elmo_zh.files import file_digest
 from elmo_zh.id_store import IdStore, load_id_store
 from elmo_zh.model.device import choose_device
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.reporter import Reporter
 from elmo_zh.run_dir import RunDir
-from elmo_zh.stages import StageResult
+from elmo_zh.stages import StageResult, load_record
 from elmo_zh.training.baselines import measure_baselines
 from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.training.heldout import evaluate_heldout, measure_text
@@ -40,18 +41,32 @@ def train_run(run: RunDir, config: Config, reporter: Reporter) -> StageResult:
     load_counts(run.vocab_counts, vocabulary)
     store = load_id_store(run.ids, vocabulary)
     device = choose_device(config.train.device)
-    _require_memory(config, len(vocabulary), device)
+    _require_memory(config, len(vocabulary), store.train.num_tokens, device)
     trainer = _build_trainer(run, config, vocabulary, store, device, reporter)
     baselines = _report_baselines(config, store, len(vocabulary), reporter)
-    _report_plan(trainer, config, store, device, reporter)
-    if trainer.resume():
+    step_seconds = trainer.measure_step_seconds()
+    resumed = trainer.resume()
+    if not resumed and config.word2vec.enabled:
+        _require_vectors_of_this_vocabulary(run)
+    _report_plan(trainer, config, store, step_seconds, reporter)
+    if resumed:
         reporter.note(f"Going on from step {trainer.step:,} of {trainer.schedule.num_steps:,}.")
     trainer.train()
     return _finish(run, trainer, config, store, baselines, reporter)
 
 
-def _require_memory(config: Config, num_tokens: int, device: torch.device) -> None:
-    needed = predict_memory(config.model, config.train, num_tokens)
+def _require_vectors_of_this_vocabulary(run: RunDir) -> None:
+    """Raise RunError if word2vec.txt is known to be of another vocabulary; that matters at the start only."""
+    made_for = load_record(run.stage_record("word2vec")).get("inputs", {}).get("vocab.data", {}).get("digest")
+    if made_for and made_for != file_digest(run.vocab):
+        raise RunError(
+            f"{run.word2vec} was made for another vocabulary than {run.vocab}."
+            f" Make it again with: elmo-zh word2vec --run {run.path}"
+        )
+
+
+def _require_memory(config: Config, num_tokens: int, num_train_tokens: int, device: torch.device) -> None:
+    needed = predict_memory(config.model, config.train, num_tokens, num_train_tokens)
     if device.type == "cpu":
         there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         if needed > there:
@@ -91,12 +106,12 @@ def initialise_model(model: LanguageModel, seed: int, vectors: WordVectors | Non
         model.bilm.token_table.fill_rows(torch.from_numpy(vectors.rows), torch.from_numpy(vectors.vectors), generator)
 
 
-def _report_plan(trainer: Trainer, config: Config, store: IdStore, device: torch.device, reporter: Reporter) -> None:
+def _report_plan(trainer: Trainer, config: Config, store: IdStore, step_seconds: float, reporter: Reporter) -> None:
     """Tell what is about to happen before the first step."""
     steps, epoch_tokens = trainer.schedule.num_steps, store.train.num_predictions
     tokens = steps * step_tokens(config.train)
-    seconds = trainer.measure_step_seconds() * steps
-    memory = predict_memory(config.model, config.train, trainer.model.bilm.shape.num_tokens)
+    seconds = step_seconds * max(0, steps - trainer.step)
+    memory = predict_memory(config.model, config.train, trainer.model.bilm.shape.num_tokens, store.train.num_tokens)
     reporter.note(
         f"Training text: {store.train.num_tokens:,} tokens in {len(store.train):,} sentences;"
         f" held out: {store.heldout.num_tokens:,} tokens in {len(store.heldout):,} sentences."
@@ -104,7 +119,7 @@ def _report_plan(trainer: Trainer, config: Config, store: IdStore, device: torch
     reporter.note(
         f"Plan: {tokens:,} predicted tokens in each direction = {tokens / epoch_tokens:.2f} epochs = {steps:,} steps;"
         f" {trainer.model.num_parameters():,} parameters, about {memory / 1e9:.1f} GB of memory,"
-        f" about {format_seconds(seconds)} on {device.type} ({config.train.precision}) and evaluation."
+        f" about {format_seconds(seconds)} on {trainer.device.type} ({config.train.precision}) and evaluation."
     )
 
 

@@ -22,6 +22,7 @@ from elmo_zh.model.softmax import LogUniformSampler
 from elmo_zh.reporter import Progress, Reporter
 from elmo_zh.training.checkpoint import Checkpoint, CheckpointFolder
 from elmo_zh.training.heldout import evaluate_heldout, sample_sentences
+from elmo_zh.training.memory import scores_every_word
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.optimizer import Optimizers, Schedule, clip_gradients, step_tokens
 from elmo_zh.training.scoring import Figures
@@ -71,7 +72,9 @@ class Trainer:
         self._store, self._vocabulary_digest = store, vocabulary_digest
         self._checkpoints, self._metrics, self._reporter = checkpoints, metrics, reporter
         self._initialise = initialise
-        self._sampler = LogUniformSampler(model.bilm.shape.num_tokens, config.num_negatives)
+        num_tokens = model.bilm.shape.num_tokens
+        self._scores_every_word = scores_every_word(config, num_tokens)
+        self._sampler = LogUniformSampler(num_tokens, config.num_negatives)
         self._sample = sample_sentences(store.heldout, config.evaluate_sample_tokens)
         self._position = _Position()
         self._unlogged = _Pace()
@@ -216,7 +219,7 @@ class Trainer:
         inputs, targets = batch.inputs.to(device), batch.targets.to(device).flatten()
         activations, state = self.model.bilm(inputs, self._state, keep, config.dropout)
         hidden = activations[-1].flatten(0, 2)
-        if config.softmax == "full":
+        if self._scores_every_word:
             return self.model.softmax.full_loss(hidden, targets), state
         negatives = self._sampler.draw(np.random.default_rng([config.seed, self.step]))
         return self.model.softmax.sampled_loss(hidden, targets, negatives.to(device)), state

@@ -404,7 +404,7 @@ def test_a_disk_that_fills_up_in_training_keeps_what_there_is(
         answer = train(run)
     assert answer.only_error().startswith("There is no room left on the disk (")
     assert answer.errors[0].endswith(
-        "Make room and type the same command again; finished stages and checkpoints are kept."
+        "Make room and type the same command again, without --force; finished stages and checkpoints are kept."
     )
     assert checkpoint_steps(run) == [10, 20]
     assert train(run).status == 0

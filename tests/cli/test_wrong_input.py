@@ -187,14 +187,16 @@ def test_a_checkpoint_of_another_vocabulary_is_not_exported(run: Path) -> None:
     assert (run / "model" / "bundle.json").exists()
 
 
-def test_a_checkpoint_of_another_vocabulary_is_not_trained_on(run: Path, sample_run: SampleRun) -> None:
+def test_checkpoints_of_unknown_origin_are_not_trained_on(run: Path, sample_run: SampleRun) -> None:
     remove_training(run)
     before, after = other_vocabulary(run)
     assert elmo_zh("encode", "--run", run).status == 0
     shutil.copytree(sample_run.path / "checkpoints", run / "checkpoints")
-    told = elmo_zh("train", "--run", run).only_error()
-    assert told.startswith(f"{run}/checkpoints/step-00000100 was made with vocabulary_digest = {before}, but this run")
-    assert after in told
+    assert before != after
+    answer = elmo_zh("train", "--run", run)
+    assert answer.status == 1
+    unknown = "there is no record of what its checkpoints were made from."
+    assert f"Error: {run} is in training and train would differ: {unknown}" in answer.errors
 
 
 def test_a_vocabulary_that_was_swapped_is_refused_in_training(run: Path) -> None:
@@ -261,7 +263,7 @@ def test_a_damaged_stage_record(untrained_run: Path) -> None:
     record.write_text("{", encoding="utf-8")
     told = elmo_zh("vocab", "--run", untrained_run).only_error()
     assert told.startswith(f"{record} is damaged (")
-    assert told.endswith("Remove it to have the stage done again.")
+    assert told.endswith("Have the stage done again with --force.")
 
 
 def test_a_run_in_use(run: Path) -> None:
@@ -275,7 +277,9 @@ def test_a_run_in_use(run: Path) -> None:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has the device that is asked for")
 def test_a_device_that_is_not_there(untrained_run: Path, sample_run: SampleRun) -> None:
-    expected = "No CUDA device was found. Use --device cpu, or install a CUDA build of torch."
+    expected = (
+        "No CUDA device was found. Use --device cpu or --set train.device=auto, or install a CUDA build of torch."
+    )
     assert elmo_zh("train", "--run", untrained_run, "--device", "cuda").only_error() == expected
     arguments = ("evaluate", sample_run.heldout, "--segmented", "--model", sample_run.model, "--device", "cuda")
     assert elmo_zh(*arguments).only_error() == expected
@@ -322,10 +326,12 @@ def test_a_full_disk_is_told_in_one_line_and_nothing_half_written_stays(
         told = elmo_zh(command, "--run", run, "--force").only_error()
     assert told.startswith("There is no room left on the disk")
     assert ("(/full/file)" in told) == (failure is no_room)
-    assert told.endswith("Make room and type the same command again; finished stages and checkpoints are kept.")
+    assert told.endswith(
+        "Make room and type the same command again, without --force; finished stages and checkpoints are kept."
+    )
     assert not [path for path in run.rglob("*") if "unfinished" in path.name]
     if command != "train":
-        answer = elmo_zh(command, "--run", run, "--json")
+        answer = elmo_zh(command, "--run", run, "--force", "--json")
         assert answer.result()["skipped"] is False
 
 
@@ -470,3 +476,58 @@ def test_a_file_to_embed_that_is_not_there(sample_run: SampleRun) -> None:
         assert told == f"{path} does not exist or is no file. Give a text file, one sentence a line."
     told = elmo_zh("evaluate", "nowhere.txt", "--model", sample_run.model).only_error()
     assert told.startswith("nowhere.txt does not exist. Check the path;")
+
+
+# Found by reading the code and trying
+
+
+def test_text_settings_other_than_the_training_texts_are_not_exported(run: Path) -> None:
+    told = elmo_zh("export", "--run", run, "--set", "text.segmenter=character").only_error()
+    assert told.startswith(
+        f"{run}: text.segmenter was 'jieba' when the training text was segmented, but is 'character'."
+    )
+    assert elmo_zh("export", "--run", run, "--json").result()["skipped"] is True
+
+
+def test_vectors_for_another_vocabulary_do_not_start_a_training(untrained_run: Path) -> None:
+    assert elmo_zh("vocab", "--run", untrained_run, "--set", "vocab.size=53").status == 0
+    assert elmo_zh("encode", "--run", untrained_run).status == 0
+    told = elmo_zh("train", "--run", untrained_run).only_error()
+    assert told.endswith(f"Make it again with: elmo-zh word2vec --run {untrained_run}")
+
+
+def test_vectors_of_other_words_leave_the_good_ones(untrained_run: Path, tmp_path: Path) -> None:
+    before = (untrained_run / "word2vec.txt").read_bytes()
+    vectors = tmp_path / "latin.txt"
+    vectors.write_text("1 7\nfoo 1 2 3 4 5 6 7\n", encoding="utf-8")
+    told = elmo_zh("word2vec", "--run", untrained_run, "--from", vectors).only_error()
+    assert "has no vector for any word of" in told
+    assert (untrained_run / "word2vec.txt").read_bytes() == before
+    assert elmo_zh("word2vec", "--run", untrained_run, "--json").result()["skipped"] is True
+
+
+def test_a_run_inside_its_corpus_is_not_read(empty_folder: Path, sample_run: SampleRun) -> None:
+    corpus = empty_folder / "corpus"
+    corpus.mkdir()
+    shutil.copy(Path(__file__).parents[2] / "data" / "sample" / "food.txt", corpus)
+    arguments = ("segment", corpus, "--run", corpus / "run", "--json")
+    assert elmo_zh(*arguments).result()["files"] == 1
+    assert elmo_zh(*arguments).result()["skipped"] is True
+
+
+def test_two_dumps_of_one_output_do_not_mix(sample_run: SampleRun, tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("今天 天气 好\n", encoding="utf-8")
+    output = tmp_path / "text.txt.hdf5"
+    with output.with_name("text.txt.hdf5.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        told = elmo_zh("embed", text, "--segmented", "--model", sample_run.model).only_error()
+    assert told.startswith(f"{output} is being written by another elmo-zh process.")
+    assert elmo_zh("embed", text, "--segmented", "--model", sample_run.model).status == 0
+    assert not output.with_name("text.txt.hdf5.lock").exists()
+
+
+def test_a_mistyped_run_is_not_made(empty_folder: Path) -> None:
+    told = elmo_zh("train", "--run", "runs/typo").only_error()
+    assert told == "runs/typo/ids is missing. Make it with: elmo-zh encode --run runs/typo"
+    assert not Path("runs/typo").exists()
