@@ -82,6 +82,8 @@ def write_json(path: Path, value: Any) -> None:
 def locked(path: Path, refusal: str) -> Iterator[None]:
     """Hold a lock file for this process; the lock ends with the process, however that ends.
 
+    The file is removed at the end, so whoever opened it just before that holds a lock that no one else would see.
+
     Raises:
         OutputError: With `refusal` if another process holds it.
     """
@@ -91,4 +93,9 @@ def locked(path: Path, refusal: str) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise OutputError(refusal) from None
-        yield
+        if not (path.exists() and path.samefile(f"/dev/fd/{file.fileno()}")):
+            raise OutputError(refusal)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)

@@ -72,10 +72,8 @@ def dump_vectors(
     """
     check_layers(settings.layers, embedder.num_layers)
     parts = output.with_name(output.name + ".parts")
-    lock = output.with_name(output.name + ".lock")
-    with locked(
-        lock, f"{output} is being written by another elmo-zh process. Wait for it, or choose another --output."
-    ):
+    refusal = f"{output} is being written by another elmo-zh process. Wait for it, or choose another --output."
+    with locked(output.with_name(output.name + ".lock"), refusal):
         if output.exists() and not force:
             raise OutputError(f"{output} exists already. Choose another --output, or replace it with --force.")
         counts = _prepare_parts(embedder, source, parts, settings, force=force)
@@ -84,7 +82,6 @@ def dump_vectors(
                 _write_part(embedder, sentences, parts, settings, counts, progress)
         _join_parts(parts, output, embedder, settings)
         remove(parts)
-        lock.unlink()
     return counts
 
 
