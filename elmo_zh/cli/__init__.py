@@ -33,6 +33,14 @@ for command in (pipeline, segment, vocab, word2vec, encode, train, export, embed
     cli.add_command(command)
 
 
+def _end_children() -> None:
+    """End worker processes that an interruption in the midst of their own end has left."""
+    from multiprocessing import active_children
+
+    for child in active_children():
+        child.kill()
+
+
 def main() -> None:
     """Run the command line and exit with its status."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))
@@ -42,6 +50,8 @@ def main() -> None:
         error.show()
         status = EXIT_USAGE
     except (click.Abort, KeyboardInterrupt):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not break into the end
+        _end_children()
         again = "the same command without --force" if "--force" in sys.argv else "the same command again"
         click.echo(f"Interrupted. Type {again} to go on.", err=True)
         status = EXIT_INTERRUPTED

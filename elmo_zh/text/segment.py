@@ -5,11 +5,12 @@ import re
 import signal
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import dataclass
-from multiprocessing import get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TextIO
@@ -71,8 +72,9 @@ def segment_corpus(
         atomic_path(output) as unfinished,
         _Writer(unfinished, "train") as train,
         reporter.progress("segment", unit="characters") as progress,
+        closing(_segmented_batches(corpus, config, user_dictionary)) as batches,
     ):
-        for batch in _segmented_batches(corpus, config, user_dictionary):
+        for batch in batches:
             counts.lines += batch.lines
             counts.characters += batch.characters
             counts.han_characters += batch.han_characters
@@ -92,7 +94,9 @@ def segment_corpus(
     return counts
 
 
-def _segmented_batches(corpus: CorpusFiles, config: TextConfig, user_dictionary: Path | None) -> Iterator[_Batch]:
+def _segmented_batches(
+    corpus: CorpusFiles, config: TextConfig, user_dictionary: Path | None
+) -> Generator[_Batch, None, None]:
     batches = _line_batches(corpus.paths)
     num_workers = config.num_workers or os.cpu_count() or 1
     # A small corpus is done before worker processes have started.
@@ -159,7 +163,7 @@ def _work(lines: list[str]) -> _Batch:
 
 def _segment_in_processes(
     batches: Iterator[list[str]], config: TextConfig, user_dictionary: Path | None, num_workers: int
-) -> Iterator[_Batch]:
+) -> Generator[_Batch, None, None]:
     """Yield the segmented batches in order, with at most a few per worker on the way."""
     executor = ProcessPoolExecutor(
         num_workers, get_context("spawn"), initializer=_start_worker, initargs=(config, user_dictionary)
@@ -177,6 +181,11 @@ def _segment_in_processes(
             "A segmenting process was killed, perhaps for lack of memory."
             " Type the command again with fewer of them: --set text.num_workers=1"
         ) from None
+    except BaseException:
+        # Ctrl-C, or a reader of these batches that failed: waiting for workers could wait forever.
+        for worker in active_children():
+            worker.terminate()
+        raise
     finally:
         executor.shutdown(wait=True, cancel_futures=True)
 
