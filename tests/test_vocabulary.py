@@ -1,11 +1,11 @@
 """Which words have a row, and the files that say so."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from messages import message_of
 
 from elmo_zh.config import VocabConfig
 from elmo_zh.errors import RunError
@@ -39,14 +39,6 @@ def segmented(folder: Path, *files: list[str]) -> list[Path]:
 
 def build(paths: list[Path], **settings: int) -> VocabularyCounts:
     return build_vocabulary(paths, VocabConfig(**settings), SilentReporter())
-
-
-def message_of(attempt: Callable[[], object]) -> str:
-    with pytest.raises(RunError) as caught:
-        attempt()
-    (message,) = caught.value.messages
-    assert "\n" not in message
-    return message
 
 
 def test_the_specials_have_the_first_ids() -> None:
@@ -171,7 +163,7 @@ def test_another_word_or_order_is_another_digest() -> None:
 def test_files_that_are_no_vocabulary(tmp_path: Path, content: str, problem: str) -> None:
     path = tmp_path / "vocab.data"
     path.write_text(content, encoding="utf-8")
-    assert message_of(lambda: load_vocabulary(path)) == f"{path}: {problem}"
+    assert message_of(RunError, lambda: load_vocabulary(path)) == f"{path}: {problem}"
 
 
 @pytest.mark.parametrize(
@@ -191,5 +183,5 @@ def test_files_that_are_no_vocabulary(tmp_path: Path, content: str, problem: str
 def test_counts_of_another_vocabulary(tmp_path: Path, content: str, problem: str) -> None:
     path = tmp_path / "vocab.counts"
     path.write_text(content, encoding="utf-8")
-    message = message_of(lambda: load_counts(path, Vocabulary((*SPECIALS, "好", "花"))))
+    message = message_of(RunError, lambda: load_counts(path, Vocabulary((*SPECIALS, "好", "花"))))
     assert message == f"{path}: {problem} Make both files again with: elmo-zh vocab --run {tmp_path} --force"

@@ -1,7 +1,7 @@
 """Initial token embeddings: filled in by word, from the training text or from a file."""
 
 import gzip
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from messages import message_of
 
 from elmo_zh.config import VocabConfig, Word2vecConfig
 from elmo_zh.errors import RunError
@@ -41,14 +42,6 @@ def load(folder: Path, text: str, dimension: int = 3) -> WordVectors:
     path = folder / "vectors.txt"
     path.write_text(text, encoding="utf-8", newline="\n")
     return load_word_vectors(path, VOCABULARY, dimension)
-
-
-def message_of(attempt: Callable[[], object]) -> str:
-    with pytest.raises(RunError) as caught:
-        attempt()
-    (message,) = caught.value.messages
-    assert "\n" not in message
-    return message
 
 
 def cosine(one: np.ndarray, other: np.ndarray) -> float:
@@ -159,7 +152,7 @@ def test_compressed_files_are_read(tmp_path: Path) -> None:
     [("2 3\n好 1 2 3\n苹果 1 2\n", 3, 2), ("好 1 2 3 4\n", 1, 4), ("1 3\n\n", 2, 0), ("1 3\nNew York 1 2 3\n", 2, 4)],
 )
 def test_vectors_of_another_width(tmp_path: Path, text: str, line: int, found: int) -> None:
-    assert message_of(lambda: load(tmp_path, text)) == (
+    assert message_of(RunError, lambda: load(tmp_path, text)) == (
         f"{tmp_path / 'vectors.txt'}: line {line} has {found} numbers, but token embeddings have 3."
         " Give vectors of that width, or set model.projection_dim to the file's."
     )
@@ -167,6 +160,6 @@ def test_vectors_of_another_width(tmp_path: Path, text: str, line: int, found: i
 
 @pytest.mark.parametrize("number", ["nan", "inf", "-inf", "1e39", "x", "1,5"])
 def test_something_that_is_no_finite_number(tmp_path: Path, number: str) -> None:
-    assert message_of(lambda: load(tmp_path, f"1 3\n好 1 {number} 3\n")) == (
+    assert message_of(RunError, lambda: load(tmp_path, f"1 3\n好 1 {number} 3\n")) == (
         f"{tmp_path / 'vectors.txt'}: line 2 holds something that is not a finite number. Correct or remove the line."
     )

@@ -165,6 +165,7 @@ def _segment_in_processes(
     batches: Iterator[list[str]], config: TextConfig, user_dictionary: Path | None, num_workers: int
 ) -> Generator[_Batch, None, None]:
     """Yield the segmented batches in order, with at most a few per worker on the way."""
+    children_of_others = active_children()
     executor = ProcessPoolExecutor(
         num_workers, get_context("spawn"), initializer=_start_worker, initargs=(config, user_dictionary)
     )
@@ -183,8 +184,9 @@ def _segment_in_processes(
         ) from None
     except BaseException:
         # Ctrl-C, or a reader of these batches that failed: waiting for workers could wait forever.
-        for worker in active_children():
-            worker.terminate()
+        for child in active_children():
+            if child not in children_of_others:
+                child.terminate()
         raise
     finally:
         executor.shutdown(wait=True, cancel_futures=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from messages import message_of
 
 from elmo_zh.errors import CorpusError
 from elmo_zh.text.corpus import find_corpus_files, iter_lines
@@ -36,14 +37,6 @@ def written(path: Path, content: bytes) -> Path:
 
 def names(folder: Path, arguments: list[str]) -> list[str]:
     return [str(path.relative_to(folder)) for path in find_corpus_files(arguments).paths]
-
-
-def message_of(attempt: Callable[[], object]) -> str:
-    with pytest.raises(CorpusError) as caught:
-        attempt()
-    (message,) = caught.value.messages
-    assert "\n" not in message
-    return message
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
@@ -99,7 +92,7 @@ def test_any_lines_come_back(tmp_path_factory: pytest.TempPathFactory, lines: li
 @pytest.mark.parametrize("suffix", ["", ".xz"])
 def test_bytes_that_are_not_utf8(tmp_path: Path, suffix: str, content: bytes, line: int, byte: int, value: str) -> None:
     path = written(tmp_path / f"a.txt{suffix}", PACKERS[suffix](content))
-    assert message_of(lambda: list(iter_lines(path))) == (
+    assert message_of(CorpusError, lambda: list(iter_lines(path))) == (
         f"{path}: line {line}, byte {byte} (0x{value}) is not UTF-8."
         " Convert the file first, for example: iconv -f GB18030 -t UTF-8 OLD > NEW"
     )
@@ -114,7 +107,7 @@ def test_the_lines_before_a_bad_one_are_read(tmp_path: Path) -> None:
 def test_archives_that_are_cut_off(tmp_path: Path, suffix: str) -> None:
     content = PACKERS[suffix]("今天天气很好。\n".encode() * 131)
     path = written(tmp_path / f"a.txt{suffix}", content[:-7])
-    message = message_of(lambda: list(iter_lines(path)))
+    message = message_of(CorpusError, lambda: list(iter_lines(path)))
     assert re.fullmatch(rf"{re.escape(str(path))} is damaged or cut off \(.+\)\. Fetch or compress it again\.", message)
 
 
@@ -124,7 +117,7 @@ def test_archives_with_changed_bytes(tmp_path: Path, suffix: str) -> None:
     middle = len(content) // 2
     content[middle : middle + 13] = bytes(13)
     path = written(tmp_path / f"a.txt{suffix}", bytes(content))
-    message = message_of(lambda: list(iter_lines(path)))
+    message = message_of(CorpusError, lambda: list(iter_lines(path)))
     assert message.startswith(f"{path} is ")
     assert message.endswith("ompress it again.")
 
@@ -132,7 +125,7 @@ def test_archives_with_changed_bytes(tmp_path: Path, suffix: str) -> None:
 @pytest.mark.parametrize("suffix", PACKED)
 def test_files_that_are_no_archives(tmp_path: Path, suffix: str) -> None:
     path = written(tmp_path / f"a.txt{suffix}", "今天天气很好。\n".encode() * 7)
-    message = message_of(lambda: list(iter_lines(path)))
+    message = message_of(CorpusError, lambda: list(iter_lines(path)))
     assert message.startswith(f"{path} is ")
     assert message.endswith("ompress it again.")
 
@@ -171,7 +164,7 @@ def test_a_file_that_is_named_is_taken_whatever_its_name(tmp_path: Path) -> None
 def test_paths_that_do_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for argument in ("none.txt", "none/*.txt"):
-        assert message_of(lambda argument=argument: find_corpus_files([argument])) == (
+        assert message_of(CorpusError, lambda argument=argument: find_corpus_files([argument])) == (
             f"{argument} does not exist. Check the path; it is taken from the current folder {tmp_path}."
         )
 
@@ -180,9 +173,9 @@ def test_a_folder_without_text(tmp_path: Path) -> None:
     folder = tmp_path / "pictures"
     folder.mkdir()
     ending = " Give files by name, or a folder with text."
-    assert message_of(lambda: find_corpus_files([str(folder)])) == (
+    assert message_of(CorpusError, lambda: find_corpus_files([str(folder)])) == (
         f"{folder} holds no text files (.txt, also .txt.gz, .bz2, .xz, .zst; 0 other files).{ending}"
     )
     for name in ("a.png", "b.jpg", ".txt"):
         written(folder / name, b"x")
-    assert "; 2 other files)" in message_of(lambda: find_corpus_files([str(folder)]))
+    assert "; 2 other files)" in message_of(CorpusError, lambda: find_corpus_files([str(folder)]))

@@ -1,0 +1,16 @@
+"""What a known problem tells."""
+
+from collections.abc import Callable
+
+import pytest
+
+from elmo_zh.errors import ElmoZhError
+
+
+def message_of(kind: type[ElmoZhError], attempt: Callable[[], object]) -> str:
+    """Return the only message, in one line, of the known problem that `attempt` ends with."""
+    with pytest.raises(kind) as caught:
+        attempt()
+    (message,) = caught.value.messages
+    assert "\n" not in message
+    return message
