@@ -23,6 +23,7 @@ from elmo_zh.batches import mark_sentence, pad_sentences
 from elmo_zh.config import Config
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.model.softmax import LogUniformSampler
+from elmo_zh.model.token_encoder import TokenInputs
 from elmo_zh.training.optimizer import Optimizers, clip_gradients, step_tokens
 
 VOCABULARY = 30_000
@@ -69,7 +70,7 @@ def train_tokens_per_second(config: Config, seconds: float) -> float:
     state = model.bilm.zero_state(config.train.batch_size)
 
     def step() -> None:
-        activations, _ = model.bilm(inputs, state, keep, config.train.dropout)
+        activations, _ = model.bilm(TokenInputs(inputs), state, keep, config.train.dropout)
         loss = model.softmax.sampled_loss(activations[-1].flatten(0, 2), targets, sampler.draw(generator))
         optimizers.zero_grad()
         (loss * config.train.unroll_steps).backward()
@@ -85,7 +86,7 @@ def embed_tokens_per_second(config: Config, seconds: float, batch: int) -> float
     model.initialise(1)
     words = np.random.default_rng(1).integers(3, VOCABULARY, (batch, SENTENCE_TOKENS))
     ids, mask = pad_sentences([mark_sentence(sentence) for sentence in words])
-    return per_second(lambda: model.bilm.layer_activations(ids, mask), seconds) * batch * SENTENCE_TOKENS
+    return per_second(lambda: model.bilm.layer_activations(TokenInputs(ids), mask), seconds) * batch * SENTENCE_TOKENS
 
 
 def main() -> None:

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elmo_zh.id_store import EncodedSentences
+from elmo_zh.lexicon import Lexicon
+from elmo_zh.model.token_encoder import TokenInputs
 from elmo_zh.vocabulary import BEGIN_ID, END_ID
 
 # Shuffling in two levels keeps memory flat: sentences move as blocks over the whole corpus, and singly within a pool.
@@ -22,8 +24,8 @@ class StreamBatch:
     """One step of both LMs over B streams.
 
     Attributes:
-        inputs: What each LM reads, int64, shape (2, T, B).
-        targets: What each has to predict, int64, shape (2, T, B).
+        inputs: What each LM reads, input ids, int64, shape (2, T, B).
+        targets: What each has to predict, as input ids too, int64, shape (2, T, B).
         keep: 0 where a sentence starts, else 1, float32, shape (T, B, 1).
     """
 
@@ -123,6 +125,14 @@ class PackedStreams:
         self._upcoming = self._order.pool(self._epoch, self._pool)
         self._current = np.array(saved["current"], np.int64)
         self._position = np.array(saved["position"], np.int64)
+
+
+def build_inputs(lexicon: Lexicon, ids: Tensor) -> TokenInputs:
+    """Return input ids of any shape as the token layer reads them: in character mode each distinct word once."""
+    if lexicon.num_slots is None:
+        return TokenInputs(ids)
+    distinct, places = torch.unique(ids, return_inverse=True)
+    return TokenInputs(places, torch.from_numpy(lexicon.character_ids(distinct.tolist())))
 
 
 def mark_sentence(ids: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:

@@ -2,10 +2,11 @@
 
 A folder of raw little-endian arrays and `store.json`, which gives their lengths and the vocabulary's digest:
 
-- `train.ids`, `heldout.ids`: word ids, uint16 where the vocabulary allows it, else uint32; no <S> or </S>.
+- `train.ids`, `heldout.ids`: input ids of words, uint16 where they allow it, else uint32; no <S> or </S>.
 - `train.offsets`, `heldout.offsets`: uint64, one more than sentences; sentence s is ids[offsets[s]:offsets[s+1]].
 - `heldout.characters`: uint32, characters of each held-out sentence's words.
 - `heldout.spelling`: float64, nats that spelling the sentence's unknown words costs.
+- `other_words.txt`: in character mode, the words outside the vocabulary, one a line; the first has id V.
 """
 
 import json
@@ -20,11 +21,14 @@ from numpy.typing import NDArray
 from elmo_zh.characters import SpellingModel
 from elmo_zh.errors import RunError
 from elmo_zh.files import atomic_path, write_json
+from elmo_zh.lexicon import Lexicon
 from elmo_zh.reporter import Progress, Reporter
+from elmo_zh.text.corpus import iter_lines
 from elmo_zh.text.segment import iter_sentences
-from elmo_zh.vocabulary import UNKNOWN_ID, Vocabulary
+from elmo_zh.vocabulary import Vocabulary
 
 STORE_FORMAT = 1
+OTHER_WORDS = "other_words.txt"
 
 
 @dataclass(frozen=True)
@@ -72,45 +76,52 @@ class HeldoutSentences(EncodedSentences):
 
 @dataclass(frozen=True)
 class IdStore:
-    """The training and held-out sentences of a run."""
+    """The training and held-out sentences of a run, and what their ids stand for."""
 
     train: EncodedSentences
     heldout: HeldoutSentences
+    lexicon: Lexicon
 
 
 def build_id_store(
     folder: Path,
     train_files: Iterable[Path],
     heldout_files: Iterable[Path],
-    vocabulary: Vocabulary,
+    lexicon: Lexicon,
     spelling: SpellingModel,
     reporter: Reporter,
 ) -> dict[str, int]:
     """Encode segmented files into a folder, which appears whole or not at all; return its counts."""
-    kind = "<u2" if len(vocabulary) <= 2**16 else "<u4"
+    vocabulary = lexicon.vocabulary
+    # In character mode there is no telling beforehand how many words there are outside the vocabulary.
+    kind = "<u2" if len(vocabulary) <= 2**16 and lexicon.num_slots is None else "<u4"
     with atomic_path(folder) as unfinished, reporter.progress("encode", unit="tokens") as progress:
         unfinished.mkdir()
-        train = _encode_files(unfinished, "train", train_files, vocabulary, kind, progress)
+        train = _encode_files(unfinished, "train", train_files, lexicon, kind, progress)
         heldout_files = list(heldout_files)
-        heldout = _encode_files(unfinished, "heldout", heldout_files, vocabulary, kind, progress)
+        heldout = _encode_files(unfinished, "heldout", heldout_files, lexicon, kind, progress)
         _measure_heldout(unfinished, heldout_files, vocabulary, spelling)
         counts = {f"train_{k}": v for k, v in train.items()} | {f"heldout_{k}": v for k, v in heldout.items()}
+        if lexicon.num_slots is not None:
+            counts["other_words"] = len(lexicon.other_words)
+            with (unfinished / OTHER_WORDS).open("w", encoding="utf-8", newline="\n") as file:
+                file.writelines(f"{word}\n" for word in lexicon.other_words)
         description = {"format": STORE_FORMAT, "id_dtype": kind, "vocabulary_digest": vocabulary.digest(), **counts}
         write_json(unfinished / "store.json", description)
     return counts
 
 
 def _encode_files(
-    folder: Path, name: str, files: Iterable[Path], vocabulary: Vocabulary, kind: str, progress: Progress
+    folder: Path, name: str, files: Iterable[Path], lexicon: Lexicon, kind: str, progress: Progress
 ) -> dict[str, int]:
     num_tokens = num_sentences = num_unknown = 0
     with (folder / f"{name}.ids").open("wb") as ids_file, (folder / f"{name}.offsets").open("wb") as offsets_file:
         offsets_file.write(np.zeros(1, "<u8").tobytes())
         for sentence in iter_sentences(files):
-            ids = vocabulary.encode(sentence)
+            ids = lexicon.encode(sentence)
             num_tokens += len(ids)
             num_sentences += 1
-            num_unknown += ids.count(UNKNOWN_ID)
+            num_unknown += sum(token not in lexicon.vocabulary for token in sentence)
             ids_file.write(np.asarray(ids, kind).tobytes())
             offsets_file.write(num_tokens.to_bytes(8, "little"))
             progress.update(len(ids))
@@ -126,11 +137,17 @@ def _measure_heldout(folder: Path, files: Iterable[Path], vocabulary: Vocabulary
     (folder / "heldout.spelling").write_bytes(np.asarray(nats, "<f8").tobytes())
 
 
-def load_id_store(folder: Path, vocabulary: Vocabulary) -> IdStore:
+def load_id_store(folder: Path, vocabulary: Vocabulary, num_slots: int | None = None) -> IdStore:
     """Open an id store without reading it into memory.
 
+    Args:
+        folder: Its folder.
+        vocabulary: The run's.
+        num_slots: Character slots of each word; None in token mode.
+
     Raises:
-        RunError: If it was encoded with another vocabulary, or a file is not as long as `store.json` says.
+        RunError: If it was encoded with another vocabulary or for the other mode, or a file is not as long as
+            `store.json` says.
     """
     remedy = f"Make it again with: elmo-zh encode --run {folder.parent} --force"
     try:
@@ -144,6 +161,13 @@ def load_id_store(folder: Path, vocabulary: Vocabulary) -> IdStore:
             f"{folder} was encoded with another vocabulary ({description['vocabulary_digest'][:19]}...,"
             f" vocab.data is {vocabulary.digest()[:19]}...). {remedy}"
         )
+
+    num_other_words = description.get("other_words")
+    if (num_other_words is None) != (num_slots is None):
+        raise RunError(f"{folder} was encoded for the other model.mode. {remedy}")
+    other_words = list(iter_lines(folder / OTHER_WORDS, drop_mark=False)) if num_other_words is not None else []
+    if len(other_words) != (num_other_words or 0):
+        raise RunError(f"{folder / OTHER_WORDS} has {len(other_words)} lines, expected {num_other_words}. {remedy}")
 
     def open_array(name: str, kind: str, length: int) -> NDArray[Any]:
         path = folder / name
@@ -164,10 +188,12 @@ def load_id_store(folder: Path, vocabulary: Vocabulary) -> IdStore:
     return IdStore(
         EncodedSentences(*open_sentences("train")),
         HeldoutSentences(*open_sentences("heldout"), characters, spelling),
+        Lexicon(vocabulary, num_slots, other_words),
     )
 
 
 def store_files(folder: Path) -> list[Path]:
-    """Return the files of an id store."""
+    """Return the files of an id store, that of the other words where there is one."""
     names = ("train.ids", "train.offsets", "heldout.ids", "heldout.offsets", "heldout.characters", "heldout.spelling")
-    return [folder / name for name in (*names, "store.json")]
+    optional = [folder / OTHER_WORDS] if (folder / OTHER_WORDS).exists() else []
+    return [*(folder / name for name in (*names, "store.json")), *optional]

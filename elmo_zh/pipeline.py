@@ -12,6 +12,7 @@ from elmo_zh.config import Config, result_settings
 from elmo_zh.errors import RunError
 from elmo_zh.files import UNFINISHED, atomic_path, remove
 from elmo_zh.id_store import build_id_store, store_files
+from elmo_zh.lexicon import Lexicon
 from elmo_zh.reporter import Reporter
 from elmo_zh.run_dir import RunDir
 from elmo_zh.stages import Stage, StageOutcome, StageResult, load_record, require_inputs, run_stage
@@ -170,19 +171,34 @@ def encode(run: RunDir, config: Config, *, force: bool, reporter: Reporter) -> S
     """Segmented text and vocabulary to the token id store."""
     inputs = _segmented_inputs(run) | {f"segmented/{path.name}": path for path in run.heldout_files()}
     inputs |= {"vocab.data": run.vocab, "character_counts.tsv": run.character_counts}
+    reads_characters = config.model.mode == "character"
 
     def work() -> StageResult:
-        vocabulary, spelling = load_vocabulary(run.vocab), load_spelling_model(run.character_counts)
-        counts = build_id_store(run.ids, run.train_files(), run.heldout_files(), vocabulary, spelling, reporter)
+        spelling = load_spelling_model(run.character_counts)
+        lexicon = Lexicon(load_vocabulary(run.vocab), config.model.character_slots if reads_characters else None)
+        counts = build_id_store(run.ids, run.train_files(), run.heldout_files(), lexicon, spelling, reporter)
         oov = counts["heldout_unknown"] / max(1, counts["heldout_tokens"])
         reporter.note(
             f"encode: {counts['train_tokens']:,} tokens to train on, {counts['heldout_tokens']:,} held out,"
             f" of which {oov:.2%} are outside the vocabulary."
         )
+        if reads_characters:
+            _report_cut_words(lexicon, reporter)
         return StageResult(outputs=store_files(run.ids), counts=counts)
 
-    stage = Stage(name="encode", settings={}, inputs=inputs, work=work)
+    settings = {"reads_characters": True} if reads_characters else {}
+    stage = Stage(name="encode", settings=settings, inputs=inputs, work=work)
     return run_stage(run, config, stage, force=force, reporter=reporter)
+
+
+def _report_cut_words(lexicon: Lexicon, reporter: Reporter) -> None:
+    words = (*lexicon.vocabulary.tokens[len(SPECIALS) :], *lexicon.other_words)
+    cut = [word for word in words if lexicon.is_cut(word)]
+    if cut and lexicon.num_slots is not None:
+        reporter.note(
+            f"encode: {len(cut):,} of {len(words):,} different words are longer than {lexicon.num_slots - 2} bytes;"
+            f" the model reads only so many of them, such as of {cut[0]}."
+        )
 
 
 def train(run: RunDir, config: Config, *, device: str | None = None, force: bool, reporter: Reporter) -> StageOutcome:
@@ -204,7 +220,7 @@ def train(run: RunDir, config: Config, *, device: str | None = None, force: bool
             remove(path)
 
     budget = ("max_tokens", "epochs")
-    settings = {f"model.{name}": value for name, value in result_settings(config.model).items()}
+    settings = {f"model.{name}": value for name, value in _model_settings(config).items()}
     settings |= {f"train.{name}": value for name, value in result_settings(config.train, without=budget).items()}
     stage = Stage(
         name="train",
@@ -217,10 +233,28 @@ def train(run: RunDir, config: Config, *, device: str | None = None, force: bool
     return run_stage(run, config, stage, force=force, reporter=reporter)
 
 
+def _model_settings(config: Config) -> dict[str, Any]:
+    """Return the settings of the model that have an effect in its mode; token mode names none of the characters'."""
+    settings = result_settings(config.model)
+    if config.model.mode == "character":
+        return settings
+    no_effect = ("mode", "highway_layers")
+    return {
+        name: value for name, value in settings.items() if name not in no_effect and not name.startswith("character_")
+    }
+
+
 def export(
-    run: RunDir, config: Config, *, checkpoint: str, output: Path | None, force: bool, reporter: Reporter
+    run: RunDir,
+    config: Config,
+    *,
+    checkpoint: str,
+    output: Path | None,
+    layout: str = "bundle",
+    force: bool,
+    reporter: Reporter,
 ) -> StageOutcome:
-    """A checkpoint (best, last or a step's number) to a bundle, by default RUN/model."""
+    """A checkpoint (best, last or a step's number) to a bundle, by default RUN/model, or to another layout."""
     require_inputs(run, [run.checkpoints, run.vocab, run.character_counts])
     from elmo_zh.training.checkpoint import CheckpointFolder
     from elmo_zh.training.export import choose_step, export_checkpoint
@@ -228,13 +262,13 @@ def export(
     _require_text_settings_of_training(run, config)
     step = choose_step(CheckpointFolder(run.checkpoints), checkpoint, run)
     if output is not None:
-        export_checkpoint(run, config, step, output, force=force, reporter=reporter)
+        export_checkpoint(run, config, step, output, layout=layout, force=force, reporter=reporter)
         return StageOutcome(counts={"step": step}, skipped=False)
     inputs = {path.name: path for path in CheckpointFolder(run.checkpoints).files(step)}
     inputs |= {"vocab.data": run.vocab, "character_counts.tsv": run.character_counts}
 
     def work() -> StageResult:
-        export_checkpoint(run, config, step, run.model, force=True, reporter=reporter)
+        export_checkpoint(run, config, step, run.model, layout="bundle", force=True, reporter=reporter)
         return StageResult(outputs=sorted(run.model.iterdir()), counts={"step": step})
 
     settings = {"checkpoint": checkpoint, "text": result_settings(config.text, without=("user_dictionary",))}

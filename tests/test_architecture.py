@@ -23,7 +23,7 @@ STOREYS = (
     {"training", "embed"},
     {"bundle"},
     {"model", "batches", "word2vec", "id_store", "stages", "hdf5", "allocator"},
-    {"text", "vocabulary", "characters", "config", "run_dir", "files", "reporter"},
+    {"text", "vocabulary", "characters", "lexicon", "config", "run_dir", "files", "reporter"},
     {"errors"},
 )
 STOREY_OF = {room: number for number, rooms in enumerate(STOREYS) for room in rooms}

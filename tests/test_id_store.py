@@ -12,6 +12,7 @@ from messages import message_of
 from elmo_zh.characters import SpellingModel
 from elmo_zh.errors import RunError
 from elmo_zh.id_store import IdStore, build_id_store, load_id_store, store_files
+from elmo_zh.lexicon import Lexicon
 from elmo_zh.reporter import SilentReporter
 from elmo_zh.vocabulary import SPECIALS, Vocabulary
 
@@ -29,7 +30,12 @@ def build(folder: Path, vocabulary: Vocabulary = VOCABULARY) -> dict[str, int]:
             paths[kind][-1].write_text(text, encoding="utf-8")
     # Iterators, since that is what is asked for: they can be gone through once only.
     return build_id_store(
-        folder / "ids", iter(paths["train"]), iter(paths["heldout"]), vocabulary, SPELLING, SilentReporter()
+        folder / "ids",
+        iter(paths["train"]),
+        iter(paths["heldout"]),
+        Lexicon(vocabulary, None),
+        SPELLING,
+        SilentReporter(),
     )
 
 
@@ -111,7 +117,7 @@ def test_arrays_are_mapped_and_not_read(tmp_path: Path) -> None:
 def test_without_heldout_text(tmp_path: Path) -> None:
     train = tmp_path / "train.txt"
     train.write_text("好\n", encoding="utf-8")
-    build_id_store(tmp_path / "ids", [train], [], VOCABULARY, SPELLING, SilentReporter())
+    build_id_store(tmp_path / "ids", [train], [], Lexicon(VOCABULARY, None), SPELLING, SilentReporter())
     store = load(tmp_path)
     assert (len(store.heldout), store.heldout.num_tokens, store.heldout.num_predictions) == (0, 0, 0)
     assert len(store.heldout.characters) == len(store.heldout.spelling_nats) == 0
@@ -120,7 +126,9 @@ def test_without_heldout_text(tmp_path: Path) -> None:
 def test_a_failure_leaves_the_old_store(tmp_path: Path) -> None:
     build(tmp_path)
     with pytest.raises(FileNotFoundError):
-        build_id_store(tmp_path / "ids", [], [tmp_path / "none.txt"], VOCABULARY, SPELLING, SilentReporter())
+        build_id_store(
+            tmp_path / "ids", [], [tmp_path / "none.txt"], Lexicon(VOCABULARY, None), SPELLING, SilentReporter()
+        )
     assert len(load(tmp_path).train) == 4
     assert not list(tmp_path.glob("*.unfinished"))
 

@@ -3,7 +3,16 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from elmo_zh.errors import OutputError
+
 BUNDLE_FORMAT = 1
+
+
+def require_replaceable(output: Path, *, force: bool) -> None:
+    """Raise OutputError if a folder is in the way: only an empty one, or with `force` a bundle, may be replaced."""
+    is_empty = output.is_dir() and not any(output.iterdir())
+    if output.exists() and not is_empty and not (force and BundleLayout(output).info.is_file()):
+        raise OutputError(f"{output} exists already. Choose another --output, or replace a bundle with --force.")
 
 
 @dataclass(frozen=True)
@@ -24,12 +33,12 @@ class BundleLayout:
 
     @property
     def vocab(self) -> Path:
-        """One token a line."""
+        """One token a line; not there for another program's character-mode model that came without one."""
         return self.path / "vocab.data"
 
     @property
     def vocab_embedding(self) -> Path:
-        """The token embeddings once more, where bilm-tf looks for them."""
+        """The token embeddings once more, where bilm-tf looks for them; token mode only."""
         return self.path / "vocab_embedding.hdf5"
 
     @property
@@ -43,6 +52,11 @@ class BundleLayout:
         return self.path / "golden.hdf5"
 
     @property
+    def warm_state(self) -> Path:
+        """What sentences start from in place of zeros; only where the model was trained with carried state."""
+        return self.path / "warm_state.hdf5"
+
+    @property
     def user_dictionary(self) -> Path:
         """The segmenter's user dictionary; only where one was used."""
         return self.path / "user_dictionary.txt"
@@ -54,5 +68,6 @@ class BundleLayout:
 
     def digested(self) -> list[Path]:
         """Return the files there are whose digests the info holds."""
-        files = [self.options, self.weights, self.vocab, self.vocab_embedding, self.character_counts, self.golden]
-        return [*files, *([self.user_dictionary] if self.user_dictionary.exists() else [])]
+        required = [self.options, self.weights, self.character_counts, self.golden]
+        optional = [self.vocab, self.vocab_embedding, self.warm_state, self.user_dictionary]
+        return [*required, *(path for path in optional if path.exists())]

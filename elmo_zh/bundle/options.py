@@ -1,78 +1,182 @@
 """options.json: the published spelling of the biLM's settings, the only place where that spelling is used."""
 
 import json
+import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from elmo_zh.config import TrainConfig
 from elmo_zh.errors import BundleError
+from elmo_zh.lexicon import NUM_CHARACTER_IDS
 from elmo_zh.model.bilm import BiLMShape
+from elmo_zh.model.character_cnn import CharacterShape
+
+# Readers add 1 to each id and make a row of zeros for 0, so that they count one more than training does.
+_PUBLISHED_CHARACTERS = NUM_CHARACTER_IDS + 1
+# Far above any biLM, and low enough that a file cannot make us count for ever.
+_LARGEST = 10**9
+_MOST_LAYERS = 1000
 
 
-def options_of(shape: BiLMShape, train: TrainConfig, num_train_tokens: int, num_epochs: float) -> dict[str, Any]:
-    """Return the options of a token-mode model; without char_cnn, as readers know that mode by."""
+def training_options(train: TrainConfig, num_train_tokens: int, num_epochs: float) -> dict[str, Any]:
+    """Return what options.json says about training."""
     return {
-        "bidirectional": True,
         "dropout": train.dropout,
         "all_clip_norm_val": train.max_grad_norm,
         "n_epochs": num_epochs,
         "n_train_tokens": num_train_tokens,
         "batch_size": train.batch_size,
-        "n_tokens_vocab": shape.num_tokens,
         "unroll_steps": train.unroll_steps,
         "n_negative_samples_batch": train.num_negatives,
-        "lstm": {
-            "cell_clip": shape.cell_clip or None,
-            "proj_clip": shape.projection_clip or None,
-            "dim": shape.cell_dim,
-            "n_layers": shape.num_layers,
-            "projection_dim": shape.projection_dim,
-            "use_skip_connections": shape.skip_connections,
-        },
     }
 
 
-def load_shape(path: Path, num_tokens: int) -> BiLMShape:
-    """Read options.json of a token-mode model.
+TRAINING_KEYS = tuple(training_options(TrainConfig(), 0, 0.0))
+
+
+def options_of(shape: BiLMShape, training: Mapping[str, Any], num_tokens: int | None) -> dict[str, Any]:
+    """Return the published options; without char_cnn in token mode, as readers know that mode by.
 
     Args:
-        path: The file.
-        num_tokens: Rows of the vocabulary, which the options have to agree with.
+        shape: The biLM's.
+        training: What `training_options` returned, or another program's values.
+        num_tokens: Rows of the vocabulary, or None if there is none.
+    """
+    options: dict[str, Any] = {"bidirectional": True, **training}
+    if num_tokens is not None:
+        options["n_tokens_vocab"] = num_tokens
+    options["lstm"] = {
+        "cell_clip": shape.cell_clip or None,
+        "proj_clip": shape.projection_clip or None,
+        "dim": shape.cell_dim,
+        "n_layers": shape.num_layers,
+        "projection_dim": shape.projection_dim,
+        "use_skip_connections": shape.skip_connections,
+    }
+    if shape.characters is not None:
+        options["char_cnn"] = {
+            "activation": shape.characters.activation,
+            "embedding": {"dim": shape.characters.embedding_dim},
+            "filters": [list(pair) for pair in shape.characters.filters],
+            "max_characters_per_token": shape.characters.num_slots,
+            "n_characters": _PUBLISHED_CHARACTERS,
+            "n_highway": shape.characters.num_highways,
+        }
+    return options
+
+
+def load_options(path: Path) -> dict[str, Any]:
+    """Read a JSON object.
 
     Raises:
-        BundleError: If a key is missing, of another kind or out of range, or the model reads characters.
+        BundleError: If the file is missing, no JSON, or something else than an object.
     """
     try:
         options = json.loads(path.read_text(encoding="utf-8"))
-        lstm = options["lstm"]
+    except (OSError, ValueError, RecursionError) as error:
+        raise BundleError(f"{path} cannot be read as the options of a biLM ({error}).") from None
+    if not isinstance(options, dict):
+        raise BundleError(f"{path} holds no JSON object, so it is not the options of a biLM.")
+    return options
+
+
+def parse_shape(options: Mapping[str, Any], path: Path, num_tokens: int | None) -> BiLMShape:
+    """Return the shape that options describe.
+
+    Args:
+        options: What `load_options` returned.
+        path: Where from, for messages.
+        num_tokens: Rows of the vocabulary, which the options have to agree with; None if there is none.
+
+    Raises:
+        BundleError: If a key is missing, of another kind, out of range or does not fit the others.
+    """
+    try:
+        lstm = _section(options, "lstm")
         shape = BiLMShape(
-            num_tokens=_whole(options["n_tokens_vocab"]),
-            cell_dim=_whole(lstm["dim"]),
-            projection_dim=_whole(lstm["projection_dim"]),
-            num_layers=_whole(lstm["n_layers"]),
-            cell_clip=_clip(lstm["cell_clip"]),
-            projection_clip=_clip(lstm["proj_clip"]),
-            skip_connections=bool(lstm["use_skip_connections"]),
+            num_tokens=num_tokens if num_tokens is not None else _whole(options, "n_tokens_vocab", default=1),
+            cell_dim=_whole(lstm, "dim"),
+            projection_dim=_whole(lstm, "projection_dim"),
+            num_layers=_whole(lstm, "n_layers", most=_MOST_LAYERS),
+            cell_clip=_clip(lstm, "cell_clip"),
+            projection_clip=_clip(lstm, "proj_clip"),
+            skip_connections=_truth(lstm, "use_skip_connections"),
+            characters=_parse_characters(_section(options, "char_cnn")) if "char_cnn" in options else None,
         )
-    except (OSError, UnicodeDecodeError, ValueError, TypeError, KeyError) as error:
-        raise BundleError(f"{path} is not the options of a biLM ({error!r}).") from None
-    if "char_cnn" in options:
-        raise BundleError(f"{path} describes a model that reads characters, which cannot be loaded yet.")
-    if shape.projection_dim > shape.cell_dim:
-        raise BundleError(f"{path}: projection_dim {shape.projection_dim} is above dim {shape.cell_dim}.")
-    if shape.num_tokens != num_tokens:
-        raise BundleError(f"{path}: n_tokens_vocab is {shape.num_tokens}, but vocab.data has {num_tokens} lines.")
+        if shape.projection_dim > shape.cell_dim:
+            raise ValueError(f"projection_dim {shape.projection_dim} is above dim {shape.cell_dim}")
+        if num_tokens is not None and _whole(options, "n_tokens_vocab", default=num_tokens) != num_tokens:
+            raise ValueError(f"n_tokens_vocab is {options['n_tokens_vocab']}, but vocab.data has {num_tokens} lines")
+    except ValueError as error:
+        raise BundleError(f"{path}: {error}. These are not the options of this biLM; copy them again.") from None
     return shape
 
 
-def _whole(value: Any) -> int:
-    if type(value) is not int or not 1 <= value <= 10**9:
-        raise ValueError(f"{value!r} is no positive whole number")
+def _parse_characters(options: Mapping[str, Any]) -> CharacterShape:
+    found = _whole(options, "n_characters", default=_PUBLISHED_CHARACTERS)
+    if found not in (NUM_CHARACTER_IDS, _PUBLISHED_CHARACTERS):
+        raise ValueError(f"n_characters is {found}, expected {_PUBLISHED_CHARACTERS}")
+    num_slots = _whole(options, "max_characters_per_token", most=10_000)
+    if options.get("activation") not in ("relu", "tanh"):
+        raise ValueError(f"activation is {options.get('activation')!r}, expected relu or tanh")
+    if num_slots < 3:
+        raise ValueError(f"max_characters_per_token is {num_slots}, which leaves no room beside a word's two marks")
+    return CharacterShape(
+        num_characters=NUM_CHARACTER_IDS,
+        num_slots=num_slots,
+        embedding_dim=_whole(_section(options, "embedding"), "dim"),
+        filters=_parse_filters(options.get("filters"), num_slots),
+        num_highways=_whole(options, "n_highway", least=0, most=_MOST_LAYERS, default=0),
+        activation=options["activation"],
+    )
+
+
+def _parse_filters(value: Any, num_slots: int) -> tuple[tuple[int, int], ...]:
+    if not isinstance(value, list) or not 1 <= len(value) <= _MOST_LAYERS:
+        raise ValueError("filters is no list of [width, number]")
+    filters = []
+    for pair in value:
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise ValueError(f"filters holds {pair!r}, expected [width, number]")
+        named = {"width of a filter": pair[0], "number of filters": pair[1]}
+        width = _whole(named, "width of a filter", most=num_slots)
+        filters.append((width, _whole(named, "number of filters")))
+    return tuple(filters)
+
+
+def _section(options: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    if not isinstance(options.get(name), dict):
+        raise ValueError(f"{name} is missing or no object")
+    section: Mapping[str, Any] = options[name]
+    return section
+
+
+def _whole(
+    options: Mapping[str, Any], name: str, *, least: int = 1, most: int = _LARGEST, default: int | None = None
+) -> int:
+    value = options.get(name)
+    if value is None and default is not None:
+        return default
+    if name not in options:
+        raise ValueError(f"{name} is missing")
+    if type(value) is not int or not least <= value <= most:
+        raise ValueError(f"{name} is {value!r}, expected a whole number from {least} to {most}")
     return value
 
 
-def _clip(value: Any) -> float:
-    clip = 0.0 if value is None else float(value)
-    if not clip >= 0:
-        raise ValueError(f"clip {value!r}")
-    return clip
+def _clip(options: Mapping[str, Any], name: str) -> float:
+    if name not in options:
+        raise ValueError(f"{name} is missing")
+    value = 0.0 if options[name] is None else options[name]
+    if type(value) not in (int, float) or not 0 <= value < math.inf:
+        raise ValueError(f"{name} is {value!r}, expected null or a number from 0 on")
+    return float(value)
+
+
+def _truth(options: Mapping[str, Any], name: str) -> bool:
+    if name not in options:
+        raise ValueError(f"{name} is missing")
+    if not isinstance(options[name], bool):
+        raise ValueError(f"{name} is {options[name]!r}, expected true or false")
+    return bool(options[name])

@@ -6,13 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleLayout
-from elmo_zh.bundle.options import load_shape
-from elmo_zh.bundle.weights import load_weights
+from elmo_zh.bundle.options import load_options, parse_shape
+from elmo_zh.bundle.warm_state import load_warm_state
+from elmo_zh.bundle.weights import load_model
+from elmo_zh.bundle.write import build_lexicon
 from elmo_zh.characters import SpellingModel, load_spelling_model
 from elmo_zh.config import TextConfig, parse_section
 from elmo_zh.errors import BundleError, ConfigError, RunError
 from elmo_zh.files import file_digest
-from elmo_zh.model.language_model import LanguageModel
+from elmo_zh.lexicon import Lexicon
+from elmo_zh.model.bilm import BiLM
+from elmo_zh.model.softmax import Softmax
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters import describe_segmenter
 from elmo_zh.vocabulary import Vocabulary, load_vocabulary
@@ -26,26 +30,41 @@ class Bundle:
         path: Its folder.
         info: The content of bundle.json.
         digest: The digest of bundle.json, which holds those of all other files.
-        text: How its training text was prepared.
-        vocabulary: Its words.
+        text: How its training text was prepared, or None if that is not known.
+        vocabulary: Its words, or None if they are not known (another program's character-mode model).
         spelling: What unknown words cost.
-        model: The biLM and its softmax, on the CPU.
+        bilm: The biLM, on the CPU, with its warm state where it has one.
+        softmax: Its softmax, or None if that is not known.
     """
 
     path: Path
     info: dict[str, Any]
     digest: str
-    text: TextConfig
-    vocabulary: Vocabulary
+    text: TextConfig | None
+    vocabulary: Vocabulary | None
     spelling: SpellingModel
-    model: LanguageModel
+    bilm: BiLM
+    softmax: Softmax | None
+
+    def build_lexicon(self) -> Lexicon:
+        """Return what gives words their input ids."""
+        return build_lexicon(self.bilm, self.vocabulary)
+
+    def needs_warm_state(self) -> bool:
+        """Return whether the model was trained with carried state and sentences still start from zeros."""
+        return bool(self.info["carry_state"]) and self.bilm.warm_cell is None
 
     def build_preparation(self) -> TextPreparation:
         """Return what turns raw text into tokens exactly as in training.
 
         Raises:
-            BundleError: If the segmenter here is not the one that the model was trained with.
+            BundleError: If the segmenter here is not the one that the model was trained with, or that is not known.
         """
+        if self.text is None:
+            raise BundleError(
+                f"{self.path}: it is not known how this model's text was segmented. Segment yours yourself and use"
+                " --segmented, or convert the model again with --set text.segmenter=jieba (or what it was)."
+            )
         dictionary = BundleLayout(self.path).user_dictionary
         user_dictionary = dictionary if dictionary.exists() else None
         here = describe_segmenter(self.text, user_dictionary)
@@ -67,12 +86,18 @@ def load_bundle(path: Path) -> Bundle:
     info = _load_info(layout)
     _check_digests(layout, info)
     try:
-        vocabulary = load_vocabulary(layout.vocab)
-        text = parse_section(TextConfig(), info["text"], "text", str(layout.info))
+        vocabulary = load_vocabulary(layout.vocab) if layout.vocab.exists() else None
+        text = None
+        if info["text"] is not None:
+            text = parse_section(TextConfig(), info["text"], "text", str(layout.info))
     except (RunError, ConfigError) as error:
         raise BundleError(*error.messages) from None
-    model = LanguageModel.build(load_shape(layout.options, len(vocabulary)), tie_softmax=False)
-    load_weights(layout.weights, model.bilm.shape, model.named_tensors())
+    shape = parse_shape(load_options(layout.options), layout.options, len(vocabulary) if vocabulary else None)
+    if shape.mode != info["mode"] or (vocabulary is None and shape.characters is None):
+        raise BundleError(f"{layout.options} describes another kind of model than {layout.info}. Export it again.")
+    bilm, softmax = load_model(layout.weights, shape)
+    if layout.warm_state.exists():
+        load_warm_state(layout.warm_state, bilm)
     return Bundle(
         path=path,
         info=info,
@@ -80,7 +105,8 @@ def load_bundle(path: Path) -> Bundle:
         text=text,
         vocabulary=vocabulary,
         spelling=load_spelling_model(layout.character_counts),
-        model=model,
+        bilm=bilm,
+        softmax=softmax,
     )
 
 
@@ -88,29 +114,33 @@ def _load_info(layout: BundleLayout) -> dict[str, Any]:
     if not layout.info.is_file():
         raise BundleError(
             f"{layout.path} is not a model bundle: {layout.info.name} is missing."
-            " Give --model the folder that `elmo-zh export` wrote, such as runs/NAME/model."
+            " Give --model the folder that `elmo-zh export` wrote, such as runs/NAME/model; another program's"
+            " model becomes one with: elmo-zh convert"
         )
     try:
         info = json.loads(layout.info.read_text(encoding="utf-8"))
-        wanted = {"format": int, "mode": str, "segmenter": dict, "text": dict, "digests": dict, "carry_state": bool}
+        wanted: dict[str, Any] = {"format": int, "mode": str, "digests": dict, "carry_state": bool}
+        wanted |= {"segmenter": dict | None, "text": dict | None}
         for name, kind in wanted.items():
             if not isinstance(info[name], kind):
                 raise TypeError(f"{name} is {info[name]!r}")
     except (ValueError, KeyError, TypeError) as error:
         raise BundleError(f"{layout.info} is damaged ({error!r}). Export or copy the bundle again.") from None
-    if info["format"] != BUNDLE_FORMAT or info["mode"] != "token":
+    if info["format"] != BUNDLE_FORMAT or info["mode"] not in ("token", "character"):
         raise BundleError(
             f"{layout.info}: format {info['format']}, mode {info['mode']}; this elmo-zh reads format {BUNDLE_FORMAT},"
-            " mode token. Update elmo-zh."
+            " modes token and character. Update elmo-zh."
         )
     return dict(info)
 
 
 def _check_digests(layout: BundleLayout, info: dict[str, Any]) -> None:
-    for path in layout.digested():
-        if not path.is_file():
-            raise BundleError(f"{path} is missing. Export or copy the bundle again.")
-        found, expected = file_digest(path), info["digests"].get(path.name)
+    there = {path.name: path for path in layout.digested()}
+    for name in sorted({*there, *info["digests"]}):
+        path = there.get(name)
+        if path is None or not path.is_file():
+            raise BundleError(f"{layout.path / Path(name).name} is missing. Export or copy the bundle again.")
+        found, expected = file_digest(path), info["digests"].get(name)
         if found != expected:
             raise BundleError(
                 f"{path} is not the file that {layout.info.name} was written with: found {found}, expected {expected}."

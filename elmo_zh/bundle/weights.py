@@ -1,6 +1,8 @@
 """weights.hdf5: one table of names, used in both directions."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,12 @@ from torch import Tensor
 
 from elmo_zh.errors import BundleError
 from elmo_zh.hdf5 import create_hdf5
-from elmo_zh.model.bilm import BiLMShape
+from elmo_zh.model.bilm import BiLM, BiLMShape
+from elmo_zh.model.character_cnn import CharacterShape
+from elmo_zh.model.softmax import Softmax
+
+# More than random numbers in float32 can ever be compressed; beyond it a file claims what it does not hold.
+_MOST_COMPRESSION = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,13 +40,26 @@ class Entry:
     direction: int | None = None
 
 
-def weight_table(shape: BiLMShape) -> list[Entry]:
-    """Return every dataset of a token-mode biLM with its softmax.
+def weight_table(shape: BiLMShape, *, has_softmax: bool) -> list[Entry]:
+    """Return every dataset of a biLM, with its softmax where it has one.
 
     The forget gate's 1 is in neither the file nor our parameters: every reader adds it. There is no W_P_0 where
-    the projection is as wide as the cell.
+    the projection is as wide as the cell, and no CNN_proj where it is as wide as all filters together.
     """
-    V, P, D = shape.num_tokens, shape.projection_dim, shape.cell_dim
+    V, P = shape.num_tokens, shape.projection_dim
+    table = _lstm_table(shape)
+    if shape.characters is None:
+        table.append(Entry(dataset="embedding", shape=(V, P), parameters=("bilm.token_table.weight",)))
+    else:
+        table += _character_table(shape.characters, P)
+    if has_softmax:
+        table.append(Entry(dataset="softmax/W", shape=(V, P), parameters=("softmax.weight",)))
+        table.append(Entry(dataset="softmax/b", shape=(V,), parameters=("softmax.bias",)))
+    return table
+
+
+def _lstm_table(shape: BiLMShape) -> list[Entry]:
+    P, D = shape.projection_dim, shape.cell_dim
     table = []
     for direction in range(2):
         for layer in range(shape.num_layers):
@@ -51,74 +71,118 @@ def weight_table(shape: BiLMShape) -> list[Entry]:
             if P < D:
                 projection = (f"{ours}.projection",)
                 table.append(Entry(dataset=f"{cell}/W_P_0", shape=(D, P), parameters=projection, direction=direction))
-    table.append(Entry(dataset="embedding", shape=(V, P), parameters=("bilm.token_table.weight",)))
-    table.append(Entry(dataset="softmax/W", shape=(V, P), parameters=("softmax.weight",)))
-    table.append(Entry(dataset="softmax/b", shape=(V,), parameters=("softmax.bias",)))
     return table
 
 
-def save_weights(path: Path, shape: BiLMShape, tensors: Mapping[str, Tensor]) -> None:
-    """Write weights.hdf5 in the published layout: float32, contiguous.
+def _character_table(shape: CharacterShape, output_dim: int) -> list[Entry]:
+    N, c = shape.num_filters, shape.embedding_dim
+    shapes: dict[str, tuple[str, tuple[int, ...]]] = {"char_embed": ("embedding", (shape.num_characters, c))}
+    for index, (width, count) in enumerate(shape.filters):
+        shapes[f"CNN/W_cnn_{index}"] = (f"kernels.{index}", (1, width, c, count))
+        shapes[f"CNN/b_cnn_{index}"] = (f"kernel_biases.{index}", (count,))
+    for index in range(shape.num_highways):
+        for part in ("carry", "transform"):
+            shapes[f"CNN_high_{index}/W_{part}"] = (f"highways.{index}.{part}_weight", (N, N))
+            shapes[f"CNN_high_{index}/b_{part}"] = (f"highways.{index}.{part}_bias", (N,))
+    if output_dim != N:
+        shapes["CNN_proj/W_proj"] = ("projection_weight", (N, output_dim))
+        shapes["CNN_proj/b_proj"] = ("projection_bias", (output_dim,))
+    return [
+        Entry(dataset=dataset, shape=sizes, parameters=(f"bilm.character_cnn.{name}",))
+        for dataset, (name, sizes) in shapes.items()
+    ]
 
-    Args:
-        path: The file.
-        shape: The biLM's shape.
-        tensors: All parameters by name; a tied softmax.weight is written from the token table.
+
+def named_parameters(bilm: BiLM, softmax: Softmax | None) -> dict[str, Tensor]:
+    """Return all weights by name; a softmax that shares the token table's is named for itself as well."""
+    tensors = {f"bilm.{name}": value.detach() for name, value in bilm.named_parameters()}
+    if softmax is not None:
+        tensors |= {"softmax.weight": softmax.weight.detach(), "softmax.bias": softmax.bias.detach()}
+    return tensors
+
+
+def published_arrays(bilm: BiLM, softmax: Softmax | None) -> Iterator[tuple[str, NDArray[np.float32]]]:
+    """Yield name and value of each dataset of the published layout.
 
     Raises:
-        BundleError: If a parameter has no place in the file.
+        BundleError: If a parameter has no place in it.
     """
-    values = {"softmax.weight": tensors["bilm.token_table.weight"], **tensors}
-    table = weight_table(shape)
-    left_over = set(values) - {name for entry in table for name in entry.parameters}
+    tensors = named_parameters(bilm, softmax)
+    table = weight_table(bilm.shape, has_softmax=softmax is not None)
+    left_over = set(tensors) - {name for entry in table for name in entry.parameters}
     if left_over:
-        raise BundleError(f"{path}: no dataset is known for {', '.join(sorted(left_over))}.")
+        raise BundleError(f"No dataset is known for {', '.join(sorted(left_over))}.")
+    for entry in table:
+        parts = [_part(tensors[name], entry.direction) for name in entry.parameters]
+        array = torch.cat(parts).float().cpu().numpy()
+        assert array.size == math.prod(entry.shape), entry
+        yield entry.dataset, array.reshape(entry.shape)
+
+
+def save_weights(path: Path, bilm: BiLM, softmax: Softmax | None) -> None:
+    """Write weights.hdf5 in the published layout: float32, contiguous."""
     with create_hdf5(path) as file:
-        for entry in table:
-            parts = [_part(values[name], entry.direction) for name in entry.parameters]
-            array = torch.cat(parts).float().cpu().numpy()
-            assert array.shape == entry.shape, entry
-            file.create_dataset(entry.dataset, data=array)
+        for name, array in published_arrays(bilm, softmax):
+            file.create_dataset(name, data=array)
 
 
 def _part(tensor: Tensor, direction: int | None) -> Tensor:
     return tensor if direction is None else tensor[direction]
 
 
-def load_weights(path: Path, shape: BiLMShape, targets: Mapping[str, Tensor]) -> None:
-    """Read weights.hdf5 into parameters.
+def load_model(path: Path, shape: BiLMShape, token_embeddings: Path | None = None) -> tuple[BiLM, Softmax | None]:
+    """Build the model that a weights file holds; memory is taken only once the file is known to fill it.
 
     Args:
-        path: The file.
+        path: weights.hdf5; its softmax is optional.
         shape: The biLM's shape, from options.json and the vocabulary.
-        targets: All parameters by name, overwritten in place.
+        token_embeddings: Where to take dataset `embedding` from, if it is in a file of its own.
 
     Raises:
         BundleError: If a dataset is missing, of another shape, no plain float array, or holds no finite numbers;
-            if the file has more LSTM cells than the options say.
+            if the file has datasets of a biLM that the options do not describe.
     """
-    table = weight_table(shape)
-    with open_hdf5(path) as file:
-        _refuse_unknown_cells(file, path, {entry.dataset for entry in table})
+    with ExitStack() as stack:
+        file = stack.enter_context(open_hdf5(path))
+        table = weight_table(shape, has_softmax="softmax" in file)
+        sources = {entry.dataset: (file, path) for entry in table}
+        if token_embeddings is not None:
+            sources["embedding"] = (stack.enter_context(open_hdf5(token_embeddings)), token_embeddings)
+        _refuse_unknown_datasets(file, path, sources)
         for entry in table:
-            array = read_array(file, path, entry.dataset, entry.shape)
-            if not np.isfinite(array).all():
-                raise BundleError(f"{path}: {entry.dataset} holds numbers that are not finite.")
-            start = 0
-            for name in entry.parameters:
-                target = _part(targets[name], entry.direction)
-                with torch.no_grad():
-                    target.copy_(torch.from_numpy(array[start : start + len(target)]))
-                start += len(target)
+            check_array(*sources[entry.dataset], entry.dataset, entry.shape)
+        bilm = BiLM(shape)
+        softmax = Softmax(shape.num_tokens, shape.projection_dim) if "softmax" in file else None
+        targets = named_parameters(bilm, softmax)
+        for entry in table:
+            _fill(targets, entry, read_array(*sources[entry.dataset], entry.dataset, entry.shape), path)
+    return bilm, softmax
 
 
-def _refuse_unknown_cells(file: Any, path: Path, known: set[str]) -> None:
+def _fill(targets: Mapping[str, Tensor], entry: Entry, array: NDArray[np.float32], path: Path) -> None:
+    if not np.isfinite(array).all():
+        raise BundleError(f"{path}: {entry.dataset} holds numbers that are not finite.")
+    values, start = torch.from_numpy(array), 0
+    for name in entry.parameters:
+        target = _part(targets[name], entry.direction)
+        end = start + len(target) if len(entry.parameters) > 1 else len(values)
+        target.copy_(values[start:end].reshape(target.shape))
+        start = end
+
+
+def _refuse_unknown_datasets(file: Any, path: Path, known: Iterable[str]) -> None:
+    """Raise BundleError for parts of a biLM that the options do not speak of; other datasets are nobody's business."""
     found: list[str] = []
     # visit() follows hard links only, so nothing outside the file is touched.
     file.visit(found.append)
+    known = set(known)
     for name in found:
-        if name.startswith("RNN_") and name.rsplit("/", 1)[-1] in ("W_0", "B", "W_P_0") and name not in known:
-            raise BundleError(f"{path}: {name} is not in the model that options.json describes.")
+        is_ours = name.startswith(("RNN_", "CNN")) or name in ("char_embed", "embedding")
+        if is_ours and name not in known and isinstance(file[name], h5py.Dataset):
+            raise BundleError(
+                f"{path}: {name} is not in the model that options.json describes. They are not of one model, or the"
+                " options were changed."
+            )
 
 
 def open_hdf5(path: Path) -> Any:
@@ -129,18 +193,30 @@ def open_hdf5(path: Path) -> Any:
         raise BundleError(f"{path} cannot be read as HDF5 ({error}). Copy or export it again.") from None
 
 
+def check_array(file: Any, path: Path, name: str, shape: tuple[int, ...]) -> None:
+    """Raise BundleError unless a dataset of this shape really stands in the file, as plain floats."""
+    link = None
+    with suppress(KeyError):  # a group on the way is missing
+        link = file.get(name, getlink=True)
+    if not isinstance(link, h5py.HardLink) or not isinstance(file[name], h5py.Dataset):
+        raise BundleError(f"{path}: dataset {name} is missing. The options are of another model, or the file is cut.")
+    dataset = file[name]
+    if dataset.shape != shape or dataset.dtype.kind != "f":
+        raise BundleError(f"{path}: {name} is {dataset.dtype} {dataset.shape}, expected float32 {shape}.")
+    stored = dataset.id.get_storage_size()
+    held = stored * (1 if dataset.compression is None else _MOST_COMPRESSION)
+    if dataset.external or dataset.is_virtual or held < dataset.nbytes:
+        raise BundleError(f"{path}: {name} has {stored} of {dataset.nbytes} bytes in this file.")
+
+
 def read_array(file: Any, path: Path, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
     """Read a dataset whose data really is in the file; memory is taken only for what is stored.
 
     Raises:
         BundleError: If it is missing, of another shape or kind, or stored outside the file.
     """
-    if not isinstance(file.get(name, getlink=True), h5py.HardLink) or not isinstance(file[name], h5py.Dataset):
-        raise BundleError(f"{path}: dataset {name} is missing.")
-    dataset = file[name]
-    if dataset.shape != shape or dataset.dtype.kind != "f":
-        raise BundleError(f"{path}: {name} is {dataset.dtype} {dataset.shape}, expected float32 {shape}.")
-    stored = dataset.id.get_storage_size()
-    if dataset.external or dataset.is_virtual or (stored < dataset.nbytes and dataset.compression is None):
-        raise BundleError(f"{path}: {name} has {stored} of {dataset.nbytes} bytes in this file.")
-    return np.asarray(dataset[()], np.float32)
+    check_array(file, path, name, shape)
+    try:
+        return np.asarray(file[name][()], np.float32)
+    except OSError as error:
+        raise BundleError(f"{path}: {name} cannot be read ({error}). Copy or export the file again.") from None

@@ -1,4 +1,4 @@
-"""Write a bundle."""
+"""Write a bundle, or the files of a model in the layout of another program."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,21 +7,27 @@ from shutil import copyfile
 from typing import Any
 
 import h5py
-import torch
+from safetensors.numpy import save_file
 
 from elmo_zh import __version__
-from elmo_zh.batches import mark_sentence, pad_sentences
+from elmo_zh.batches import build_inputs, mark_sentence, pad_sentences
 from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleLayout
 from elmo_zh.bundle.options import options_of
-from elmo_zh.bundle.weights import save_weights
-from elmo_zh.config import TextConfig, TrainConfig, result_settings
+from elmo_zh.bundle.warm_state import save_warm_state
+from elmo_zh.bundle.weights import published_arrays, save_weights
+from elmo_zh.characters import SpellingModel
+from elmo_zh.config import TextConfig, result_settings
+from elmo_zh.errors import BundleError
 from elmo_zh.files import file_digest, write_json
 from elmo_zh.hdf5 import create_hdf5
-from elmo_zh.model.language_model import LanguageModel
+from elmo_zh.lexicon import Lexicon
+from elmo_zh.model.bilm import BiLM
+from elmo_zh.model.softmax import Softmax
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters import describe_segmenter
-from elmo_zh.vocabulary import Vocabulary
+from elmo_zh.vocabulary import SPECIALS, Vocabulary
 
+LAYOUTS = ("bundle", "simple_elmo", "safetensors")
 # Our own sentences: a plain one, one with signs, digits and Latin, and one of two words with a word never seen.
 GOLDEN_TEXTS = ("今天天气很好，我们去公园散步。", "他用iPhone打了3个电话：“喂，是我！”", "你好，齉龘世界。")
 GOLDEN_TOLERANCE = 1e-5
@@ -34,39 +40,74 @@ class BundleSource:
     """What a bundle is made from.
 
     Attributes:
-        model: The trained model, on the CPU.
-        vocabulary: Its words.
-        vocab: vocab.data.
-        character_counts: The spelling model's file.
+        bilm: The trained model, on the CPU; its warm state is written where it has one.
+        softmax: Its softmax, or None if that is not known.
+        vocabulary: Its words, or None if they are not known.
+        spelling: The spelling model of unknown words.
         user_dictionary: The segmenter's user dictionary, or None.
-        text: How text is prepared.
-        train: How the model was trained.
+        text: How text is prepared, or None if that is not known.
+        training_options: What options.json says about training.
+        carry_state: Whether the model was trained with the state carried over sentence ends.
         training: Counts and figures for people and programs, such as tokens and held-out perplexity.
+        origin: Where the model comes from: the program, and digests of its files.
     """
 
-    model: LanguageModel
-    vocabulary: Vocabulary
-    vocab: Path
-    character_counts: Path
+    bilm: BiLM
+    softmax: Softmax | None
+    vocabulary: Vocabulary | None
+    spelling: SpellingModel
     user_dictionary: Path | None
-    text: TextConfig
-    train: TrainConfig
+    text: TextConfig | None
+    training_options: Mapping[str, Any]
+    carry_state: bool
     training: Mapping[str, Any]
+    origin: Mapping[str, Any]
+
+    def options(self) -> dict[str, Any]:
+        """Return the published options."""
+        return options_of(self.bilm.shape, self.training_options, len(self.vocabulary) if self.vocabulary else None)
+
+
+def write_layout(folder: Path, source: BundleSource, layout: str) -> None:
+    """Write a new folder in one of LAYOUTS.
+
+    Raises:
+        BundleError: If the model does not fit that layout.
+    """
+    if layout == "bundle":
+        write_bundle(folder, source)
+    else:
+        _write_plain(folder, source, layout)
+
+
+def _write_plain(folder: Path, source: BundleSource, layout: str) -> None:
+    """Write weights and options alone: under simple_elmo's names, or as safetensors with the published names."""
+    if layout == "simple_elmo" and source.bilm.shape.characters is None:
+        raise BundleError("simple_elmo reads character-mode models only, and this one is in token mode.")
+    folder.mkdir(parents=True)
+    write_json(folder / "options.json", source.options())
+    if source.vocabulary is not None:
+        source.vocabulary.save(folder / "vocab.txt")
+    if layout == "simple_elmo":
+        save_weights(folder / "model.hdf5", source.bilm, source.softmax)
+    else:
+        save_file(dict(published_arrays(source.bilm, source.softmax)), folder / "model.safetensors")
 
 
 def write_bundle(folder: Path, source: BundleSource) -> None:
     """Write all files of a bundle into a new folder."""
     layout = BundleLayout(folder)
     folder.mkdir(parents=True)
-    shape = source.model.bilm.shape
-    write_json(
-        layout.options, options_of(shape, source.train, source.training["train_tokens"], source.training["epochs"])
-    )
-    save_weights(layout.weights, shape, source.model.named_tensors())
-    with create_hdf5(layout.vocab_embedding) as file:
-        file.create_dataset("embedding", data=source.model.bilm.token_table.weight.detach().numpy())
-    copyfile(source.vocab, layout.vocab)
-    copyfile(source.character_counts, layout.character_counts)
+    write_json(layout.options, source.options())
+    save_weights(layout.weights, source.bilm, source.softmax)
+    if source.bilm.shape.characters is None:
+        with create_hdf5(layout.vocab_embedding) as file:
+            file.create_dataset("embedding", data=source.bilm.token_table.weight.detach().numpy())
+    if source.bilm.warm_cell is not None:
+        save_warm_state(layout.warm_state, source.bilm)
+    if source.vocabulary is not None:
+        source.vocabulary.save(layout.vocab)
+    source.spelling.save(layout.character_counts)
     if source.user_dictionary is not None:
         copyfile(source.user_dictionary, layout.user_dictionary)
     _write_golden(layout.golden, source)
@@ -74,29 +115,41 @@ def write_bundle(folder: Path, source: BundleSource) -> None:
 
 
 def _info(layout: BundleLayout, source: BundleSource) -> dict[str, Any]:
+    text = source.text
     return {
         "format": BUNDLE_FORMAT,
         "elmo_zh": __version__,
-        "mode": "token",
-        "segmenter": describe_segmenter(source.text, source.user_dictionary),
-        "text": result_settings(source.text, without=NOT_IN_BUNDLE),
-        "vocabulary_digest": source.vocabulary.digest(),
-        "carry_state": source.train.carry_state,
+        "mode": source.bilm.shape.mode,
+        "origin": dict(source.origin),
+        "segmenter": describe_segmenter(text, source.user_dictionary) if text else None,
+        "text": result_settings(text, without=NOT_IN_BUNDLE) if text else None,
+        "vocabulary_digest": source.vocabulary.digest() if source.vocabulary else None,
+        "carry_state": source.carry_state,
         "training": dict(source.training),
         "digests": {path.name: file_digest(path) for path in layout.digested()},
     }
 
 
 def _write_golden(path: Path, source: BundleSource) -> None:
-    """Write texts, tokens and all layers of three sentences, in the layout of `embed`, tolerance as an attribute."""
-    preparation = TextPreparation.build(source.text, source.user_dictionary)
-    source.model.bilm.set_product_dtype(None)
+    """Write texts, tokens and all layers of three sentences, in the layout of `embed`, tolerance as an attribute.
+
+    Where it is not known how the model's text was segmented, each character is a token.
+    """
+    preparation = TextPreparation.build(source.text, source.user_dictionary) if source.text else None
+    lexicon = build_lexicon(source.bilm, source.vocabulary)
+    source.bilm.set_product_dtype(None)
     with create_hdf5(path) as file:
         file.attrs["tolerance"] = GOLDEN_TOLERANCE
         for line, text in enumerate(GOLDEN_TEXTS):
-            tokens = preparation.tokens(text)
-            ids, mask = pad_sentences([mark_sentence(source.vocabulary.encode(tokens))])
-            activations = source.model.bilm.layer_activations(ids, mask)[:, 0, 1:-1]
-            file.create_dataset(str(line), data=activations.to(torch.float32).numpy())
+            tokens = preparation.tokens(text) if preparation else list(text)
+            ids, mask = pad_sentences([mark_sentence(lexicon.encode(tokens))])
+            activations = source.bilm.layer_activations(build_inputs(lexicon, ids), mask)[:, 0, 1:-1]
+            file.create_dataset(str(line), data=activations.float().numpy())
             file.create_dataset(f"tokens/{line}", data=tokens, dtype=h5py.string_dtype())
             file.create_dataset(f"texts/{line}", data=text, dtype=h5py.string_dtype())
+
+
+def build_lexicon(bilm: BiLM, vocabulary: Vocabulary | None) -> Lexicon:
+    """Return what gives words their input ids for a model; without a vocabulary, that of character mode."""
+    characters = bilm.shape.characters
+    return Lexicon(vocabulary or Vocabulary(SPECIALS), characters.num_slots if characters else None)

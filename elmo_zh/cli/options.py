@@ -118,3 +118,10 @@ run_option = click.option(
 device_option = click.option(
     "--device", type=click.Choice(["auto", "cpu", "cuda"]), default=None, help="Where to compute; default auto."
 )
+layout_option = click.option(
+    "--layout",
+    type=click.Choice(["bundle", "simple_elmo", "safetensors"]),
+    default="bundle",
+    show_default=True,
+    help="Which files to write.",
+)

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from elmo_zh.cli.options import Common, common_options, device_option, run_option
+from elmo_zh.cli.options import Common, common_options, device_option, layout_option, run_option
 from elmo_zh.config import Config
 from elmo_zh.run_dir import RunDir
 
@@ -111,17 +111,24 @@ def train(common: Common, run_path: Path, device: str | None) -> None:
 @run_option
 @click.option("--checkpoint", default="best", show_default=True, metavar="best|last|STEP", help="Which one.")
 @click.option("--output", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Default: RUN/model.")
+@layout_option
 @common_options
 @click.pass_obj
-def export(common: Common, run_path: Path, checkpoint: str, output: Path | None) -> None:
+def export(common: Common, run_path: Path, checkpoint: str, output: Path | None, layout: str) -> None:
     """Write a checkpoint as a model bundle: weights.hdf5, options.json, vocab.data and more.
+
+    Other layouts are for other programs: simple_elmo (options.json, model.hdf5, vocab.txt) and safetensors
+    (options.json, model.safetensors with the published names, vocab.txt).
 
     \b
     Example:
       elmo-zh export --run runs/mine
       elmo-zh export --run runs/mine --checkpoint last --output my-model
+      elmo-zh export --run runs/mine --layout simple_elmo --output for-simple-elmo
     """
-    _run_stage(common, run_path, "export", checkpoint=checkpoint, output=output)
+    if layout != "bundle" and output is None:
+        raise click.UsageError(f"--layout {layout} needs --output DIR: RUN/model is the bundle.")
+    _run_stage(common, run_path, "export", checkpoint=checkpoint, output=output, layout=layout)
 
 
 def _run_stage(

@@ -26,6 +26,14 @@ segmented_option = click.option(
     "--segmented", is_flag=True, help="The text is one sentence a line, its tokens split by single spaces."
 )
 
+stateful_option = click.option(
+    "--stateful",
+    is_flag=True,
+    help="Carry the LSTM state from sentence to sentence, as the original programs do; one by one, so slower.",
+)
+_FROM_ZERO = "This model was trained with carried state, and every sentence starts from zero state here"
+_WARM_UP = "Give it a warm state (elmo-zh convert --warm-on TEXT, or export the run again), or use --stateful."
+
 
 def _model_path(given: Path | None) -> Path:
     return given or Path(os.environ.get("ELMO_ZH_MODEL") or DEFAULT_MODEL)
@@ -39,6 +47,7 @@ def _model_path(given: Path | None) -> Path:
 @click.option("--layers", metavar="all|average|top|N", help="Which layers to write; default all.")
 @click.option("--dtype", type=click.Choice(["float32", "float16"]), help="Kind of numbers; default float32.")
 @click.option("--sentence-index", is_flag=True, help="Add AllenNLP's sentence_to_index.")
+@stateful_option
 @device_option
 @common_options
 @click.pass_obj
@@ -51,6 +60,7 @@ def embed(
     layers: str | None,
     dtype: str | None,
     sentence_index: bool,
+    stateful: bool,
     device: str | None,
 ) -> None:
     """Write the vectors of each line of FILE to HDF5; FILE - is stdin.
@@ -73,23 +83,23 @@ def embed(
 
         keep_freed_memory()
         bundle = load_bundle(_model_path(model))
-        if bundle.info["carry_state"]:
-            common.console.warn(
-                "This model was trained with carried state (train.carry_state), and every sentence starts from zero"
-                " state here, so its vectors are poorer than they could be."
-            )
+        if bundle.needs_warm_state() and not stateful:
+            common.console.warn(f"{_FROM_ZERO}, so its vectors are poorer than they could be. {_WARM_UP}")
         settings = DumpSettings(
             segmented=segmented,
             layers=layers or config.embed.layers,
             dtype=dtype or config.embed.dtype,
             sentence_index=sentence_index,
+            stateful=stateful,
         )
-        embedder = ElmoEmbedder(bundle, device or "auto", config.embed.batch_tokens)
+        batch_tokens = config.embed.batch_tokens
+        embedder = ElmoEmbedder(bundle, device or "auto", stateful=stateful, batch_tokens=batch_tokens)
         counts = dump_vectors(embedder, source, output, settings, force=common.force, reporter=common.console)
+    cut = f", {counts.cut_tokens:,} too long and cut" if counts.cut_tokens else ""
     common.finish(
         {"output": str(output), **asdict(counts)},
         f"{counts.lines:,} lines ({counts.empty_lines:,} empty), {counts.tokens:,} tokens"
-        f" ({counts.unknown_tokens:,} unknown), {output.stat().st_size / 1e6:,.1f} MB: {output}",
+        f" ({counts.unknown_tokens:,} unknown{cut}), {output.stat().st_size / 1e6:,.1f} MB: {output}",
     )
 
 
@@ -111,10 +121,13 @@ def _readable(file: Path) -> Iterator[Path]:
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @model_option
 @segmented_option
+@stateful_option
 @device_option
 @common_options
 @click.pass_obj
-def evaluate(common: Common, files: tuple[str, ...], model: Path | None, segmented: bool, device: str | None) -> None:
+def evaluate(
+    common: Common, files: tuple[str, ...], model: Path | None, segmented: bool, stateful: bool, device: str | None
+) -> None:
     """Measure exact perplexity and bits per character of text.
 
     \b
@@ -131,12 +144,16 @@ def evaluate(common: Common, files: tuple[str, ...], model: Path | None, segment
     keep_freed_memory()
     found = find_corpus_files(files)
     bundle = load_bundle(_model_path(model))
-    if bundle.info["carry_state"]:
-        common.console.warn(
-            "This model was trained with carried state (train.carry_state), and every sentence starts from zero state"
-            " here, so its perplexity is worse than it could be."
-        )
-    figures = evaluate_files(bundle, found.paths, segmented=segmented, device=device or "auto", reporter=common.console)
+    if bundle.needs_warm_state() and not stateful:
+        common.console.warn(f"{_FROM_ZERO}, so its perplexity is worse than it could be. {_WARM_UP}")
+    figures = evaluate_files(
+        bundle,
+        found.paths,
+        segmented=segmented,
+        stateful=stateful,
+        device=device or "auto",
+        reporter=common.console,
+    )
     common.finish(
         asdict(figures),
         f"perplexity {figures.perplexity:,.2f} (forward {figures.forward_perplexity:,.2f},"

@@ -102,12 +102,21 @@ def _checked_values(
             value = float(value)
         if wanted is int and type(value) is float and value.is_integer():
             value = int(value)  # 3e6 is the natural way to write three million
+        if wanted is tuple and _is_list_of_pairs(value):
+            value = tuple(tuple(pair) for pair in value)
         if wanted is str and type(value) is int:
             value = str(value)  # embed.layers = 2
         if type(value) is wanted and (wanted is not float or math.isfinite(value)):
             yield key, value
         else:
             problems.append(f"{source}: {name}.{key} = {value!r} should be {_describe(wanted)}.")
+
+
+def _is_list_of_pairs(value: Any) -> bool:
+    """Return whether a value is [[1, 32], [2, 64]] or the like."""
+    return isinstance(value, list) and all(
+        isinstance(pair, list) and len(pair) == 2 and all(type(number) is int for number in pair) for pair in value
+    )
 
 
 def parse_section(section: Section, values: Mapping[str, Any], name: str, source: str) -> Section:
@@ -133,13 +142,19 @@ def _nearest(word: str, known: Sequence[str], section: str = "") -> str:
 
 
 def _describe(kind: type) -> str:
-    return {int: "a whole number", float: "a finite number", bool: "true or false", str: "text"}[kind]
+    return {
+        int: "a whole number",
+        float: "a finite number",
+        bool: "true or false",
+        str: "text",
+        tuple: "a list of pairs of whole numbers",
+    }[kind]
 
 
 def result_settings(section: Any, *, without: Sequence[str] = ()) -> dict[str, Any]:
     """Return the settings of a section that can change a result, by name."""
     return {
-        f.name: getattr(section, f.name)
+        f.name: _plain(getattr(section, f.name))
         for f in fields(section)
         if f.metadata.get("affects_result", True) and f.name not in without
     }
@@ -158,6 +173,11 @@ def _field_docs() -> dict[str, dict[str, str]]:
     return docs
 
 
+def _plain(value: Any) -> Any:
+    """Return a value as TOML and JSON have it."""
+    return [list(pair) for pair in value] if isinstance(value, tuple) else value
+
+
 def render_config(config: Config) -> str:
     """Return the settings as TOML, each under a comment that explains it."""
     document = tomlkit.document()
@@ -166,6 +186,6 @@ def render_config(config: Config) -> str:
         table = tomlkit.table()
         for f in fields(section):
             table.add(tomlkit.comment(_field_docs()[type(section).__name__][f.name]))
-            table.add(f.name, getattr(section, f.name))
+            table.add(f.name, _plain(getattr(section, f.name)))
         document.add(name, table)
     return tomlkit.dumps(document)

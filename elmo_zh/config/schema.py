@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SEGMENTERS = ("jieba", "whitespace", "character")
+# Of the published ELMo models.
+PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 UNICODE_FORMS = ("none", "NFC", "NFD", "NFKC", "NFKD")
 
 
@@ -120,6 +122,8 @@ class Word2vecConfig:
 class ModelConfig:
     """The bidirectional language model (biLM)."""
 
+    mode: str = "token"
+    """token (one vector a vocabulary row) or character (a CNN over the word's UTF-8 bytes: no word is unknown)."""
     cell_dim: int = 1024
     """Width of the LSTM cell (D)."""
     projection_dim: int = 256
@@ -133,10 +137,32 @@ class ModelConfig:
     skip_connections: bool = True
     """Add each LSTM layer's input to its output, from the second layer on."""
     tie_softmax: bool = False
-    """Use the token embeddings as the softmax weights too: fewer parameters."""
+    """Use the token embeddings as the softmax weights too: fewer parameters. Token mode only."""
+    character_slots: int = 50
+    """Character mode: bytes of a word that are read, its two marks included; other programs read 50."""
+    character_dim: int = 16
+    """Character mode: width of a byte's embedding."""
+    character_filters: tuple[tuple[int, int], ...] = PUBLISHED_FILTERS
+    """Character mode: [width in bytes, number of filters] of each convolution."""
+    highway_layers: int = 2
+    """Character mode: highway layers over the filters."""
+    character_activation: str = "relu"
+    """Character mode: relu or tanh over the filters."""
 
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""
+        yield from _one_of("model.mode", self.mode, ("token", "character"))
+        yield from _one_of("model.character_activation", self.character_activation, ("relu", "tanh"))
+        yield from _within("model.character_slots", self.character_slots, 3, 1000)
+        yield from _at_least("model.character_dim", self.character_dim, 1)
+        yield from _at_least("model.highway_layers", self.highway_layers, 0)
+        if not self.character_filters:
+            yield "model.character_filters is empty; give [[width, number], ...], such as [[1, 32], [2, 64]]"
+        for width, count in self.character_filters:
+            yield from _within("a width of model.character_filters", width, 1, max(1, self.character_slots))
+            yield from _at_least("a number of model.character_filters", count, 1)
+        if self.mode == "character" and self.tie_softmax:
+            yield "model.tie_softmax = true needs model.mode = token: character mode has no token table to share"
         for name in ("cell_dim", "projection_dim", "num_layers"):
             yield from _at_least(f"model.{name}", getattr(self, name), 1)
         if self.projection_dim > self.cell_dim:

@@ -32,12 +32,14 @@ class DumpSettings:
         layers: all, average, top or a number.
         dtype: float32 or float16.
         sentence_index: Add AllenNLP's sentence_to_index.
+        stateful: The state is carried from line to line.
     """
 
     segmented: bool
     layers: str
     dtype: str
     sentence_index: bool
+    stateful: bool = False
 
 
 @dataclass(kw_only=True)
@@ -48,6 +50,7 @@ class DumpCounts:
     empty_lines: int = 0
     tokens: int = 0
     unknown_tokens: int = 0
+    cut_tokens: int = 0
 
 
 def dump_vectors(
@@ -104,7 +107,17 @@ def _prepare_parts(
         )
     write_json(known, manifest)
     latest = max(parts.glob("part-*.json"), default=None)
+    if settings.stateful:
+        _restore_state(embedder, latest)
     return DumpCounts(**json.loads(latest.read_text(encoding="utf-8"))) if latest else DumpCounts()
+
+
+def _restore_state(embedder: ElmoEmbedder, latest: Path | None) -> None:
+    """Let the state be what it was after the latest finished part, or zeros."""
+    embedder.reset_state()
+    if latest is not None:
+        with h5py.File(latest.with_suffix(".hdf5"), "r") as part:
+            embedder.restore_state({name: array[()] for name, array in part["state"].items()})
 
 
 def _iter_part_sentences(
@@ -145,18 +158,24 @@ def _write_part(
             tokens_group.create_dataset(str(number), data=np.array(tokens, object), dtype=h5py.string_dtype())
             counts.tokens += len(tokens)
             counts.unknown_tokens += embedder.count_unknown(tokens)
+            counts.cut_tokens += embedder.count_cut(tokens)
             counts.empty_lines += not tokens
             progress.update(1)
+        for name, array in embedder.state_arrays().items() if settings.stateful else ():
+            file.create_dataset(f"state/{name}", data=array)
     counts.lines += len(sentences)
     write_json(parts / f"{name}.json", asdict(counts))
 
 
 def _attributes(embedder: ElmoEmbedder, settings: DumpSettings) -> dict[str, Any]:
+    segmenter = json.dumps(embedder.bundle.info["segmenter"], ensure_ascii=False)
+    stateful = {"stateful": True} if settings.stateful else {}
     return {
+        **stateful,
         "model_digest": embedder.bundle.digest,
         "layers": settings.layers,
         "dtype": settings.dtype,
-        "segmenter": "as given" if settings.segmented else json.dumps(embedder.bundle.info["segmenter"]),
+        "segmenter": "as given" if settings.segmented else segmenter,
     }
 
 
@@ -178,7 +197,7 @@ def _join_parts(parts: Path, output: Path, embedder: ElmoEmbedder, settings: Dum
 
 
 def _line_names(file: Any) -> Iterator[str]:
-    return (name for name in file if name != "tokens")
+    return (name for name in file if name not in ("tokens", "state"))
 
 
 def _write_sentence_index(file: Any) -> None:

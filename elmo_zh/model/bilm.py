@@ -1,22 +1,24 @@
 """The bidirectional language model (biLM) of Peters et al. (2018), "Deep contextualized word representations".
 
 Shape letters, here and everywhere in the model: B sentences or streams, T tokens, P projection, D cell, L layers,
-V vocabulary, S sampled negatives. A first axis of 2 is the direction: 0 the forward LM, 1 the backward LM.
+V vocabulary, S sampled negatives, C character slots. A first axis of 2 is the direction: 0 the forward LM, 1 the
+backward LM.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from elmo_zh.model.character_cnn import CharacterCNN, CharacterShape
 from elmo_zh.model.projected_lstm import LSTMState, ProjectedLSTM
-from elmo_zh.model.token_encoder import TokenTable
+from elmo_zh.model.token_encoder import TokenInputs, TokenTable
 
 
 @dataclass(frozen=True, kw_only=True)
 class BiLMShape:
-    """What decides the biLM's parameters and function; 0 as a clip means none."""
+    """What decides the biLM's parameters and function; 0 as a clip means none; without `characters`, token mode."""
 
     num_tokens: int
     cell_dim: int
@@ -25,73 +27,132 @@ class BiLMShape:
     cell_clip: float
     projection_clip: float
     skip_connections: bool
+    characters: CharacterShape | None = None
+
+    @property
+    def mode(self) -> str:
+        """What the token layer reads: token or character."""
+        return "character" if self.characters else "token"
 
     def num_parameters(self) -> int:
         """Return how many numbers the biLM has, the softmax not included."""
         P, D = self.projection_dim, self.cell_dim
         layer = 2 * P * 4 * D + 4 * D + (D * P if P < D else 0)
-        return self.num_tokens * P + 2 * self.num_layers * layer
+        token_layer = self.characters.num_parameters(P) if self.characters else self.num_tokens * P
+        return token_layer + 2 * self.num_layers * layer
 
 
 State = list[LSTMState]
 
 
 class BiLM(nn.Module):
-    """Two stacks of LSTM layers over one token table, one reading forward, one reading backward."""
+    """Two stacks of LSTM layers over one token layer, one reading forward, one reading backward.
+
+    Attributes:
+        warm_output: What sentences start from in place of zero outputs, shape (L, 2, 1, P), or None.
+        warm_cell: What sentences start from in place of zero cells, shape (L, 2, 1, D), or None.
+    """
+
+    warm_output: Tensor | None
+    warm_cell: Tensor | None
 
     def __init__(self, shape: BiLMShape) -> None:
         super().__init__()
         self.shape = shape
         self.product_dtype: torch.dtype | None = None
-        self.token_table = TokenTable(shape.num_tokens, shape.projection_dim)
+        if shape.characters is None:
+            self.token_table = TokenTable(shape.num_tokens, shape.projection_dim)
+        else:
+            self.character_cnn = CharacterCNN(shape.characters, shape.projection_dim)
         self.layers = nn.ModuleList(
             ProjectedLSTM(
                 shape.projection_dim, shape.cell_dim, shape.projection_dim, shape.cell_clip, shape.projection_clip
             )
             for _ in range(shape.num_layers)
         )
+        self.register_buffer("warm_output", None)
+        self.register_buffer("warm_cell", None)
+
+    @property
+    def token_layer(self) -> TokenTable | CharacterCNN:
+        """What turns tokens into vectors."""
+        return self.token_table if self.shape.characters is None else self.character_cnn
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draw all weights."""
-        self.token_table.initialise(generator)
+        self.token_layer.initialise(generator)
         for layer in self._lstms():
             layer.initialise(generator)
 
     def set_product_dtype(self, dtype: torch.dtype | None) -> None:
-        """Choose the precision of the LSTM's matrix products; None is that of the weights."""
+        """Choose the precision of matrix products; None is that of the weights."""
         self.product_dtype = dtype
+        if self.shape.characters is not None:
+            self.character_cnn.product_dtype = dtype
         for layer in self._lstms():
             layer.product_dtype = dtype
 
     def zero_state(self, num_streams: int) -> State:
-        """Return the state that every sentence starts from, one entry a layer."""
+        """Return a state of zeros, one entry a layer."""
         return [layer.zero_state(num_streams) for layer in self._lstms()]
+
+    def start_state(self, num_streams: int) -> State:
+        """Return the state that every sentence starts from: the warm state where there is one, else zeros."""
+        if self.warm_output is None or self.warm_cell is None:
+            return self.zero_state(num_streams)
+        return [
+            LSTMState(output.expand(-1, num_streams, -1), cell.expand(-1, num_streams, -1))
+            for output, cell in zip(self.warm_output, self.warm_cell, strict=True)
+        ]
+
+    def set_warm_state(self, output: Tensor, cell: Tensor) -> None:
+        """Let sentences start from these values; shapes (L, 2, P) and (L, 2, D)."""
+        like = self._lstms()[0].bias
+        self.warm_output, self.warm_cell = output[:, :, None].to(like), cell[:, :, None].to(like)
 
     def _lstms(self) -> list[ProjectedLSTM]:
         return [layer for layer in self.layers if isinstance(layer, ProjectedLSTM)]
 
     def forward(
-        self, token_ids: Tensor, state: State, keep: Tensor | None = None, dropout: float = 0.0
+        self,
+        inputs: TokenInputs,
+        state: State,
+        keep: Tensor | None = None,
+        dropout: float = 0.0,
+        lengths: Tensor | None = None,
     ) -> tuple[list[Tensor], State]:
         """Run both LMs over streams of tokens.
 
-        A skip connection adds to the output of each layer but the first its input, as dropout left it; the state
-        carried on stays without it. Dropout falls on each layer's input and on the top output.
-
         Args:
-            token_ids: What each LM reads in its order of reading, int64, shape (2, T, B).
+            inputs: What each LM reads in its order of reading, ids of shape (2, T, B).
             state: Carried in, one entry a layer.
             keep: 0 where a sentence starts from zero state, else 1; float32, shape (T, B, 1). None carries on.
             dropout: Share to drop.
+            lengths: Steps of each stream that count for the state, int64, shape (B,). None counts all.
 
         Returns:
             The token layer and then each LSTM layer's outputs, each (2, T, B, P), and the state after the last step.
         """
-        hidden = self.token_table(token_ids)
+        return self.run_layers(self.token_layer(inputs), state, keep, dropout, lengths)
+
+    def run_layers(
+        self,
+        token_vectors: Tensor,
+        state: State,
+        keep: Tensor | None = None,
+        dropout: float = 0.0,
+        lengths: Tensor | None = None,
+    ) -> tuple[list[Tensor], State]:
+        """Do what `forward` does from token vectors on, shape (2, T, B, P).
+
+        A skip connection adds to the output of each layer but the first its input, as dropout left it; the state
+        carried on stays without it. Dropout falls on each layer's input and on the top output.
+        """
+        hidden = token_vectors
         activations, new_state = [hidden], []
         for index, (layer, carried) in enumerate(zip(self._lstms(), state, strict=True)):
             hidden = functional.dropout(hidden, dropout)
-            output, after = layer(hidden, carried, keep)
+            output, after = layer(hidden, carried, keep, lengths)
             hidden = output + hidden if index > 0 and self.shape.skip_connections else output
             activations.append(hidden)
             new_state.append(after)
@@ -99,28 +160,42 @@ class BiLM(nn.Module):
         return activations, new_state
 
     @torch.no_grad()
-    def layer_activations(self, token_ids: Tensor, mask: Tensor) -> Tensor:
+    def layer_activations(self, inputs: TokenInputs, mask: Tensor) -> Tensor:
         """Return every layer's output for a padded batch of whole sentences.
 
-        Each sentence starts from zero state, so its vectors do not depend on the batch.
+        Each sentence starts from the same state, so its vectors do not depend on the batch.
 
         Args:
-            token_ids: Ids with <S> and </S> in place, any id where padded, int64, shape (B, T).
+            inputs: Sentences with <S> and </S> in place, any id where padded, ids of shape (B, T).
             mask: True where there is a token, shape (B, T); a sentence's tokens come first.
 
         Returns:
             Shape (L + 1, B, T, 2P), float32. The token layer comes first, written twice so that all layers have
             one width; then the LSTM layers upward, forward LM first in the last axis. Padded positions are zero.
         """
+        return self.read_sentences(self.token_layer(inputs), mask, self.start_state(len(mask)))[0]
+
+    def read_sentences(self, token_vectors: Tensor, mask: Tensor, state: State) -> tuple[Tensor, State]:
+        """Return what `layer_activations` does for token vectors of shape (B, T, P), and each sentence's last state.
+
+        The state is that of each direction after its last real step.
+        """
         order = reversal(mask)
-        read = torch.stack([token_ids, token_ids.gather(1, order)]).transpose(1, 2)
-        activations, _ = self(read, self.zero_state(len(token_ids)))
+        reversed_vectors = token_vectors.gather(1, order[:, :, None].expand_as(token_vectors))
+        read = torch.stack([token_vectors, reversed_vectors]).transpose(1, 2)
+        activations, state = self.run_layers(read, state, lengths=mask.sum(dim=1))
         layers = torch.stack(activations)  # (L + 1, 2, T, B, P)
         forward_lm = layers[:, 0].transpose(1, 2)
         backward_lm = layers[:, 1].transpose(1, 2)
         index = order[None, :, :, None].expand_as(backward_lm)
         both = torch.cat([forward_lm, backward_lm.gather(2, index)], dim=3)
-        return both * mask[None, :, :, None]
+        return both * mask[None, :, :, None], state
+
+
+def read_both_ways(inputs: TokenInputs, mask: Tensor) -> TokenInputs:
+    """Return the ids that each LM reads in its order, shape (2, T, B), for padded sentences of shape (B, T)."""
+    ids = torch.stack([inputs.ids, inputs.ids.gather(1, reversal(mask))]).transpose(1, 2)
+    return replace(inputs, ids=ids)
 
 
 def reversal(mask: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """The biLM and its softmax together: built from settings, saved and restored by parameter name."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -9,7 +10,9 @@ from torch import Tensor
 
 from elmo_zh.config import ModelConfig
 from elmo_zh.errors import RunError
+from elmo_zh.lexicon import NUM_CHARACTER_IDS
 from elmo_zh.model.bilm import BiLM, BiLMShape
+from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.softmax import Softmax
 
 
@@ -22,7 +25,7 @@ class LanguageModel:
 
     @classmethod
     def build(cls, shape: BiLMShape, *, tie_softmax: bool) -> "LanguageModel":
-        """Return a model whose weights are still undefined."""
+        """Return a model whose weights are still undefined; tying needs token mode."""
         bilm = BiLM(shape)
         tied_to = bilm.token_table.weight if tie_softmax else None
         return cls(bilm, Softmax(shape.num_tokens, shape.projection_dim, tied_to))
@@ -30,7 +33,7 @@ class LanguageModel:
     @property
     def is_tied(self) -> bool:
         """Whether the softmax uses the token embeddings."""
-        return self.softmax.weight is self.bilm.token_table.weight
+        return self.bilm.shape.characters is None and self.softmax.weight is self.bilm.token_table.weight
 
     def initialise(self, seed: int) -> torch.Generator:
         """Draw all weights; return the generator for more draws."""
@@ -69,7 +72,8 @@ class LanguageModel:
 
     def describe(self, vocabulary_digest: str) -> dict[str, Any]:
         """Return what a checkpoint has to agree with to be loaded into this model."""
-        return {**asdict(self.bilm.shape), "tie_softmax": self.is_tied, "vocabulary_digest": vocabulary_digest}
+        shape = json.loads(json.dumps(asdict(self.bilm.shape)))  # tuples become lists, as in the file
+        return {**shape, "tie_softmax": self.is_tied, "vocabulary_digest": vocabulary_digest}
 
     def require_same(self, described: Mapping[str, Any], vocabulary_digest: str, where: str) -> None:
         """Raise RunError, with both values, unless a checkpoint was made for this model and vocabulary."""
@@ -91,4 +95,16 @@ def build_shape(config: ModelConfig, num_tokens: int) -> BiLMShape:
         cell_clip=config.cell_clip,
         projection_clip=config.projection_clip,
         skip_connections=config.skip_connections,
+        characters=_build_character_shape(config) if config.mode == "character" else None,
+    )
+
+
+def _build_character_shape(config: ModelConfig) -> CharacterShape:
+    return CharacterShape(
+        num_characters=NUM_CHARACTER_IDS,
+        num_slots=config.character_slots,
+        embedding_dim=config.character_dim,
+        filters=config.character_filters,
+        num_highways=config.highway_layers,
+        activation=config.character_activation,
     )

@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from elmo_zh.model.precision import choose_product_dtype
+
 # Time steps computed at once where no gradient is needed, so that memory stays bounded for long sentences.
 _INFERENCE_STEPS = 256
 
@@ -30,9 +32,9 @@ class LSTMState:
     output: Tensor
     cell: Tensor
 
-    def detach(self) -> "LSTMState":
-        """Return the state cut off from the gradient."""
-        return LSTMState(self.output.detach(), self.cell.detach())
+    def first(self, num_streams: int) -> "LSTMState":
+        """Return the state of the first streams only."""
+        return LSTMState(self.output[:, :num_streams], self.cell[:, :num_streams])
 
 
 class ProjectedLSTM(nn.Module):
@@ -76,31 +78,37 @@ class ProjectedLSTM(nn.Module):
         output = self.bias.new_zeros(2, num_streams, self.output_dim)
         return LSTMState(output, self.bias.new_zeros(2, num_streams, self.cell_dim))
 
-    def forward(self, inputs: Tensor, state: LSTMState, keep: Tensor | None = None) -> tuple[Tensor, LSTMState]:
+    def forward(
+        self, inputs: Tensor, state: LSTMState, keep: Tensor | None = None, lengths: Tensor | None = None
+    ) -> tuple[Tensor, LSTMState]:
         """Run over time.
 
         Args:
             inputs: Shape (2, T, B, I), float32; the backward LM's already reversed.
-            state: What was carried from before.
+            state: What was carried from before; no gradient reaches it.
             keep: 0 where a sentence starts, so that nothing of the state reaches that step, else 1; float32,
                 shape (T, B, 1). None keeps all.
+            lengths: Steps of each stream that count, at least 1, int64, shape (B,). None counts all.
 
         Returns:
-            The outputs, shape (2, T, B, P), and the state after the last step.
+            The outputs, shape (2, T, B, P), and the state after the last step that counts, without a gradient.
         """
-        if torch.is_grad_enabled():
-            return self._run(inputs, state, keep)
-        outputs = []
-        for start in range(0, inputs.shape[1], _INFERENCE_STEPS):
-            steps = slice(start, start + _INFERENCE_STEPS)
-            output, state = self._run(inputs[:, steps], state, None if keep is None else keep[steps])
-            outputs.append(output)
-        return torch.cat(outputs, dim=1), state
+        # Without a gradient a part of the time at once will do, and memory stays bounded.
+        num_steps = inputs.shape[1]
+        at_once = num_steps if torch.is_grad_enabled() or torch.compiler.is_compiling() else _INFERENCE_STEPS
+        all_outputs, last = [], state
+        for start in range(0, num_steps, at_once):
+            steps = slice(start, start + at_once)
+            outputs, cells = self._run(inputs[:, steps], state, None if keep is None else keep[steps])
+            state = LSTMState(outputs[:, -1].detach(), cells[:, -1].detach().clone())
+            last = state if lengths is None else _state_at(lengths - 1 - start, outputs, cells, last)
+            all_outputs.append(outputs)
+        return all_outputs[0] if len(all_outputs) == 1 else torch.cat(all_outputs, dim=1), last
 
-    def _run(self, inputs: Tensor, state: LSTMState, keep: Tensor | None) -> tuple[Tensor, LSTMState]:
-        dtype = self.product_dtype or self.bias.dtype
+    def _run(self, inputs: Tensor, state: LSTMState, keep: Tensor | None) -> tuple[Tensor, Tensor]:
+        dtype = choose_product_dtype(self.product_dtype, self.bias)
         projection = None if self.projection is None else self.projection.to(dtype)
-        outputs, cell = _LSTMOverTime.apply(  # type: ignore[no-untyped-call]
+        outputs, cells, _ = _lstm_over_time(
             inputs.to(dtype),
             self.input_weight.to(dtype),
             self.recurrent_weight.to(dtype),
@@ -112,43 +120,55 @@ class ProjectedLSTM(nn.Module):
             self.cell_clip,
             self.projection_clip,
         )
-        return outputs, LSTMState(outputs[:, -1], cell)
+        return outputs, cells
 
 
-class _LSTMOverTime(torch.autograd.Function):
-    """The recurrence and its gradient, written out so that weight gradients are one product over all steps.
+def _state_at(steps: Tensor, outputs: Tensor, cells: Tensor, otherwise: LSTMState) -> LSTMState:
+    """Return each stream's state after one of the steps at hand, or `otherwise` where its step is not among them."""
+    here = (steps >= 0) & (steps < outputs.shape[1])
+    streams = torch.arange(len(steps), device=steps.device)
+    steps = steps.clamp(0, outputs.shape[1] - 1)
+
+    def choose(values: Tensor, before: Tensor) -> Tensor:
+        return torch.where(here[:, None], values.detach()[:, steps, streams], before)
+
+    return LSTMState(choose(outputs, otherwise.output), choose(cells, otherwise.cell))
+
+
+@torch.library.custom_op("elmo_zh::lstm_over_time", mutates_args=())
+def _lstm_over_time(
+    inputs: Tensor,
+    input_weight: Tensor,
+    recurrent_weight: Tensor,
+    bias: Tensor,
+    projection: Tensor | None,
+    output: Tensor,
+    cell: Tensor,
+    keep: Tensor | None,
+    cell_clip: float,
+    projection_clip: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Run the recurrence; its gradient is written out below, so that weight gradients are one product over all steps.
 
     With z = x W_x + h W_h + b, split into i, j, f, o:
         c = clip(sigmoid(f + 1) c_before + sigmoid(i) tanh(j)),  m = sigmoid(o) tanh(c),  h = clip(m W_p).
-    Matrix products run in the dtype of the weights given (float32 or bfloat16), everything else in float32.
-    No gradient reaches the carried-in state: truncated backpropagation ends there.
-    """
+    Matrix products run in the dtype of the weights given (float32 or bfloat16), everything else in that of the bias.
+    An operator of torch's own kind, so that torch.compile takes it as a whole.
 
-    @staticmethod
-    def forward(
-        ctx: Any,
-        inputs: Tensor,
-        input_weight: Tensor,
-        recurrent_weight: Tensor,
-        bias: Tensor,
-        projection: Tensor | None,
-        output: Tensor,
-        cell: Tensor,
-        keep: Tensor | None,
-        cell_clip: float,
-        projection_clip: float,
-    ) -> tuple[Tensor, Tensor]:
-        _, num_steps, num_streams, _ = inputs.shape
-        D = cell.shape[2]
-        dtype, state_dtype = recurrent_weight.dtype, bias.dtype
-        bias_plus_one = bias.clone()
-        bias_plus_one[:, 2 * D : 3 * D] += 1.0
-        # (2, T, B, 4D): first the input's part of z, then, step by step, the values of the four gates.
+    Returns:
+        Outputs h, shape (2, T, B, P); cells c, shape (2, T, B, D); values of the gates, shape (2, T, B, 4D).
+    """
+    _, num_steps, num_streams, _ = inputs.shape
+    D = cell.shape[2]
+    dtype, state_dtype = recurrent_weight.dtype, bias.dtype
+    bias_plus_one = bias.clone()
+    bias_plus_one[:, 2 * D : 3 * D] += 1.0
+    with torch.autocast(bias.device.type, enabled=False):
+        # First the input's part of z, then, step by step, the values of the four gates.
         gates = torch.bmm(inputs.flatten(1, 2), input_weight).view(2, num_steps, num_streams, 4 * D)
         gates = gates.to(state_dtype).add_(bias_plus_one[:, None, None])
         outputs = output.new_empty(2, num_steps, num_streams, output.shape[2])
         cells = cell.new_empty(2, num_steps, num_streams, D)
-        first_output, first_cell = output, cell
         for step in range(num_steps):
             if keep is not None:
                 output, cell = output * keep[step], cell * keep[step]
@@ -170,24 +190,51 @@ class _LSTMOverTime(torch.autograd.Function):
                 if projection_clip > 0:
                     output.clamp_(-projection_clip, projection_clip)
             outputs[:, step] = output
-        ctx.save_for_backward(
-            inputs, input_weight, recurrent_weight, projection, first_output, first_cell, keep, gates, outputs, cells
-        )
-        ctx.clips = cell_clip, projection_clip
-        return outputs, cell.clone()
+    return outputs, cells, gates
 
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the gradients of inputs, weights, bias and projection; the final cell's gradient is not used."""
-        inputs, input_weight, recurrent_weight, projection, first_output, first_cell, keep, gates, outputs, cells = (
-            ctx.saved_tensors
-        )
-        cell_clip, projection_clip = ctx.clips
-        D, dtype, state_dtype = cells.shape[3], recurrent_weight.dtype, cells.dtype
+
+@_lstm_over_time.register_fake
+def _(
+    inputs: Tensor,
+    _input_weight: Tensor,
+    _recurrent_weight: Tensor,
+    bias: Tensor,
+    _projection: Tensor | None,
+    output: Tensor,
+    cell: Tensor,
+    *_others: Any,
+) -> tuple[Tensor, Tensor, Tensor]:
+    num_steps, num_streams, D = inputs.shape[1], inputs.shape[2], cell.shape[2]
+    return (
+        output.new_empty(2, num_steps, num_streams, output.shape[2]),
+        cell.new_empty(2, num_steps, num_streams, D),
+        bias.new_empty(2, num_steps, num_streams, 4 * D),
+    )
+
+
+@torch.library.custom_op("elmo_zh::lstm_over_time_backward", mutates_args=())
+def _lstm_over_time_backward(
+    d_outputs: Tensor,
+    inputs: Tensor,
+    input_weight: Tensor,
+    recurrent_weight: Tensor,
+    projection: Tensor | None,
+    first_output: Tensor,
+    first_cell: Tensor,
+    keep: Tensor | None,
+    outputs: Tensor,
+    cells: Tensor,
+    gates: Tensor,
+    cell_clip: float,
+    projection_clip: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Return the gradients of inputs, input weight, recurrent weight, bias and projection (empty without one)."""
+    D, dtype, state_dtype = cells.shape[3], recurrent_weight.dtype, cells.dtype
+    with torch.autocast(cells.device.type, enabled=False):
         sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
         tanh_backward = torch.ops.aten.tanh_backward.grad_input
         tanh_cells = torch.tanh(cells)
-        d_outputs = gradients[0].clone(memory_format=torch.contiguous_format)
+        d_outputs = d_outputs.clone(memory_format=torch.contiguous_format)
         d_gates = torch.empty_like(gates)
         d_cell = torch.zeros_like(first_cell)
         for step in reversed(range(gates.shape[1])):
@@ -221,12 +268,57 @@ class _LSTMOverTime(torch.autograd.Function):
         if keep is not None:
             outputs_before = outputs_before * keep
         d_gates_flat = d_gates.flatten(1, 2).to(dtype)
-        d_projection = None
+        d_projection = recurrent_weight.new_empty(0)
         if projection is not None:
             read = (gates[..., 3 * D :] * tanh_cells).flatten(1, 2).to(dtype)
             d_projection = torch.bmm(read.transpose(1, 2), d_outputs.flatten(1, 2).to(dtype))
         d_inputs = torch.bmm(d_gates_flat, input_weight.transpose(1, 2)).view_as(inputs)
         d_input_weight = torch.bmm(inputs.flatten(1, 2).transpose(1, 2), d_gates_flat)
-        d_recurrent_weight = torch.bmm(outputs_before.flatten(1, 2).to(dtype).transpose(1, 2), d_gates_flat)
         d_bias = d_gates.sum(dim=(1, 2))
-        return d_inputs, d_input_weight, d_recurrent_weight, d_bias, d_projection, None, None, None, None, None
+        d_recurrent_weight = torch.bmm(outputs_before.flatten(1, 2).to(dtype).transpose(1, 2), d_gates_flat)
+    return d_inputs, d_input_weight, d_recurrent_weight, d_bias, d_projection
+
+
+@_lstm_over_time_backward.register_fake
+def _(
+    _d_outputs: Tensor,
+    inputs: Tensor,
+    input_weight: Tensor,
+    recurrent_weight: Tensor,
+    projection: Tensor | None,
+    _first_output: Tensor,
+    _first_cell: Tensor,
+    _keep: Tensor | None,
+    _outputs: Tensor,
+    _cells: Tensor,
+    gates: Tensor,
+    *_others: Any,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    return (
+        torch.empty_like(inputs, memory_format=torch.contiguous_format),
+        torch.empty_like(input_weight),
+        torch.empty_like(recurrent_weight),
+        gates.new_empty(2, gates.shape[3]),
+        recurrent_weight.new_empty(0) if projection is None else torch.empty_like(projection),
+    )
+
+
+def _keep_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
+    layer_inputs, input_weight, recurrent_weight, _, projection, first_output, first_cell, keep, *clips = inputs
+    ctx.save_for_backward(
+        layer_inputs, input_weight, recurrent_weight, projection, first_output, first_cell, keep, *output
+    )
+    ctx.clips = clips
+
+
+def _backward(ctx: Any, d_outputs: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+    """Pass the gradient of the outputs on; that of cells and gates, and of the state carried in, is not used."""
+    d_inputs, d_input_weight, d_recurrent_weight, d_bias, d_projection = _lstm_over_time_backward(
+        d_outputs, *ctx.saved_tensors, *ctx.clips
+    )
+    has_projection = ctx.saved_tensors[3] is not None
+    d_projection = d_projection if has_projection else None
+    return d_inputs, d_input_weight, d_recurrent_weight, d_bias, d_projection, None, None, None, None, None
+
+
+_lstm_over_time.register_autograd(_backward, setup_context=_keep_for_backward)

@@ -1,39 +1,62 @@
-"""The token layer: from token ids to vectors that do not depend on the sentence."""
+"""The token layer: from tokens to vectors that do not depend on the sentence."""
+
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 
+@dataclass(frozen=True)
+class TokenInputs:
+    """Tokens as a token layer reads them.
+
+    Attributes:
+        ids: Rows of the token table (token mode) or of `spellings` (character mode), int64, any shape (...).
+        spellings: Character ids of the distinct words among them, int64, shape (W, C); None in token mode.
+    """
+
+    ids: Tensor
+    spellings: Tensor | None = None
+
+    def to(self, device: torch.device) -> "TokenInputs":
+        """Return the same on another device."""
+        return TokenInputs(self.ids.to(device), None if self.spellings is None else self.spellings.to(device))
+
+
 class TokenTable(nn.Module):
-    """One vector a vocabulary row, looked up; gradients are sparse, for the rows of the batch only.
+    """One vector a vocabulary row, looked up.
 
     Attributes:
         weight: Shape (V, P), float32.
+        has_sparse_gradient: Whether its gradient holds the rows of the batch only, as training wants it.
     """
 
     def __init__(self, num_tokens: int, dimension: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(num_tokens, dimension))
+        self.has_sparse_gradient = True
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator) -> None:
         """Draw normal numbers that give rows of length about 1."""
         self.weight.normal_(0.0, self.weight.shape[1] ** -0.5, generator=generator)
 
-    @torch.no_grad()
-    def fill_rows(self, rows: Tensor, vectors: Tensor, generator: torch.Generator) -> None:
-        """Put ready vectors into rows, and draw all other rows normally with the ready ones' mean and deviation.
+    def forward(self, inputs: TokenInputs) -> Tensor:
+        """Return vectors, float32, shape (..., P)."""
+        return functional.embedding(inputs.ids, self.weight, sparse=self.has_sparse_gradient)
 
-        Args:
-            rows: Which rows, int64, shape (n,), n > 0.
-            vectors: Their vectors, float32, shape (n, P).
-            generator: Of the numbers drawn.
-        """
-        spread = vectors.std(dim=0, unbiased=False)
-        self.weight.normal_(0.0, 1.0, generator=generator).mul_(spread).add_(vectors.mean(dim=0))
-        self.weight[rows] = vectors
 
-    def forward(self, token_ids: Tensor) -> Tensor:
-        """Return vectors, float32, shape (..., P), for ids of any shape (...)."""
-        return functional.embedding(token_ids, self.weight, sparse=True)
+@torch.no_grad()
+def fill_rows(table: Tensor, rows: Tensor, vectors: Tensor, generator: torch.Generator) -> None:
+    """Put ready vectors into rows of a table, and draw all other rows normally with the ready ones' mean and deviation.
+
+    Args:
+        table: Changed in place, float32, shape (V, P).
+        rows: Which rows, int64, shape (n,), n > 0.
+        vectors: Their vectors, float32, shape (n, P).
+        generator: Of the numbers drawn.
+    """
+    spread = vectors.std(dim=0, unbiased=False)
+    table.normal_(0.0, 1.0, generator=generator).mul_(spread).add_(vectors.mean(dim=0))
+    table[rows] = vectors

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.id_store import EncodedSentences, HeldoutSentences
+from elmo_zh.id_store import EncodedSentences, IdStore
+from elmo_zh.lexicon import Lexicon
 from elmo_zh.vocabulary import BEGIN_ID, END_ID
 
 MAX_TRAIN_TOKENS = 20_000_000
@@ -24,17 +25,16 @@ class BaselineNats:
     bigram: float
 
 
-def measure_baselines(train: EncodedSentences, heldout: HeldoutSentences, num_tokens: int, seed: int) -> BaselineNats:
+def measure_baselines(store: IdStore, seed: int) -> BaselineNats:
     """Return what a unigram and an interpolated Kneser-Ney bigram model pay for the held-out text.
 
     Args:
-        train: Training sentences; of more than 20 million tokens a seeded choice is counted.
-        heldout: What to score.
-        num_tokens: Vocabulary rows V.
+        store: The text; of more than 20 million training tokens a seeded choice is counted.
         seed: Of the choice.
     """
-    chosen = _choose_sentences(train, seed)
-    train_pairs, heldout_pairs = _pairs(train, chosen), _pairs(heldout, np.arange(len(heldout)))
+    num_tokens = len(store.lexicon.vocabulary)
+    train_pairs = _pairs(store.train, _choose_sentences(store.train, seed), store.lexicon)
+    heldout_pairs = _pairs(store.heldout, np.arange(len(store.heldout)), store.lexicon)
     unigram = bigram = 0.0
     for direction, start in ((1, BEGIN_ID), (-1, END_ID)):
         # Backwards, a pair is read from its second token to its first.
@@ -59,8 +59,8 @@ def _choose_sentences(train: EncodedSentences, seed: int) -> NDArray[np.int64]:
     return np.sort(drawn[np.cumsum(lengths) <= MAX_TRAIN_TOKENS])
 
 
-def _pairs(sentences: EncodedSentences, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return each two neighbouring tokens of `<S> w1 .. wn </S>`, shape (number of predictions, 2)."""
+def _pairs(sentences: EncodedSentences, chosen: NDArray[np.int64], lexicon: Lexicon) -> NDArray[np.int64]:
+    """Return each two neighbouring vocabulary rows of `<S> w1 .. wn </S>`, shape (number of predictions, 2)."""
     starts = np.asarray(sentences.offsets)[chosen].astype(np.int64)
     lengths = np.asarray(sentences.offsets)[chosen + 1].astype(np.int64) - starts
     # Each sentence takes n + 2 places: fill all with <S>, then put words and </S> in theirs.
@@ -69,6 +69,7 @@ def _pairs(sentences: EncodedSentences, chosen: NDArray[np.int64]) -> NDArray[np
     marked[begins[1:] - 1] = END_ID
     within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     marked[np.repeat(begins[:-1] + 1, lengths) + within] = sentences.ids[np.repeat(starts, lengths) + within]
+    marked = lexicon.targets(marked)
     is_pair = np.ones(max(0, len(marked) - 1), np.bool_)
     is_pair[begins[1:-1] - 1] = False
     return np.stack([marked[:-1][is_pair], marked[1:][is_pair]], axis=1)

@@ -2,71 +2,122 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elmo_zh.bundle.read import Bundle
-from elmo_zh.errors import CorpusError
+from elmo_zh.errors import BundleError, CorpusError
+from elmo_zh.lexicon import Lexicon
+from elmo_zh.model.bilm import BiLM, State
 from elmo_zh.model.device import choose_device
-from elmo_zh.reporter import Reporter
+from elmo_zh.model.softmax import Softmax
+from elmo_zh.reporter import Progress, Reporter
 from elmo_zh.text.corpus import iter_lines
 from elmo_zh.text.segmenters import split_tokens
-from elmo_zh.training.scoring import Figures, TextMeasure, score_sentences
-from elmo_zh.vocabulary import UNKNOWN_ID
+from elmo_zh.training.scoring import Figures, TextMeasure, score_sentences, score_stream
 
 # Sentences scored together; only these are in memory, whatever the length of the text.
 _WINDOW_SENTENCES = 4096
 
 
 def evaluate_files(
-    bundle: Bundle, files: Sequence[Path], *, segmented: bool, device: str, reporter: Reporter
+    bundle: Bundle, files: Sequence[Path], *, segmented: bool, stateful: bool = False, device: str, reporter: Reporter
 ) -> Figures:
-    """Return the exact figures of text files, every sentence from zero state.
+    """Return the exact figures of text files.
 
     Args:
         bundle: The model.
         files: UTF-8, plain or compressed.
         segmented: One sentence a line, tokens split at U+0020, looked up as they are; else raw text, split into
             sentences, normalised and segmented as in the model's training. Empty lines are no sentences.
+        stateful: Carry the state from sentence to sentence of a file as training with carried state does; else every
+            sentence starts from the same state.
         device: auto, cpu or cuda.
         reporter: Where to tell.
 
     Raises:
         CorpusError: If the files cannot be read or hold no sentence.
-        BundleError: If raw text would be segmented otherwise than in training.
+        BundleError: If raw text would be segmented otherwise than in training, or the model came without a softmax.
     """
-    model = bundle.model
-    model.to(choose_device(device))
-    totals = np.zeros(2)
-    num_sentences = num_tokens = num_unknown = num_characters = 0
-    spelling_nats = 0.0
+    if bundle.softmax is None or bundle.vocabulary is None:
+        raise BundleError(
+            f"{bundle.path} has no {'softmax' if bundle.vocabulary else 'vocabulary'}, so it gives vectors but no"
+            " probabilities. Other programs' files seldom hold one; nothing can be done without it."
+        )
+    bilm, softmax, chosen = bundle.bilm, bundle.softmax, choose_device(device)
+    bilm.to(chosen)
+    softmax.to(chosen)
+    tally = _Tally(bundle)
     with reporter.progress("evaluate", unit="tokens") as progress:
-        for window in _windows(_iter_tokens(bundle, files, segmented=segmented)):
-            ids = [np.asarray(bundle.vocabulary.encode(tokens)) for tokens in window]
-            totals += score_sentences(model.bilm, model.softmax, ids, progress)
-            num_sentences += len(window)
-            num_tokens += sum(len(tokens) for tokens in window)
-            num_unknown += sum(int(np.count_nonzero(sentence == UNKNOWN_ID)) for sentence in ids)
-            num_characters += sum(len(token) for tokens in window for token in tokens)
-            unknown = (token for tokens in window for token in tokens if token not in bundle.vocabulary)
-            spelling_nats += sum(bundle.spelling.nats(token) for token in unknown)
-    if not num_sentences:
+        for path in files:
+            state = bilm.zero_state(1)
+            for window in _windows(_iter_tokens(bundle, path, segmented=segmented)):
+                lexicon = bundle.build_lexicon()
+                sentences = [np.asarray(lexicon.encode(tokens)) for tokens in window]
+                if stateful:
+                    nats, state = _score_stateful(bilm, softmax, lexicon, sentences, state, progress)
+                else:
+                    nats = score_sentences(bilm, softmax, lexicon, sentences, progress)
+                tally.add(window, nats)
+    if not tally.num_sentences:
         raise CorpusError(f"{', '.join(map(str, files))}: no sentence to score. Give a file with text.")
-    measure = TextMeasure(
-        num_predictions=num_tokens + num_sentences,
-        num_tokens=num_tokens,
-        num_unknown=num_unknown,
-        num_characters=num_characters + num_sentences,
-        spelling_nats=spelling_nats,
-    )
-    return Figures.build(measure, float(totals[0]), float(totals[1]))
+    return tally.figures()
 
 
-def _iter_tokens(bundle: Bundle, files: Sequence[Path], *, segmented: bool) -> Iterator[list[str]]:
+def _score_stateful(
+    bilm: BiLM,
+    softmax: Softmax,
+    lexicon: Lexicon,
+    sentences: Sequence[NDArray[Any]],
+    state: State,
+    progress: Progress,
+) -> tuple[tuple[float, float], State]:
+    """Return the total cost of sentences one after another under each LM, and the state at the end."""
+    totals = np.zeros(2)
+    for sentence in sentences:
+        nats, state = score_stream(bilm, softmax, lexicon, sentence, state)
+        totals += nats
+        progress.update(len(sentence) + 1)
+    return (float(totals[0]), float(totals[1])), state
+
+
+class _Tally:
+    """Adds up costs and what the text holds."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        self._known, self._spelling = bundle.build_lexicon().vocabulary, bundle.spelling
+        self._nats = np.zeros(2)
+        self.num_sentences = self._num_tokens = self._num_unknown = self._num_characters = 0
+        self._spelling_nats = 0.0
+
+    def add(self, sentences: Sequence[Sequence[str]], nats: tuple[float, float]) -> None:
+        """Add sentences and what they cost under each LM."""
+        self._nats += nats
+        self.num_sentences += len(sentences)
+        self._num_tokens += sum(len(tokens) for tokens in sentences)
+        self._num_characters += sum(len(token) for tokens in sentences for token in tokens)
+        unknown = [token for tokens in sentences for token in tokens if token not in self._known]
+        self._num_unknown += len(unknown)
+        self._spelling_nats += sum(self._spelling.nats(token) for token in unknown)
+
+    def figures(self) -> Figures:
+        """Return the exact figures of all that was added."""
+        measure = TextMeasure(
+            num_predictions=self._num_tokens + self.num_sentences,
+            num_tokens=self._num_tokens,
+            num_unknown=self._num_unknown,
+            num_characters=self._num_characters + self.num_sentences,
+            spelling_nats=self._spelling_nats,
+        )
+        return Figures.build(measure, float(self._nats[0]), float(self._nats[1]))
+
+
+def _iter_tokens(bundle: Bundle, path: Path, *, segmented: bool) -> Iterator[list[str]]:
     preparation = None if segmented else bundle.build_preparation()
-    for path in files:
-        for line in iter_lines(path):
-            yield from preparation.sentences(line) if preparation else filter(None, [split_tokens(line)])
+    for line in iter_lines(path):
+        yield from preparation.sentences(line) if preparation else filter(None, [split_tokens(line)])
 
 
 def _windows(sentences: Iterator[list[str]]) -> Iterator[list[list[str]]]:

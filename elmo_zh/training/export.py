@@ -3,11 +3,16 @@
 from pathlib import Path
 from typing import Any
 
-from elmo_zh.bundle.layout import BundleLayout
-from elmo_zh.bundle.write import BundleSource, write_bundle
+from elmo_zh.bundle.layout import require_replaceable
+from elmo_zh.bundle.options import training_options
+from elmo_zh.bundle.readers import describe_readers
+from elmo_zh.bundle.warm_up import warm_up
+from elmo_zh.bundle.write import BundleSource, write_layout
+from elmo_zh.characters import load_spelling_model
 from elmo_zh.config import Config
-from elmo_zh.errors import OutputError, RunError
+from elmo_zh.errors import RunError
 from elmo_zh.files import atomic_path
+from elmo_zh.id_store import load_id_store
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.reporter import Reporter
 from elmo_zh.run_dir import RunDir
@@ -35,39 +40,50 @@ def choose_step(checkpoints: CheckpointFolder, wanted: str, run: RunDir) -> int:
     return int(wanted)
 
 
-def export_checkpoint(run: RunDir, config: Config, step: int, output: Path, *, force: bool, reporter: Reporter) -> None:
-    """Write the bundle of one checkpoint.
+def export_checkpoint(
+    run: RunDir, config: Config, step: int, output: Path, *, layout: str, force: bool, reporter: Reporter
+) -> None:
+    """Write the bundle of one checkpoint, or its files in another program's layout.
 
     Raises:
         OutputError: If `output` exists and is not a bundle, or is one and `force` is off.
         RunError: If the checkpoint was made for another model or vocabulary.
     """
-    if output.exists() and not _may_replace(output, force=force):
-        raise OutputError(f"{output} exists already. Choose another --output, or replace a bundle with --force.")
+    require_replaceable(output, force=force)
     vocabulary = load_vocabulary(run.vocab)
     checkpoint = CheckpointFolder(run.checkpoints).load(step, with_optimizer=False)
     model = LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.tie_softmax)
     model.require_same(checkpoint.state["model"], vocabulary.digest(), f"{run.checkpoints}/step-{step:08d}")
     model.load_named_tensors(checkpoint.model)
+    if config.train.carry_state:
+        _warm_up(model, run, config, reporter)
+    training = _training_figures(checkpoint.state, load_counts(run.vocab_counts, vocabulary))
     source = BundleSource(
-        model=model,
+        bilm=model.bilm,
+        softmax=model.softmax,
         vocabulary=vocabulary,
-        vocab=run.vocab,
-        character_counts=run.character_counts,
+        spelling=load_spelling_model(run.character_counts),
         user_dictionary=run.user_dictionary if run.user_dictionary.exists() else None,
         text=config.text,
-        train=config.train,
-        training=_training_figures(checkpoint.state, load_counts(run.vocab_counts, vocabulary)),
+        training_options=training_options(config.train, training["train_tokens"], training["epochs"]),
+        carry_state=config.train.carry_state,
+        training=training,
+        origin={"program": "elmo-zh"},
     )
     with atomic_path(output) as unfinished:
-        write_bundle(unfinished, source)
+        write_layout(unfinished, source, layout)
     reporter.note(f"export: step {step:,} to {output}")
+    for line in describe_readers(model.bilm.shape):
+        reporter.note(line)
 
 
-def _may_replace(output: Path, *, force: bool) -> bool:
-    """Return whether an existing output may go: a bundle or an empty folder, never somebody's other files."""
-    is_empty = output.is_dir() and not any(output.iterdir())
-    return is_empty or (force and BundleLayout(output).info.is_file())
+def _warm_up(model: LanguageModel, run: RunDir, config: Config, reporter: Reporter) -> None:
+    """Give a model trained with carried state the mean state at sentence ends of some of its training text."""
+    num_slots = config.model.character_slots if config.model.mode == "character" else None
+    store = load_id_store(run.ids, load_vocabulary(run.vocab), num_slots)
+    sentences = (store.train[index] for index in range(len(store.train)))
+    count = warm_up(model.bilm, store.lexicon, sentences)
+    reporter.note(f"export: sentences will start from the mean state at the ends of {count:,} training sentences.")
 
 
 def _training_figures(state: Any, counts: list[int]) -> dict[str, Any]:

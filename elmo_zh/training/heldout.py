@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.id_store import HeldoutSentences
+from elmo_zh.id_store import HeldoutSentences, IdStore
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.reporter import Progress
 from elmo_zh.training.scoring import Figures, TextMeasure, score_sentences
@@ -21,9 +21,10 @@ def sample_sentences(heldout: HeldoutSentences, num_tokens: int) -> NDArray[np.i
     return np.sort(order[:enough])
 
 
-def measure_text(heldout: HeldoutSentences, chosen: NDArray[np.int64]) -> TextMeasure:
-    """Return what the chosen sentences hold."""
-    sentences = [heldout[int(index)] for index in chosen]
+def measure_text(store: IdStore, chosen: NDArray[np.int64]) -> TextMeasure:
+    """Return what the chosen held-out sentences hold."""
+    heldout = store.heldout
+    sentences = [store.lexicon.targets(heldout[int(index)]) for index in chosen]
     num_tokens = sum(len(ids) for ids in sentences)
     return TextMeasure(
         num_predictions=num_tokens + len(sentences),
@@ -35,12 +36,12 @@ def measure_text(heldout: HeldoutSentences, chosen: NDArray[np.int64]) -> TextMe
 
 
 def evaluate_heldout(
-    model: LanguageModel, heldout: HeldoutSentences, chosen: NDArray[np.int64], progress: Progress | None = None
+    model: LanguageModel, store: IdStore, chosen: NDArray[np.int64], progress: Progress | None = None
 ) -> Figures:
-    """Return the exact figures of the chosen sentences, by products in float32, as the exported model has them."""
-    sentences = [heldout[int(index)] for index in chosen]
+    """Return the exact figures of held-out sentences, by products in float32, as the exported model has them."""
+    sentences = [store.heldout[int(index)] for index in chosen]
     training_dtype = model.bilm.product_dtype
     model.bilm.set_product_dtype(None)
-    nats = score_sentences(model.bilm, model.softmax, sentences, progress)
+    nats = score_sentences(model.bilm, model.softmax, store.lexicon, sentences, progress)
     model.bilm.set_product_dtype(training_dtype)
-    return Figures.build(measure_text(heldout, chosen), *nats)
+    return Figures.build(measure_text(store, chosen), *nats)

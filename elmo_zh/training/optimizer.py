@@ -55,26 +55,33 @@ torch.sparse.check_sparse_tensor_invariants.disable()  # type: ignore[no-untyped
 
 
 class Optimizers:
-    """One optimiser for the LSTMs and one for the tables, stepped together.
+    """One optimiser for the LSTMs and the character CNN and one for the tables, stepped together.
 
     The tables (token embeddings, softmax) always have Adagrad: a row is touched only when its word comes, and
     Adam's even-sized steps would push the rows of rare words as far as those of frequent ones.
     """
 
     def __init__(self, config: TrainConfig, bilm: BiLM, softmax: Softmax) -> None:
-        table = bilm.token_table.weight
-        table.requires_grad_(config.train_embeddings)
-        tables = [table] if config.train_embeddings else []
-        tables += [softmax.bias] if softmax.weight is table else [softmax.weight, softmax.bias]
-        network = list(bilm.layers.parameters())
-        self.parameters: list[nn.Parameter] = [*network, *tables]
+        token_layer = dict(bilm.token_layer.named_parameters(prefix="token_layer"))
+        for parameter in token_layer.values():
+            parameter.requires_grad_(config.train_embeddings)
+        trained = token_layer if config.train_embeddings else {}
+        network = dict(bilm.layers.named_parameters())
+        tables = [softmax.bias]
+        if bilm.shape.characters is None:
+            tables = [*trained.values(), *tables]
+        else:
+            network |= trained
+        if not any(softmax.weight is parameter for parameter in token_layer.values()):
+            tables.insert(-1, softmax.weight)
+        self.parameters: list[nn.Parameter] = [*network.values(), *tables]
         self.by_name: dict[str, torch.optim.Optimizer] = {"tables": self._adagrad(tables, config)}
         self._peaks = {"tables": config.table_learning_rate, "network": config.learning_rate}
         if config.optimizer == "adagrad":
-            self.by_name["network"] = self._adagrad(network, config)
+            self.by_name["network"] = self._adagrad(list(network.values()), config)
         else:
-            matrices = [parameter for parameter in network if parameter.dim() > 2]
-            biases = [parameter for parameter in network if parameter.dim() == 2]
+            biases = [parameter for name, parameter in network.items() if "bias" in name]
+            matrices = [parameter for name, parameter in network.items() if "bias" not in name]
             groups = [
                 {"params": matrices, "weight_decay": config.weight_decay},
                 {"params": biases, "weight_decay": 0.0},

@@ -7,11 +7,12 @@ from typing import Any
 
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from elmo_zh.batches import iter_length_sorted, mark_sentence, pad_sentences
-from elmo_zh.model.bilm import BiLM, reversal
+from elmo_zh.batches import build_inputs, iter_length_sorted, mark_sentence, pad_sentences
+from elmo_zh.lexicon import Lexicon
+from elmo_zh.model.bilm import BiLM, State, read_both_ways
 from elmo_zh.model.softmax import Softmax
+from elmo_zh.model.token_encoder import TokenInputs
 from elmo_zh.reporter import Progress
 
 BATCH_TOKENS = 2048
@@ -76,29 +77,51 @@ class Figures:
 
 @torch.no_grad()
 def score_sentences(
-    bilm: BiLM, softmax: Softmax, sentences: Sequence[NDArray[Any]], progress: Progress | None = None
+    bilm: BiLM,
+    softmax: Softmax,
+    lexicon: Lexicon,
+    sentences: Sequence[NDArray[Any]],
+    progress: Progress | None = None,
 ) -> tuple[float, float]:
-    """Return the total cost in nats of word id sentences under the forward and the backward LM, from zero state."""
-    device = softmax.bias.device
+    """Return the total cost in nats of sentences of input ids under the forward and the backward LM.
+
+    Every sentence starts from the same state: zeros, or the model's warm state.
+    """
     lengths = [len(sentence) + 2 for sentence in sentences]
     totals = [0.0, 0.0]
     for batch in iter_length_sorted(lengths, BATCH_TOKENS):
-        ids, mask = pad_sentences([mark_sentence(sentences[index]) for index in batch])
-        order = reversal(mask)
-        for direction, nats in enumerate(_batch_nats(bilm, softmax, ids.to(device), mask.to(device), order.to(device))):
-            totals[direction] += float(nats.double().sum())
+        chosen = [sentences[index] for index in batch]
+        nats, _ = _batch_nats(bilm, softmax, lexicon, chosen, bilm.start_state(len(chosen)))
+        totals = [total + cost for total, cost in zip(totals, nats, strict=True)]
         if progress is not None:
-            progress.update(int(mask.sum()) - len(batch))
+            progress.update(sum(lengths[index] - 1 for index in batch))
     return totals[0], totals[1]
 
 
-def _batch_nats(bilm: BiLM, softmax: Softmax, ids: Tensor, mask: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the cost of each prediction, one flat tensor a direction."""
+@torch.no_grad()
+def score_stream(
+    bilm: BiLM, softmax: Softmax, lexicon: Lexicon, sentence: NDArray[Any], state: State
+) -> tuple[tuple[float, float], State]:
+    """Return one sentence's cost in nats under each LM, and the state after the last token that each one reads.
+
+    As in training with carried state: the last mark is predicted and not read.
+    """
+    return _batch_nats(bilm, softmax, lexicon, [sentence], state)
+
+
+def _batch_nats(
+    bilm: BiLM, softmax: Softmax, lexicon: Lexicon, sentences: Sequence[NDArray[Any]], state: State
+) -> tuple[tuple[float, float], State]:
+    ids, mask = pad_sentences([mark_sentence(sentence) for sentence in sentences])
+    device = softmax.bias.device
     # (2, T, B): the backward LM reads each sentence from its own end. The last token is only ever predicted.
-    read = torch.stack([ids, ids.gather(1, order)]).transpose(1, 2)
-    predicts = mask.transpose(0, 1)[1:]
-    activations, _ = bilm(read[:, :-1], bilm.zero_state(len(ids)))
+    read = read_both_ways(TokenInputs(ids), mask).ids
+    targets = torch.from_numpy(lexicon.targets(read.numpy()))[:, 1:].to(device)
+    predicts = mask.transpose(0, 1)[1:].to(device)
+    inputs = build_inputs(lexicon, read[:, :-1]).to(device)
+    activations, state = bilm(inputs, state, lengths=predicts.sum(dim=0))
     forward, backward = (
-        softmax.nats(activations[-1][direction][predicts], read[direction, 1:][predicts]) for direction in range(2)
+        float(softmax.nats(activations[-1][direction][predicts], targets[direction][predicts]).double().sum())
+        for direction in range(2)
     )
-    return forward, backward
+    return (forward, backward), state

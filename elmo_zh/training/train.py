@@ -14,6 +14,7 @@ from elmo_zh.files import file_digest
 from elmo_zh.id_store import IdStore, load_id_store
 from elmo_zh.model.device import choose_device
 from elmo_zh.model.language_model import LanguageModel, build_shape
+from elmo_zh.model.token_encoder import fill_rows
 from elmo_zh.reporter import Reporter
 from elmo_zh.run_dir import RunDir
 from elmo_zh.stages import StageResult, load_record
@@ -39,11 +40,12 @@ def train_run(run: RunDir, config: Config, reporter: Reporter) -> StageResult:
         torch.set_num_threads(config.train.num_threads)
     vocabulary = load_vocabulary(run.vocab)
     load_counts(run.vocab_counts, vocabulary)
-    store = load_id_store(run.ids, vocabulary)
+    num_slots = config.model.character_slots if config.model.mode == "character" else None
+    store = load_id_store(run.ids, vocabulary, num_slots)
     device = choose_device(config.train.device)
     _require_memory(config, len(vocabulary), store.train.num_tokens, device)
     trainer = _build_trainer(run, config, vocabulary, store, device, reporter)
-    baselines = _report_baselines(config, store, len(vocabulary), reporter)
+    baselines = _report_baselines(config, store, reporter)
     step_seconds = trainer.measure_step_seconds()
     resumed = trainer.resume()
     if not resumed and config.word2vec.enabled:
@@ -98,12 +100,14 @@ def _build_trainer(
 def initialise_model(model: LanguageModel, seed: int, vectors: WordVectors | None) -> None:
     """Draw all weights from the seed, then fill in word vectors, row by row by word.
 
-    Rows without a word vector, those of the specials among them, are drawn from a normal distribution with the
-    mean and deviation that the ready rows have in each dimension.
+    They go into the token table or, in character mode, which has none, into the softmax. Rows without a word vector,
+    those of the specials among them, are drawn from a normal distribution with the mean and deviation that the ready
+    rows have in each dimension.
     """
     generator = model.initialise(seed)
     if vectors is not None and len(vectors.rows):
-        model.bilm.token_table.fill_rows(torch.from_numpy(vectors.rows), torch.from_numpy(vectors.vectors), generator)
+        table = model.bilm.token_table.weight if model.bilm.shape.characters is None else model.softmax.weight
+        fill_rows(table, torch.from_numpy(vectors.rows), torch.from_numpy(vectors.vectors), generator)
 
 
 def _report_plan(trainer: Trainer, config: Config, store: IdStore, step_seconds: float, reporter: Reporter) -> None:
@@ -130,13 +134,13 @@ def format_seconds(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def _report_baselines(config: Config, store: IdStore, num_tokens: int, reporter: Reporter) -> dict[str, Any]:
+def _report_baselines(config: Config, store: IdStore, reporter: Reporter) -> dict[str, Any]:
     """Return perplexity and bits per character of the n-gram baselines on all held-out text, by name."""
     if not len(store.heldout):
         reporter.warn("No text is held out, so perplexity cannot be measured.")
         return {}
-    nats = measure_baselines(store.train, store.heldout, num_tokens, config.train.seed)
-    measure = measure_text(store.heldout, np.arange(len(store.heldout)))
+    nats = measure_baselines(store, config.train.seed)
+    measure = measure_text(store, np.arange(len(store.heldout)))
     baselines = {
         name: {"perplexity": measure.perplexity(value), "bits_per_character": measure.bits_per_character(value)}
         for name, value in asdict(nats).items()
@@ -186,7 +190,7 @@ def _evaluate_best(
     if best != trainer.step:
         trainer.model.load_named_tensors(checkpoints.load(best, with_optimizer=False).model)
     with reporter.progress("evaluate", unit="tokens", total=store.heldout.num_predictions) as progress:
-        figures = evaluate_heldout(trainer.model, store.heldout, np.arange(len(store.heldout)), progress)
+        figures = evaluate_heldout(trainer.model, store, np.arange(len(store.heldout)), progress)
     trainer.append_figures(figures, "full", step=best)
     checkpoints.update_state(best, heldout_full=asdict(figures))
     return asdict(figures)

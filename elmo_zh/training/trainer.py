@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elmo_zh.batches import PackedStreams, StreamBatch
+from elmo_zh.batches import PackedStreams, StreamBatch, build_inputs
 from elmo_zh.config import TrainConfig
 from elmo_zh.errors import RunError
 from elmo_zh.id_store import IdStore
@@ -209,14 +209,16 @@ class Trainer:
         if not math.isfinite(norm):
             raise NotFiniteError(f"the gradient's norm is {norm}")
         self._optimizers.step(self._learning_rate_share())
-        self._state = [carried.detach() for carried in state]
+        self._state = state
         self._position.step += 1
         return loss_value, norm
 
     def _loss(self, batch: StreamBatch) -> tuple[Tensor, Any]:
         config, device = self.config, self.device
         keep = None if config.carry_state else batch.keep.to(device)
-        inputs, targets = batch.inputs.to(device), batch.targets.to(device).flatten()
+        lexicon = self._store.lexicon
+        targets = torch.from_numpy(lexicon.targets(batch.targets.numpy())).to(device).flatten()
+        inputs = build_inputs(lexicon, batch.inputs).to(device)
         activations, state = self.model.bilm(inputs, self._state, keep, config.dropout)
         hidden = activations[-1].flatten(0, 2)
         if self._scores_every_word:
@@ -270,7 +272,7 @@ class Trainer:
     def _evaluate_sample(self) -> Figures | None:
         if not len(self._sample):
             return None
-        figures = evaluate_heldout(self.model, self._store.heldout, self._sample)
+        figures = evaluate_heldout(self.model, self._store, self._sample)
         self.append_figures(figures, "sample", step=self.step)
         self._reporter.note(
             f"step {self.step}, {self.step * step_tokens(self.config):,} tokens: held-out perplexity"

@@ -312,7 +312,7 @@ def no_room_in_hdf5(*_: Any, **__: Any) -> None:
         ("encode", files, "_sync", no_room),
         ("train", checkpoint, "save_file", no_room_in_safetensors),
         ("train", checkpoint, "save_file", no_quota_in_safetensors),
-        ("export", bundle_write, "copyfile", no_room),
+        ("export", bundle_write, "save_weights", no_room),
         ("export", h5py, "File", no_room_in_hdf5),
     ],
 )
@@ -439,7 +439,8 @@ def change_info(model: Path, **changes: Any) -> None:
 def test_a_bundle_of_a_later_format(model: Path, sample_run: SampleRun) -> None:
     change_info(model, format=2)
     assert bundle_error(model, sample_run) == (
-        f"{model / 'bundle.json'}: format 2, mode token; this elmo-zh reads format 1, mode token. Update elmo-zh."
+        f"{model / 'bundle.json'}: format 2, mode token; this elmo-zh reads format 1,"
+        " modes token and character. Update elmo-zh."
     )
 
 
@@ -449,7 +450,8 @@ def test_what_is_no_bundle(sample_run: SampleRun, make: Callable[[Path], None] |
         make(Path("thing"))
     assert bundle_error(Path("thing"), sample_run) == (
         "thing is not a model bundle: bundle.json is missing."
-        " Give --model the folder that `elmo-zh export` wrote, such as runs/NAME/model."
+        " Give --model the folder that `elmo-zh export` wrote, such as runs/NAME/model; another program's model becomes"
+        " one with: elmo-zh convert"
     )
 
 

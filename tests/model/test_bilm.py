@@ -7,6 +7,7 @@ from torch import Tensor
 from elmo_zh.batches import mark_sentence, pad_sentences
 from elmo_zh.model.bilm import BiLM, BiLMShape, reversal
 from elmo_zh.model.language_model import LanguageModel
+from elmo_zh.model.token_encoder import TokenInputs
 
 WORDS, PROJECTION, CELL, LAYERS = 23, 5, 11, 3
 
@@ -28,7 +29,8 @@ def bilm() -> BiLM:
 
 
 def activations(bilm: BiLM, *sentences: list[int]) -> Tensor:
-    return bilm.layer_activations(*pad_sentences([mark_sentence(sentence) for sentence in sentences]))
+    ids, mask = pad_sentences([mark_sentence(sentence) for sentence in sentences])
+    return bilm.layer_activations(TokenInputs(ids), mask)
 
 
 def test_shape_and_token_layer(bilm: BiLM) -> None:
@@ -64,7 +66,7 @@ def test_streams_restarted_at_sentence_starts_equal_single_sentences(bilm: BiLM)
     keep = torch.tensor([0.0, 1, 1, 1, 0, 1, 1])[:, None, None]
     state = [type(s)(s.output + 0.7, s.cell - 0.4) for s in bilm.zero_state(1)]
     with torch.no_grad():
-        layers, _ = bilm(inputs, state, keep)
+        layers, _ = bilm(TokenInputs(inputs), state, keep)
     whole = activations(bilm, [3, 4, 5], [6, 7])
     top = layers[-1][:, :, 0]
     torch.testing.assert_close(top[0, :4], whole[-1, 0, :4, :PROJECTION])
@@ -82,9 +84,9 @@ def test_dropout_falls_on_every_layer_and_is_off_by_default(bilm: BiLM) -> None:
     ids = torch.randint(3, WORDS, (2, 7, 3))
     torch.manual_seed(1)
     with torch.no_grad():
-        plain, _ = bilm(ids, bilm.zero_state(3))
-        again, _ = bilm(ids, bilm.zero_state(3))
-        dropped, _ = bilm(ids, bilm.zero_state(3), dropout=0.5)
+        plain, _ = bilm(TokenInputs(ids), bilm.zero_state(3))
+        again, _ = bilm(TokenInputs(ids), bilm.zero_state(3))
+        dropped, _ = bilm(TokenInputs(ids), bilm.zero_state(3), dropout=0.5)
     assert torch.equal(plain[-1], again[-1])
     assert ((dropped[-1] == 0).float().mean() - 0.5).abs() < 0.2
 
@@ -94,8 +96,8 @@ def test_skip_connections_add_the_input_from_the_second_layer_on(bilm: BiLM) -> 
     plain.load_state_dict(bilm.state_dict())
     ids = torch.randint(3, WORDS, (2, 7, 3))
     with torch.no_grad():
-        with_skip, _ = bilm(ids, bilm.zero_state(3))
-        without, _ = plain(ids, plain.zero_state(3))
+        with_skip, _ = bilm(TokenInputs(ids), bilm.zero_state(3))
+        without, _ = plain(TokenInputs(ids), plain.zero_state(3))
         second, _ = plain.layers[1](without[1], plain.zero_state(3)[1])
     torch.testing.assert_close(with_skip[1], without[1])
     torch.testing.assert_close(with_skip[2], second + without[1])

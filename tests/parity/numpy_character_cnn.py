@@ -63,9 +63,13 @@ def load_highway(weights: h5py.File, group: str) -> Highway:
     return Highway(*(read_array(weights, f"{group}/{name}") for name in names))
 
 
-def character_ids(token: str, num_slots: int) -> list[int]:
-    """Return the token's character ids, one a slot, without the +1 that readers add."""
-    content = [SENTENCE_MARK_IDS[token]] if token in SENTENCE_MARK_IDS else list(token.encode("utf-8"))
+def character_ids(token: str, num_slots: int, *, is_text: bool = False) -> list[int]:
+    """Return the token's character ids, one a slot, without the +1 that readers add.
+
+    `<S>` and `</S>` are the sentence marks, except as text, where they are words of three and four letters.
+    """
+    is_mark = token in SENTENCE_MARK_IDS and not is_text
+    content = [SENTENCE_MARK_IDS[token]] if is_mark else list(token.encode("utf-8"))
     ids = [BEGIN_WORD, *content[: num_slots - 2], END_WORD]
     return ids + [PADDING] * (num_slots - len(ids))
 
@@ -87,9 +91,9 @@ def apply_highway(highway: Highway, x: Array) -> Array:
     return gate * transformed + (1.0 - gate) * x
 
 
-def token_vector(cnn: CharacterCnn, token: str) -> Array:
-    """Return one token's vector, shape (P,); `<S>` and `</S>` are the sentence marks."""
-    embedded = cnn.char_embed[character_ids(token, cnn.num_slots)]  # (C, c)
+def token_vector(cnn: CharacterCnn, token: str, *, is_text: bool = False) -> Array:
+    """Return one token's vector, shape (P,); `<S>` and `</S>` are the sentence marks, except as text."""
+    embedded = cnn.char_embed[character_ids(token, cnn.num_slots, is_text=is_text)]  # (C, c)
     pooled = np.concatenate([convolve_and_pool(embedded, kernel, bias) for kernel, bias in cnn.filters])  # (N,)
     x: Array = np.maximum(pooled, 0.0) if cnn.activation == "relu" else np.tanh(pooled)
     for highway in cnn.highways:
@@ -102,4 +106,5 @@ def token_vector(cnn: CharacterCnn, token: str) -> Array:
 
 def sentence_vectors(cnn: CharacterCnn, tokens: Sequence[str]) -> Array:
     """Return the token vectors of `<S>`, the tokens, `</S>`, shape (n + 2, P)."""
-    return np.stack([token_vector(cnn, token) for token in ["<S>", *tokens, "</S>"]])
+    words = [token_vector(cnn, token, is_text=True) for token in tokens]
+    return np.stack([token_vector(cnn, "<S>"), *words, token_vector(cnn, "</S>")])

@@ -1,7 +1,7 @@
-"""An independent NumPy reading of a token-mode bundle: what the product's vectors and perplexities are compared with.
+"""An independent NumPy reading of a bundle: what the product's vectors and perplexities are compared with.
 
 Written from the text of the file formats and sharing no code with `elmo_zh`, so that a mistake has to be made twice to
-pass. The LSTM layers are in `numpy_bilm`.
+pass. The LSTM layers are in `numpy_bilm`, the character CNN is in `numpy_character_cnn`.
 
 Shape letters: n tokens, P projection, L layers, V vocabulary.
 """
@@ -16,6 +16,7 @@ from typing import Any
 import h5py
 import numpy as np
 from parity.numpy_bilm import Array, Bilm, load_bilm, read_array, run_bilm
+from parity.numpy_character_cnn import CharacterCnn, load_character_cnn, sentence_vectors
 
 SPECIALS = ("<S>", "</S>", "<UNK>")
 END_MARK = "</W>"
@@ -25,27 +26,25 @@ NUM_UNICODE_SCALARS = 1_112_064
 
 @dataclass(frozen=True)
 class Bundle:
-    """A token-mode bundle in memory."""
+    """A bundle in memory."""
 
     options: dict[str, Any]
     vocab: list[str]
     character_counts: dict[str, int]  # raw counts, the end mark under END_MARK
-    embedding: Array  # (V, P)
+    token_layer: Array | CharacterCnn  # token mode: the embeddings, (V, P)
     bilm: Bilm
     softmax_weight: Array  # (V, P)
     softmax_bias: Array  # (V,)
 
 
 def load_bundle(path: str | Path) -> Bundle:
-    """Read a token-mode bundle folder.
+    """Read a bundle folder.
 
     Raises:
-        ValueError: The folder is in character mode, or its parts do not fit together.
+        ValueError: Its parts do not fit together.
     """
     folder = Path(path)
     options = json.loads((folder / "options.json").read_text(encoding="utf-8"))
-    if "char_cnn" in options:
-        raise ValueError(f"{folder}: options.json has char_cnn; this oracle reads token mode only")
     vocab = read_lines(folder / "vocab.data")
     if tuple(vocab[:3]) != SPECIALS:
         raise ValueError(f"{folder}: vocab.data starts with {vocab[:3]}, expected {list(SPECIALS)}")
@@ -54,15 +53,20 @@ def load_bundle(path: str | Path) -> Bundle:
             options=options,
             vocab=vocab,
             character_counts=load_character_counts(folder / "character_counts.tsv"),
-            embedding=read_array(weights, "embedding"),
+            token_layer=load_character_cnn(weights, options)
+            if "char_cnn" in options
+            else read_array(weights, "embedding"),
             bilm=load_bilm(weights, options["lstm"]),
             softmax_weight=read_array(weights, "softmax/W"),
             softmax_bias=read_array(weights, "softmax/b"),
         )
     table_shape = (len(vocab), options["lstm"]["projection_dim"])
-    for name, found in (("embedding", bundle.embedding.shape), ("softmax/W", bundle.softmax_weight.shape)):
-        if found != table_shape:
-            raise ValueError(f"{folder}: {name} has shape {found}, expected {table_shape}")
+    tables = {"softmax/W": bundle.softmax_weight}
+    if not isinstance(bundle.token_layer, CharacterCnn):
+        tables["embedding"] = bundle.token_layer
+    for name, table in tables.items():
+        if table.shape != table_shape:
+            raise ValueError(f"{folder}: {name} has shape {table.shape}, expected {table_shape}")
     return bundle
 
 
@@ -97,9 +101,16 @@ def token_ids(bundle: Bundle, tokens: Sequence[str]) -> list[int]:
     return [bundle.vocab.index(token) for token in ["<S>", *known_as, "</S>"]]
 
 
+def token_vectors(bundle: Bundle, tokens: Sequence[str]) -> Array:
+    """Return the token layer's vectors of `<S>`, the tokens, `</S>`, shape (n + 2, P)."""
+    if isinstance(bundle.token_layer, CharacterCnn):
+        return sentence_vectors(bundle.token_layer, tokens)
+    return bundle.token_layer[token_ids(bundle, tokens)]
+
+
 def layer_activations(bundle: Bundle, tokens: Sequence[str]) -> Array:
     """Return every layer's vectors of one segmented sentence from zero state, shape (L + 1, n, 2P)."""
-    activations, _ = run_bilm(bundle.bilm, bundle.embedding[token_ids(bundle, tokens)])
+    activations, _ = run_bilm(bundle.bilm, token_vectors(bundle, tokens))
     return activations[:, 1:-1]
 
 
@@ -125,7 +136,7 @@ def sentence_nats(bundle: Bundle, tokens: Sequence[str]) -> tuple[list[float], l
     Forward `w1 ... wn </S>`, backward `wn ... w1 <S>`.
     """
     ids = token_ids(bundle, tokens)
-    activations, _ = run_bilm(bundle.bilm, bundle.embedding[ids])
+    activations, _ = run_bilm(bundle.bilm, token_vectors(bundle, tokens))
     forward_top, backward_top = np.split(activations[-1], 2, axis=1)  # (n + 2, P) each
     last = len(ids) - 1
     forward = [prediction_nats(bundle, forward_top[t], ids[t + 1]) for t in range(last)]

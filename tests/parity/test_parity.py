@@ -9,6 +9,7 @@ import pytest
 import torch
 from parity import numpy_oracle as oracle
 
+from elmo_zh.bundle.options import training_options
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.write import BundleSource, write_bundle
 from elmo_zh.characters import SpellingModel
@@ -16,6 +17,7 @@ from elmo_zh.config import TextConfig, TrainConfig
 from elmo_zh.embed.dump import DumpSettings, dump_vectors
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.model.bilm import BiLMShape
+from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.reporter import SilentReporter
 from elmo_zh.training.evaluate import evaluate_files
@@ -37,6 +39,22 @@ SHAPES = {
     "no clip": (7, 11, 2, 0.0, 0.0, True),
     "one layer": (5, 7, 1, 3.0, 3.0, True),
     "no projection": (7, 7, 2, 0.4, 0.3, True),
+    "characters": (5, 13, 2, 0.5, 0.3, True),
+    "characters, tanh, no highway": (5, 13, 2, 0.5, 0.3, False),
+    "characters, no CNN_proj": (12, 13, 1, 0.5, 0.3, True),
+}
+# Slots that cut 今天天气 in the middle of its last character.
+CHARACTERS = {
+    name: CharacterShape(
+        num_characters=261,
+        num_slots=13,
+        embedding_dim=2,
+        filters=((1, 2), (2, 3), (5, 7)),
+        num_highways=0 if "no highway" in name else 2,
+        activation="tanh" if "tanh" in name else "relu",
+    )
+    for name in SHAPES
+    if name.startswith("characters")
 }
 
 
@@ -53,22 +71,23 @@ def bundle_path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         cell_clip=cell_clip,
         projection_clip=projection_clip,
         skip_connections=skip,
+        characters=CHARACTERS.get(request.param),
     )
     model = LanguageModel.build(shape, tie_softmax=False)
     generator = torch.Generator().manual_seed(11)
     for tensor in model.named_tensors().values():
         tensor.normal_(0.0, 0.6, generator=generator)
-    vocabulary.save(tmp_path / "vocab.data")
-    SpellingModel.build({"确": 3, "不买": 2}).save(tmp_path / "character_counts.tsv")
     source = BundleSource(
-        model=model,
+        bilm=model.bilm,
+        softmax=model.softmax,
         vocabulary=vocabulary,
-        vocab=tmp_path / "vocab.data",
-        character_counts=tmp_path / "character_counts.tsv",
+        spelling=SpellingModel.build({"确": 3, "不买": 2}),
         user_dictionary=None,
         text=replace(TextConfig(), segmenter="whitespace"),
-        train=TrainConfig(),
-        training={"train_tokens": 100, "epochs": 1.0},
+        training_options=training_options(TrainConfig(), 100, 1.0),
+        carry_state=False,
+        training={},
+        origin={"program": "elmo-zh"},
     )
     write_bundle(tmp_path / "model", source)
     return tmp_path / "model"
@@ -116,7 +135,7 @@ def test_golden_vectors_in_the_bundle_equal_the_oracle(bundle_path: Path) -> Non
 
 def test_clips_are_reached(bundle_path: Path) -> None:
     """Otherwise the comparisons above would not notice a missing clip."""
-    shape = load_bundle(bundle_path).model.bilm.shape
+    shape = load_bundle(bundle_path).bilm.shape
     if not shape.projection_clip or shape.projection_clip == 3.0 or shape.projection_dim == shape.cell_dim:
         pytest.skip("this shape has no projection clip within reach")
     vectors = ElmoEmbedder.load(bundle_path).embed_tokens([line.split() for line in LINES])

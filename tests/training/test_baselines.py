@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elmo_zh.id_store import EncodedSentences, HeldoutSentences
+from elmo_zh.id_store import EncodedSentences, HeldoutSentences, IdStore
+from elmo_zh.lexicon import Lexicon
 from elmo_zh.training import baselines as module
-from elmo_zh.training.baselines import KneserNeyBigram, measure_baselines
+from elmo_zh.training.baselines import BaselineNats, KneserNeyBigram, measure_baselines
+from elmo_zh.vocabulary import SPECIALS, Vocabulary
 
 BEGIN, END, UNKNOWN = 0, 1, 2
 ROWS = 11
@@ -33,6 +35,11 @@ def held_out(sentences: Sequence[Sequence[int]]) -> HeldoutSentences:
     plain = encoded(sentences)
     nothing = np.zeros(len(sentences))
     return HeldoutSentences(plain.ids, plain.offsets, nothing.astype(np.uint32), nothing)
+
+
+def measure(train: EncodedSentences, heldout: HeldoutSentences, rows: int, seed: int) -> BaselineNats:
+    words = [f"w{row}" for row in range(rows - len(SPECIALS))]
+    return measure_baselines(IdStore(train, heldout, Lexicon(Vocabulary([*SPECIALS, *words]), None)), seed)
 
 
 def pairs_of(sentences: Sequence[Sequence[int]], backward: bool) -> Pairs:
@@ -99,7 +106,7 @@ def test_probabilities_worked_out_by_hand() -> None:
 
 
 def test_both_baselines_equal_the_plain_version_on_five_sentences() -> None:
-    found = measure_baselines(encoded(TRAIN), held_out(HELDOUT), ROWS, seed=1)
+    found = measure(encoded(TRAIN), held_out(HELDOUT), ROWS, seed=1)
     unigram = bigram = 0.0
     for backward in (False, True):
         training = pairs_of(TRAIN, backward)
@@ -133,19 +140,19 @@ def test_every_probability_equals_the_plain_version_and_they_sum_to_one(
 @settings(deadline=None, max_examples=53)
 @given(SENTENCES, SENTENCES)
 def test_costs_are_finite_whatever_was_seen(training: list[list[int]], scored: list[list[int]]) -> None:
-    found = measure_baselines(encoded(training), held_out(scored), ROWS, seed=1)
+    found = measure(encoded(training), held_out(scored), ROWS, seed=1)
     assert 0 < found.unigram < math.inf
     assert 0 < found.bigram < math.inf
 
 
 def test_a_bigram_model_is_better_where_the_word_before_tells_something() -> None:
     training = [[3 + k % 7, 10 + k % 7] for k in range(211)]
-    found = measure_baselines(encoded(training), held_out(training[:13]), 17, seed=1)
+    found = measure(encoded(training), held_out(training[:13]), 17, seed=1)
     assert found.bigram < 0.7 * found.unigram
 
 
 def test_without_heldout_text() -> None:
-    found = measure_baselines(encoded(TRAIN), held_out([]), ROWS, seed=1)
+    found = measure(encoded(TRAIN), held_out([]), ROWS, seed=1)
     assert (found.unigram, found.bigram) == (0.0, 0.0)
 
 
@@ -162,12 +169,12 @@ def test_of_much_text_a_seeded_choice_within_the_limit_is_counted(monkeypatch: p
 
     monkeypatch.setattr(module, "KneserNeyBigram", Counting)
     monkeypatch.setattr(module, "MAX_TRAIN_TOKENS", num_tokens)
-    whole = measure_baselines(encoded(sentences), held_out(HELDOUT), ROWS, seed=0)
+    whole = measure(encoded(sentences), held_out(HELDOUT), ROWS, seed=0)
     assert counted == [num_tokens, num_tokens]
     counted.clear()
     monkeypatch.setattr(module, "MAX_TRAIN_TOKENS", 997)
-    parts = [measure_baselines(encoded(sentences), held_out(HELDOUT), ROWS, seed=seed) for seed in range(11)]
-    again = [measure_baselines(encoded(sentences), held_out(HELDOUT), ROWS, seed=seed) for seed in range(11)]
+    parts = [measure(encoded(sentences), held_out(HELDOUT), ROWS, seed=seed) for seed in range(11)]
+    again = [measure(encoded(sentences), held_out(HELDOUT), ROWS, seed=seed) for seed in range(11)]
     assert parts == again
     assert len(set(parts)) == 11
     assert whole not in parts

@@ -9,6 +9,7 @@ import torch
 
 from elmo_zh.config import TrainConfig
 from elmo_zh.id_store import EncodedSentences, HeldoutSentences, IdStore
+from elmo_zh.lexicon import Lexicon
 from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.reporter import SilentReporter
@@ -17,19 +18,21 @@ from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.scoring import Figures, TextMeasure, score_sentences
 from elmo_zh.training.train import initialise_model
 from elmo_zh.training.trainer import Trainer
+from elmo_zh.vocabulary import SPECIALS, Vocabulary
 
 # Each sentence follows from its first word, forwards, and from its last, backwards: seven equally likely ones.
 SENTENCES = [[3 + k, 10 + k, 17 + k, 24, 25 + k] for k in range(7)]
 ROWS = 32
+VOCABULARY = Vocabulary([*SPECIALS, *(chr(ord("一") + row) for row in range(ROWS - 3))])
 
 
-def build_store() -> IdStore:
+def build_store(num_slots: int | None = None) -> IdStore:
     ids = np.array([word for sentence in SENTENCES for word in sentence], np.uint16)
     offsets = np.arange(len(SENTENCES) + 1, dtype=np.uint64) * 5
     nothing = HeldoutSentences(
         np.zeros(0, np.uint16), np.zeros(1, np.uint64), np.zeros(0, np.uint32), np.zeros(0, np.float64)
     )
-    return IdStore(EncodedSentences(ids, offsets), nothing)
+    return IdStore(EncodedSentences(ids, offsets), nothing, Lexicon(VOCABULARY, num_slots))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +63,9 @@ def test_a_tiny_text_is_learned(tmp_path: Path, changes: dict[str, object]) -> N
     )  # fmt: skip
     trainer.train()
     model.bilm.set_product_dtype(None)
-    nats = score_sentences(model.bilm, model.softmax, [np.array(sentence) for sentence in SENTENCES])
+    nats = score_sentences(
+        model.bilm, model.softmax, Lexicon(VOCABULARY, None), [np.array(sentence) for sentence in SENTENCES]
+    )
     measure = TextMeasure(num_predictions=42, num_tokens=35, num_unknown=0, num_characters=1, spelling_nats=0.0)
     figures = Figures.build(measure, *nats)
     # One of seven at the start, then certainty: 7 ** (1 / 6) = 1.38 is the best there is.

@@ -1,0 +1,49 @@
+"""Which other programs can load a model's files, and if not, why. Sources: the programs' own loading code."""
+
+from elmo_zh.model.bilm import BiLMShape
+
+_ALLENNLP_SLOTS = 50
+_CHARACTERS_ONLY = "it reads character-mode models only"
+
+
+def refusals(shape: BiLMShape) -> dict[str, list[str]]:
+    """Return, for each other program, why it cannot load such a model; an empty list where it can.
+
+    The files always say `n_characters` 262 and have both clip keys, as all of them want.
+    """
+    return {
+        "bilm-tf": [],
+        "AllenNLP": _allennlp(shape),
+        "simple_elmo": [] if shape.characters else [_CHARACTERS_ONLY],
+        "pytorch-fast-elmo": _without_projection(shape),
+    }
+
+
+def _allennlp(shape: BiLMShape) -> list[str]:
+    if shape.characters is None:
+        return [_CHARACTERS_ONLY]
+    reasons = _without_projection(shape)
+    if not shape.skip_connections:
+        reasons.append("it needs skip connections (model.skip_connections)")
+    if shape.characters.num_slots != _ALLENNLP_SLOTS:
+        reasons.append(
+            f"it reads {_ALLENNLP_SLOTS} character slots, not {shape.characters.num_slots} (model.character_slots)"
+        )
+    if shape.characters.num_filters == shape.projection_dim:
+        reasons.append("it needs another number of filters than model.projection_dim, so that there is a CNN_proj")
+    return reasons
+
+
+def _without_projection(shape: BiLMShape) -> list[str]:
+    if shape.projection_dim < shape.cell_dim:
+        return []
+    return ["it needs a projection narrower than the cell (model.projection_dim below model.cell_dim)"]
+
+
+def describe_readers(shape: BiLMShape) -> list[str]:
+    """Return one line for all programs that can load the files, and one for each that cannot."""
+    found = refusals(shape)
+    able = [name for name, reasons in found.items() if not reasons]
+    lines = [f"Also read by: {', '.join(able) or 'no other program'}."]
+    lines += [f"Not read by {name}: {'; '.join(reasons)}." for name, reasons in found.items() if reasons]
+    return lines

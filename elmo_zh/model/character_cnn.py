@@ -1,0 +1,191 @@
+"""The token layer that reads characters: convolutions over a word's spelling, highway layers, a projection.
+
+Follows Peters et al. (2018) and Kim et al. (2015) as bilm-tf has it. Every matrix stands as in the published file:
+y = x W + b. Shape letters beside those of `model.bilm`: W distinct words, c width of a character's embedding, N filters
+of all widths.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elmo_zh.model.precision import choose_product_dtype
+from elmo_zh.model.token_encoder import TokenInputs
+
+# Words computed at once: memory stays bounded, and words of like length share the slots that they need.
+_CHUNK_WORDS = 512
+
+
+@dataclass(frozen=True, kw_only=True)
+class CharacterShape:
+    """What decides the character CNN's parameters and function.
+
+    Attributes:
+        num_characters: Different character ids; the last one is padding.
+        num_slots: Character ids of each word (C), marks and padding included.
+        embedding_dim: Width of a character's embedding (c).
+        filters: (width in characters, how many) of each convolution.
+        num_highways: Highway layers.
+        activation: relu or tanh, after the largest response of each filter was taken.
+    """
+
+    num_characters: int
+    num_slots: int
+    embedding_dim: int
+    filters: tuple[tuple[int, int], ...]
+    num_highways: int
+    activation: str
+
+    @property
+    def num_filters(self) -> int:
+        """Filters of all widths (N)."""
+        return sum(count for _, count in self.filters)
+
+    def num_parameters(self, output_dim: int) -> int:
+        """Return how many numbers a CNN of this shape has."""
+        N = self.num_filters
+        convolutions = sum(width * self.embedding_dim * count + count for width, count in self.filters)
+        projection = (N + 1) * output_dim if output_dim != N else 0
+        highways = self.num_highways * 2 * (N * N + N)
+        return self.num_characters * self.embedding_dim + convolutions + highways + projection
+
+
+class Highway(nn.Module):
+    """One highway layer: y = g relu(x W_t + b_t) + (1 - g) x with g = sigmoid(x W_c + b_c).
+
+    Attributes:
+        carry_weight: W_c, shape (N, N). The published name; what it gates in is the transformed part.
+        carry_bias: b_c, shape (N,).
+        transform_weight: W_t, shape (N, N).
+        transform_bias: b_t, shape (N,).
+    """
+
+    def __init__(self, num_filters: int) -> None:
+        super().__init__()
+        self.carry_weight = nn.Parameter(torch.empty(num_filters, num_filters))
+        self.carry_bias = nn.Parameter(torch.empty(num_filters))
+        self.transform_weight = nn.Parameter(torch.empty(num_filters, num_filters))
+        self.transform_bias = nn.Parameter(torch.empty(num_filters))
+
+    @torch.no_grad()
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draw weights with deviation 1/sqrt(N) and start by letting most of x through, as bilm-tf does."""
+        for weight in (self.carry_weight, self.transform_weight):
+            weight.normal_(0.0, len(weight) ** -0.5, generator=generator)
+        self.carry_bias.fill_(-2.0)
+        self.transform_bias.zero_()
+
+    def forward(self, x: Tensor, dtype: torch.dtype) -> Tensor:
+        """Return y for x, both of shape (W, N); matrix products run in `dtype`."""
+        gate = torch.sigmoid(affine(x, self.carry_weight, self.carry_bias, dtype))
+        transformed = functional.relu(affine(x, self.transform_weight, self.transform_bias, dtype))
+        return torch.lerp(x, transformed, gate)
+
+
+def affine(x: Tensor, weight: Tensor, bias: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return x W + b with the product in `dtype` and the sum in that of the weights."""
+    if dtype == weight.dtype:
+        return torch.addmm(bias, x, weight)
+    return (x.to(dtype) @ weight.to(dtype)).to(weight.dtype) + bias
+
+
+class CharacterCNN(nn.Module):
+    """From spellings to token vectors, once for each distinct word.
+
+    Attributes:
+        embedding: Shape (number of characters, c).
+        kernels: One a width, shape (width, c, filters).
+        kernel_biases: One a width, shape (filters,).
+        highways: The highway layers.
+        projection_weight: Shape (N, P), or None where N = P.
+        projection_bias: Shape (P,), or None where N = P.
+        product_dtype: Of matrix products; None is that of the weights.
+    """
+
+    def __init__(self, shape: CharacterShape, output_dim: int) -> None:
+        super().__init__()
+        self.shape, self.output_dim = shape, output_dim
+        self.product_dtype: torch.dtype | None = None
+        self.embedding = nn.Parameter(torch.empty(shape.num_characters, shape.embedding_dim))
+        self.kernels = nn.ParameterList(
+            nn.Parameter(torch.empty(width, shape.embedding_dim, count)) for width, count in shape.filters
+        )
+        self.kernel_biases = nn.ParameterList(nn.Parameter(torch.empty(count)) for _, count in shape.filters)
+        self.highways = nn.ModuleList(Highway(shape.num_filters) for _ in range(shape.num_highways))
+        self.projection_weight: nn.Parameter | None = None
+        self.projection_bias: nn.Parameter | None = None
+        if shape.num_filters != output_dim:
+            self.projection_weight = nn.Parameter(torch.empty(shape.num_filters, output_dim))
+            self.projection_bias = nn.Parameter(torch.empty(output_dim))
+
+    @torch.no_grad()
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draw all weights as bilm-tf does."""
+        self.embedding.uniform_(-1.0, 1.0, generator=generator)
+        for kernel, bias in zip(self.kernels, self.kernel_biases, strict=True):
+            if self.shape.activation == "relu":
+                kernel.uniform_(-0.05, 0.05, generator=generator)
+            else:
+                kernel.normal_(0.0, (kernel.shape[0] * kernel.shape[1]) ** -0.5, generator=generator)
+            bias.zero_()
+        for highway in self._highways():
+            highway.initialise(generator)
+        if self.projection_weight is not None and self.projection_bias is not None:
+            self.projection_weight.normal_(0.0, self.shape.num_filters**-0.5, generator=generator)
+            self.projection_bias.zero_()
+
+    def _highways(self) -> list[Highway]:
+        return [layer for layer in self.highways if isinstance(layer, Highway)]
+
+    def forward(self, inputs: TokenInputs) -> Tensor:
+        """Return the vectors of tokens, float32, shape (..., P)."""
+        assert inputs.spellings is not None, "character mode needs spellings"
+        return functional.embedding(inputs.ids, self.encode(inputs.spellings))
+
+    def encode(self, character_ids: Tensor) -> Tensor:
+        """Return one vector for each word.
+
+        Args:
+            character_ids: Spellings, padded on the right, int64, shape (W, C).
+
+        Returns:
+            float32, shape (W, P).
+        """
+        if torch.compiler.is_compiling() or not len(character_ids):
+            return self._encode_chunk(character_ids)
+        lengths = (character_ids != self.shape.num_characters - 1).sum(dim=1)
+        order = lengths.argsort(stable=True)
+        longest_window = max(width for width, _ in self.shape.filters)
+        vectors = []
+        for chunk in torch.split(order, _CHUNK_WORDS):
+            # Windows of nothing but padding all respond alike, so that one of them stands for all.
+            needed = min(self.shape.num_slots, int(lengths[chunk[-1]]) + longest_window)
+            vectors.append(self._encode_chunk(character_ids[chunk, :needed]))
+        return torch.cat(vectors)[order.argsort()]
+
+    def _encode_chunk(self, character_ids: Tensor) -> Tensor:
+        dtype = choose_product_dtype(self.product_dtype, self.embedding)
+        with torch.autocast(self.embedding.device.type, enabled=False):
+            characters = functional.embedding(character_ids, self.embedding)
+            responses = [
+                self._largest_response(characters, kernel, bias, dtype)
+                for kernel, bias in zip(self.kernels, self.kernel_biases, strict=True)
+            ]
+            activate = functional.relu if self.shape.activation == "relu" else torch.tanh
+            x = activate(torch.cat(responses, dim=1))
+            for highway in self._highways():
+                x = highway(x, dtype)
+            if self.projection_weight is None or self.projection_bias is None:
+                return x
+            return affine(x, self.projection_weight, self.projection_bias, dtype)
+
+    @staticmethod
+    def _largest_response(characters: Tensor, kernel: Tensor, bias: Tensor, dtype: torch.dtype) -> Tensor:
+        """Return each filter's largest response, shape (W, n), to characters of shape (W, C, c)."""
+        width, dimension, count = kernel.shape
+        windows = characters.unfold(1, width, 1).transpose(2, 3)  # (W, windows, width, c)
+        windows = windows.reshape(len(characters), -1, width * dimension)
+        responses = windows.to(dtype) @ kernel.view(width * dimension, count).to(dtype)
+        return responses.max(dim=1).values.to(bias.dtype) + bias
