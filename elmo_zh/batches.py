@@ -132,7 +132,8 @@ def build_inputs(lexicon: Lexicon, ids: Tensor) -> TokenInputs:
     if lexicon.num_slots is None:
         return TokenInputs(ids)
     distinct, places = torch.unique(ids, return_inverse=True)
-    return TokenInputs(places, torch.from_numpy(lexicon.character_ids(distinct.tolist())))
+    spellings = torch.from_numpy(lexicon.character_ids(distinct.tolist()))
+    return TokenInputs(places, spellings, torch.from_numpy(lexicon.targets(distinct.numpy())))
 
 
 def mark_sentence(ids: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:

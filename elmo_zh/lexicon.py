@@ -1,28 +1,12 @@
-"""From the words of a text to what a model reads: ids, and in character mode each word's character ids.
-
-Character ids follow bilm-tf: a word is its UTF-8 bytes between a mark of its begin and one of its end, padded to a
-fixed number of slots. A word with more bytes than there is room for is cut at a byte, even within a character.
-"""
+"""From the words of a text to what a model reads: ids, and in character mode each word's spelling."""
 
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.alphabet import BYTES, Alphabet
 from elmo_zh.vocabulary import BEGIN_ID, END_ID, UNKNOWN_ID, Vocabulary
-
-BEGIN_SENTENCE, END_SENTENCE, BEGIN_WORD, END_WORD, PADDING = range(256, 261)
-NUM_CHARACTER_IDS = 261
-
-
-def spell(content: Sequence[int] | bytes, num_slots: int) -> NDArray[np.int64]:
-    """Return the character ids of a word's bytes (or of a sentence mark), int64, shape (num_slots,)."""
-    content = content[: num_slots - 2]
-    character_ids = np.full(num_slots, PADDING, np.int64)
-    character_ids[0] = BEGIN_WORD
-    character_ids[1 : len(content) + 1] = bytearray(content) if isinstance(content, bytes) else content
-    character_ids[len(content) + 1] = END_WORD
-    return character_ids
 
 
 class Lexicon:
@@ -34,11 +18,18 @@ class Lexicon:
     Attributes:
         vocabulary: What the model predicts, and in token mode what it reads.
         num_slots: Character slots of each word (C); None in token mode.
+        alphabet: The numbers of characters.
         other_words: Words outside the vocabulary, in character mode; the first one has id V.
     """
 
-    def __init__(self, vocabulary: Vocabulary, num_slots: int | None, other_words: Iterable[str] = ()) -> None:
-        self.vocabulary, self.num_slots = vocabulary, num_slots
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        num_slots: int | None,
+        other_words: Iterable[str] = (),
+        alphabet: Alphabet = BYTES,
+    ) -> None:
+        self.vocabulary, self.num_slots, self.alphabet = vocabulary, num_slots, alphabet
         self.other_words = list(other_words)
         self._other_ids = {word: len(vocabulary) + index for index, word in enumerate(self.other_words)}
 
@@ -64,17 +55,17 @@ class Lexicon:
 
     def character_ids(self, ids: Iterable[int]) -> NDArray[np.int64]:
         """Return the spellings of input ids, shape (W, C); character mode only."""
+        return np.stack([self._spell(int(row)) for row in ids])
+
+    def _spell(self, row: int) -> NDArray[np.int64]:
         assert self.num_slots is not None
-        return np.stack([spell(self._content(int(row)), self.num_slots) for row in ids])
-
-    def _content(self, row: int) -> Sequence[int] | bytes:
-        marks = {BEGIN_ID: [BEGIN_SENTENCE], END_ID: [END_SENTENCE]}
-        return marks[row] if row in marks else self._word(row).encode("utf-8", "ignore")
-
-    def _word(self, row: int) -> str:
+        if row in (BEGIN_ID, END_ID):
+            mark = self.alphabet.begin_sentence if row == BEGIN_ID else self.alphabet.end_sentence
+            return self.alphabet.spell_sentence_mark(mark, self.num_slots)
         known = len(self.vocabulary)
-        return self.vocabulary.tokens[row] if row < known else self.other_words[row - known]
+        word = self.vocabulary.tokens[row] if row < known else self.other_words[row - known]
+        return self.alphabet.spell(word, self.num_slots)
 
     def is_cut(self, token: str) -> bool:
-        """Return whether a word has more bytes than are read."""
-        return self.num_slots is not None and len(token.encode("utf-8", "ignore")) > self.num_slots - 2
+        """Return whether a word has more characters than are read."""
+        return self.num_slots is not None and self.alphabet.is_cut(token, self.num_slots)

@@ -57,6 +57,11 @@ class BundleLayout:
         return self.path / "warm_state.hdf5"
 
     @property
+    def alphabet(self) -> Path:
+        """The numbers of Unicode characters; only where a model does not read bytes (ELMoForManyLangs)."""
+        return self.path / "alphabet.json"
+
+    @property
     def user_dictionary(self) -> Path:
         """The segmenter's user dictionary; only where one was used."""
         return self.path / "user_dictionary.txt"
@@ -69,5 +74,5 @@ class BundleLayout:
     def digested(self) -> list[Path]:
         """Return the files there are whose digests the info holds."""
         required = [self.options, self.weights, self.character_counts, self.golden]
-        optional = [self.vocab, self.vocab_embedding, self.warm_state, self.user_dictionary]
+        optional = [self.vocab, self.vocab_embedding, self.warm_state, self.alphabet, self.user_dictionary]
         return [*required, *(path for path in optional if path.exists())]

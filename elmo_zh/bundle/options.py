@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from elmo_zh.alphabet import BYTES
 from elmo_zh.config import TrainConfig
 from elmo_zh.errors import BundleError
-from elmo_zh.lexicon import NUM_CHARACTER_IDS
 from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
 
 # Readers add 1 to each id and make a row of zeros for 0, so that they count one more than training does.
-_PUBLISHED_CHARACTERS = NUM_CHARACTER_IDS + 1
+_PUBLISHED_CHARACTERS = BYTES.size + 1
+# Some files say what training counts.
+_KNOWN_CHARACTERS = (BYTES.size, _PUBLISHED_CHARACTERS)
 # Far above any biLM, and low enough that a file cannot make us count for ever.
 _LARGEST = 10**9
 _MOST_LAYERS = 1000
@@ -55,14 +57,22 @@ def options_of(shape: BiLMShape, training: Mapping[str, Any], num_tokens: int | 
         "use_skip_connections": shape.skip_connections,
     }
     if shape.characters is not None:
-        options["char_cnn"] = {
-            "activation": shape.characters.activation,
-            "embedding": {"dim": shape.characters.embedding_dim},
-            "filters": [list(pair) for pair in shape.characters.filters],
-            "max_characters_per_token": shape.characters.num_slots,
-            "n_characters": _PUBLISHED_CHARACTERS,
-            "n_highway": shape.characters.num_highways,
-        }
+        options["char_cnn"] = _character_options(shape.characters)
+    return options
+
+
+def _character_options(shape: CharacterShape) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "activation": shape.activation,
+        "embedding": {"dim": shape.embedding_dim},
+        "filters": [list(pair) for pair in shape.filters],
+        "max_characters_per_token": shape.num_slots,
+        "n_characters": shape.num_characters + 1,
+        "n_highway": shape.num_highways,
+    }
+    if not shape.is_published:
+        # Ours, for models of ELMoForManyLangs; no other program reads those as they are.
+        options |= {"unicode_characters": True, "word_embedding": {"dim": shape.word_dim}}
     return options
 
 
@@ -114,8 +124,11 @@ def parse_shape(options: Mapping[str, Any], path: Path, num_tokens: int | None) 
 
 
 def _parse_characters(options: Mapping[str, Any]) -> CharacterShape:
-    found = _whole(options, "n_characters", default=_PUBLISHED_CHARACTERS)
-    if found not in (NUM_CHARACTER_IDS, _PUBLISHED_CHARACTERS):
+    num_characters, word_dim = BYTES.size, 0
+    if options.get("unicode_characters") is True:
+        num_characters = _whole(options, "n_characters", least=2) - 1
+        word_dim = _whole(_section(options, "word_embedding"), "dim", least=0)
+    elif (found := _whole(options, "n_characters", default=_PUBLISHED_CHARACTERS)) not in _KNOWN_CHARACTERS:
         raise ValueError(f"n_characters is {found}, expected {_PUBLISHED_CHARACTERS}")
     num_slots = _whole(options, "max_characters_per_token", most=10_000)
     if options.get("activation") not in ("relu", "tanh"):
@@ -123,12 +136,14 @@ def _parse_characters(options: Mapping[str, Any]) -> CharacterShape:
     if num_slots < 3:
         raise ValueError(f"max_characters_per_token is {num_slots}, which leaves no room beside a word's two marks")
     return CharacterShape(
-        num_characters=NUM_CHARACTER_IDS,
+        num_characters=num_characters,
         num_slots=num_slots,
         embedding_dim=_whole(_section(options, "embedding"), "dim"),
         filters=_parse_filters(options.get("filters"), num_slots),
         num_highways=_whole(options, "n_highway", least=0, most=_MOST_LAYERS, default=0),
         activation=options["activation"],
+        word_dim=word_dim,
+        is_published="unicode_characters" not in options,
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from elmo_zh.alphabet import BYTES, Alphabet
 from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleLayout
 from elmo_zh.bundle.options import load_options, parse_shape
 from elmo_zh.bundle.warm_state import load_warm_state
@@ -15,7 +16,7 @@ from elmo_zh.config import TextConfig, parse_section
 from elmo_zh.errors import BundleError, ConfigError, RunError
 from elmo_zh.files import file_digest
 from elmo_zh.lexicon import Lexicon
-from elmo_zh.model.bilm import BiLM
+from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.softmax import Softmax
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters import describe_segmenter
@@ -35,6 +36,7 @@ class Bundle:
         spelling: What unknown words cost.
         bilm: The biLM, on the CPU, with its warm state where it has one.
         softmax: Its softmax, or None if that is not known.
+        alphabet: The numbers of characters, in character mode.
     """
 
     path: Path
@@ -45,10 +47,11 @@ class Bundle:
     spelling: SpellingModel
     bilm: BiLM
     softmax: Softmax | None
+    alphabet: Alphabet
 
     def build_lexicon(self) -> Lexicon:
         """Return what gives words their input ids."""
-        return build_lexicon(self.bilm, self.vocabulary)
+        return build_lexicon(self.bilm, self.vocabulary, self.alphabet)
 
     def needs_warm_state(self) -> bool:
         """Return whether the model was trained with carried state and sentences still start from zeros."""
@@ -107,7 +110,22 @@ def load_bundle(path: Path) -> Bundle:
         spelling=load_spelling_model(layout.character_counts),
         bilm=bilm,
         softmax=softmax,
+        alphabet=_load_alphabet(layout.alphabet, shape) if layout.alphabet.exists() else BYTES,
     )
+
+
+def _load_alphabet(path: Path, shape: BiLMShape) -> Alphabet:
+    try:
+        alphabet = Alphabet(**json.loads(path.read_text(encoding="utf-8")))
+        numbers = [alphabet.begin_sentence, alphabet.end_sentence, alphabet.begin_word, alphabet.end_word]
+        numbers += [alphabet.unknown, alphabet.padding, *(alphabet.numbers or {}).values()]
+        if shape.characters is None or alphabet.size != shape.characters.num_characters:
+            raise ValueError(f"it has {alphabet.size} numbers")
+        if any(type(number) is not int or not 0 <= number < alphabet.size for number in numbers):
+            raise ValueError("a number is out of range")
+    except (ValueError, TypeError, AttributeError) as error:
+        raise BundleError(f"{path} does not fit the model ({error}). Convert the model again.") from None
+    return alphabet
 
 
 def _load_info(layout: BundleLayout) -> dict[str, Any]:

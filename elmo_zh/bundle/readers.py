@@ -11,6 +11,9 @@ def refusals(shape: BiLMShape) -> dict[str, list[str]]:
 
     The files always say `n_characters` 262 and have both clip keys, as all of them want.
     """
+    if shape.characters and not shape.characters.is_published:
+        reason = "it reads the published architecture only, and this is ELMoForManyLangs'"
+        return {name: [reason] for name in ("bilm-tf", "AllenNLP", "simple_elmo", "pytorch-fast-elmo")}
     return {
         "bilm-tf": [],
         "AllenNLP": _allennlp(shape),

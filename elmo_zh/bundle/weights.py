@@ -44,14 +44,15 @@ def weight_table(shape: BiLMShape, *, has_softmax: bool) -> list[Entry]:
     """Return every dataset of a biLM, with its softmax where it has one.
 
     The forget gate's 1 is in neither the file nor our parameters: every reader adds it. There is no W_P_0 where
-    the projection is as wide as the cell, and no CNN_proj where it is as wide as all filters together.
+    the projection is as wide as the cell, and no CNN_proj where it is as wide as all filters together. `word_embed` is
+    ours, for models of ELMoForManyLangs.
     """
     V, P = shape.num_tokens, shape.projection_dim
     table = _lstm_table(shape)
     if shape.characters is None:
         table.append(Entry(dataset="embedding", shape=(V, P), parameters=("bilm.token_table.weight",)))
     else:
-        table += _character_table(shape.characters, P)
+        table += _character_table(shape.characters, shape)
     if has_softmax:
         table.append(Entry(dataset="softmax/W", shape=(V, P), parameters=("softmax.weight",)))
         table.append(Entry(dataset="softmax/b", shape=(V,), parameters=("softmax.bias",)))
@@ -74,8 +75,8 @@ def _lstm_table(shape: BiLMShape) -> list[Entry]:
     return table
 
 
-def _character_table(shape: CharacterShape, output_dim: int) -> list[Entry]:
-    N, c = shape.num_filters, shape.embedding_dim
+def _character_table(shape: CharacterShape, bilm_shape: BiLMShape) -> list[Entry]:
+    N, c, P = shape.num_filters, shape.embedding_dim, bilm_shape.projection_dim
     shapes: dict[str, tuple[str, tuple[int, ...]]] = {"char_embed": ("embedding", (shape.num_characters, c))}
     for index, (width, count) in enumerate(shape.filters):
         shapes[f"CNN/W_cnn_{index}"] = (f"kernels.{index}", (1, width, c, count))
@@ -84,9 +85,11 @@ def _character_table(shape: CharacterShape, output_dim: int) -> list[Entry]:
         for part in ("carry", "transform"):
             shapes[f"CNN_high_{index}/W_{part}"] = (f"highways.{index}.{part}_weight", (N, N))
             shapes[f"CNN_high_{index}/b_{part}"] = (f"highways.{index}.{part}_bias", (N,))
-    if output_dim != N:
-        shapes["CNN_proj/W_proj"] = ("projection_weight", (N, output_dim))
-        shapes["CNN_proj/b_proj"] = ("projection_bias", (output_dim,))
+    if shape.word_dim:
+        shapes["word_embed"] = ("word_embedding", (bilm_shape.num_tokens, shape.word_dim))
+    if shape.has_projection(P):
+        shapes["CNN_proj/W_proj"] = ("projection_weight", (shape.word_dim + N, P))
+        shapes["CNN_proj/b_proj"] = ("projection_bias", (P,))
     return [
         Entry(dataset=dataset, shape=sizes, parameters=(f"bilm.character_cnn.{name}",))
         for dataset, (name, sizes) in shapes.items()
@@ -159,6 +162,16 @@ def load_model(path: Path, shape: BiLMShape, token_embeddings: Path | None = Non
     return bilm, softmax
 
 
+def holds_softmax(path: Path) -> bool:
+    """Return whether a weights file has a softmax.
+
+    Raises:
+        BundleError: If it is no HDF5 file.
+    """
+    with open_hdf5(path) as file:
+        return "softmax" in file
+
+
 def _fill(targets: Mapping[str, Tensor], entry: Entry, array: NDArray[np.float32], path: Path) -> None:
     if not np.isfinite(array).all():
         raise BundleError(f"{path}: {entry.dataset} holds numbers that are not finite.")
@@ -177,7 +190,7 @@ def _refuse_unknown_datasets(file: Any, path: Path, known: Iterable[str]) -> Non
     file.visit(found.append)
     known = set(known)
     for name in found:
-        is_ours = name.startswith(("RNN_", "CNN")) or name in ("char_embed", "embedding")
+        is_ours = name.startswith(("RNN_", "CNN")) or name in ("char_embed", "word_embed", "embedding")
         if is_ours and name not in known and isinstance(file[name], h5py.Dataset):
             raise BundleError(
                 f"{path}: {name} is not in the model that options.json describes. They are not of one model, or the"

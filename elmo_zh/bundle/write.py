@@ -1,7 +1,7 @@
 """Write a bundle, or the files of a model in the layout of another program."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
@@ -10,6 +10,7 @@ import h5py
 from safetensors.numpy import save_file
 
 from elmo_zh import __version__
+from elmo_zh.alphabet import BYTES, Alphabet
 from elmo_zh.batches import build_inputs, mark_sentence, pad_sentences
 from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleLayout
 from elmo_zh.bundle.options import options_of
@@ -50,6 +51,7 @@ class BundleSource:
         carry_state: Whether the model was trained with the state carried over sentence ends.
         training: Counts and figures for people and programs, such as tokens and held-out perplexity.
         origin: Where the model comes from: the program, and digests of its files.
+        alphabet: The numbers of characters, in character mode.
     """
 
     bilm: BiLM
@@ -62,6 +64,7 @@ class BundleSource:
     carry_state: bool
     training: Mapping[str, Any]
     origin: Mapping[str, Any]
+    alphabet: Alphabet = BYTES
 
     def options(self) -> dict[str, Any]:
         """Return the published options."""
@@ -110,6 +113,8 @@ def write_bundle(folder: Path, source: BundleSource) -> None:
     source.spelling.save(layout.character_counts)
     if source.user_dictionary is not None:
         copyfile(source.user_dictionary, layout.user_dictionary)
+    if source.alphabet is not BYTES:
+        write_json(layout.alphabet, asdict(source.alphabet))
     _write_golden(layout.golden, source)
     write_json(layout.info, _info(layout, source))
 
@@ -136,7 +141,7 @@ def _write_golden(path: Path, source: BundleSource) -> None:
     Where it is not known how the model's text was segmented, each character is a token.
     """
     preparation = TextPreparation.build(source.text, source.user_dictionary) if source.text else None
-    lexicon = build_lexicon(source.bilm, source.vocabulary)
+    lexicon = build_lexicon(source.bilm, source.vocabulary, source.alphabet)
     source.bilm.set_product_dtype(None)
     with create_hdf5(path) as file:
         file.attrs["tolerance"] = GOLDEN_TOLERANCE
@@ -149,7 +154,8 @@ def _write_golden(path: Path, source: BundleSource) -> None:
             file.create_dataset(f"texts/{line}", data=text, dtype=h5py.string_dtype())
 
 
-def build_lexicon(bilm: BiLM, vocabulary: Vocabulary | None) -> Lexicon:
+def build_lexicon(bilm: BiLM, vocabulary: Vocabulary | None, alphabet: Alphabet) -> Lexicon:
     """Return what gives words their input ids for a model; without a vocabulary, that of character mode."""
     characters = bilm.shape.characters
-    return Lexicon(vocabulary or Vocabulary(SPECIALS), characters.num_slots if characters else None)
+    num_slots = characters.num_slots if characters else None
+    return Lexicon(vocabulary or Vocabulary(SPECIALS), num_slots, alphabet=alphabet)

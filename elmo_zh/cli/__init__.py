@@ -7,6 +7,7 @@ import click
 
 from elmo_zh import __version__
 from elmo_zh.cli.failures import explain_failure
+from elmo_zh.cli.models import convert, info, selftest
 from elmo_zh.cli.stages import encode, export, pipeline, segment, train, vocab, word2vec
 from elmo_zh.cli.vectors import embed, evaluate
 
@@ -29,7 +30,7 @@ def cli() -> None:
     """
 
 
-for command in (pipeline, segment, vocab, word2vec, encode, train, export, embed, evaluate):
+for command in (pipeline, segment, vocab, word2vec, encode, train, export, embed, evaluate, convert, info, selftest):
     cli.add_command(command)
 
 

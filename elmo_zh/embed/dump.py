@@ -161,8 +161,8 @@ def _write_part(
             counts.cut_tokens += embedder.count_cut(tokens)
             counts.empty_lines += not tokens
             progress.update(1)
-        for name, array in embedder.state_arrays().items() if settings.stateful else ():
-            file.create_dataset(f"state/{name}", data=array)
+        for part, array in embedder.state_arrays().items() if settings.stateful else ():
+            file.create_dataset(f"state/{part}", data=array)
     counts.lines += len(sentences)
     write_json(parts / f"{name}.json", asdict(counts))
 

@@ -38,7 +38,8 @@ class BiLMShape:
         """Return how many numbers the biLM has, the softmax not included."""
         P, D = self.projection_dim, self.cell_dim
         layer = 2 * P * 4 * D + 4 * D + (D * P if P < D else 0)
-        token_layer = self.characters.num_parameters(P) if self.characters else self.num_tokens * P
+        characters, V = self.characters, self.num_tokens
+        token_layer = characters.num_parameters(P, V) if characters else V * P
         return token_layer + 2 * self.num_layers * layer
 
 
@@ -63,7 +64,7 @@ class BiLM(nn.Module):
         if shape.characters is None:
             self.token_table = TokenTable(shape.num_tokens, shape.projection_dim)
         else:
-            self.character_cnn = CharacterCNN(shape.characters, shape.projection_dim)
+            self.character_cnn = CharacterCNN(shape.characters, shape.projection_dim, shape.num_tokens)
         self.layers = nn.ModuleList(
             ProjectedLSTM(
                 shape.projection_dim, shape.cell_dim, shape.projection_dim, shape.cell_clip, shape.projection_clip

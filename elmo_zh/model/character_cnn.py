@@ -29,6 +29,9 @@ class CharacterShape:
         filters: (width in characters, how many) of each convolution.
         num_highways: Highway layers.
         activation: relu or tanh, after the largest response of each filter was taken.
+        word_dim: Width of a word's own embedding, which then stands before the filters' output (ELMoForManyLangs);
+            0 in the published architecture.
+        is_published: Whether the characters are UTF-8 bytes under the published numbers.
     """
 
     num_characters: int
@@ -37,19 +40,26 @@ class CharacterShape:
     filters: tuple[tuple[int, int], ...]
     num_highways: int
     activation: str
+    word_dim: int = 0
+    is_published: bool = True
 
     @property
     def num_filters(self) -> int:
         """Filters of all widths (N)."""
         return sum(count for _, count in self.filters)
 
-    def num_parameters(self, output_dim: int) -> int:
+    def has_projection(self, output_dim: int) -> bool:
+        """Return whether a projection follows: not where the filters are as wide as the output already."""
+        return self.word_dim > 0 or output_dim != self.num_filters
+
+    def num_parameters(self, output_dim: int, num_tokens: int) -> int:
         """Return how many numbers a CNN of this shape has."""
         N = self.num_filters
         convolutions = sum(width * self.embedding_dim * count + count for width, count in self.filters)
-        projection = (N + 1) * output_dim if output_dim != N else 0
+        projection = (self.word_dim + N + 1) * output_dim if self.has_projection(output_dim) else 0
         highways = self.num_highways * 2 * (N * N + N)
-        return self.num_characters * self.embedding_dim + convolutions + highways + projection
+        embeddings = self.num_characters * self.embedding_dim + num_tokens * self.word_dim
+        return embeddings + convolutions + highways + projection
 
 
 class Highway(nn.Module):
@@ -99,12 +109,13 @@ class CharacterCNN(nn.Module):
         kernels: One a width, shape (width, c, filters).
         kernel_biases: One a width, shape (filters,).
         highways: The highway layers.
-        projection_weight: Shape (N, P), or None where N = P.
+        word_embedding: Shape (V, word_dim), or None without word embeddings.
+        projection_weight: Shape (N, P), or (word_dim + N, P); None where N = P.
         projection_bias: Shape (P,), or None where N = P.
         product_dtype: Of matrix products; None is that of the weights.
     """
 
-    def __init__(self, shape: CharacterShape, output_dim: int) -> None:
+    def __init__(self, shape: CharacterShape, output_dim: int, num_tokens: int) -> None:
         super().__init__()
         self.shape, self.output_dim = shape, output_dim
         self.product_dtype: torch.dtype | None = None
@@ -114,15 +125,18 @@ class CharacterCNN(nn.Module):
         )
         self.kernel_biases = nn.ParameterList(nn.Parameter(torch.empty(count)) for _, count in shape.filters)
         self.highways = nn.ModuleList(Highway(shape.num_filters) for _ in range(shape.num_highways))
+        self.word_embedding: nn.Parameter | None = None
+        if shape.word_dim:
+            self.word_embedding = nn.Parameter(torch.empty(num_tokens, shape.word_dim))
         self.projection_weight: nn.Parameter | None = None
         self.projection_bias: nn.Parameter | None = None
-        if shape.num_filters != output_dim:
-            self.projection_weight = nn.Parameter(torch.empty(shape.num_filters, output_dim))
+        if shape.has_projection(output_dim):
+            self.projection_weight = nn.Parameter(torch.empty(shape.word_dim + shape.num_filters, output_dim))
             self.projection_bias = nn.Parameter(torch.empty(output_dim))
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw all weights as bilm-tf does."""
+        """Draw all weights as bilm-tf does; word embeddings, which it has not, with deviation 1."""
         self.embedding.uniform_(-1.0, 1.0, generator=generator)
         for kernel, bias in zip(self.kernels, self.kernel_biases, strict=True):
             if self.shape.activation == "relu":
@@ -132,8 +146,10 @@ class CharacterCNN(nn.Module):
             bias.zero_()
         for highway in self._highways():
             highway.initialise(generator)
+        if self.word_embedding is not None:
+            self.word_embedding.normal_(generator=generator)
         if self.projection_weight is not None and self.projection_bias is not None:
-            self.projection_weight.normal_(0.0, self.shape.num_filters**-0.5, generator=generator)
+            self.projection_weight.normal_(0.0, len(self.projection_weight) ** -0.5, generator=generator)
             self.projection_bias.zero_()
 
     def _highways(self) -> list[Highway]:
@@ -142,19 +158,20 @@ class CharacterCNN(nn.Module):
     def forward(self, inputs: TokenInputs) -> Tensor:
         """Return the vectors of tokens, float32, shape (..., P)."""
         assert inputs.spellings is not None, "character mode needs spellings"
-        return functional.embedding(inputs.ids, self.encode(inputs.spellings))
+        return functional.embedding(inputs.ids, self.encode(inputs.spellings, inputs.words))
 
-    def encode(self, character_ids: Tensor) -> Tensor:
+    def encode(self, character_ids: Tensor, words: Tensor | None = None) -> Tensor:
         """Return one vector for each word.
 
         Args:
             character_ids: Spellings, padded on the right, int64, shape (W, C).
+            words: Vocabulary rows, int64, shape (W,); read only with word embeddings.
 
         Returns:
             float32, shape (W, P).
         """
         if torch.compiler.is_compiling() or not len(character_ids):
-            return self._encode_chunk(character_ids)
+            return self._project(self._encode_characters(character_ids), words)
         lengths = (character_ids != self.shape.num_characters - 1).sum(dim=1)
         order = lengths.argsort(stable=True)
         longest_window = max(width for width, _ in self.shape.filters)
@@ -162,10 +179,22 @@ class CharacterCNN(nn.Module):
         for chunk in torch.split(order, _CHUNK_WORDS):
             # Windows of nothing but padding all respond alike, so that one of them stands for all.
             needed = min(self.shape.num_slots, int(lengths[chunk[-1]]) + longest_window)
-            vectors.append(self._encode_chunk(character_ids[chunk, :needed]))
-        return torch.cat(vectors)[order.argsort()]
+            vectors.append(self._encode_characters(character_ids[chunk, :needed]))
+        return self._project(torch.cat(vectors)[order.argsort()], words)
 
-    def _encode_chunk(self, character_ids: Tensor) -> Tensor:
+    def _project(self, x: Tensor, words: Tensor | None) -> Tensor:
+        """Return the token vectors, shape (W, P), of the filters' output, shape (W, N)."""
+        if self.word_embedding is not None:
+            assert words is not None, "this model needs the words beside their spellings"
+            x = torch.cat([functional.embedding(words, self.word_embedding), x], dim=1)
+        if self.projection_weight is None or self.projection_bias is None:
+            return x
+        dtype = choose_product_dtype(self.product_dtype, self.embedding)
+        with torch.autocast(self.embedding.device.type, enabled=False):
+            return affine(x, self.projection_weight, self.projection_bias, dtype)
+
+    def _encode_characters(self, character_ids: Tensor) -> Tensor:
+        """Return what the filters and highway layers make of spellings, shape (W, N)."""
         dtype = choose_product_dtype(self.product_dtype, self.embedding)
         with torch.autocast(self.embedding.device.type, enabled=False):
             characters = functional.embedding(character_ids, self.embedding)
@@ -177,9 +206,7 @@ class CharacterCNN(nn.Module):
             x = activate(torch.cat(responses, dim=1))
             for highway in self._highways():
                 x = highway(x, dtype)
-            if self.projection_weight is None or self.projection_bias is None:
-                return x
-            return affine(x, self.projection_weight, self.projection_bias, dtype)
+            return x
 
     @staticmethod
     def _largest_response(characters: Tensor, kernel: Tensor, bias: Tensor, dtype: torch.dtype) -> Tensor:

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from elmo_zh.alphabet import BYTES
 from elmo_zh.config import ModelConfig
 from elmo_zh.errors import RunError
-from elmo_zh.lexicon import NUM_CHARACTER_IDS
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.softmax import Softmax
@@ -101,7 +101,7 @@ def build_shape(config: ModelConfig, num_tokens: int) -> BiLMShape:
 
 def _build_character_shape(config: ModelConfig) -> CharacterShape:
     return CharacterShape(
-        num_characters=NUM_CHARACTER_IDS,
+        num_characters=BYTES.size,
         num_slots=config.character_slots,
         embedding_dim=config.character_dim,
         filters=config.character_filters,

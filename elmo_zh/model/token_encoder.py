@@ -14,14 +14,17 @@ class TokenInputs:
     Attributes:
         ids: Rows of the token table (token mode) or of `spellings` (character mode), int64, any shape (...).
         spellings: Character ids of the distinct words among them, int64, shape (W, C); None in token mode.
+        words: Vocabulary rows of those words, int64, shape (W,), for a character CNN with word embeddings.
     """
 
     ids: Tensor
     spellings: Tensor | None = None
+    words: Tensor | None = None
 
     def to(self, device: torch.device) -> "TokenInputs":
         """Return the same on another device."""
-        return TokenInputs(self.ids.to(device), None if self.spellings is None else self.spellings.to(device))
+        parts = (None if part is None else part.to(device) for part in (self.spellings, self.words))
+        return TokenInputs(self.ids.to(device), *parts)
 
 
 class TokenTable(nn.Module):

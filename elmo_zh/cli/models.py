@@ -1,0 +1,209 @@
+"""The commands about models themselves: what one is, whether it is sound, and how another program's becomes one."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from elmo_zh.cli.options import Common, common_options, device_option, layout_option
+from elmo_zh.errors import BundleError
+
+if TYPE_CHECKING:
+    from elmo_zh.bundle.read import Bundle
+    from elmo_zh.convert.published import KnownText
+
+bundle_argument = click.argument("bundle", type=click.Path(path_type=Path))
+_file = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command()
+@click.argument("source", type=click.Path(path_type=Path))
+@click.option(
+    "--output", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="DIR", help="The new bundle."
+)
+@click.option("--options", type=_file, metavar="FILE", help="The options, if SOURCE does not show which file it is.")
+@click.option("--weights", type=_file, metavar="FILE", help="The weights, likewise.")
+@click.option("--vocab", type=_file, metavar="FILE", help="The vocabulary, one word a line.")
+@click.option("--embedding", type=_file, metavar="FILE", help="Token embeddings (vocab_embedding.hdf5), token mode.")
+@click.option("--warm-on", type=_file, metavar="TEXT", help="Text whose sentence ends give the warm state.")
+@click.option("--segmented", is_flag=True, help="TEXT is one sentence a line, its tokens split by single spaces.")
+@click.option("--straight-marks", is_flag=True, help="ELMoForManyLangs: begin and end of a word are not swapped.")
+@layout_option
+@common_options
+@click.pass_obj
+def convert(
+    common: Common,
+    source: Path,
+    output: Path,
+    options: Path | None,
+    weights: Path | None,
+    vocab: Path | None,
+    embedding: Path | None,
+    warm_on: Path | None,
+    segmented: bool,
+    straight_marks: bool,
+    layout: str,
+) -> None:
+    """Turn another program's model into a bundle.
+
+    SOURCE is a folder or zip archive: options.json and weights.hdf5 of bilm-tf or AllenNLP, a simple_elmo folder or
+    NLPL archive, a folder of ELMoForManyLangs, or a bundle (to give it a warm state or another layout). Nothing is
+    unpickled, and nothing is written unless all of it fits together.
+
+    Say how the model's text was segmented if you know it (--set text.segmenter=jieba); else `embed` takes segmented
+    text only. Other programs train with carried state, so that their models are poor from zero state; --warm-on gives
+    every sentence a better start, without making its vectors depend on other sentences.
+
+    \b
+    Example:
+      elmo-zh convert elmo-2x4096/ --output models/published
+      elmo-zh convert 179.zip --output models/zh --warm-on news.txt --set text.segmenter=jieba
+      elmo-zh convert runs/mine/model --output for-simple-elmo --layout simple_elmo
+    """
+    common.resolve()
+    from elmo_zh.bundle.readers import describe_readers
+    from elmo_zh.convert.convert import ConvertSettings, convert_model
+    from elmo_zh.convert.sources import ChosenFiles
+
+    settings = ConvertSettings(
+        chosen=ChosenFiles(options=options, weights=weights, vocab=vocab, token_embeddings=embedding),
+        text=_known_text(common),
+        warm_on=warm_on,
+        segmented=segmented,
+        swapped_marks=not straight_marks,
+        layout=layout,
+    )
+    found = convert_model(source, output, settings, force=common.force, reporter=common.console)
+    shape, has_warm_state = found.bilm.shape, found.bilm.warm_cell is not None
+    if found.carry_state and not has_warm_state and layout == "bundle":
+        common.console.note(
+            "This model was trained with carried state, so its vectors from zero state are poor. Give it a warm state"
+            " with --warm-on TEXT, or use --stateful."
+        )
+    common.finish(
+        {"output": str(output), "mode": shape.mode, "warm_state": has_warm_state},
+        f"{output}: {shape.mode} mode, {shape.num_layers} layers of {shape.cell_dim} / {shape.projection_dim},"
+        f" {shape.num_parameters():,} parameters, {_rows(found.vocabulary)}.",
+        *describe_readers(shape),
+    )
+
+
+def _rows(vocabulary: Any) -> str:
+    return f"{len(vocabulary):,} vocabulary rows" if vocabulary else "no vocabulary"
+
+
+def _known_text(common: Common) -> "KnownText":
+    """Return what the user says of the model's text; without a word of it, nothing is known."""
+    from elmo_zh.convert.published import KnownText
+
+    says_something = common.config_path or any(setting.strip().startswith("text.") for setting in common.assignments)
+    if not says_something:
+        return KnownText()
+    config = common.resolve().text
+    dictionary = Path(config.user_dictionary) if config.user_dictionary else None
+    if dictionary is not None and not dictionary.is_file():
+        raise BundleError(f"{dictionary} is missing. Give text.user_dictionary a file, or leave it out.")
+    return KnownText(config=config, user_dictionary=dictionary)
+
+
+@click.command()
+@bundle_argument
+@common_options
+@click.pass_obj
+def info(common: Common, bundle: Path) -> None:
+    """Print what a model bundle is: sizes, segmenter, training, digests, which programs can read it.
+
+    \b
+    Example:
+      elmo-zh info runs/mine/model
+      elmo-zh info runs/mine/model --json
+    """
+    common.resolve()
+    from elmo_zh.bundle.read import load_bundle
+    from elmo_zh.bundle.readers import describe_readers, refusals
+
+    loaded = load_bundle(bundle)
+    shape = loaded.bilm.shape
+    summary = {**_describe(loaded), "readers": refusals(shape)}
+    lines = [f"{name + ':':16} {value}" for name, value in _for_people(summary)]
+    common.finish(summary, *lines, *describe_readers(shape))
+
+
+def _describe(bundle: "Bundle") -> dict[str, Any]:
+    shape = bundle.bilm.shape
+    sizes = {field.name: getattr(shape, field.name) for field in fields(shape) if field.name != "characters"}
+    if bundle.vocabulary is None:
+        del sizes["num_tokens"]
+    softmax = sum(parameter.numel() for parameter in bundle.softmax.parameters()) if bundle.softmax else 0
+    return {
+        "path": str(bundle.path),
+        "mode": shape.mode,
+        "origin": bundle.info.get("origin", {"program": "elmo-zh"}),
+        "sizes": sizes,
+        "characters": asdict(shape.characters) if shape.characters else None,
+        "parameters": shape.num_parameters() + softmax,
+        "softmax": bundle.softmax is not None,
+        "vocabulary": len(bundle.vocabulary) if bundle.vocabulary else None,
+        "segmenter": bundle.info["segmenter"],
+        "text": bundle.info["text"],
+        "carry_state": bundle.info["carry_state"],
+        "warm_state": bundle.bilm.warm_cell is not None,
+        "training": bundle.info.get("training", {}),
+        "digests": bundle.info["digests"],
+    }
+
+
+def _for_people(summary: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return the lines of a summary: nested values in one line each, digests one a line."""
+
+    def plain(value: Any) -> str:
+        if isinstance(value, dict):
+            return ", ".join(f"{name} {plain(inner)}" for name, inner in value.items()) or "not known"
+        if value is None:
+            return "not known"
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        return f"{value:,}" if isinstance(value, int) else str(value)
+
+    left_out = ("readers", "digests", *(["characters"] if summary["characters"] is None else []))
+    lines = [(name.replace("_", " "), plain(value)) for name, value in summary.items() if name not in left_out]
+    return lines + [("digest", f"{name} {digest}") for name, digest in summary["digests"].items()]
+
+
+@click.command()
+@bundle_argument
+@device_option
+@common_options
+@click.pass_obj
+def selftest(common: Common, bundle: Path, device: str | None) -> None:
+    """Check on this machine that a model bundle does what it should; exit status 1 if not.
+
+    Stored vectors come out again; the forward LM cannot see the future nor the backward LM the past; batch and order
+    change nothing; vocabulary, embedding and softmax belong together. For you to judge, it prints the neighbours of
+    frequent words: if they make no sense, rows and words do not belong together, or the model is hardly trained.
+
+    \b
+    Example:
+      elmo-zh selftest runs/mine/model
+    """
+    common.resolve()
+    from elmo_zh.bundle.read import load_bundle
+    from elmo_zh.embed.selftest import find_neighbours, run_selftest
+
+    loaded = load_bundle(bundle)
+    checks = run_selftest(loaded, device or "auto")
+    neighbours = find_neighbours(loaded)
+    failed = [check.name for check in checks if not check.passed]
+    common.finish(
+        {
+            "passed": not failed,
+            "checks": [asdict(check) for check in checks],
+            "neighbours": [asdict(entry) for entry in neighbours],
+        },
+        *(f"{'ok    ' if check.passed else 'FAILED'} {check.name}: {check.found}" for check in checks),
+        *(f"{entry.table}: {entry.word} ~ {' '.join(entry.neighbours)}" for entry in neighbours),
+    )
+    if failed:
+        raise BundleError(f"{bundle}: {'; '.join(failed)}: not so. Export or copy the bundle again.")

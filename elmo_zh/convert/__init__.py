@@ -1,0 +1,1 @@
+"""Other programs' models become bundles."""

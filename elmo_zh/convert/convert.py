@@ -1,0 +1,123 @@
+"""From another program's model, or a bundle, to a bundle."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.bundle.layout import BundleLayout, require_replaceable
+from elmo_zh.bundle.options import TRAINING_KEYS, load_options
+from elmo_zh.bundle.read import load_bundle
+from elmo_zh.bundle.warm_up import warm_up
+from elmo_zh.bundle.write import BundleSource, build_lexicon, write_layout
+from elmo_zh.convert.manylangs import is_manylangs, read_manylangs
+from elmo_zh.convert.published import KnownText, read_published
+from elmo_zh.convert.sources import ChosenFiles, opened_source
+from elmo_zh.errors import BundleError, CorpusError
+from elmo_zh.files import atomic_path
+from elmo_zh.lexicon import Lexicon
+from elmo_zh.reporter import Reporter
+from elmo_zh.text.corpus import iter_lines
+from elmo_zh.text.preparation import TextPreparation
+from elmo_zh.text.segmenters import split_tokens
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvertSettings:
+    """How to convert.
+
+    Attributes:
+        chosen: Files named by the user.
+        text: How the model's training text was prepared, as far as that is known.
+        warm_on: Text whose sentence ends give the warm state, or None.
+        segmented: That text is one sentence a line, its tokens split at U+0020.
+        swapped_marks: Of ELMoForManyLangs: begin and end of a word are swapped, as in all released models.
+        layout: One of bundle.write.LAYOUTS.
+    """
+
+    chosen: ChosenFiles = field(default_factory=ChosenFiles)
+    text: KnownText = field(default_factory=KnownText)
+    warm_on: Path | None = None
+    segmented: bool = False
+    swapped_marks: bool = True
+    layout: str = "bundle"
+
+
+def convert_model(
+    source: Path, output: Path, settings: ConvertSettings, *, force: bool, reporter: Reporter
+) -> BundleSource:
+    """Read a model from elsewhere and write it as a bundle; return what was read.
+
+    Args:
+        source: A folder or zip archive: of bilm-tf, AllenNLP, simple_elmo or NLPL, of ELMoForManyLangs, or a bundle.
+        output: The new folder.
+        settings: How.
+        force: Replace a bundle that is in the way.
+        reporter: Where to tell.
+
+    Raises:
+        BundleError: If the source is damaged, unsafe, or cannot be understood.
+        OutputError: If something is in the way.
+        CorpusError: If the text for the warm state cannot be read.
+    """
+    require_replaceable(output, force=force)
+    with opened_source(source, output.parent) as folder:
+        found = _read_source(folder, settings, reporter)
+        if settings.warm_on is not None:
+            lexicon = build_lexicon(found.bilm, found.vocabulary, found.alphabet)
+            sentences = _iter_sentences(found, lexicon, settings.warm_on, segmented=settings.segmented)
+            count = warm_up(found.bilm, lexicon, sentences)
+            reporter.note(f"convert: sentences start from the mean state at {count:,} sentence ends.")
+        with atomic_path(output) as unfinished:
+            write_layout(unfinished, found, settings.layout)
+    return found
+
+
+def _read_source(folder: Path, settings: ConvertSettings, reporter: Reporter) -> BundleSource:
+    if BundleLayout(folder).info.is_file():
+        return _read_bundle(folder)
+    if is_manylangs(folder):
+        return read_manylangs(folder, settings.chosen.options, settings.text, swapped_marks=settings.swapped_marks)
+    return read_published(folder, settings.chosen, settings.text, reporter)
+
+
+def _read_bundle(folder: Path) -> BundleSource:
+    bundle, layout = load_bundle(folder), BundleLayout(folder)
+    options = load_options(layout.options)
+    return BundleSource(
+        bilm=bundle.bilm,
+        softmax=bundle.softmax,
+        vocabulary=bundle.vocabulary,
+        spelling=bundle.spelling,
+        user_dictionary=layout.user_dictionary if layout.user_dictionary.exists() else None,
+        text=bundle.text,
+        training_options={key: options[key] for key in TRAINING_KEYS if key in options},
+        carry_state=bundle.info["carry_state"],
+        training=bundle.info.get("training", {}),
+        origin=bundle.info.get("origin", {"program": "elmo-zh"}),
+        alphabet=bundle.alphabet,
+    )
+
+
+def _iter_sentences(source: BundleSource, lexicon: Lexicon, path: Path, *, segmented: bool) -> Iterator[NDArray[Any]]:
+    """Yield the input ids of a text's sentences, empty ones left out."""
+    if not path.is_file():
+        raise CorpusError(f"{path} does not exist or is no file. Give --warm-on a text file.")
+    if not segmented and source.text is None:
+        raise BundleError(
+            "It is not known how this model's text was segmented. Give --warm-on segmented text with --segmented, or"
+            " say how with --set text.segmenter=jieba (or what it was)."
+        )
+    preparation = None
+    if not segmented and source.text is not None:
+        preparation = TextPreparation.build(source.text, source.user_dictionary)
+    is_empty = True
+    for line in iter_lines(path):
+        for tokens in preparation.sentences(line) if preparation else filter(None, [split_tokens(line)]):
+            is_empty = False
+            yield np.asarray(lexicon.encode(tokens), np.int64)
+    if is_empty:
+        raise CorpusError(f"{path} holds no sentence. Give --warm-on a file with text.")

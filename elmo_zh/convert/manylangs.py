@@ -1,0 +1,260 @@
+"""Models of ELMoForManyLangs: a word embedding beside a CNN over Unicode characters, in two PyTorch state dicts.
+
+Where it differs from the published layout, from its own code: gates stand as i, f, j, o with the forget gate's 1 in the
+bias; a highway gate says how much of the input stays, not how much is transformed; its marks for begin and end of a
+word are swapped (its loader looks up `<eow>` for the begin), in training as well, so that all released models need
+them that way; a word's embedding stands before the CNN's output; the projection is always there.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from elmo_zh.alphabet import Alphabet
+from elmo_zh.bundle.options import load_options, parse_shape
+from elmo_zh.bundle.write import BundleSource
+from elmo_zh.characters import SpellingModel
+from elmo_zh.convert.published import KnownText
+from elmo_zh.errors import BundleError
+from elmo_zh.files import file_digest
+from elmo_zh.model.bilm import BiLM, BiLMShape
+from elmo_zh.model.character_cnn import CharacterShape
+from elmo_zh.text.corpus import iter_lines
+from elmo_zh.vocabulary import SPECIALS, Vocabulary
+
+ENCODER, TOKEN_EMBEDDER = "encoder.pkl", "token_embedder.pkl"
+# What stands first, second and third in our vocabulary.
+_THEIR_SPECIALS = ("<bos>", "<eos>", "<oov>")
+_CHARACTER_MARKS = (*_THEIR_SPECIALS, "<bow>", "<eow>", "<pad>")
+
+
+def is_manylangs(folder: Path) -> bool:
+    """Return whether a folder holds a model of ELMoForManyLangs."""
+    return (folder / ENCODER).is_file() and (folder / TOKEN_EMBEDDER).is_file()
+
+
+def read_manylangs(folder: Path, options: Path | None, text: KnownText, *, swapped_marks: bool) -> BundleSource:
+    """Read a model of ELMoForManyLangs.
+
+    Args:
+        folder: Holds `encoder.pkl`, `token_embedder.pkl`, `config.json`, `char.dic` and `word.dic`.
+        options: The model's configuration; None looks for the one that config.json names, in the folder only.
+        text: How its training text was prepared.
+        swapped_marks: Begin and end of a word are swapped, as in all released models.
+
+    Raises:
+        BundleError: If a file is missing, unsafe, or does not fit the others.
+    """
+    config_path = options or _find_config(folder)
+    config = load_options(config_path)
+    token_embedder = _load_state_dict(folder / TOKEN_EMBEDDER)
+    encoder = _load_state_dict(folder / ENCODER)
+    has_words = "word_emb_layer.embedding.weight" in token_embedder
+    words = _load_dictionary(folder / "word.dic", _THEIR_SPECIALS) if has_words else None
+    characters = _load_dictionary(folder / "char.dic", _CHARACTER_MARKS)
+    order = _character_order(characters)
+    shape = _parse_shape(config, config_path, len(order), words)
+    bilm = _build_bilm(shape, token_embedder, encoder, [characters[name] for name in order], _word_rows(words), folder)
+    used = [config_path, folder / ENCODER, folder / TOKEN_EMBEDDER, folder / "char.dic"]
+    return BundleSource(
+        bilm=bilm,
+        softmax=None,
+        vocabulary=_build_vocabulary(words) if words else None,
+        spelling=SpellingModel.build({}),
+        user_dictionary=text.user_dictionary,
+        text=text.config,
+        training_options={},
+        carry_state=True,
+        training={},
+        origin={"program": "ELMoForManyLangs", "files": {path.name: file_digest(path) for path in used}},
+        alphabet=_build_alphabet(order, swapped_marks=swapped_marks),
+    )
+
+
+def _find_config(folder: Path) -> Path:
+    """Return the configuration that config.json names, taken by its last name from the folder itself."""
+    named = load_options(folder / "config.json").get("config_path")
+    name = Path(str(named)).name
+    for path in (folder / name, folder / "configs" / name):
+        if path.is_file():
+            return path
+    raise BundleError(
+        f"{folder} lacks the model's configuration {name}. It comes with ELMoForManyLangs, in its folder configs/;"
+        " name it with --options FILE."
+    )
+
+
+def _load_state_dict(path: Path) -> Mapping[str, Tensor]:
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except (UnpicklingError, RuntimeError, OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = str(error).partition("\n")[0][:200]
+        raise BundleError(
+            f"{path} holds no plain weights, so it is not read ({type(error).__name__}: {reason})."
+        ) from None
+    if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
+        raise BundleError(f"{path} holds something else than named weights.")
+    return state
+
+
+def _load_dictionary(path: Path, needed: tuple[str, ...]) -> dict[str, int]:
+    """Read lines of word TAB number; a line without a word is that of the ideographic space, which was stripped."""
+    if not path.is_file():
+        raise BundleError(f"{path} is missing. Copy the model again.")
+    numbers: dict[str, int] = {}
+    for line_number, line in enumerate(iter_lines(path), start=1):
+        word, _, number = line.strip().rpartition("\t")
+        if not number.isdecimal():
+            raise BundleError(f"{path}: line {line_number} ({line!r}) is not a word, a tab and a number.")
+        numbers[word or "\u3000"] = int(number)
+    if missing := [name for name in needed if name not in numbers]:
+        raise BundleError(f"{path} lacks {', '.join(missing)}. Copy the model again.")
+    if len(set(numbers.values())) != len(numbers):
+        raise BundleError(f"{path}: a number stands twice. Copy the model again.")
+    return numbers
+
+
+def _character_order(numbers: Mapping[str, int]) -> list[str]:
+    """Return all characters and marks in the order that they get here: theirs, with padding moved to the end."""
+    return [*sorted((name for name in numbers if name != "<pad>"), key=numbers.__getitem__), "<pad>"]
+
+
+def _build_alphabet(order: list[str], *, swapped_marks: bool) -> Alphabet:
+    here = {name: number for number, name in enumerate(order)}
+    begin, end = ("<eow>", "<bow>") if swapped_marks else ("<bow>", "<eow>")
+    return Alphabet(
+        begin_sentence=here["<bos>"],
+        end_sentence=here["<eos>"],
+        begin_word=here[begin],
+        end_word=here[end],
+        padding=here["<pad>"],
+        unknown=here["<oov>"],
+        numbers={name: number for name, number in here.items() if len(name) == 1},
+    )
+
+
+def _build_vocabulary(words: Mapping[str, int]) -> Vocabulary:
+    return Vocabulary([*SPECIALS, *_plain_words(words)])
+
+
+def _word_rows(words: Mapping[str, int] | None) -> list[int]:
+    """Return, for each row of our vocabulary, which of their rows it is."""
+    return [words[word] for word in (*_THEIR_SPECIALS, *_plain_words(words))] if words else []
+
+
+def _plain_words(words: Mapping[str, int]) -> list[str]:
+    return [word for word in sorted(words, key=words.__getitem__) if word not in (*_THEIR_SPECIALS, "<pad>", *SPECIALS)]
+
+
+def _parse_shape(
+    config: Mapping[str, Any], path: Path, num_characters: int, words: Mapping[str, int] | None
+) -> BiLMShape:
+    """Read the configuration in its own spelling."""
+    try:
+        encoder, tokens = config["encoder"], config["token_embedder"]
+        if encoder["name"].lower() != "elmo" or tokens["name"].lower() != "cnn":
+            raise ValueError(f"encoder {encoder['name']} with token_embedder {tokens['name']}, expected elmo with cnn")
+        published = {
+            "lstm": {
+                "dim": encoder["dim"],
+                "projection_dim": encoder["projection_dim"],
+                "n_layers": encoder["n_layers"],
+                "cell_clip": encoder["cell_clip"],
+                "proj_clip": encoder["proj_clip"],
+                "use_skip_connections": True,
+            },
+            "char_cnn": {
+                "unicode_characters": True,
+                "n_characters": num_characters + 1,
+                "embedding": {"dim": tokens["char_dim"]},
+                "word_embedding": {"dim": tokens["word_dim"] if words else 0},
+                "filters": tokens["filters"],
+                "n_highway": tokens["n_highway"],
+                "max_characters_per_token": tokens["max_characters_per_token"],
+                "activation": tokens["activation"],
+            },
+        }
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BundleError(f"{path} is not a configuration that can be converted ({error}).") from None
+    return parse_shape(published, path, len(_build_vocabulary(words)) if words else None)
+
+
+def _build_bilm(
+    shape: BiLMShape,
+    token_embedder: Mapping[str, Tensor],
+    encoder: Mapping[str, Tensor],
+    character_rows: list[int],
+    word_rows: list[int],
+    folder: Path,
+) -> BiLM:
+    """Return the biLM with all weights filled in; nothing is built that the files do not fill."""
+    assert shape.characters is not None
+    held = sum(tensor.numel() for state in (token_embedder, encoder) for tensor in state.values())
+    try:
+        if shape.num_parameters() > held:
+            raise ValueError(f"{shape.num_parameters():,} numbers are described, {held:,} are there")
+        found = dict(_token_parameters(token_embedder, shape.characters)) | dict(_lstm_parameters(encoder, shape))
+        for name, rows in (("embedding", character_rows), ("word_embedding", word_rows)):
+            if f"character_cnn.{name}" in found:
+                found[f"character_cnn.{name}"] = found[f"character_cnn.{name}"][rows]
+        bilm = BiLM(shape)
+        _fill(bilm, found)
+    except (KeyError, RuntimeError, ValueError, IndexError) as error:
+        raise BundleError(f"{folder}: the weights do not fit the configuration ({error}).") from None
+    return bilm
+
+
+def _fill(bilm: BiLM, found: Mapping[str, Tensor]) -> None:
+    """Copy values into all parameters; each has to be there, with its shape and finite."""
+    for name, parameter in bilm.named_parameters():
+        value = found[name].float()
+        if value.shape != parameter.shape or not bool(torch.isfinite(value).all()):
+            raise ValueError(f"{name} would be {tuple(value.shape)}, expected finite {tuple(parameter.shape)}")
+        with torch.no_grad():
+            parameter.copy_(value)
+
+
+def _token_parameters(state: Mapping[str, Tensor], shape: CharacterShape) -> Iterator[tuple[str, Tensor]]:
+    """Yield our names and values of the token layer; rows of embeddings still in their order."""
+    N, ours = shape.num_filters, "character_cnn"
+    yield f"{ours}.embedding", state["char_emb_layer.embedding.weight"]
+    if shape.word_dim:
+        yield f"{ours}.word_embedding", state["word_emb_layer.embedding.weight"]
+    for k in range(len(shape.filters)):
+        yield f"{ours}.kernels.{k}", state[f"convolutions.{k}.weight"].permute(2, 1, 0)
+        yield f"{ours}.kernel_biases.{k}", state[f"convolutions.{k}.bias"]
+    for k in range(shape.num_highways):
+        weight, bias = state[f"highways._layers.{k}.weight"], state[f"highways._layers.{k}.bias"]
+        # sigmoid(-z) = 1 - sigmoid(z): from how much stays to how much is transformed.
+        yield f"{ours}.highways.{k}.transform_weight", weight[:N].T
+        yield f"{ours}.highways.{k}.transform_bias", bias[:N]
+        yield f"{ours}.highways.{k}.carry_weight", -weight[N:].T
+        yield f"{ours}.highways.{k}.carry_bias", -bias[N:]
+    yield f"{ours}.projection_weight", state["projection.weight"].T
+    yield f"{ours}.projection_bias", state["projection.bias"]
+
+
+def _lstm_parameters(state: Mapping[str, Tensor], shape: BiLMShape) -> Iterator[tuple[str, Tensor]]:
+    """Yield our names and values of the LSTM layers, the two directions stacked."""
+    D = shape.cell_dim
+    for layer in range(shape.num_layers):
+
+        def both(name: str, layer: int = layer) -> Tensor:
+            return torch.stack([state[f"{way}_layer_{layer}.{name}"] for way in ("forward", "backward")])
+
+        bias = both("state_linearity.bias").clone()
+        bias[:, D : 2 * D] -= 1.0
+        yield f"layers.{layer}.input_weight", _reorder_gates(both("input_linearity.weight"), D).transpose(1, 2)
+        yield f"layers.{layer}.recurrent_weight", _reorder_gates(both("state_linearity.weight"), D).transpose(1, 2)
+        yield f"layers.{layer}.bias", _reorder_gates(bias, D)
+        yield f"layers.{layer}.projection", both("state_projection.weight").transpose(1, 2)
+
+
+def _reorder_gates(rows: Tensor, cell_dim: int) -> Tensor:
+    """Return rows of the gates i, f, j, o, second axis 4D, in the order i, j, f, o."""
+    i, f, j, o = rows.split(cell_dim, dim=1)  # type: ignore[no-untyped-call]
+    return torch.cat([i, j, f, o], dim=1)

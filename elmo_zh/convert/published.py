@@ -1,0 +1,79 @@
+"""Models in the published layout: bilm-tf, AllenNLP, simple_elmo, NLPL's archives."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from elmo_zh.bundle.options import TRAINING_KEYS, load_options, parse_shape
+from elmo_zh.bundle.weights import holds_softmax, load_model
+from elmo_zh.bundle.write import BundleSource
+from elmo_zh.characters import SpellingModel
+from elmo_zh.config import TextConfig
+from elmo_zh.convert.sources import ChosenFiles, find_published_files
+from elmo_zh.errors import BundleError, RunError
+from elmo_zh.files import file_digest
+from elmo_zh.reporter import Reporter
+from elmo_zh.vocabulary import Vocabulary, load_vocabulary
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownText:
+    """How a model's training text was prepared, as far as its user knows.
+
+    Attributes:
+        config: The text settings, or None if nothing is known.
+        user_dictionary: The segmenter's user dictionary, or None.
+    """
+
+    config: TextConfig | None = None
+    user_dictionary: Path | None = None
+
+
+def read_published(folder: Path, chosen: ChosenFiles, text: KnownText, reporter: Reporter) -> BundleSource:
+    """Read a model in the published layout, in character or token mode.
+
+    Raises:
+        BundleError: If a file is missing, damaged, or does not fit the others.
+    """
+    files = find_published_files(folder, chosen)
+    options = load_options(files.options)
+    reads_characters = "char_cnn" in options
+    has_softmax = holds_softmax(files.weights)
+    vocabulary = _load_vocabulary(files.vocab, is_needed=not reads_characters or has_softmax, reporter=reporter)
+    num_tokens = len(vocabulary) if vocabulary and (not reads_characters or has_softmax) else None
+    shape = parse_shape(options, files.options, num_tokens)
+    token_embeddings = None if reads_characters else files.token_embeddings
+    bilm, softmax = load_model(files.weights, shape, token_embeddings)
+    used = [files.options, files.weights, files.vocab if vocabulary else None, token_embeddings]
+    return BundleSource(
+        bilm=bilm,
+        softmax=softmax,
+        vocabulary=vocabulary,
+        spelling=SpellingModel.build({}),
+        user_dictionary=text.user_dictionary,
+        text=text.config,
+        training_options={key: options[key] for key in TRAINING_KEYS if key in options},
+        carry_state=True,
+        training={},
+        origin={
+            "program": "bilm-tf, AllenNLP or simple_elmo",
+            "files": {path.name: file_digest(path) for path in used if path is not None},
+        },
+    )
+
+
+def _load_vocabulary(path: Path | None, *, is_needed: bool, reporter: Reporter) -> Vocabulary | None:
+    """Return the vocabulary; None where there is none, or one that is no vocabulary of ours and is not needed."""
+    if path is None:
+        if is_needed:
+            raise BundleError(
+                "No vocabulary was found beside the weights, and this model's rows mean nothing without it."
+                " Name it with --vocab FILE, one word a line."
+            )
+        return None
+    try:
+        return load_vocabulary(path)
+    except RunError as error:
+        if is_needed:
+            raise BundleError(*error.messages) from None
+        reporter.note(f"{path.name} is left out, since a character-mode model does without ({error.messages[0]})")
+        return None

@@ -1,0 +1,163 @@
+"""The files of a model from elsewhere: a folder or a zip archive, taken for what is in them and never for their names.
+
+Nothing is unpickled, no path that stands inside a file is followed, and sizes are checked before anything is unpacked.
+"""
+
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import h5py
+
+from elmo_zh.errors import BundleError
+from elmo_zh.files import UNFINISHED
+
+# What a model may consist of; everything else in an archive stays there.
+_WANTED = (".json", ".hdf5", ".h5", ".txt", ".data", ".gz", ".dic", ".pkl")
+# Weights hardly shrink at all and word lists by three; far more is an archive that means harm.
+_MOST_COMPRESSION = 50
+_COPY_BYTES = 1 << 20
+
+
+@contextmanager
+def opened_source(source: Path, workplace: Path) -> Iterator[Path]:
+    """Yield the folder of a model's files; an archive is unpacked within `workplace` meanwhile.
+
+    Raises:
+        BundleError: If there is no such folder or archive, or the archive is damaged or unsafe.
+    """
+    if source.is_dir():
+        yield source
+        return
+    if not source.is_file() or not zipfile.is_zipfile(source):
+        raise BundleError(
+            f"{source} is no folder and no zip archive. Give the folder (or zip) that holds the model's options and"
+            " weights."
+        )
+    workplace.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".elmo-zh-", suffix=UNFINISHED, dir=workplace) as folder:
+        _unpack(source, Path(folder))
+        yield Path(folder)
+
+
+def _unpack(source: Path, folder: Path) -> None:
+    try:
+        with zipfile.ZipFile(source) as archive:
+            chosen = [entry for entry in archive.infolist() if _is_wanted(source, entry)]
+            needed, free = sum(entry.file_size for entry in chosen), shutil.disk_usage(folder).free
+            if needed > free:
+                raise BundleError(
+                    f"{source} unpacks to {needed:,} bytes, but only {free:,} are free in {folder.parent}."
+                )
+            for entry in chosen:
+                _unpack_file(archive, entry, folder / PurePosixPath(entry.filename).name, source)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+        raise BundleError(f"{source} cannot be unpacked ({error}). Download or copy it again.") from None
+
+
+def _is_wanted(source: Path, entry: zipfile.ZipInfo) -> bool:
+    path = PurePosixPath(entry.filename)
+    if ".." in path.parts or path.is_absolute() or "\\" in entry.filename:
+        raise BundleError(
+            f"{source} holds a file named {entry.filename!r}, which leads out of the archive. It is not safe."
+        )
+    if entry.is_dir() or path.suffix not in _WANTED:
+        return False
+    if entry.file_size > _COPY_BYTES and entry.file_size > _MOST_COMPRESSION * entry.compress_size:
+        raise BundleError(
+            f"{source}: {entry.filename} would grow from {entry.compress_size:,} to {entry.file_size:,} bytes, as no"
+            " model does. It is not safe."
+        )
+    return True
+
+
+def _unpack_file(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, source: Path) -> None:
+    if path.exists():
+        raise BundleError(f"{source} holds two files named {path.name}. Unpack it yourself and give the right folder.")
+    left = entry.file_size
+    with archive.open(entry) as packed, path.open("wb") as unpacked:
+        while block := packed.read(_COPY_BYTES):
+            left -= len(block)
+            if left < 0:
+                raise BundleError(f"{source}: {entry.filename} is larger than the archive says. It is not safe.")
+            unpacked.write(block)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedFiles:
+    """The files of a model in the published layout.
+
+    Attributes:
+        options: options.json.
+        weights: weights.hdf5.
+        vocab: The vocabulary, or None.
+        token_embeddings: vocab_embedding.hdf5, or None.
+    """
+
+    options: Path
+    weights: Path
+    vocab: Path | None
+    token_embeddings: Path | None
+
+
+def find_published_files(folder: Path, chosen: "ChosenFiles") -> PublishedFiles:
+    """Return the files of a model in the published layout: those that were named, else those that the folder holds.
+
+    Weights are the one HDF5 file with LSTM cells in it; options the one JSON file that is named so.
+
+    Raises:
+        BundleError: If a file is missing, or it is not clear which one is meant.
+    """
+    return PublishedFiles(
+        options=chosen.options or _only(folder, _named(folder, "options.json", "*options.json"), "options"),
+        weights=chosen.weights or _only(folder, [p for p in _hdf5_files(folder) if _holds(p, "RNN_0")], "weights"),
+        vocab=chosen.vocab or _first(_named(folder, "vocab.data", "vocab.txt", "vocab.txt.gz", "*vocab*.txt")),
+        token_embeddings=chosen.token_embeddings or _first(_named(folder, "vocab_embedding.hdf5")),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChosenFiles:
+    """Files that the user named, each instead of one that would be looked for."""
+
+    options: Path | None = None
+    weights: Path | None = None
+    vocab: Path | None = None
+    token_embeddings: Path | None = None
+
+
+def _named(folder: Path, *patterns: str) -> list[Path]:
+    """Return the files that the first fitting pattern finds."""
+    for pattern in patterns:
+        if found := sorted(path for path in folder.glob(pattern) if path.is_file()):
+            return found
+    return []
+
+
+def _hdf5_files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.suffix in (".hdf5", ".h5") and path.is_file())
+
+
+def _holds(path: Path, group: str) -> bool:
+    try:
+        with h5py.File(path, "r") as file:
+            return group in file
+    except OSError as error:
+        raise BundleError(f"{path} cannot be read as HDF5 ({error}). Copy it again, or name the right file.") from None
+
+
+def _only(folder: Path, found: list[Path], what: str) -> Path:
+    if len(found) != 1:
+        names = (
+            f"{len(found)} files could be it: {', '.join(path.name for path in found)}" if found else "no file is it"
+        )
+        raise BundleError(f"{folder}: which are the model's {what}? {names}. Name one with --{what} FILE.")
+    return found[0]
+
+
+def _first(found: list[Path]) -> Path | None:
+    return found[0] if found else None

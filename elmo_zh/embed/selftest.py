@@ -1,0 +1,166 @@
+"""Does a bundle, on this machine, do what it should?"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import h5py
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from elmo_zh.batches import build_inputs
+from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.bundle.read import Bundle
+from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.errors import BundleError
+from elmo_zh.vocabulary import SPECIALS
+
+# Of vectors that are computed twice; far above rounding, far below any fault.
+_TOLERANCE = 1e-5
+_NUM_WORDS, _NUM_NEIGHBOURS = 8, 5
+# Neighbours are looked for among the most frequent words.
+_CANDIDATES = 20_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """What was looked at, whether it is as it should be, and what was found."""
+
+    name: str
+    passed: bool
+    found: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbours:
+    """For a person to judge: the words whose rows in one table are most like a word's row."""
+
+    table: str
+    word: str
+    neighbours: tuple[str, ...]
+
+
+def run_selftest(bundle: Bundle, device: str = "auto") -> list[Check]:
+    """Return the checks of a bundle; that files and digests agree was seen when it was loaded."""
+    embedder = ElmoEmbedder(bundle, device)
+    golden, sentences, tolerance = _load_golden(bundle)
+    found = embedder.embed_tokens(sentences)
+    return [
+        _check_tokens(bundle, embedder, sentences),
+        _check(f"stored vectors of {len(golden)} sentences come out again", _difference(found, golden), tolerance),
+        _check_sight(embedder, sentences[0], "the forward LM cannot see the future", forward=True),
+        _check_sight(embedder, sentences[0], "the backward LM cannot see the past", forward=False),
+        _check_company(embedder, sentences, found),
+        _check_tables(bundle),
+    ]
+
+
+def _load_golden(bundle: Bundle) -> tuple[list[NDArray[np.float32]], list[list[str]], float]:
+    path = BundleLayout(bundle.path).golden
+    try:
+        with h5py.File(path, "r") as file:
+            names = sorted(file["tokens"], key=int)
+            vectors = [np.asarray(file[name][()], np.float32) for name in names]
+            sentences = [[token.decode("utf-8") for token in file["tokens"][name][()]] for name in names]
+            return vectors, sentences, float(file.attrs["tolerance"])
+    except (OSError, KeyError, ValueError, AttributeError) as error:
+        raise BundleError(f"{path} is damaged ({error}). Export or copy the bundle again.") from None
+
+
+def _check(name: str, difference: float, tolerance: float) -> Check:
+    return Check(name=name, passed=difference <= tolerance, found=f"largest difference {difference:.1e}")
+
+
+def _difference(left: Sequence[NDArray[np.float32]], right: Sequence[NDArray[np.float32]]) -> float:
+    """Return the largest difference of arrays in pairs, infinite if two shapes differ."""
+    if any(a.shape != b.shape for a, b in zip(left, right, strict=True)):
+        return float("inf")
+    return max(float(np.abs(a - b).max(initial=0.0)) for a, b in zip(left, right, strict=True))
+
+
+def _check_tokens(bundle: Bundle, embedder: ElmoEmbedder, sentences: list[list[str]]) -> Check:
+    name = "raw text becomes the same tokens"
+    if bundle.text is None:
+        return Check(name=name, passed=True, found="not known how the training text was segmented; use --segmented")
+    with h5py.File(BundleLayout(bundle.path).golden, "r") as file:
+        texts = [file["texts"][number][()].decode("utf-8") for number in sorted(file["texts"], key=int)]
+    try:
+        same = [embedder.tokens(text) for text in texts] == sentences
+    except BundleError as error:
+        return Check(name=name, passed=False, found=error.messages[0])
+    segmenter = json.dumps(bundle.info["segmenter"]["name"])
+    return Check(name=name, passed=same, found=f"segmenter {segmenter}")
+
+
+def _check_sight(embedder: ElmoEmbedder, tokens: list[str], name: str, *, forward: bool) -> Check:
+    """Change the word at one end: what an LM has read before it comes there must not change, what comes after must."""
+    place = len(tokens) - 1 if forward else 0
+    changed = list(tokens)
+    changed[place] = tokens[1] if tokens[1] != tokens[place] else tokens[2]
+    before, after = embedder.embed_tokens([tokens])[0], embedder.embed_tokens([changed])[0]
+    half = slice(None, embedder.dimension // 2) if forward else slice(embedder.dimension // 2, None)
+    unread = slice(None, place) if forward else slice(1, None)
+    leaked = float(np.abs(before[:, unread, half] - after[:, unread, half]).max())
+    noticed = float(np.abs(before[1:, place, half] - after[1:, place, half]).max())
+    return Check(
+        name=name,
+        passed=leaked <= _TOLERANCE < noticed,
+        found=f"a changed word changes what was read before it by {leaked:.1e}, itself by {noticed:.1e}",
+    )
+
+
+def _check_company(
+    embedder: ElmoEmbedder, sentences: list[list[str]], together: Sequence[NDArray[np.float32]]
+) -> Check:
+    alone = [embedder.embed_tokens([tokens])[0] for tokens in sentences]
+    backwards = embedder.embed_tokens(sentences[::-1])[::-1]
+    difference = max(_difference(together, alone), _difference(together, backwards))
+    return _check("neither the batch nor the order matters", difference, _TOLERANCE)
+
+
+def _check_tables(bundle: Bundle) -> Check:
+    """Look whether vocabulary, embedding and softmax are those that were exported together."""
+    name = "vocabulary, embedding and softmax belong together"
+    vocabulary, layout = bundle.vocabulary, BundleLayout(bundle.path)
+    if vocabulary is None:
+        return Check(name=name, passed=True, found="the model came without a vocabulary")
+    problems = []
+    if vocabulary.digest() != bundle.info.get("vocabulary_digest"):
+        problems.append(f"vocab.data has digest {vocabulary.digest()}, not that of the export")
+    if bundle.bilm.shape.characters is None:
+        with h5py.File(layout.vocab_embedding, "r") as file:
+            if not np.array_equal(file["embedding"][()], bundle.bilm.token_table.weight.detach().cpu().numpy()):
+                problems.append("vocab_embedding.hdf5 and weights.hdf5 hold different embeddings")
+    rows = f"{len(vocabulary):,} rows, digests as exported"
+    return Check(name=name, passed=not problems, found="; ".join(problems) or rows)
+
+
+@torch.no_grad()
+def find_neighbours(bundle: Bundle) -> list[Neighbours]:
+    """Return the neighbours of the most frequent words in each table that the model has."""
+    if bundle.vocabulary is None:
+        return []
+    size = min(len(bundle.vocabulary), _CANDIDATES)
+    lexicon = bundle.build_lexicon()
+    device = next(bundle.bilm.parameters()).device
+    tables = {"token layer": bundle.bilm.token_layer(build_inputs(lexicon, torch.arange(size)).to(device))}
+    if bundle.softmax is not None:
+        tables["softmax"] = bundle.softmax.weight[:size]
+    words = bundle.vocabulary.tokens
+    chosen = [row for row in range(len(SPECIALS), size) if words[row].isalpha()][:_NUM_WORDS]
+    return [
+        Neighbours(table=name, word=words[row], neighbours=tuple(words[near] for near in _nearest(table, row)))
+        for name, table in tables.items()
+        for row in chosen
+    ]
+
+
+def _nearest(table: Tensor, row: int) -> list[int]:
+    """Return the rows most like one by cosine, without itself and the specials."""
+    similar = functional.cosine_similarity(table, table[row][None], dim=1)
+    similar[: len(SPECIALS)] = similar[row] = -2.0
+    count = min(_NUM_NEIGHBOURS, len(table) - len(SPECIALS) - 1)
+    return [int(near) for near in similar.topk(count).indices]
