@@ -1,19 +1,27 @@
 """elmo-zh: from raw Chinese text to ELMo vectors."""
 
+import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from elmo_zh.embed.elmo import Elmo, batch_to_ids
     from elmo_zh.embed.embedder import ElmoEmbedder
+    from elmo_zh.model.scalar_mix import ScalarMix
 
 __version__ = "0.1.0"
 
-__all__ = ["ElmoEmbedder", "__version__"]
+__all__ = ["Elmo", "ElmoEmbedder", "ScalarMix", "__version__", "batch_to_ids"]
+
+_HOMES = {
+    "Elmo": "elmo_zh.embed.elmo",
+    "ElmoEmbedder": "elmo_zh.embed.embedder",
+    "ScalarMix": "elmo_zh.model.scalar_mix",
+    "batch_to_ids": "elmo_zh.embed.elmo",
+}
 
 
 def __getattr__(name: str) -> object:
-    """Import ElmoEmbedder, and torch with it, only when it is asked for."""
-    if name == "ElmoEmbedder":
-        from elmo_zh.embed.embedder import ElmoEmbedder
-
-        return ElmoEmbedder
+    """Import what is exported, and torch with it, only when it is asked for."""
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -55,7 +55,8 @@ class Lexicon:
 
     def character_ids(self, ids: Iterable[int]) -> NDArray[np.int64]:
         """Return the spellings of input ids, shape (W, C); character mode only."""
-        return np.stack([self._spell(int(row)) for row in ids])
+        spellings = [self._spell(int(row)) for row in ids]
+        return np.stack(spellings) if spellings else np.zeros((0, self.num_slots or 0), np.int64)
 
     def _spell(self, row: int) -> NDArray[np.int64]:
         assert self.num_slots is not None

@@ -1,0 +1,309 @@
+"""ELMo as a PyTorch module for downstream models, with the constructor and output of AllenNLP's `Elmo`.
+
+Unlike AllenNLP's it carries no state from call to call: the same sentence has the same vectors, always.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elmo_zh.alphabet import BYTES
+from elmo_zh.batches import build_inputs
+from elmo_zh.bundle.options import load_options, parse_shape
+from elmo_zh.bundle.read import load_bundle
+from elmo_zh.bundle.weights import load_model
+from elmo_zh.bundle.write import build_lexicon
+from elmo_zh.lexicon import Lexicon
+from elmo_zh.model.bilm import BiLM
+from elmo_zh.model.scalar_mix import ScalarMix
+from elmo_zh.model.token_encoder import TokenInputs
+from elmo_zh.vocabulary import BEGIN_ID, END_ID
+
+PUBLISHED_SLOTS = 50
+_SENTENCE_MARKS = {"<S>": BYTES.begin_sentence, "</S>": BYTES.end_sentence}
+
+
+def batch_to_ids(batch: Sequence[Sequence[str]]) -> Tensor:
+    """Return the character ids of segmented sentences as AllenNLP's function of this name does.
+
+    Args:
+        batch: B sentences of words; `<S>` and `</S>` are the sentence marks.
+
+    Returns:
+        int64, shape (B, T, 50): published ids plus 1, words padded with 261, sentences padded with 0.
+    """
+    return _pad([_spell_sentence(sentence) for sentence in batch], (PUBLISHED_SLOTS,))
+
+
+def _spell_sentence(sentence: Sequence[str]) -> list[NDArray[np.int64]]:
+    return [
+        BYTES.spell_sentence_mark(_SENTENCE_MARKS[word], PUBLISHED_SLOTS)
+        if word in _SENTENCE_MARKS
+        else BYTES.spell(word, PUBLISHED_SLOTS)
+        for word in sentence
+    ]
+
+
+def _pad(sentences: Sequence[Sequence[NDArray[np.int64] | int]], token_shape: tuple[int, ...]) -> Tensor:
+    """Return ids plus 1, and 0 where a sentence is shorter than the longest, shape (B, T, *token_shape)."""
+    ids = np.zeros((len(sentences), max(map(len, sentences), default=0), *token_shape), np.int64)
+    for row, sentence in enumerate(sentences):
+        for place, token in enumerate(sentence):
+            ids[row, place] = token + 1
+    return torch.from_numpy(ids)
+
+
+class BatchBiLM(nn.Module):
+    """A biLM for padded batches of ids: adds <S> and </S> and returns every layer, as AllenNLP's `_ElmoBiLm` does.
+
+    Attributes:
+        bilm: The model; every sentence starts from its warm state, or zeros.
+        num_layers: L + 1, the token layer included.
+        cached_words: Ready token vectors of <S>, </S> and then `vocab_to_cache`, shape (2 + words, P), or None.
+    """
+
+    def __init__(self, bilm: BiLM, lexicon: Lexicon, vocab_to_cache: Sequence[str] | None = None) -> None:
+        super().__init__()
+        self.bilm = bilm
+        self.num_layers = bilm.shape.num_layers + 1
+        if bilm.shape.characters is None:
+            # Any optimiser takes dense gradients.
+            bilm.token_table.has_sparse_gradient = False
+        elif bilm.shape.characters.word_dim:
+            raise ValueError("this model needs words beside their characters; use ElmoEmbedder")
+        marks = [BEGIN_ID, END_ID] if bilm.shape.characters is None else lexicon.character_ids([BEGIN_ID, END_ID])
+        self.register_buffer("_marks", torch.as_tensor(np.asarray(marks)), persistent=False)
+        self.cached_words: nn.Parameter | None = None
+        if vocab_to_cache is not None:
+            self.cached_words = nn.Parameter(self._encode_words(lexicon, vocab_to_cache))
+
+    @torch.no_grad()
+    def _encode_words(self, lexicon: Lexicon, words: Sequence[str]) -> Tensor:
+        ids = torch.tensor([BEGIN_ID, END_ID, *lexicon.encode(words)])
+        vectors: Tensor = self.bilm.token_layer(build_inputs(lexicon, ids))
+        return vectors
+
+    def get_output_dim(self) -> int:
+        """Return 2P, the numbers in each vector."""
+        return 2 * self.bilm.shape.projection_dim
+
+    def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
+        """Return `activations`, a list of L + 1 tensors (B, T + 2, 2P), and `mask`, bool (B, T + 2).
+
+        Args:
+            inputs: Ids plus 1, 0 where padded: of characters, (B, T, C), or in token mode of words, (B, T).
+            word_inputs: Instead, rows of `vocab_to_cache`, 0 where padded, (B, T).
+        """
+        needs_gradient = torch.is_grad_enabled() and any(parameter.requires_grad for parameter in self.parameters())
+        with torch.set_grad_enabled(needs_gradient):
+            if word_inputs is not None and self.cached_words is not None:
+                token_vectors, mask = self._look_up(self.cached_words, word_inputs)
+            elif self.bilm.shape.characters is None:
+                ids, mask = add_marks(inputs - 1, inputs > 0, *self._mark_rows())
+                token_vectors = self.bilm.token_layer(TokenInputs(ids.clamp(min=0)))
+            else:
+                token_vectors, mask = self._spell(inputs)
+            layers, _ = self.bilm.read_sentences(token_vectors, mask, self.bilm.start_state(len(mask)))
+        return {"activations": list(layers), "mask": mask}
+
+    def _mark_rows(self) -> tuple[Tensor, Tensor]:
+        marks = self.get_buffer("_marks")
+        return marks[0], marks[1]
+
+    def _look_up(self, table: Tensor, word_inputs: Tensor) -> tuple[Tensor, Tensor]:
+        first = torch.zeros((), dtype=word_inputs.dtype, device=word_inputs.device)
+        rows, mask = add_marks(word_inputs + 2, word_inputs > 0, first, first + 1)
+        return functional.embedding(rows, table), mask
+
+    def _spell(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Return token vectors, (B, T + 2, P), and mask; the CNN reads each distinct word once."""
+        is_word = (inputs > 0).any(dim=2)
+        padding = self.bilm.character_cnn.shape.num_characters - 1
+        characters = torch.where(is_word[:, :, None], inputs - 1, padding)
+        characters, mask = add_marks(characters, is_word, *self._mark_rows())
+        flat = characters.flatten(0, 1)
+        if torch.compiler.is_compiling():
+            # How many distinct words there are would be a size that depends on the data.
+            places = torch.arange(len(flat), device=flat.device)
+        else:
+            flat, places = torch.unique(flat, dim=0, return_inverse=True)
+        return self.bilm.token_layer(TokenInputs(places.view(mask.shape), flat)), mask
+
+
+def add_marks(values: Tensor, mask: Tensor, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
+    """Put a mark before and after each sentence that is not empty.
+
+    Args:
+        values: One a token, shape (B, T) or (B, T, C).
+        mask: True where there is a token, shape (B, T); a sentence's tokens come first.
+        first: The mark before, shape () or (C,).
+        last: The mark after, likewise.
+
+    Returns:
+        The values, shape (B, T + 2) or (B, T + 2, C), and the mask, shape (B, T + 2).
+    """
+    batch_size, num_tokens = mask.shape
+    lengths = mask.sum(dim=1, keepdim=True)
+    begin, end = (mark.expand(batch_size, 1, *mark.shape) for mark in (first, last))
+    marked = torch.cat([begin, values, end], dim=1)
+    positions = torch.arange(num_tokens + 2, device=mask.device)
+    is_end = positions == lengths + 1
+    marked = torch.where(is_end if values.dim() == 2 else is_end[:, :, None], last, marked)
+    return marked, (positions < lengths + 2) & (lengths > 0)
+
+
+class Elmo(nn.Module):
+    """ELMo representations for a downstream model, in place of `allennlp.modules.elmo.Elmo`."""
+
+    def __init__(
+        self,
+        options_file: str | Path | None,
+        weight_file: str | Path | None,
+        num_output_representations: int,
+        requires_grad: bool = False,
+        do_layer_norm: bool = False,
+        dropout: float = 0.5,
+        vocab_to_cache: Sequence[str] | None = None,
+        keep_sentence_boundaries: bool = False,
+        scalar_mix_parameters: Sequence[float] | None = None,
+        module: nn.Module | None = None,
+    ) -> None:
+        """Load a model in the published layout.
+
+        Args:
+            options_file: options.json; None with `module`.
+            weight_file: weights.hdf5; None with `module`.
+            num_output_representations: How many different mixes of the layers to return.
+            requires_grad: Fine-tune the biLM too; else only the mixes are trained.
+            do_layer_norm: Normalise the layers before they are mixed.
+            dropout: Share of each representation to drop in training.
+            vocab_to_cache: Words whose token vectors are computed once; `word_inputs` of `forward` are rows of it, and
+                row 0 is padding.
+            keep_sentence_boundaries: Return <S> and </S> too.
+            scalar_mix_parameters: Fixed weights of the layers before the softmax, instead of learned ones.
+            module: Another biLM with `num_layers`, `get_output_dim()` and a `forward` that returns `activations` and
+                `mask`, such as `BatchBiLM`.
+
+        Raises:
+            BundleError: If the files are damaged or do not fit together.
+            ValueError: If both files and a module are given, or neither.
+        """
+        super().__init__()
+        if (module is None) == (options_file is None or weight_file is None):
+            raise ValueError("give either options_file and weight_file, or module")
+        if module is None:
+            module = _load_published(Path(str(options_file)), Path(str(weight_file)), vocab_to_cache)
+            module.requires_grad_(requires_grad)
+        self._elmo_lstm = cast(Any, module)
+        self._has_cached_vocab = vocab_to_cache is not None
+        self._keep_sentence_boundaries = keep_sentence_boundaries
+        self._dropout = nn.Dropout(dropout)
+        self._num_mixes = num_output_representations
+        for index in range(num_output_representations):
+            mix = ScalarMix(
+                self._elmo_lstm.num_layers,
+                do_layer_norm,
+                scalar_mix_parameters,
+                trainable=scalar_mix_parameters is None,
+            )
+            self.add_module(f"scalar_mix_{index}", mix)
+        self._lexicon: Lexicon | None = None
+
+    @classmethod
+    def from_bundle(
+        cls,
+        path: str | Path,
+        num_output_representations: int = 1,
+        *,
+        requires_grad: bool = False,
+        vocab_to_cache: Sequence[str] | None = None,
+        **options: Any,
+    ) -> "Elmo":
+        """Load a bundle of elmo-zh, in character or token mode, with its warm state where it has one.
+
+        Args:
+            path: Its folder.
+            num_output_representations: How many different mixes of the layers to return.
+            requires_grad: Fine-tune the biLM too.
+            vocab_to_cache: Words whose token vectors are computed once.
+            **options: The others of the constructor: `do_layer_norm`, `dropout`, `keep_sentence_boundaries`,
+                `scalar_mix_parameters`.
+
+        Raises:
+            BundleError: If the folder is not a sound bundle.
+        """
+        bundle = load_bundle(Path(path))
+        module = BatchBiLM(bundle.bilm, bundle.build_lexicon(), vocab_to_cache).requires_grad_(requires_grad)
+        elmo = cls(None, None, num_output_representations, module=module, **options)
+        elmo._has_cached_vocab = vocab_to_cache is not None
+        elmo._lexicon = bundle.build_lexicon()
+        return elmo
+
+    def batch_to_ids(self, batch: Sequence[Sequence[str]]) -> Tensor:
+        """Return the ids that `forward` takes for segmented sentences, in the mode of the bundle.
+
+        Args:
+            batch: B sentences of words.
+
+        Returns:
+            int64, 0 where padded: (B, T, C) in character mode, (B, T) in token mode.
+        """
+        if self._lexicon is None:
+            return batch_to_ids(batch)
+        lexicon, encoded = self._lexicon, [self._lexicon.encode(sentence) for sentence in batch]
+        if lexicon.num_slots is None:
+            return _pad(encoded, ())
+        return _pad([list(lexicon.character_ids(ids)) for ids in encoded], (lexicon.num_slots,))
+
+    def get_output_dim(self) -> int:
+        """Return 2P, the numbers in each vector."""
+        return int(self._elmo_lstm.get_output_dim())
+
+    def scalar_mixes(self) -> list[ScalarMix]:
+        """Return the mixes, one a representation."""
+        found = (getattr(self, f"scalar_mix_{index}") for index in range(self._num_mixes))
+        return [mix for mix in found if isinstance(mix, ScalarMix)]
+
+    def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
+        """Return the representations of a batch.
+
+        Args:
+            inputs: What `batch_to_ids` returns; more axes may stand before the last two (in token mode, the last one).
+            word_inputs: With `vocab_to_cache`: rows of it, 0 where padded, shape (B, T).
+
+        Returns:
+            `elmo_representations`: a list of tensors (B, T, 2P), zero where padded; `mask`: bool (B, T). With
+            sentence boundaries T + 2 in place of T.
+        """
+        if word_inputs is not None and not self._has_cached_vocab:
+            word_inputs = None
+        word_axes = 2 if self._reads_characters() else 1
+        leading = inputs.shape[:-word_axes]
+        flat = inputs.flatten(0, len(leading) - 1) if len(leading) > 1 else inputs
+        flat_words = word_inputs.flatten(0, -2) if word_inputs is not None and word_inputs.dim() > 2 else word_inputs
+        found = self._elmo_lstm(flat, flat_words)
+        mask, keep = found["mask"], slice(None)
+        if not self._keep_sentence_boundaries:
+            # Each sentence has two more tokens than words, so that two places further on there still is one.
+            mask, keep = mask[:, 2:], slice(1, -1)
+        representations = []
+        for mix in self.scalar_mixes():
+            mixed = mix(found["activations"], found["mask"])[:, keep]
+            representations.append(self._dropout(mixed * mask[:, :, None]).unflatten(0, leading))
+        return {"elmo_representations": representations, "mask": mask.unflatten(0, leading)}
+
+    def _reads_characters(self) -> bool:
+        bilm = getattr(self._elmo_lstm, "bilm", None)
+        return not isinstance(bilm, BiLM) or bilm.shape.characters is not None
+
+
+def _load_published(options_file: Path, weight_file: Path, vocab_to_cache: Sequence[str] | None) -> BatchBiLM:
+    shape = parse_shape(load_options(options_file), options_file, None)
+    bilm, _ = load_model(weight_file, shape)
+    return BatchBiLM(bilm, build_lexicon(bilm, None, BYTES), vocab_to_cache)

@@ -1,0 +1,83 @@
+"""The weighted sum of layers that a task learns: Peters et al. (2018), equation 1."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+
+class ScalarMix(nn.Module):
+    """gamma * sum over k of s_k * layer_k, with s = softmax(w); w and gamma are learned.
+
+    With layer normalisation each layer first has the mean and variance of all its unmasked numbers taken out. Named as
+    in AllenNLP, whose saved scalar mixes load here.
+
+    Attributes:
+        scalar_parameters: w, one number a layer, each of shape (1,).
+        gamma: Shape (1,).
+        do_layer_norm: Whether layers are normalised first.
+    """
+
+    def __init__(
+        self,
+        mixture_size: int,
+        do_layer_norm: bool = False,
+        initial_scalar_parameters: Sequence[float] | None = None,
+        trainable: bool = True,
+    ) -> None:
+        """Start from given weights w before the softmax, else from equal ones.
+
+        Raises:
+            ValueError: If there is not one initial weight a layer.
+        """
+        super().__init__()
+        initial = [0.0] * mixture_size if initial_scalar_parameters is None else list(initial_scalar_parameters)
+        if len(initial) != mixture_size:
+            raise ValueError(f"{len(initial)} initial scalar parameters for {mixture_size} layers: {initial}")
+        self.mixture_size, self.do_layer_norm = mixture_size, do_layer_norm
+        self.scalar_parameters = nn.ParameterList(
+            nn.Parameter(torch.tensor([float(value)]), requires_grad=trainable) for value in initial
+        )
+        self.gamma = nn.Parameter(torch.tensor([1.0]), requires_grad=trainable)
+
+    def forward(self, tensors: Sequence[Tensor], mask: Tensor | None = None) -> Tensor:
+        """Return the mix of layers.
+
+        Args:
+            tensors: One a layer, all of one shape (..., T, dimension).
+            mask: True where there is a token, shape (..., T); needed for layer normalisation, else ignored.
+
+        Returns:
+            The shape of one layer.
+
+        Raises:
+            ValueError: If the number of layers is another one, or a mask is needed and missing.
+        """
+        if len(tensors) != self.mixture_size:
+            raise ValueError(f"{len(tensors)} layers were given, but this is a mix of {self.mixture_size}")
+        if self.do_layer_norm:
+            if mask is None:
+                raise ValueError("layer normalisation needs the mask of the tokens")
+            tensors = [_normalise(tensor, mask[..., None]) for tensor in tensors]
+        weights = torch.cat(list(self.scalar_parameters)).softmax(dim=0)
+        mixed = weights[0] * tensors[0]
+        for weight, tensor in zip(weights[1:], tensors[1:], strict=True):
+            mixed = mixed + weight * tensor
+        return self.gamma * mixed
+
+    def l2_penalty(self) -> Tensor:
+        """Return the sum of w squared, a number.
+
+        The paper adds lambda times this to the task's loss: it draws the mix towards the plain average of the layers.
+        A lambda of 1 all but makes it the average, one of 0.001 lets the weights vary.
+        """
+        return torch.cat(list(self.scalar_parameters)).square().sum()
+
+
+def _normalise(tensor: Tensor, mask: Tensor) -> Tensor:
+    """Take out mean and variance of all unmasked numbers together; mask of shape (..., T, 1)."""
+    masked = tensor * mask
+    count = mask.sum() * tensor.shape[-1]
+    mean = masked.sum() / count
+    variance = ((masked - mean) * mask).square().sum() / count
+    return (tensor - mean) / torch.sqrt(variance + torch.finfo(tensor.dtype).tiny)
