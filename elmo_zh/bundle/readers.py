@@ -44,9 +44,10 @@ def _without_projection(shape: BiLMShape) -> list[str]:
 
 
 def describe_readers(shape: BiLMShape) -> list[str]:
-    """Return one line for all programs that can load the files, and one for each that cannot."""
-    found = refusals(shape)
-    able = [name for name, reasons in found.items() if not reasons]
+    """Return one line for all programs that can load the files, and one for those that cannot for equal reasons."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reasons in refusals(shape).items():
+        by_reason.setdefault("; ".join(reasons), []).append(name)
+    able = by_reason.pop("", [])
     lines = [f"Also read by: {', '.join(able) or 'no other program'}."]
-    lines += [f"Not read by {name}: {'; '.join(reasons)}." for name, reasons in found.items() if reasons]
-    return lines
+    return lines + [f"Not read by {', '.join(names)}: {reason}." for reason, names in by_reason.items()]

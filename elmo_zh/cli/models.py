@@ -1,6 +1,6 @@
 """The commands about models themselves: what one is, whether it is sound, and how another program's becomes one."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -127,8 +127,8 @@ def info(common: Common, bundle: Path) -> None:
     loaded = load_bundle(bundle)
     shape = loaded.bilm.shape
     summary = {**_describe(loaded), "readers": refusals(shape)}
-    lines = [f"{name + ':':16} {value}" for name, value in _for_people(summary)]
-    common.finish(summary, *lines, *describe_readers(shape))
+    lines = (f"{name + ':':22} {value}" for name, value in _for_people(summary))
+    common.finish(summary, f"{bundle}", *lines, *describe_readers(shape))
 
 
 def _describe(bundle: "Bundle") -> dict[str, Any]:
@@ -155,21 +155,53 @@ def _describe(bundle: "Bundle") -> dict[str, Any]:
     }
 
 
-def _for_people(summary: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return the lines of a summary: nested values in one line each, digests one a line."""
+def _for_people(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield name and value of each line."""
+    sizes, origin = summary["sizes"], summary["origin"]
+    yield "mode", summary["mode"]
+    if characters := summary["characters"]:
+        filters = ", ".join(f"{count} of width {width}" for width, count in characters["filters"])
+        yield "characters", f"{characters['num_slots']} slots, embedding {characters['embedding_dim']}"
+        yield "filters", f"{filters}; {characters['activation']}; {characters['num_highways']} highway layers"
+    yield (
+        "layers",
+        f"{sizes['num_layers']} in each direction, cell {sizes['cell_dim']}, projection {sizes['projection_dim']}",
+    )
+    skip = "with" if sizes["skip_connections"] else "without"
+    yield "cell", f"clips {sizes['cell_clip']:g} / {sizes['projection_clip']:g} (0 is none), {skip} skip connections"
+    softmax = "softmax included" if summary["softmax"] else "no softmax, so no perplexities"
+    yield "parameters", f"{summary['parameters']:,}, {softmax}"
+    yield "vocabulary", f"{summary['vocabulary']:,} rows" if summary["vocabulary"] else "none"
+    segmenter = summary["segmenter"]
+    yield "segmenter", f"{segmenter['name']} {segmenter['version']}" if segmenter else "not known: use --segmented"
+    yield "state", _describe_state(summary)
+    yield from _describe_training(summary["training"])
+    yield "made by", origin["program"]
+    yield from ((f"from {name}", digest) for name, digest in origin.get("files", {}).items())
+    yield from summary["digests"].items()
 
-    def plain(value: Any) -> str:
-        if isinstance(value, dict):
-            return ", ".join(f"{name} {plain(inner)}" for name, inner in value.items()) or "not known"
-        if value is None:
-            return "not known"
-        if isinstance(value, bool):
-            return "yes" if value else "no"
-        return f"{value:,}" if isinstance(value, int) else str(value)
 
-    left_out = ("readers", "digests", *(["characters"] if summary["characters"] is None else []))
-    lines = [(name.replace("_", " "), plain(value)) for name, value in summary.items() if name not in left_out]
-    return lines + [("digest", f"{name} {digest}") for name, digest in summary["digests"].items()]
+def _describe_state(summary: Mapping[str, Any]) -> str:
+    if not summary["carry_state"]:
+        return "trained from zero state at each sentence"
+    if summary["warm_state"]:
+        return "trained with carried state; sentences start from the warm state"
+    return (
+        "trained with carried state, poor from zero state: give it a warm state (convert --warm-on) or use --stateful"
+    )
+
+
+def _describe_training(training: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if training:
+        yield "trained on", f"{training['tokens']:,} tokens, {training['epochs']:.2f} epochs"
+    if heldout := training.get("heldout"):
+        yield (
+            "held-out text",
+            (
+                f"perplexity {heldout['perplexity']:,.1f}, {heldout['bits_per_character']:.3f} bits per character"
+                f" ({training['heldout_set']})"
+            ),
+        )
 
 
 @click.command()

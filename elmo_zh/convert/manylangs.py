@@ -60,6 +60,7 @@ def read_manylangs(folder: Path, options: Path | None, text: KnownText, *, swapp
     shape = _parse_shape(config, config_path, len(order), words)
     bilm = _build_bilm(shape, token_embedder, encoder, [characters[name] for name in order], _word_rows(words), folder)
     used = [config_path, folder / ENCODER, folder / TOKEN_EMBEDDER, folder / "char.dic"]
+    used += [folder / "word.dic"] if words else []
     return BundleSource(
         bilm=bilm,
         softmax=None,
