@@ -32,6 +32,22 @@ _THEIR_SPECIALS = ("<bos>", "<eos>", "<oov>")
 _CHARACTER_MARKS = (*_THEIR_SPECIALS, "<bow>", "<eow>", "<pad>")
 
 
+# The configuration of all released models, which name it and do not hold it; it comes with the program.
+_RELEASED_NAMES = ("cnn_50_100_512_4096_sample.json", "cnn_0_100_512_4096_sample.json")
+_RELEASED_CONFIG: dict[str, Any] = {
+    "encoder": {"name": "elmo", "dim": 4096, "projection_dim": 512, "n_layers": 2, "cell_clip": 3, "proj_clip": 3},
+    "token_embedder": {
+        "name": "cnn",
+        "activation": "relu",
+        "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]],
+        "n_highway": 2,
+        "word_dim": 100,
+        "char_dim": 50,
+        "max_characters_per_token": 50,
+    },
+}
+
+
 def is_manylangs(folder: Path) -> bool:
     """Return whether a folder holds a model of ELMoForManyLangs."""
     return (folder / ENCODER).is_file() and (folder / TOKEN_EMBEDDER).is_file()
@@ -42,7 +58,8 @@ def read_manylangs(folder: Path, options: Path | None, text: KnownText, *, swapp
 
     Args:
         folder: Holds `encoder.pkl`, `token_embedder.pkl`, `config.json`, `char.dic` and `word.dic`.
-        options: The model's configuration; None looks for the one that config.json names, in the folder only.
+        options: The model's configuration; None takes the one that config.json names, from the folder, or that of the
+            released models where it is named.
         text: How its training text was prepared.
         swapped_marks: Begin and end of a word are swapped, as in all released models.
 
@@ -50,7 +67,8 @@ def read_manylangs(folder: Path, options: Path | None, text: KnownText, *, swapp
         BundleError: If a file is missing, unsafe, or does not fit the others.
     """
     config_path = options or _find_config(folder)
-    config = load_options(config_path)
+    config = _RELEASED_CONFIG if config_path is None else load_options(config_path)
+    config_path = config_path or folder / "config.json"
     token_embedder = _load_state_dict(folder / TOKEN_EMBEDDER)
     encoder = _load_state_dict(folder / ENCODER)
     has_words = "word_emb_layer.embedding.weight" in token_embedder
@@ -76,17 +94,16 @@ def read_manylangs(folder: Path, options: Path | None, text: KnownText, *, swapp
     )
 
 
-def _find_config(folder: Path) -> Path:
-    """Return the configuration that config.json names, taken by its last name from the folder itself."""
+def _find_config(folder: Path) -> Path | None:
+    """Return the configuration that config.json names, by its last name in the folder; None for the released one."""
     named = load_options(folder / "config.json").get("config_path")
     name = Path(str(named)).name
     for path in (folder / name, folder / "configs" / name):
         if path.is_file():
             return path
-    raise BundleError(
-        f"{folder} lacks the model's configuration {name}. It comes with ELMoForManyLangs, in its folder configs/;"
-        " name it with --options FILE."
-    )
+    if name in _RELEASED_NAMES:
+        return None
+    raise BundleError(f"{folder} lacks the model's configuration {name}. Name it with --options FILE.")
 
 
 def _load_state_dict(path: Path) -> Mapping[str, Tensor]:
