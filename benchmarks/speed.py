@@ -2,7 +2,8 @@
 
 Usage: python benchmarks/speed.py [--seconds S]     (make bench)
 
-SMALL is configs/small.toml's model (cell 1024, projection 256, 2 layers) with a vocabulary of 30,000. Products are
+SMALL is configs/small.toml's model (cell 1024, projection 256, 2 layers) with a vocabulary of 30,000; its character
+mode has the published filters, over words of one to four Chinese characters as frequent as in text. Products are
 measured at the shapes of its recurrence (two directions in one batched product), so that the shares are fair. Prints
 a table and writes benchmarks/records/DATE-speed.json.
 """
@@ -19,12 +20,13 @@ import numpy as np
 import torch
 
 from elmo_zh.allocator import keep_freed_memory
-from elmo_zh.batches import mark_sentence, pad_sentences
+from elmo_zh.batches import build_inputs, mark_sentence, pad_sentences
 from elmo_zh.config import Config
+from elmo_zh.lexicon import Lexicon
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.model.softmax import LogUniformSampler
-from elmo_zh.model.token_encoder import TokenInputs
 from elmo_zh.training.optimizer import Optimizers, clip_gradients, step_tokens
+from elmo_zh.vocabulary import SPECIALS, Vocabulary
 
 VOCABULARY = 30_000
 SENTENCE_TOKENS = 20
@@ -47,6 +49,18 @@ def product_gflops(dtype: torch.dtype, seconds: float) -> float:
     return per_second(lambda: torch.bmm(left, right), seconds) * 2 * left.numel() * 4096 / 1e9
 
 
+def build_lexicon(config: Config) -> Lexicon:
+    """Return what gives words their ids: a vocabulary of made-up words, and character slots in character mode."""
+    generator = np.random.default_rng(2)
+    lengths = generator.choice([1, 2, 3, 4], VOCABULARY, p=[0.15, 0.55, 0.2, 0.1])
+    words = {
+        "".join(chr(0x4E00 + character) for character in generator.integers(0, 3000, length)) for length in lengths
+    }
+    spare = (f"词{number}" for number in range(VOCABULARY))
+    tokens = [*SPECIALS, *sorted(words), *spare][:VOCABULARY]
+    return Lexicon(Vocabulary(tokens), config.model.character_slots if config.model.mode == "character" else None)
+
+
 def training_flops_per_token(config: Config) -> float:
     """Return the products of one trained token (both directions): forward, and twice that backward."""
     model, train = config.model, config.train
@@ -65,12 +79,13 @@ def train_tokens_per_second(config: Config, seconds: float) -> float:
     shape = (2, config.train.unroll_steps, config.train.batch_size)
     # Words as frequent as in text: by Zipf's law.
     words = np.minimum(generator.zipf(1.3, (2, *shape)) + 2, VOCABULARY - 1)
-    inputs, targets = torch.from_numpy(words[0]), torch.from_numpy(words[1]).flatten()
+    ids, targets = torch.from_numpy(words[0]), torch.from_numpy(words[1]).flatten()
+    lexicon = build_lexicon(config)
     keep = torch.from_numpy((generator.random((*shape[1:], 1)) > 1 / SENTENCE_TOKENS).astype(np.float32))
     state = model.bilm.zero_state(config.train.batch_size)
 
     def step() -> None:
-        activations, _ = model.bilm(TokenInputs(inputs), state, keep, config.train.dropout)
+        activations, _ = model.bilm(build_inputs(lexicon, ids), state, keep, config.train.dropout)
         loss = model.softmax.sampled_loss(activations[-1].flatten(0, 2), targets, sampler.draw(generator))
         optimizers.zero_grad()
         (loss * config.train.unroll_steps).backward()
@@ -86,7 +101,12 @@ def embed_tokens_per_second(config: Config, seconds: float, batch: int) -> float
     model.initialise(1)
     words = np.random.default_rng(1).integers(3, VOCABULARY, (batch, SENTENCE_TOKENS))
     ids, mask = pad_sentences([mark_sentence(sentence) for sentence in words])
-    return per_second(lambda: model.bilm.layer_activations(TokenInputs(ids), mask), seconds) * batch * SENTENCE_TOKENS
+    lexicon = build_lexicon(config)
+
+    def embed() -> object:
+        return model.bilm.layer_activations(build_inputs(lexicon, ids), mask)
+
+    return per_second(embed, seconds) * batch * SENTENCE_TOKENS
 
 
 def main() -> None:
@@ -95,6 +115,7 @@ def main() -> None:
     seconds = parser.parse_args().seconds
     keep_freed_memory()
     config = Config()
+    characters = Config(model=type(config.model)(mode="character"))
     flops = training_flops_per_token(config)
     rows = []
     for precision in ("float32", "bfloat16"):
@@ -104,15 +125,19 @@ def main() -> None:
         tokens = train_tokens_per_second(Config(**settings, train=train), seconds)
         rows.append({"work": f"train SMALL, {precision}", "tokens_per_second": tokens, "product_gflops": rate,
                      "share_of_products": tokens * flops / 1e9 / rate})  # fmt: skip
+        tokens = train_tokens_per_second(Config(model=characters.model, train=train), seconds)
+        rows.append({"work": f"train SMALL, character mode, {precision}", "tokens_per_second": tokens})
     rate = product_gflops(torch.float32, min(3.0, seconds))
     embed_flops = training_flops_per_token(config) / 3 - 4 * config.train.num_negatives * config.model.projection_dim
     tokens = embed_tokens_per_second(config, seconds, 64)
     rows.append({"work": "embed SMALL, float32", "tokens_per_second": tokens, "product_gflops": rate,
                  "share_of_products": tokens * embed_flops / 1e9 / rate})  # fmt: skip
-    print(f"{'work':28} {'tokens/s':>9} {'products, GFLOP/s':>18} {'share':>6}")
+    tokens = embed_tokens_per_second(characters, seconds, 64)
+    rows.append({"work": "embed SMALL, character mode, float32", "tokens_per_second": tokens})
+    print(f"{'work':38} {'tokens/s':>9} {'products, GFLOP/s':>18} {'share':>6}")
     for row in rows:
-        print(f"{row['work']:28} {row['tokens_per_second']:9,.0f} {row['product_gflops']:18,.0f}"
-              f" {row['share_of_products']:6.0%}")  # fmt: skip
+        beside = f" {row['product_gflops']:18,.0f} {row['share_of_products']:6.0%}" if "product_gflops" in row else ""
+        print(f"{row['work']:38} {row['tokens_per_second']:9,.0f}{beside}")
     record = {"date": str(date.today()), "machine": platform.machine(), "threads": torch.get_num_threads(),
               "torch": torch.__version__, "seconds_each": seconds, "rows": rows}  # fmt: skip
     output = Path(__file__).parent / "records" / f"{date.today()}-speed.json"

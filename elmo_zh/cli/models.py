@@ -49,8 +49,8 @@ def convert(
     """Turn another program's model into a bundle.
 
     SOURCE is a folder or zip archive: options.json and weights.hdf5 of bilm-tf or AllenNLP, a simple_elmo folder or
-    NLPL archive, a folder of ELMoForManyLangs, or a bundle (to give it a warm state or another layout). Nothing is
-    unpickled, and nothing is written unless all of it fits together.
+    NLPL archive, a folder of ELMoForManyLangs, or a bundle (to give it a warm state or another layout). No code
+    in it is run, and nothing is written unless all of it fits together.
 
     Say how the model's text was segmented if you know it (--set text.segmenter=jieba); else `embed` takes segmented
     text only. Other programs train with carried state, so that their models are poor from zero state; --warm-on gives

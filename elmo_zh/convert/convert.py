@@ -78,22 +78,25 @@ def convert_model(
 
 def _read_source(folder: Path, settings: ConvertSettings, reporter: Reporter) -> BundleSource:
     if BundleLayout(folder).info.is_file():
-        return _read_bundle(folder)
+        return _read_bundle(folder, settings.text)
     if is_manylangs(folder):
         return read_manylangs(folder, settings.chosen.options, settings.text, swapped_marks=settings.swapped_marks)
     return read_published(folder, settings.chosen, settings.text, reporter)
 
 
-def _read_bundle(folder: Path) -> BundleSource:
+def _read_bundle(folder: Path, text: KnownText) -> BundleSource:
     bundle, layout = load_bundle(folder), BundleLayout(folder)
+    if text.config is not None and bundle.text is not None:
+        raise BundleError(f"{folder} says itself how its text was segmented. Leave out --config and --set text.*")
+    dictionary = layout.user_dictionary if layout.user_dictionary.exists() else text.user_dictionary
     options = load_options(layout.options)
     return BundleSource(
         bilm=bundle.bilm,
         softmax=bundle.softmax,
         vocabulary=bundle.vocabulary,
         spelling=bundle.spelling,
-        user_dictionary=layout.user_dictionary if layout.user_dictionary.exists() else None,
-        text=bundle.text,
+        user_dictionary=dictionary,
+        text=bundle.text or text.config,
         training_options={key: options[key] for key in TRAINING_KEYS if key in options},
         carry_state=bundle.info["carry_state"],
         training=bundle.info.get("training", {}),

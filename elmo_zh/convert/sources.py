@@ -1,11 +1,13 @@
 """The files of a model from elsewhere: a folder or a zip archive, taken for what is in them and never for their names.
 
-Nothing is unpickled, no path that stands inside a file is followed, and sizes are checked before anything is unpacked.
+No code is run, no path that stands inside a file is followed, and sizes are checked before anything is unpacked.
 """
 
+import lzma
 import shutil
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +23,8 @@ _WANTED = (".json", ".hdf5", ".h5", ".txt", ".data", ".gz", ".dic", ".pkl")
 # Weights hardly shrink at all and word lists by three; far more is an archive that means harm.
 _MOST_COMPRESSION = 50
 _COPY_BYTES = 1 << 20
+# What reading a damaged, encrypted or strangely compressed archive raises; OSError is left to mean the disk.
+_DAMAGES = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, RuntimeError, EOFError)
 
 
 @contextmanager
@@ -55,7 +59,7 @@ def _unpack(source: Path, folder: Path) -> None:
                 )
             for entry in chosen:
                 _unpack_file(archive, entry, folder / PurePosixPath(entry.filename).name, source)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+    except _DAMAGES as error:
         raise BundleError(f"{source} cannot be unpacked ({error}). Download or copy it again.") from None
 
 

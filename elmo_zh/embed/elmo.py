@@ -253,8 +253,13 @@ class Elmo(nn.Module):
 
         Returns:
             int64, 0 where padded: (B, T, C) in character mode, (B, T) in token mode.
+
+        Raises:
+            ValueError: If the model has a vocabulary that did not come with it.
         """
         if self._lexicon is None:
+            if not self._reads_characters():
+                raise ValueError("this token-mode model came without its vocabulary; load its bundle with from_bundle")
             return batch_to_ids(batch)
         lexicon, encoded = self._lexicon, [self._lexicon.encode(sentence) for sentence in batch]
         if lexicon.num_slots is None:
