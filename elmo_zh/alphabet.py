@@ -34,6 +34,13 @@ class Alphabet:
         """How many different numbers there are."""
         return self.padding + 1
 
+    def cut(self, word: str, num_slots: int) -> str:
+        """Return a word as it is looked up in a table of words; cut, where its characters are Unicode's.
+
+        That is how ELMoForManyLangs does it.
+        """
+        return word if self.numbers is None else word[: num_slots - 2]
+
     def spell(self, word: str, num_slots: int) -> NDArray[np.int64]:
         """Return a word's character ids, int64, shape (num_slots,).
 

@@ -106,6 +106,7 @@ def build_id_store(
             counts["other_words"] = len(lexicon.other_words)
             with (unfinished / OTHER_WORDS).open("w", encoding="utf-8", newline="\n") as file:
                 file.writelines(f"{word}\n" for word in lexicon.other_words)
+            counts["other_words_bytes"] = (unfinished / OTHER_WORDS).stat().st_size
         description = {"format": STORE_FORMAT, "id_dtype": kind, "vocabulary_digest": vocabulary.digest(), **counts}
         write_json(unfinished / "store.json", description)
     return counts
@@ -162,19 +163,22 @@ def load_id_store(folder: Path, vocabulary: Vocabulary, num_slots: int | None = 
             f" vocab.data is {vocabulary.digest()[:19]}...). {remedy}"
         )
 
-    num_other_words = description.get("other_words")
-    if (num_other_words is None) != (num_slots is None):
+    if ("other_words_bytes" in description) != (num_slots is not None):
         raise RunError(f"{folder} was encoded for the other model.mode. {remedy}")
-    other_words = list(iter_lines(folder / OTHER_WORDS, drop_mark=False)) if num_other_words is not None else []
-    if len(other_words) != (num_other_words or 0):
-        raise RunError(f"{folder / OTHER_WORDS} has {len(other_words)} lines, expected {num_other_words}. {remedy}")
+
+    def require_size(path: Path, expected: int) -> Path:
+        found = path.stat().st_size if path.exists() else 0
+        if found != expected or not path.exists():
+            raise RunError(f"{path} has {found} bytes, expected {expected}. {remedy}")
+        return path
+
+    other_words: list[str] = []
+    if num_slots is not None:
+        path = require_size(folder / OTHER_WORDS, description["other_words_bytes"])
+        other_words = list(iter_lines(path, drop_mark=False))
 
     def open_array(name: str, kind: str, length: int) -> NDArray[Any]:
-        path = folder / name
-        expected = length * np.dtype(kind).itemsize
-        found = path.stat().st_size if path.exists() else -1
-        if found != expected:
-            raise RunError(f"{path} has {max(found, 0)} bytes, expected {expected}. {remedy}")
+        path = require_size(folder / name, length * np.dtype(kind).itemsize)
         # An empty file cannot be mapped.
         return np.memmap(path, kind, "r", shape=(length,)) if length else np.zeros(0, kind)
 

@@ -35,9 +35,10 @@ class Lexicon:
 
     def encode(self, tokens: Sequence[str]) -> list[int]:
         """Return the input ids of text tokens."""
+        if self.num_slots is None:
+            return self.vocabulary.encode(tokens)
+        tokens = [self.alphabet.cut(token, self.num_slots) for token in tokens]
         ids = self.vocabulary.encode(tokens)
-        if self.num_slots is None or UNKNOWN_ID not in ids:
-            return ids
         return [self._other_id(token) if row == UNKNOWN_ID else row for row, token in zip(ids, tokens, strict=True)]
 
     def _other_id(self, word: str) -> int:

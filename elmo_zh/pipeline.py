@@ -186,7 +186,7 @@ def encode(run: RunDir, config: Config, *, force: bool, reporter: Reporter) -> S
             _report_cut_words(lexicon, reporter)
         return StageResult(outputs=store_files(run.ids), counts=counts)
 
-    settings = {"reads_characters": True} if reads_characters else {}
+    settings = {"model.mode": "character"} if reads_characters else {}
     stage = Stage(name="encode", settings=settings, inputs=inputs, work=work)
     return run_stage(run, config, stage, force=force, reporter=reporter)
 

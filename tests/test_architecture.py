@@ -20,10 +20,10 @@ STOREYS = (
     {"__main__"},
     {"cli"},
     {"pipeline"},
-    {"training", "embed"},
+    {"training", "embed", "convert"},
     {"bundle"},
     {"model", "batches", "word2vec", "id_store", "stages", "hdf5", "allocator"},
-    {"text", "vocabulary", "characters", "lexicon", "config", "run_dir", "files", "reporter"},
+    {"text", "vocabulary", "characters", "alphabet", "lexicon", "config", "run_dir", "files", "reporter"},
     {"errors"},
 )
 STOREY_OF = {room: number for number, rooms in enumerate(STOREYS) for room in rooms}

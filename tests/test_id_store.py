@@ -22,7 +22,7 @@ TRAIN = ["天 好 好\n\n", "苹果 <S> 坏\n好\n"]
 HELDOUT = ["好 天\n", "苹果 坏 <UNK>\n\n坏\n"]
 
 
-def build(folder: Path, vocabulary: Vocabulary = VOCABULARY) -> dict[str, int]:
+def build(folder: Path, vocabulary: Vocabulary = VOCABULARY, num_slots: int | None = None) -> dict[str, int]:
     paths: dict[str, list[Path]] = {"train": [], "heldout": []}
     for kind, texts in (("train", TRAIN), ("heldout", HELDOUT)):
         for number, text in enumerate(texts):
@@ -33,14 +33,14 @@ def build(folder: Path, vocabulary: Vocabulary = VOCABULARY) -> dict[str, int]:
         folder / "ids",
         iter(paths["train"]),
         iter(paths["heldout"]),
-        Lexicon(vocabulary, None),
+        Lexicon(vocabulary, num_slots),
         SPELLING,
         SilentReporter(),
     )
 
 
-def load(folder: Path, vocabulary: Vocabulary = VOCABULARY) -> IdStore:
-    return load_id_store(folder / "ids", vocabulary)
+def load(folder: Path, vocabulary: Vocabulary = VOCABULARY, num_slots: int | None = None) -> IdStore:
+    return load_id_store(folder / "ids", vocabulary, num_slots)
 
 
 def problem_of(attempt: Callable[[], object], folder: Path) -> str:
@@ -169,3 +169,81 @@ def test_a_description_that_is_missing_damaged_or_of_another_format(tmp_path: Pa
     assert problem_of(lambda: load(tmp_path), tmp_path) == f"{tmp_path / 'ids'} is not an id store of format 1."
     path.unlink()
     assert problem_of(lambda: load(tmp_path), tmp_path).startswith(f"{path} cannot be read (")
+
+
+SLOTS = 7
+OTHER_WORDS = "<S>\n坏\n<UNK>\n"
+
+
+def test_in_character_mode_words_outside_the_vocabulary_have_ids_above_it(tmp_path: Path) -> None:
+    assert build(tmp_path, num_slots=SLOTS) == {
+        "train_tokens": 7,
+        "train_sentences": 4,
+        "train_unknown": 2,
+        "heldout_tokens": 6,
+        "heldout_sentences": 4,
+        "heldout_unknown": 3,
+        "other_words": 3,
+        "other_words_bytes": 14,
+    }
+    store = load(tmp_path, num_slots=SLOTS)
+    assert [store.train[s].tolist() for s in range(len(store.train))] == [[4, 3, 3], [], [5, 6, 7], [3]]
+    assert [store.heldout[s].tolist() for s in range(len(store.heldout))] == [[3, 4], [5, 7, 8], [], [7]]
+    assert store.lexicon.other_words == ["<S>", "坏", "<UNK>"]
+    assert store.lexicon.targets(store.heldout[1]).tolist() == [5, 2, 2]
+    bad = [258, 0xE5, 0x9D, 0x8F, 259, 260, 260]
+    assert store.lexicon.character_ids(store.heldout[3]).tolist() == [bad]
+
+
+def test_in_character_mode_figures_of_heldout_text_are_the_same(tmp_path: Path) -> None:
+    build(tmp_path)
+    by_token = load(tmp_path).heldout
+    build(tmp_path, num_slots=SLOTS)
+    by_character = load(tmp_path, num_slots=SLOTS).heldout
+    assert by_character.characters.tolist() == by_token.characters.tolist()
+    assert by_character.spelling_nats.tolist() == by_token.spelling_nats.tolist()
+    assert by_character.num_predictions == by_token.num_predictions
+
+
+def test_the_files_of_character_mode(tmp_path: Path) -> None:
+    build(tmp_path, num_slots=SLOTS)
+    folder = tmp_path / "ids"
+    assert sorted(path.name for path in folder.iterdir()) == sorted(path.name for path in store_files(folder))
+    assert (folder / "other_words.txt").read_bytes() == OTHER_WORDS.encode()
+    assert (folder / "heldout.ids").read_bytes() == b"".join(n.to_bytes(4, "little") for n in (3, 4, 5, 7, 8, 7))
+    description = json.loads((folder / "store.json").read_text(encoding="utf-8"))
+    assert (description["id_dtype"], description["other_words"]) == ("<u4", 3)
+
+
+def test_in_character_mode_without_words_outside_the_vocabulary(tmp_path: Path) -> None:
+    train = tmp_path / "train.txt"
+    train.write_text("好 苹果\n", encoding="utf-8")
+    build_id_store(tmp_path / "ids", [train], [], Lexicon(VOCABULARY, SLOTS), SPELLING, SilentReporter())
+    store = load(tmp_path, num_slots=SLOTS)
+    assert store.train[0].tolist() == [3, 5]
+    assert store.lexicon.other_words == []
+
+
+@pytest.mark.parametrize("encoded_for", [None, SLOTS])
+def test_a_store_of_the_other_mode(tmp_path: Path, encoded_for: int | None) -> None:
+    build(tmp_path, num_slots=encoded_for)
+    wanted = None if encoded_for else SLOTS
+    expected = f"{tmp_path / 'ids'} was encoded for the other model.mode."
+    assert problem_of(lambda: load(tmp_path, num_slots=wanted), tmp_path) == expected
+
+
+@pytest.mark.parametrize("content", ["", "<S>\n坏\n", OTHER_WORDS[:-3], f"{OTHER_WORDS}\n"])
+def test_other_words_of_another_length(tmp_path: Path, content: str) -> None:
+    """Cut off after a word or within one, too: the last word would be another one then."""
+    build(tmp_path, num_slots=SLOTS)
+    path = tmp_path / "ids" / "other_words.txt"
+    path.write_text(content, encoding="utf-8")
+    expected = f"{path} has {len(content.encode())} bytes, expected 14."
+    assert problem_of(lambda: load(tmp_path, num_slots=SLOTS), tmp_path) == expected
+
+
+def test_other_words_that_are_missing(tmp_path: Path) -> None:
+    build(tmp_path, num_slots=SLOTS)
+    path = tmp_path / "ids" / "other_words.txt"
+    path.unlink()
+    assert problem_of(lambda: load(tmp_path, num_slots=SLOTS), tmp_path) == f"{path} has 0 bytes, expected 14."

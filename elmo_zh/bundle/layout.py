@@ -6,13 +6,18 @@ from pathlib import Path
 from elmo_zh.errors import OutputError
 
 BUNDLE_FORMAT = 1
+# All that a folder in the layout of another program holds.
+OTHER_LAYOUT_FILES = {"options.json", "model.hdf5", "model.safetensors", "vocab.txt"}
 
 
 def require_replaceable(output: Path, *, force: bool) -> None:
-    """Raise OutputError if a folder is in the way: only an empty one, or with `force` a bundle, may be replaced."""
-    is_empty = output.is_dir() and not any(output.iterdir())
-    if output.exists() and not is_empty and not (force and BundleLayout(output).info.is_file()):
-        raise OutputError(f"{output} exists already. Choose another --output, or replace a bundle with --force.")
+    """Raise OutputError if something is in the way: only an empty folder, or with `force` a model, may be replaced."""
+    if not output.exists():
+        return
+    names = {path.name for path in output.iterdir()} if output.is_dir() else {output.name}
+    is_model = BundleLayout(output).info.is_file() or ("options.json" in names and names <= OTHER_LAYOUT_FILES)
+    if names and not (force and is_model):
+        raise OutputError(f"{output} exists already. Choose another --output, or replace a model with --force.")
 
 
 @dataclass(frozen=True)

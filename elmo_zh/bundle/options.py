@@ -1,7 +1,6 @@
 """options.json: the published spelling of the biLM's settings, the only place where that spelling is used."""
 
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,9 @@ _MOST_LAYERS = 1000
 
 
 def training_options(train: TrainConfig, num_train_tokens: int, num_epochs: float) -> dict[str, Any]:
-    """Return what options.json says about training."""
+    """Return what options.json says about training; `carry_state` is ours, and other programs pass over it."""
     return {
+        "carry_state": train.carry_state,
         "dropout": train.dropout,
         "all_clip_norm_val": train.max_grad_norm,
         "n_epochs": num_epochs,
@@ -184,8 +184,8 @@ def _clip(options: Mapping[str, Any], name: str) -> float:
     if name not in options:
         raise ValueError(f"{name} is missing")
     value = 0.0 if options[name] is None else options[name]
-    if type(value) not in (int, float) or not 0 <= value < math.inf:
-        raise ValueError(f"{name} is {value!r}, expected null or a number from 0 on")
+    if type(value) not in (int, float) or not 0 <= value <= _LARGEST:
+        raise ValueError(f"{name} is {value!r}, expected null or a number from 0 to {_LARGEST}")
     return float(value)
 
 

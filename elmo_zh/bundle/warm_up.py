@@ -33,8 +33,13 @@ def warm_up(bilm: BiLM, lexicon: Lexicon, sentences: Iterable[NDArray[Any]]) -> 
         bilm: Changed: its `warm_output` and `warm_cell`.
         lexicon: Of the ids.
         sentences: Input ids, int64, shape (n,) each, in the order of the text; at most 100,000 tokens are read.
+
+    Raises:
+        ValueError: If there is no sentence.
     """
     chosen = _take(sentences)
+    if not chosen:
+        raise ValueError("a warm state needs sentences")
     # Neighbours in the text stay neighbours in a stream.
     length = -(-len(chosen) // _STREAMS)
     streams = [chosen[start : start + length] for start in range(0, len(chosen), length)]

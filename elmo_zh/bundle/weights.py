@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,9 @@ from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.softmax import Softmax
 
-# More than random numbers in float32 can ever be compressed; beyond it a file claims what it does not hold.
+# More than random numbers in float32 can ever be compressed; beyond it a large dataset claims what it does not hold.
 _MOST_COMPRESSION = 100
+_SMALL_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +159,7 @@ def load_model(path: Path, shape: BiLMShape, token_embeddings: Path | None = Non
         softmax = Softmax(shape.num_tokens, shape.projection_dim) if "softmax" in file else None
         targets = named_parameters(bilm, softmax)
         for entry in table:
-            _fill(targets, entry, read_array(*sources[entry.dataset], entry.dataset, entry.shape), path)
+            _fill(targets, entry, read_array(*sources[entry.dataset], entry.dataset, entry.shape))
     return bilm, softmax
 
 
@@ -172,9 +173,7 @@ def holds_softmax(path: Path) -> bool:
         return "softmax" in file
 
 
-def _fill(targets: Mapping[str, Tensor], entry: Entry, array: NDArray[np.float32], path: Path) -> None:
-    if not np.isfinite(array).all():
-        raise BundleError(f"{path}: {entry.dataset} holds numbers that are not finite.")
+def _fill(targets: Mapping[str, Tensor], entry: Entry, array: NDArray[np.float32]) -> None:
     values, start = torch.from_numpy(array), 0
     for name in entry.parameters:
         target = _part(targets[name], entry.direction)
@@ -208,28 +207,39 @@ def open_hdf5(path: Path) -> Any:
 
 def check_array(file: Any, path: Path, name: str, shape: tuple[int, ...]) -> None:
     """Raise BundleError unless a dataset of this shape really stands in the file, as plain floats."""
-    link = None
-    with suppress(KeyError):  # a group on the way is missing
-        link = file.get(name, getlink=True)
-    if not isinstance(link, h5py.HardLink) or not isinstance(file[name], h5py.Dataset):
+    if not _stands_in(file, name):
         raise BundleError(f"{path}: dataset {name} is missing. The options are of another model, or the file is cut.")
     dataset = file[name]
     if dataset.shape != shape or dataset.dtype.kind != "f":
         raise BundleError(f"{path}: {name} is {dataset.dtype} {dataset.shape}, expected float32 {shape}.")
     stored = dataset.id.get_storage_size()
-    held = stored * (1 if dataset.compression is None else _MOST_COMPRESSION)
+    held = stored if dataset.compression is None else max(stored * _MOST_COMPRESSION, _SMALL_BYTES)
     if dataset.external or dataset.is_virtual or held < dataset.nbytes:
         raise BundleError(f"{path}: {name} has {stored} of {dataset.nbytes} bytes in this file.")
+
+
+def _stands_in(file: Any, name: str) -> bool:
+    """Return whether a dataset is there, and reached without a link that may lead elsewhere."""
+    group = file
+    for part in name.split("/"):
+        if not isinstance(group, h5py.Group) or not isinstance(group.get(part, getlink=True), h5py.HardLink):
+            return False
+        group = group[part]
+    return isinstance(group, h5py.Dataset)
 
 
 def read_array(file: Any, path: Path, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
     """Read a dataset whose data really is in the file; memory is taken only for what is stored.
 
     Raises:
-        BundleError: If it is missing, of another shape or kind, or stored outside the file.
+        BundleError: If it is missing, of another shape or kind, stored outside the file, or not finite.
     """
     check_array(file, path, name, shape)
     try:
-        return np.asarray(file[name][()], np.float32)
+        with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite
+            array = np.asarray(file[name][()], np.float32)
     except OSError as error:
         raise BundleError(f"{path}: {name} cannot be read ({error}). Copy or export the file again.") from None
+    if not np.isfinite(array).all():
+        raise BundleError(f"{path}: {name} holds numbers that are not finite. Copy or export the file again.")
+    return array

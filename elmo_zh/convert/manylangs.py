@@ -7,6 +7,7 @@ them that way; a word's embedding stands before the CNN's output; the projection
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -72,17 +73,18 @@ def read_manylangs(folder: Path, options: Path | None, text: KnownText, *, swapp
     token_embedder = _load_state_dict(folder / TOKEN_EMBEDDER)
     encoder = _load_state_dict(folder / ENCODER)
     has_words = "word_emb_layer.embedding.weight" in token_embedder
-    words = _load_dictionary(folder / "word.dic", _THEIR_SPECIALS) if has_words else None
-    characters = _load_dictionary(folder / "char.dic", _CHARACTER_MARKS)
-    order = _character_order(characters)
-    shape = _parse_shape(config, config_path, len(order), words)
-    bilm = _build_bilm(shape, token_embedder, encoder, [characters[name] for name in order], _word_rows(words), folder)
+    dictionaries = _Dictionaries(
+        characters=_load_dictionary(folder / "char.dic", _CHARACTER_MARKS),
+        words=_load_dictionary(folder / "word.dic", _THEIR_SPECIALS) if has_words else None,
+    )
+    shape = _parse_shape(config, config_path, dictionaries)
+    bilm = _build_bilm(shape, token_embedder, encoder, dictionaries, folder)
     used = [config_path, folder / ENCODER, folder / TOKEN_EMBEDDER, folder / "char.dic"]
-    used += [folder / "word.dic"] if words else []
+    used += [folder / "word.dic"] if has_words else []
     return BundleSource(
         bilm=bilm,
         softmax=None,
-        vocabulary=_build_vocabulary(words) if words else None,
+        vocabulary=dictionaries.vocabulary(),
         spelling=SpellingModel.build({}),
         user_dictionary=text.user_dictionary,
         text=text.config,
@@ -90,7 +92,7 @@ def read_manylangs(folder: Path, options: Path | None, text: KnownText, *, swapp
         carry_state=True,
         training={},
         origin={"program": "ELMoForManyLangs", "files": {path.name: file_digest(path) for path in used}},
-        alphabet=_build_alphabet(order, swapped_marks=swapped_marks),
+        alphabet=dictionaries.alphabet(swapped_marks=swapped_marks),
     )
 
 
@@ -106,7 +108,7 @@ def _find_config(folder: Path) -> Path | None:
     raise BundleError(f"{folder} lacks the model's configuration {name}. Name it with --options FILE.")
 
 
-def _load_state_dict(path: Path) -> Mapping[str, Tensor]:
+def _load_state_dict(path: Path) -> dict[str, Tensor]:
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except (UnpicklingError, RuntimeError, OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -115,8 +117,11 @@ def _load_state_dict(path: Path) -> Mapping[str, Tensor]:
             f"{path} holds no plain weights, so it is not read ({type(error).__name__}: {reason})."
         ) from None
     if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
-        raise BundleError(f"{path} holds something else than named weights.")
-    return state
+        raise BundleError(f"{path} holds something else than named weights. Copy the model again.")
+    for name, tensor in state.items():
+        if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
+            raise BundleError(f"{path}: {name} claims {tensor.numel():,} numbers, and fewer are there. It is not safe.")
+    return dict(state)
 
 
 def _load_dictionary(path: Path, needed: tuple[str, ...]) -> dict[str, int]:
@@ -136,41 +141,61 @@ def _load_dictionary(path: Path, needed: tuple[str, ...]) -> dict[str, int]:
     return numbers
 
 
-def _character_order(numbers: Mapping[str, int]) -> list[str]:
-    """Return all characters and marks in the order that they get here: theirs, with padding moved to the end."""
-    return [*sorted((name for name in numbers if name != "<pad>"), key=numbers.__getitem__), "<pad>"]
+@dataclass(frozen=True, kw_only=True)
+class _Dictionaries:
+    """What their rows stand for, and in which order they stand here.
+
+    Attributes:
+        characters: Their rows of characters and marks.
+        words: Their rows of words, or None for a model without word embeddings.
+    """
+
+    characters: Mapping[str, int]
+    words: Mapping[str, int] | None
+
+    def _character_order(self) -> list[str]:
+        """Return characters and marks as they stand here: as there, but for the padding, which comes last."""
+        there = self.characters
+        return [*sorted((name for name in there if name != "<pad>"), key=there.__getitem__), "<pad>"]
+
+    def _plain_words(self) -> list[str]:
+        there, marks = self.words or {}, (*_THEIR_SPECIALS, "<pad>", *SPECIALS)
+        return [word for word in sorted(there, key=there.__getitem__) if word not in marks]
+
+    def vocabulary(self) -> Vocabulary | None:
+        """Return our vocabulary: the specials, then their words."""
+        return Vocabulary([*SPECIALS, *self._plain_words()]) if self.words else None
+
+    def alphabet(self, *, swapped_marks: bool) -> Alphabet:
+        """Return the numbers of characters here."""
+        here = {name: number for number, name in enumerate(self._character_order())}
+        begin, end = ("<eow>", "<bow>") if swapped_marks else ("<bow>", "<eow>")
+        return Alphabet(
+            begin_sentence=here["<bos>"],
+            end_sentence=here["<eos>"],
+            begin_word=here[begin],
+            end_word=here[end],
+            padding=here["<pad>"],
+            unknown=here["<oov>"],
+            numbers={name: number for name, number in here.items() if len(name) == 1},
+        )
+
+    def reorder_characters(self, table: Tensor) -> Tensor:
+        """Return their rows of characters in the order that they have here."""
+        return _take_rows(table, self.characters, self._character_order(), "char.dic")
+
+    def reorder_words(self, table: Tensor) -> Tensor:
+        """Return their rows of words in the order of our vocabulary."""
+        return _take_rows(table, self.words or {}, [*_THEIR_SPECIALS, *self._plain_words()], "word.dic")
 
 
-def _build_alphabet(order: list[str], *, swapped_marks: bool) -> Alphabet:
-    here = {name: number for number, name in enumerate(order)}
-    begin, end = ("<eow>", "<bow>") if swapped_marks else ("<bow>", "<eow>")
-    return Alphabet(
-        begin_sentence=here["<bos>"],
-        end_sentence=here["<eos>"],
-        begin_word=here[begin],
-        end_word=here[end],
-        padding=here["<pad>"],
-        unknown=here["<oov>"],
-        numbers={name: number for name, number in here.items() if len(name) == 1},
-    )
+def _take_rows(table: Tensor, numbers: Mapping[str, int], names: list[str], file: str) -> Tensor:
+    if sorted(numbers.values()) != list(range(len(table))):
+        raise ValueError(f"{file} does not number the {len(table)} rows of its embedding")
+    return table[[numbers[name] for name in names]]
 
 
-def _build_vocabulary(words: Mapping[str, int]) -> Vocabulary:
-    return Vocabulary([*SPECIALS, *_plain_words(words)])
-
-
-def _word_rows(words: Mapping[str, int] | None) -> list[int]:
-    """Return, for each row of our vocabulary, which of their rows it is."""
-    return [words[word] for word in (*_THEIR_SPECIALS, *_plain_words(words))] if words else []
-
-
-def _plain_words(words: Mapping[str, int]) -> list[str]:
-    return [word for word in sorted(words, key=words.__getitem__) if word not in (*_THEIR_SPECIALS, "<pad>", *SPECIALS)]
-
-
-def _parse_shape(
-    config: Mapping[str, Any], path: Path, num_characters: int, words: Mapping[str, int] | None
-) -> BiLMShape:
+def _parse_shape(config: Mapping[str, Any], path: Path, dictionaries: _Dictionaries) -> BiLMShape:
     """Read the configuration in its own spelling."""
     try:
         encoder, tokens = config["encoder"], config["token_embedder"]
@@ -187,9 +212,9 @@ def _parse_shape(
             },
             "char_cnn": {
                 "unicode_characters": True,
-                "n_characters": num_characters + 1,
+                "n_characters": len(dictionaries.characters) + 1,
                 "embedding": {"dim": tokens["char_dim"]},
-                "word_embedding": {"dim": tokens["word_dim"] if words else 0},
+                "word_embedding": {"dim": tokens["word_dim"] if dictionaries.words else 0},
                 "filters": tokens["filters"],
                 "n_highway": tokens["n_highway"],
                 "max_characters_per_token": tokens["max_characters_per_token"],
@@ -198,27 +223,27 @@ def _parse_shape(
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BundleError(f"{path} is not a configuration that can be converted ({error}).") from None
-    return parse_shape(published, path, len(_build_vocabulary(words)) if words else None)
+    vocabulary = dictionaries.vocabulary()
+    return parse_shape(published, path, len(vocabulary) if vocabulary else None)
 
 
 def _build_bilm(
     shape: BiLMShape,
-    token_embedder: Mapping[str, Tensor],
-    encoder: Mapping[str, Tensor],
-    character_rows: list[int],
-    word_rows: list[int],
+    token_embedder: dict[str, Tensor],
+    encoder: dict[str, Tensor],
+    dictionaries: _Dictionaries,
     folder: Path,
 ) -> BiLM:
-    """Return the biLM with all weights filled in; nothing is built that the files do not fill."""
+    """Return the biLM with all weights filled in; nothing is built that the files do not fill, nothing left over."""
     assert shape.characters is not None
     held = sum(tensor.numel() for state in (token_embedder, encoder) for tensor in state.values())
     try:
         if shape.num_parameters() > held:
             raise ValueError(f"{shape.num_parameters():,} numbers are described, {held:,} are there")
-        found = dict(_token_parameters(token_embedder, shape.characters)) | dict(_lstm_parameters(encoder, shape))
-        for name, rows in (("embedding", character_rows), ("word_embedding", word_rows)):
-            if f"character_cnn.{name}" in found:
-                found[f"character_cnn.{name}"] = found[f"character_cnn.{name}"][rows]
+        found = dict(_token_parameters(token_embedder, shape.characters, dictionaries))
+        found |= _lstm_parameters(encoder, shape)
+        if left_over := [*token_embedder, *encoder]:
+            raise ValueError(f"nothing is known of {', '.join(left_over)}")
         bilm = BiLM(shape)
         _fill(bilm, found)
     except (KeyError, RuntimeError, ValueError, IndexError) as error:
@@ -236,33 +261,35 @@ def _fill(bilm: BiLM, found: Mapping[str, Tensor]) -> None:
             parameter.copy_(value)
 
 
-def _token_parameters(state: Mapping[str, Tensor], shape: CharacterShape) -> Iterator[tuple[str, Tensor]]:
-    """Yield our names and values of the token layer; rows of embeddings still in their order."""
+def _token_parameters(
+    state: dict[str, Tensor], shape: CharacterShape, dictionaries: _Dictionaries
+) -> Iterator[tuple[str, Tensor]]:
+    """Take the token layer out of a state dict; yield our names and values."""
     N, ours = shape.num_filters, "character_cnn"
-    yield f"{ours}.embedding", state["char_emb_layer.embedding.weight"]
+    yield f"{ours}.embedding", dictionaries.reorder_characters(state.pop("char_emb_layer.embedding.weight"))
     if shape.word_dim:
-        yield f"{ours}.word_embedding", state["word_emb_layer.embedding.weight"]
+        yield f"{ours}.word_embedding", dictionaries.reorder_words(state.pop("word_emb_layer.embedding.weight"))
     for k in range(len(shape.filters)):
-        yield f"{ours}.kernels.{k}", state[f"convolutions.{k}.weight"].permute(2, 1, 0)
-        yield f"{ours}.kernel_biases.{k}", state[f"convolutions.{k}.bias"]
+        yield f"{ours}.kernels.{k}", state.pop(f"convolutions.{k}.weight").permute(2, 1, 0)
+        yield f"{ours}.kernel_biases.{k}", state.pop(f"convolutions.{k}.bias")
     for k in range(shape.num_highways):
-        weight, bias = state[f"highways._layers.{k}.weight"], state[f"highways._layers.{k}.bias"]
+        weight, bias = state.pop(f"highways._layers.{k}.weight"), state.pop(f"highways._layers.{k}.bias")
         # sigmoid(-z) = 1 - sigmoid(z): from how much stays to how much is transformed.
         yield f"{ours}.highways.{k}.transform_weight", weight[:N].T
         yield f"{ours}.highways.{k}.transform_bias", bias[:N]
         yield f"{ours}.highways.{k}.carry_weight", -weight[N:].T
         yield f"{ours}.highways.{k}.carry_bias", -bias[N:]
-    yield f"{ours}.projection_weight", state["projection.weight"].T
-    yield f"{ours}.projection_bias", state["projection.bias"]
+    yield f"{ours}.projection_weight", state.pop("projection.weight").T
+    yield f"{ours}.projection_bias", state.pop("projection.bias")
 
 
-def _lstm_parameters(state: Mapping[str, Tensor], shape: BiLMShape) -> Iterator[tuple[str, Tensor]]:
-    """Yield our names and values of the LSTM layers, the two directions stacked."""
+def _lstm_parameters(state: dict[str, Tensor], shape: BiLMShape) -> Iterator[tuple[str, Tensor]]:
+    """Take the LSTM layers out of a state dict; yield our names and values, the two directions stacked."""
     D = shape.cell_dim
     for layer in range(shape.num_layers):
 
         def both(name: str, layer: int = layer) -> Tensor:
-            return torch.stack([state[f"{way}_layer_{layer}.{name}"] for way in ("forward", "backward")])
+            return torch.stack([state.pop(f"{way}_layer_{layer}.{name}") for way in ("forward", "backward")])
 
         bias = both("state_linearity.bias").clone()
         bias[:, D : 2 * D] -= 1.0

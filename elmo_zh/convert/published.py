@@ -52,7 +52,8 @@ def read_published(folder: Path, chosen: ChosenFiles, text: KnownText, reporter:
         user_dictionary=text.user_dictionary,
         text=text.config,
         training_options={key: options[key] for key in TRAINING_KEYS if key in options},
-        carry_state=True,
+        # Other programs all carry the state and do not say so.
+        carry_state=options.get("carry_state") is not False,
         training={},
         origin={
             "program": "bilm-tf, AllenNLP or simple_elmo",

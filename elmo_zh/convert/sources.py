@@ -69,7 +69,9 @@ def _is_wanted(source: Path, entry: zipfile.ZipInfo) -> bool:
         raise BundleError(
             f"{source} holds a file named {entry.filename!r}, which leads out of the archive. It is not safe."
         )
-    if entry.is_dir() or path.suffix not in _WANTED:
+    # macOS puts a file of its own beside each, with the same suffix.
+    is_of_macos = "__MACOSX" in path.parts or path.name.startswith("._")
+    if entry.is_dir() or path.suffix not in _WANTED or is_of_macos:
         return False
     if entry.file_size > _COPY_BYTES and entry.file_size > _MOST_COMPRESSION * entry.compress_size:
         raise BundleError(

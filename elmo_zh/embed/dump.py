@@ -80,11 +80,15 @@ def dump_vectors(
         if output.exists() and not force:
             raise OutputError(f"{output} exists already. Choose another --output, or replace it with --force.")
         counts = _prepare_parts(embedder, source, parts, settings, force=force)
-        with reporter.progress("embed", unit="lines", initial=counts.lines) as progress:
-            for sentences in _iter_part_sentences(embedder, source, counts.lines, segmented=settings.segmented):
-                _write_part(embedder, sentences, parts, settings, counts, progress)
-        _join_parts(parts, output, embedder, settings)
-        remove(parts)
+        try:
+            with reporter.progress("embed", unit="lines", initial=counts.lines) as progress:
+                for sentences in _iter_part_sentences(embedder, source, counts.lines, segmented=settings.segmented):
+                    _write_part(embedder, sentences, parts, settings, counts, progress)
+            _join_parts(parts, output, embedder, settings)
+            remove(parts)
+        finally:
+            if not _finished_parts(parts):
+                remove(parts)  # nothing to go on from
     return counts
 
 

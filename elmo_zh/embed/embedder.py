@@ -49,7 +49,7 @@ class ElmoEmbedder:
         self._device = choose_device(device)
         self._bilm = bundle.bilm
         self._bilm.to(self._device)
-        self._bilm.set_product_dtype(PRECISIONS[precision])
+        self._product_dtype = PRECISIONS[precision]
         self._preparation: TextPreparation | None = None
         self._state = self._bilm.zero_state(1)
 
@@ -113,6 +113,8 @@ class ElmoEmbedder:
 
     @torch.no_grad()
     def _embed_batch(self, lexicon: Lexicon, marked: Sequence[NDArray[np.int64]]) -> list[NDArray[np.float32]]:
+        # Embedders may share a bundle, and its biLM with it.
+        self._bilm.set_product_dtype(self._product_dtype)
         ids, mask = (tensor.to(self._device) for tensor in pad_sentences(marked))
         token_vectors = self._bilm.token_layer(build_inputs(lexicon, ids.cpu()).to(self._device))
         state = self._state if self.is_stateful else self._bilm.start_state(len(marked))

@@ -213,6 +213,6 @@ class CharacterCNN(nn.Module):
         """Return each filter's largest response, shape (W, n), to characters of shape (W, C, c)."""
         width, dimension, count = kernel.shape
         windows = characters.unfold(1, width, 1).transpose(2, 3)  # (W, windows, width, c)
-        windows = windows.reshape(len(characters), -1, width * dimension)
+        windows = windows.flatten(2)
         responses = windows.to(dtype) @ kernel.view(width * dimension, count).to(dtype)
         return responses.max(dim=1).values.to(bias.dtype) + bias

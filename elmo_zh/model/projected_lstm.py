@@ -130,7 +130,7 @@ def _state_at(steps: Tensor, outputs: Tensor, cells: Tensor, otherwise: LSTMStat
     steps = steps.clamp(0, outputs.shape[1] - 1)
 
     def choose(values: Tensor, before: Tensor) -> Tensor:
-        return torch.where(here[:, None], values.detach()[:, steps, streams], before)
+        return torch.where(here[:, None], values.detach()[:, steps, streams], before.detach())
 
     return LSTMState(choose(outputs, otherwise.output), choose(cells, otherwise.cell))
 

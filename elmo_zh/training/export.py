@@ -73,8 +73,9 @@ def export_checkpoint(
     with atomic_path(output) as unfinished:
         write_layout(unfinished, source, layout)
     reporter.note(f"export: step {step:,} to {output}")
-    for line in describe_readers(model.bilm.shape):
-        reporter.note(line)
+    if layout == "bundle":
+        for line in describe_readers(model.bilm.shape):
+            reporter.note(line)
 
 
 def _warm_up(model: LanguageModel, run: RunDir, config: Config, reporter: Reporter) -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from contract.command_line import COMMANDS, ROOT, STAGES, SampleRun, elmo_zh, run_python
+from contract.command_line import COMMANDS, OF_MODELS, ROOT, STAGES, SampleRun, elmo_zh, run_python
 
 from elmo_zh import __version__
 from elmo_zh.cli import main
@@ -25,6 +25,9 @@ OWN = {
     "train": ("--run RUN", "--device [auto|cpu|cuda]"),
     "export": ("--run RUN", "--checkpoint best|last|STEP", "--output DIR"),
     "embed": ("FILE", "--model BUNDLE", "--output FILE", "--segmented", "--layers all|average|top|N", "--dtype"),
+    "convert": ("SOURCE", "--output DIR", "--weights FILE", "--warm-on TEXT", "--layout [bundle|simple_elmo|"),
+    "info": ("BUNDLE",),
+    "selftest": ("BUNDLE", "--device [auto|cpu|cuda]"),
     "evaluate": ("FILE...", "--model BUNDLE", "--segmented", "--device [auto|cpu|cuda]"),
 }
 # What is imported only once a command really works.
@@ -45,8 +48,9 @@ print(sorted(set(sys.modules) & set({SLOW_MODULES!r})), file=sys.stderr)
 
 def minimal_arguments(command: str, run: Path) -> tuple[str | Path, ...]:
     """Return the least that a command asks for; none of it has to exist."""
-    file = ("corpus.txt",) if command in ("pipeline", "segment", "embed", "evaluate") else ()
-    return (command, *file, *(() if command in ("embed", "evaluate") else ("--run", run)))
+    file = ("corpus.txt",) if command in ("pipeline", "segment", *OF_MODELS) else ()
+    output = ("--output", "model") if command == "convert" else ()
+    return (command, *file, *output, *(() if command in OF_MODELS else ("--run", run)))
 
 
 def finished_arguments(command: str, sample: SampleRun, run: Path, folder: Path) -> tuple[str | Path, ...]:
@@ -54,6 +58,10 @@ def finished_arguments(command: str, sample: SampleRun, run: Path, folder: Path)
     if command == "embed":
         output = folder / f"{len(list(folder.iterdir()))}.hdf5"
         return ("embed", sample.heldout, "--segmented", "--model", sample.model, "--output", output)
+    if command == "convert":
+        return ("convert", sample.model, "--output", folder / f"model {len(list(folder.iterdir()))}")
+    if command in ("info", "selftest"):
+        return (command, sample.model)
     if command == "evaluate":
         return ("evaluate", sample.heldout, "--segmented", "--model", sample.model)
     return (command, *((sample.corpus,) if command in ("pipeline", "segment") else ()), "--run", run)

@@ -378,7 +378,7 @@ def test_the_best_checkpoint_is_kept_and_exported(best_is_step_20: Path, tmp_pat
 def test_export_replaces_a_bundle_only_with_force_and_other_files_never(run: Path, tmp_path: Path) -> None:
     output = shutil.copytree(run / "model", tmp_path / "mine")
     arguments = ("export", "--run", run, "--output", output)
-    refused = f"{output} exists already. Choose another --output, or replace a bundle with --force."
+    refused = f"{output} exists already. Choose another --output, or replace a model with --force."
     assert elmo_zh(*arguments).only_error() == refused
     assert elmo_zh(*arguments, "--force").status == 0
     (output / "bundle.json").unlink()

@@ -17,8 +17,9 @@ import pytest
 from elmo_zh.cli import main
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ("pipeline", "segment", "vocab", "word2vec", "encode", "train", "export", "embed", "evaluate")
 STAGES = ("segment", "vocab", "word2vec", "encode", "train", "export")
+OF_MODELS = ("embed", "evaluate", "convert", "info", "selftest")
+COMMANDS = ("pipeline", *STAGES, *OF_MODELS)
 
 # Distinct primes, so that a swapped axis fails. 2,100 tokens are 100 steps of 3 x 7.
 NUM_STEPS, STEP_TOKENS = 100, 21

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from elmo_zh.model import projected_lstm
 from elmo_zh.model.projected_lstm import LSTMState, ProjectedLSTM
 
 # Distinct primes, so that a swapped axis fails.
@@ -110,3 +111,118 @@ def test_starting_a_sentence_leaves_the_output_before_untouched() -> None:
     torch.testing.assert_close(restarted[:, :3], carried[:, :3])
     alone, _ = layer(inputs[:, 3:, 1:2], layer.zero_state(1))
     torch.testing.assert_close(restarted[:, 3:, 1:2], alone)
+
+
+# Shorter and longer than a piece of three steps, and as long as one or two.
+LENGTHS = (4, 1, 7, 3, 6)
+
+
+def draw_state(num_streams: int, output: int = OUTPUT) -> LSTMState:
+    return LSTMState(draw(2, num_streams, output, seed=9), draw(2, num_streams, CELL, seed=10))
+
+
+def assert_states_close(found: LSTMState, expected: LSTMState) -> None:
+    torch.testing.assert_close(found.output, expected.output, rtol=0, atol=1e-12)
+    torch.testing.assert_close(found.cell, expected.cell, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("with_starts", [False, True])
+@pytest.mark.parametrize("inference_steps", [3, 256])
+@pytest.mark.parametrize("with_gradient", [False, True])
+def test_the_state_is_that_after_each_streams_last_step_that_counts(
+    monkeypatch: pytest.MonkeyPatch, with_gradient: bool, inference_steps: int, with_starts: bool
+) -> None:
+    monkeypatch.setattr(projected_lstm, "_INFERENCE_STEPS", inference_steps)
+    layer, num_streams = build_layer(0.7, 0.4), len(LENGTHS)
+    inputs, state = draw(2, 7, num_streams, INPUT), draw_state(num_streams)
+    keep = None
+    if with_starts:
+        keep = torch.ones(7, num_streams, 1, dtype=torch.float64)
+        keep[3, 0] = keep[2, 4] = keep[6, 4] = 0  # the last one is after what counts
+    with torch.set_grad_enabled(with_gradient):
+        outputs, after = layer(inputs, state, keep, torch.tensor(LENGTHS))
+        whole, _ = layer(inputs, state, keep)
+    assert torch.equal(outputs, whole)
+    for stream, length in enumerate(LENGTHS):
+        only = slice(stream, stream + 1)
+        alone = LSTMState(state.output[:, only], state.cell[:, only])
+        with torch.no_grad():
+            _, expected = layer(inputs[:, :length, only], alone, None if keep is None else keep[:length, only])
+        assert_states_close(LSTMState(after.output[:, only], after.cell[:, only]), expected)
+
+
+def test_lengths_that_are_all_the_same_as_none() -> None:
+    layer, inputs, state = build_layer(3.0, 3.0), draw(2, STEPS, STREAMS, INPUT), draw_state(STREAMS)
+    _, without = layer(inputs, state)
+    _, with_lengths = layer(inputs, state, None, torch.full((STREAMS,), STEPS))
+    assert_states_close(with_lengths, without)
+    torch.testing.assert_close(without.output, layer(inputs, state)[0][:, -1])
+
+
+def test_a_state_goes_on_where_the_steps_before_ended() -> None:
+    layer, inputs = build_layer(3.0, 3.0), draw(2, 11, STREAMS, INPUT)
+    whole, end = layer(inputs, draw_state(STREAMS))
+    first, middle = layer(inputs[:, :5], draw_state(STREAMS))
+    second, end_of_second = layer(inputs[:, 5:], middle)
+    torch.testing.assert_close(torch.cat([first, second], dim=1), whole, rtol=0, atol=1e-12)
+    assert_states_close(end_of_second, end)
+
+
+@pytest.mark.parametrize("lengths", [None, torch.tensor([2, 5, 3])])
+def test_no_gradient_reaches_the_state_that_is_carried(lengths: Tensor | None) -> None:
+    layer = build_layer(3.0, 3.0)
+    inputs, state = draw(2, STEPS, STREAMS, INPUT).requires_grad_(), draw_state(STREAMS)
+    state.output.requires_grad_()
+    state.cell.requires_grad_()
+    outputs, after = layer(inputs, state, None, lengths)
+    assert not after.output.requires_grad
+    assert not after.cell.requires_grad
+    before = [state.output, state.cell]
+    of_inputs, *of_state = torch.autograd.grad(outputs.square().sum(), [inputs, *before], allow_unused=True)
+    assert (of_inputs != 0).all()
+    assert of_state == [None, None]
+
+
+@pytest.mark.parametrize("output", [OUTPUT, CELL])
+def test_torch_compile_takes_a_layer_whole(output: int) -> None:
+    layer = build_layer(0.7, 0.4, output)
+    try:
+        compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    except RuntimeError as error:
+        pytest.skip(f"torch.compile does not work here: {error}")
+    lengths, weighting = torch.tensor([2, 5, 3]), draw(2, STEPS, STREAMS, output, seed=7)
+    results = []
+    for run in (layer, compiled):
+        inputs = draw(2, STEPS, STREAMS, INPUT, seed=8).requires_grad_()
+        outputs, after = run(inputs, draw_state(STREAMS, output), start_flags(), lengths)
+        gradients = torch.autograd.grad((outputs * weighting).sum(), [inputs, *layer.parameters()])
+        results.append([outputs, after.output, after.cell, *gradients])
+    for plain, ours in zip(*results, strict=True):
+        torch.testing.assert_close(ours, plain, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("output", "with_starts", "dtype"),
+    [(OUTPUT, True, torch.float64), (CELL, False, torch.float64), (OUTPUT, False, torch.bfloat16)],
+)
+def test_the_operators_keep_what_they_promise_to_torch(output: int, with_starts: bool, dtype: torch.dtype) -> None:
+    """Schema, derivative and shapes, checked by torch's own checker."""
+    layer = build_layer(0.7, 0.4, output)
+    state = draw_state(STREAMS, output)
+    inputs = draw(2, STEPS, STREAMS, INPUT)
+    matrices = [layer.input_weight, layer.recurrent_weight, layer.projection]
+    inputs, input_weight, recurrent_weight, projection = (
+        None if tensor is None else tensor.detach().to(dtype).requires_grad_() for tensor in (inputs, *matrices)
+    )
+    keep, bias = start_flags() if with_starts else None, layer.bias.detach().requires_grad_()
+    weights = (inputs, input_weight, recurrent_weight, bias, projection)
+    arguments = (*weights, state.output, state.cell, keep, 0.7, 0.4)
+    # Rounding to bfloat16 may differ where products are computed in another order.
+    tolerance = {"atol": 1e-12, "rtol": 0} if dtype == torch.float64 else {"atol": 0.1, "rtol": 0.1}
+    torch.library.opcheck(torch.ops.elmo_zh.lstm_over_time.default, arguments, **tolerance)
+    with torch.no_grad():
+        run = torch.ops.elmo_zh.lstm_over_time(*arguments)
+    tensors = (inputs, input_weight, recurrent_weight, projection, state.output, state.cell, keep, *run)
+    plain = tuple(None if tensor is None else tensor.detach() for tensor in tensors)
+    backward = torch.ops.elmo_zh.lstm_over_time_backward.default
+    torch.library.opcheck(backward, (torch.ones_like(run[0]), *plain, 0.7, 0.4), **tolerance)

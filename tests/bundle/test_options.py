@@ -1,0 +1,343 @@
+"""options.json: the published keys, there and back, and hostile files refused with one message each."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from messages import message_of
+
+from elmo_zh.bundle.options import load_options, options_of, parse_shape, training_options
+from elmo_zh.config import TrainConfig
+from elmo_zh.errors import BundleError
+from elmo_zh.model.bilm import BiLMShape
+from elmo_zh.model.character_cnn import CharacterShape
+
+PATH = Path("folder/options.json")
+V = 41
+TOKENS = BiLMShape(
+    num_tokens=V,
+    cell_dim=13,
+    projection_dim=7,
+    num_layers=3,
+    cell_clip=2.5,
+    projection_clip=0.0,
+    skip_connections=False,
+)
+CHARACTERS = replace(
+    TOKENS,
+    cell_clip=0.0,
+    projection_clip=3.0,
+    skip_connections=True,
+    characters=CharacterShape(
+        num_characters=261,
+        num_slots=17,
+        embedding_dim=5,
+        filters=((1, 2), (2, 3), (11, 19)),
+        num_highways=2,
+        activation="tanh",
+    ),
+)
+TRAINING = training_options(replace(TrainConfig(), dropout=0.25, batch_size=23, unroll_steps=29), 1009, 2.5)
+
+
+def written(shape: BiLMShape) -> Any:
+    """The options as they are read again: through JSON."""
+    return json.loads(json.dumps(options_of(shape, TRAINING, V)))
+
+
+def test_the_published_keys_in_token_mode() -> None:
+    assert written(TOKENS) == {
+        "bidirectional": True,
+        "carry_state": False,
+        "dropout": 0.25,
+        "all_clip_norm_val": 10.0,
+        "n_epochs": 2.5,
+        "n_train_tokens": 1009,
+        "batch_size": 23,
+        "n_tokens_vocab": V,
+        "unroll_steps": 29,
+        "n_negative_samples_batch": 4096,
+        "lstm": {
+            "cell_clip": 2.5,
+            "proj_clip": None,
+            "dim": 13,
+            "n_layers": 3,
+            "projection_dim": 7,
+            "use_skip_connections": False,
+        },
+    }
+
+
+def test_the_published_keys_in_character_mode() -> None:
+    options = written(CHARACTERS)
+    assert set(options) == set(written(TOKENS)) | {"char_cnn"}
+    assert (options["lstm"]["cell_clip"], options["lstm"]["proj_clip"]) == (None, 3.0)
+    # Always what the original's inference wants, one more than there are characters.
+    assert options["char_cnn"] == {
+        "activation": "tanh",
+        "embedding": {"dim": 5},
+        "filters": [[1, 2], [2, 3], [11, 19]],
+        "max_characters_per_token": 17,
+        "n_characters": 262,
+        "n_highway": 2,
+    }
+
+
+@pytest.mark.parametrize("shape", [TOKENS, CHARACTERS])
+def test_there_and_back(shape: BiLMShape) -> None:
+    assert parse_shape(written(shape), PATH, V) == shape
+
+
+def test_without_a_vocabulary_the_options_say_how_many_rows_a_softmax_has() -> None:
+    options = written(CHARACTERS)
+    assert parse_shape(options, PATH, None) == CHARACTERS
+    del options["n_tokens_vocab"]
+    assert parse_shape(options, PATH, None) == replace(CHARACTERS, num_tokens=1)
+    assert parse_shape(options, PATH, V) == CHARACTERS
+    assert "n_tokens_vocab" not in options_of(CHARACTERS, TRAINING, None)
+
+
+@pytest.mark.parametrize("found", [261, 262])
+def test_both_ways_to_count_characters_are_understood_and_one_is_written(found: int) -> None:
+    options = written(CHARACTERS)
+    options["char_cnn"]["n_characters"] = found
+    shape = parse_shape(options, PATH, V)
+    assert shape == CHARACTERS
+    assert written(shape)["char_cnn"]["n_characters"] == 262
+
+
+@pytest.mark.parametrize(("key", "value"), [("n_characters", 262), ("n_highway", 0)])
+def test_what_old_files_leave_out(key: str, value: int) -> None:
+    options = written(CHARACTERS)
+    options["char_cnn"][key] = value
+    expected = parse_shape(options, PATH, V)
+    del options["char_cnn"][key]
+    assert parse_shape(options, PATH, V) == expected
+
+
+def refusal(shape: BiLMShape, change: Callable[[Any], object], num_tokens: int | None = V) -> str:
+    """What is wrong with options that were changed, without the remedy, which is the same for all."""
+    options = written(shape)
+    change(options)
+    remedy = ". These are not the options of this biLM; copy them again."
+    message = message_of(BundleError, lambda: parse_shape(options, PATH, num_tokens))
+    assert message.startswith(f"{PATH}: ")
+    assert message.endswith(remedy)
+    return message.removeprefix(f"{PATH}: ").removesuffix(remedy)
+
+
+@pytest.mark.parametrize(
+    "name", ["cell_clip", "proj_clip", "dim", "n_layers", "projection_dim", "use_skip_connections"]
+)
+def test_a_key_of_the_lstm_is_missing(name: str) -> None:
+    assert refusal(TOKENS, lambda options: options["lstm"].pop(name)) == f"{name} is missing"
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("max_characters_per_token", "max_characters_per_token is missing"),
+        ("activation", "activation is None, expected relu or tanh"),
+        ("embedding", "embedding is missing or no object"),
+        ("filters", "filters is no list of [width, number]"),
+    ],
+)
+def test_a_key_of_the_characters_is_missing(name: str, problem: str) -> None:
+    assert refusal(CHARACTERS, lambda options: options["char_cnn"].pop(name)) == problem
+
+
+@pytest.mark.parametrize(
+    ("shape", "path", "value", "problem"),
+    [
+        (TOKENS, "lstm", [], "lstm is missing or no object"),
+        (TOKENS, "lstm", None, "lstm is missing or no object"),
+        (CHARACTERS, "char_cnn", "yes", "char_cnn is missing or no object"),
+        (CHARACTERS, "char_cnn", None, "char_cnn is missing or no object"),
+        (CHARACTERS, "char_cnn.embedding", 5, "embedding is missing or no object"),
+        (CHARACTERS, "char_cnn.embedding.dim", 0, "dim is 0, expected a whole number from 1 to 1000000000"),
+    ],
+)
+def test_a_section_is_of_another_kind(shape: BiLMShape, path: str, value: Any, problem: str) -> None:
+    assert refusal(shape, lambda options: assign(options, path, value)) == problem
+
+
+def assign(options: Any, path: str, value: Any) -> None:
+    *sections, name = path.split(".")
+    for section in sections:
+        options = options[section]
+    options[name] = value
+
+
+@pytest.mark.parametrize(("name", "most"), [("dim", 10**9), ("projection_dim", 10**9), ("n_layers", 1000)])
+@pytest.mark.parametrize("value", [0, -3, 7.0, "7", True, None, [7], 10**9 + 1, 10**4000])
+def test_sizes_of_the_lstm_are_whole_numbers_within_reason(name: str, most: int, value: Any) -> None:
+    expected = f"{name} is {value!r}, expected a whole number from 1 to {most}"
+    assert refusal(TOKENS, lambda options: assign(options, f"lstm.{name}", value)) == expected
+
+
+def test_layers_enough_to_count_for_ever() -> None:
+    expected = "n_layers is 1001, expected a whole number from 1 to 1000"
+    assert refusal(TOKENS, lambda options: assign(options, "lstm.n_layers", 1001)) == expected
+
+
+@pytest.mark.parametrize("name", ["cell_clip", "proj_clip"])
+@pytest.mark.parametrize(
+    "value", [-1, -0.5, 10**9 + 1, 10**400, float("inf"), float("-inf"), float("nan"), "3", True, [3]]
+)
+def test_clips_are_null_or_numbers_from_zero_on(name: str, value: Any) -> None:
+    expected = f"{name} is {value!r}, expected null or a number from 0 to 1000000000"
+    assert refusal(TOKENS, lambda options: assign(options, f"lstm.{name}", value)) == expected
+
+
+@pytest.mark.parametrize("value", [0, 1, None, "true"])
+def test_skip_connections_are_true_or_false(value: Any) -> None:
+    expected = f"use_skip_connections is {value!r}, expected true or false"
+    assert refusal(TOKENS, lambda options: assign(options, "lstm.use_skip_connections", value)) == expected
+
+
+def test_a_projection_wider_than_the_cell() -> None:
+    found = refusal(TOKENS, lambda options: assign(options, "lstm.projection_dim", 14))
+    assert found == "projection_dim 14 is above dim 13"
+
+
+@pytest.mark.parametrize("shape", [TOKENS, CHARACTERS])
+def test_another_vocabulary(shape: BiLMShape) -> None:
+    found = refusal(shape, lambda options: assign(options, "n_tokens_vocab", 43))
+    assert found == "n_tokens_vocab is 43, but vocab.data has 41 lines"
+
+
+@pytest.mark.parametrize("value", ["41", 41.0, 0, -1, 10**9 + 1])
+@pytest.mark.parametrize("num_tokens", [V, None])
+def test_rows_of_the_vocabulary_are_a_whole_number(num_tokens: int | None, value: Any) -> None:
+    expected = f"n_tokens_vocab is {value!r}, expected a whole number from 1 to 1000000000"
+    assert refusal(CHARACTERS, lambda options: assign(options, "n_tokens_vocab", value), num_tokens) == expected
+
+
+WHOLE = "expected a whole number from 1 to"
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (None, "filters is no list of [width, number]"),
+        ([], "filters is no list of [width, number]"),
+        ({"1": 2}, "filters is no list of [width, number]"),
+        ([[1, 2]] * 1001, "filters is no list of [width, number]"),
+        ([[1, 2], 3], "filters holds 3, expected [width, number]"),
+        ([[1, 2, 3]], "filters holds [1, 2, 3], expected [width, number]"),
+        ([[1]], "filters holds [1], expected [width, number]"),
+        (["12"], "filters holds '12', expected [width, number]"),
+        ([[0, 2]], f"width of a filter is 0, {WHOLE} 17"),
+        # A window wider than a word's slots would never stand anywhere.
+        ([[18, 2]], f"width of a filter is 18, {WHOLE} 17"),
+        ([[1.0, 2]], f"width of a filter is 1.0, {WHOLE} 17"),
+        ([[None, 2]], f"width of a filter is None, {WHOLE} 17"),
+        ([[1, 0]], f"number of filters is 0, {WHOLE} 1000000000"),
+        ([[1, True]], f"number of filters is True, {WHOLE} 1000000000"),
+        ([[1, 10**10]], f"number of filters is 10000000000, {WHOLE} 1000000000"),
+    ],
+)
+def test_malformed_filters(value: Any, problem: str) -> None:
+    assert refusal(CHARACTERS, lambda options: assign(options, "char_cnn.filters", value)) == problem
+
+
+def test_filters_as_wide_as_the_slots_are_fine() -> None:
+    options = written(CHARACTERS)
+    options["char_cnn"]["filters"] = [[17, 1]]
+    characters = parse_shape(options, PATH, V).characters
+    assert characters is not None
+    assert characters.filters == ((17, 1),)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("n_characters", 263, "n_characters is 263, expected 262"),
+        ("n_characters", 260, "n_characters is 260, expected 262"),
+        ("n_characters", "262", "n_characters is '262', expected a whole number from 1 to 1000000000"),
+        ("activation", "gelu", "activation is 'gelu', expected relu or tanh"),
+        ("activation", ["relu"], "activation is ['relu'], expected relu or tanh"),
+        ("activation", None, "activation is None, expected relu or tanh"),
+        (
+            "max_characters_per_token",
+            2,
+            "max_characters_per_token is 2, which leaves no room beside a word's two marks",
+        ),
+        (
+            "max_characters_per_token",
+            10_001,
+            "max_characters_per_token is 10001, expected a whole number from 1 to 10000",
+        ),
+        ("max_characters_per_token", 50.0, "max_characters_per_token is 50.0, expected a whole number from 1 to 10000"),
+        ("n_highway", -1, "n_highway is -1, expected a whole number from 0 to 1000"),
+        ("n_highway", 1001, "n_highway is 1001, expected a whole number from 0 to 1000"),
+        ("n_highway", True, "n_highway is True, expected a whole number from 0 to 1000"),
+    ],
+)
+def test_malformed_characters(name: str, value: Any, problem: str) -> None:
+    assert refusal(CHARACTERS, lambda options: assign(options, f"char_cnn.{name}", value)) == problem
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"lstm = 1",
+        b'{"lstm": {}}}',
+        b"\xff\xfe{}",
+        "模型".encode("gb18030"),
+        b'{"n": 1' + b"0" * 5000 + b"}",
+        b'{"a": ' + b"[" * 100_000,
+        b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"a": ' * 100_000,
+    ],
+    ids=[
+        "empty",
+        "cut off",
+        "TOML",
+        "too much",
+        "UTF-16",
+        "GB18030",
+        "long number",
+        "deep",
+        "deep list",
+        "deep object",
+    ],
+)
+def test_what_is_no_json(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "options.json"
+    path.write_bytes(content)
+    message = message_of(BundleError, lambda: load_options(path))
+    assert message.startswith(f"{path} cannot be read as the options of a biLM (")
+    assert len(message) < 500
+
+
+@pytest.mark.parametrize("content", ["[]", '["lstm"]', '"lstm"', "1", "null", "true"])
+def test_json_that_is_no_object(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "options.json"
+    path.write_text(content, encoding="utf-8")
+    expected = f"{path} holds no JSON object, so it is not the options of a biLM."
+    assert message_of(BundleError, lambda: load_options(path)) == expected
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_options_that_are_missing(tmp_path: Path, is_folder: bool) -> None:
+    path = tmp_path / "options.json"
+    if is_folder:
+        path.mkdir()
+    message = message_of(BundleError, lambda: load_options(path))
+    assert message.startswith(f"{path} cannot be read as the options of a biLM ([Errno ")
+
+
+def test_an_infinite_clip_in_a_file(tmp_path: Path) -> None:
+    """Infinity is no JSON, but Python reads it; so does it read a number that is too large for a float."""
+    path = tmp_path / "options.json"
+    for spelled in ("Infinity", "1e999"):
+        text = json.dumps(written(TOKENS)).replace('"cell_clip": 2.5', f'"cell_clip": {spelled}')
+        path.write_text(text, encoding="utf-8")
+        message = message_of(BundleError, lambda: parse_shape(load_options(path), path, V))
+        assert message.startswith(f"{path}: cell_clip is inf, expected null or a number from 0 to 1000000000.")

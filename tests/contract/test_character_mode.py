@@ -1,0 +1,360 @@
+"""The whole pipeline in character mode, typed as users do, against the NumPy oracle."""
+
+import json
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from contract.command_line import (
+    CELL,
+    LAYERS,
+    PROJECTION,
+    STAGES,
+    STEP_TOKENS,
+    Answer,
+    SampleRun,
+    contents,
+    contents_alone,
+    elmo_zh,
+    metrics_lines,
+    remove_training,
+)
+from parity import numpy_oracle as oracle
+from parity.numpy_bilm import run_bilm
+from safetensors.numpy import load_file
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+# Distinct primes; a word is read up to eleven bytes, so that its fourth Chinese character is cut.
+SLOTS, DIMENSION, NUM_HIGHWAYS = 13, 5, 2
+FILTERS = [[1, 2], [3, 3], [7, 19]]
+NUM_FILTERS = 24
+SETTINGS = (
+    "model.mode=character",
+    f"model.character_slots={SLOTS}",
+    f"model.character_dim={DIMENSION}",
+    f"model.character_filters={FILTERS}",
+    f"model.highway_layers={NUM_HIGHWAYS}",
+    f"train.max_tokens={40 * STEP_TOKENS}",
+)
+
+
+def settings(*assignments: str) -> list[str]:
+    return [argument for assignment in assignments for argument in ("--set", assignment)]
+
+
+@pytest.fixture(scope="module")
+def character_run(sample_run: SampleRun, tmp_path_factory: pytest.TempPathFactory) -> SampleRun:
+    """The sample's text once more, in character mode."""
+    folder = tmp_path_factory.mktemp("characters")
+    path = folder / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        arguments = ("--run", path, "--config", sample_run.config, *settings(*SETTINGS))
+        answer = elmo_zh("pipeline", sample_run.corpus, *arguments)
+    assert answer.status == 0, answer.stderr
+    return SampleRun(folder, sample_run.corpus, sample_run.config, path, answer)
+
+
+@pytest.fixture
+def changeable(character_run: SampleRun, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(character_run.path, tmp_path / "copy"))
+
+
+def heldout_sentences(run: SampleRun) -> list[list[str]]:
+    return [line.split(" ") for line in run.heldout.read_text(encoding="utf-8").splitlines()]
+
+
+def known_words(run: SampleRun) -> list[str]:
+    return (run.path / "vocab.data").read_text(encoding="utf-8").splitlines()[3:]
+
+
+def test_the_bundle_has_the_published_layout(character_run: SampleRun) -> None:
+    names = {"options.json", "weights.hdf5", "vocab.data", "character_counts.tsv", "golden.hdf5", "bundle.json"}
+    assert {path.name for path in character_run.model.iterdir()} == names
+    info = json.loads((character_run.model / "bundle.json").read_text(encoding="utf-8"))
+    assert info["mode"] == "character"
+    assert set(info["digests"]) == names - {"bundle.json"}
+    options = json.loads((character_run.model / "options.json").read_text(encoding="utf-8"))
+    assert options["char_cnn"] == {
+        "activation": "relu",
+        "embedding": {"dim": DIMENSION},
+        "filters": FILTERS,
+        "max_characters_per_token": SLOTS,
+        "n_characters": 262,
+        "n_highway": NUM_HIGHWAYS,
+    }
+    assert options["n_tokens_vocab"] == len(known_words(character_run)) + 3
+    found: dict[str, tuple[int, ...]] = {}
+    with h5py.File(character_run.model / "weights.hdf5") as file:
+        file.visititems(lambda name, node: found.update({name: node.shape}) if hasattr(node, "shape") else None)
+    assert "embedding" not in found
+    assert found["char_embed"] == (261, DIMENSION)
+    assert found["CNN/W_cnn_2"] == (1, 7, DIMENSION, 19)
+    assert found["CNN_high_1/W_carry"] == (NUM_FILTERS, NUM_FILTERS)
+    assert found["CNN_proj/W_proj"] == (NUM_FILTERS, PROJECTION)
+    assert found["softmax/W"] == (len(known_words(character_run)) + 3, PROJECTION)
+    assert found["RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell/W_0"] == (2 * PROJECTION, 4 * CELL)
+
+
+def test_all_parts_of_the_cnn_were_trained(character_run: SampleRun) -> None:
+    """What bilm-tf starts biases with is no longer there."""
+    with h5py.File(character_run.model / "weights.hdf5") as file:
+        for name, start in {"CNN/b_cnn_2": 0, "CNN_high_1/b_carry": -2, "CNN_high_0/b_transform": 0}.items():
+            assert np.abs(file[name][()] - start).max() > 1e-4, name
+        assert np.abs(file["CNN_proj/b_proj"][()]).max() > 1e-4
+    lines = [line["heldout_perplexity"] for line in metrics_lines(character_run.path) if "heldout_set" in line]
+    assert lines[-1] < lines[0] / 1.2
+
+
+# Of two known words, one is read whole and one is not; then words never seen, and words spelled like marks.
+EXTRA_LINES = (
+    "我 齉龘 苹果 。",
+    "",
+    "我 齉龘齉龘 齉龘齉龙 ab齉龘齉龘",
+    "<S> 我 </S> <UNK>",
+    "a\u2028b ， abcdefghijk abcdefghijkl",
+)
+
+
+@pytest.fixture(scope="module")
+def text(character_run: SampleRun) -> Path:
+    path = character_run.folder / "text.txt"
+    heldout = character_run.heldout.read_text(encoding="utf-8")
+    path.write_text(heldout + "".join(f"{line}\n" for line in EXTRA_LINES), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def sentences(character_run: SampleRun, text: Path) -> list[list[str]]:
+    return heldout_sentences(character_run) + [line.split() for line in EXTRA_LINES[:-1]] + [EXTRA_LINES[-1].split(" ")]
+
+
+@pytest.fixture(scope="module")
+def reference(character_run: SampleRun) -> oracle.Bundle:
+    return oracle.load_bundle(character_run.model)
+
+
+def embed(run: SampleRun, text: Path, output: Path, *options: str) -> Answer:
+    answer = elmo_zh("embed", text, "--segmented", "--model", run.model, "--output", output, "--json", *options)
+    assert answer.status == 0, answer.stderr
+    return answer
+
+
+def read_dump(path: Path) -> list[Any]:
+    with h5py.File(path) as file:
+        return [file[str(line)][()] for line in range(len(file) - 1)]
+
+
+def test_vectors_equal_the_oracle(
+    character_run: SampleRun, text: Path, sentences: list[list[str]], reference: oracle.Bundle, tmp_path: Path
+) -> None:
+    result = embed(character_run, text, tmp_path / "out.hdf5").result()
+    assert (result["lines"], result["tokens"]) == (len(sentences), sum(map(len, sentences)))
+    # Every word has a spelling, so that none is unknown.
+    assert result["unknown_tokens"] == 0
+    assert result["cut_tokens"] == sum(len(word.encode()) > SLOTS - 2 for words in sentences for word in words)
+    assert result["cut_tokens"] >= 4
+    vectors = read_dump(tmp_path / "out.hdf5")
+    for vector, words in zip(vectors, sentences, strict=True):
+        np.testing.assert_allclose(vector, oracle.layer_activations(reference, words), rtol=0, atol=1e-5)
+    # Words that differ in their twelfth byte are the same to this model, others are not.
+    cut = vectors[-3][0]
+    np.testing.assert_allclose(cut[1], cut[2], rtol=0, atol=1e-6)
+    assert np.abs(cut[1] - cut[3]).max() > 1e-3
+    unseen = vectors[-5][0]
+    assert np.abs(unseen[1] - unseen[2]).max() > 1e-3
+
+
+def test_the_state_can_be_carried(
+    character_run: SampleRun, text: Path, sentences: list[list[str]], reference: oracle.Bundle, tmp_path: Path
+) -> None:
+    embed(character_run, text, tmp_path / "out.hdf5", "--stateful")
+    state = None
+    for vector, words in zip(read_dump(tmp_path / "out.hdf5"), sentences, strict=True):
+        expected, state = run_bilm(reference.bilm, oracle.token_vectors(reference, words), state)
+        np.testing.assert_allclose(vector, expected[:, 1:-1], rtol=0, atol=1e-5)
+
+
+def test_perplexity_equals_the_oracle(
+    character_run: SampleRun, text: Path, sentences: list[list[str]], reference: oracle.Bundle
+) -> None:
+    found = elmo_zh("evaluate", text, "--segmented", "--model", character_run.model, "--json").result()
+    expected = oracle.evaluate(reference, [words for words in sentences if words])
+    assert found == pytest.approx(expected, rel=1e-4)
+    # Though every word is read, some cannot be predicted.
+    assert found["oov_rate"] > 0
+
+
+def test_perplexity_in_training_equals_the_oracle(character_run: SampleRun, reference: oracle.Bundle) -> None:
+    full = next(line for line in metrics_lines(character_run.path) if line.get("heldout_set") == "full")
+    expected = oracle.evaluate(reference, heldout_sentences(character_run))
+    del expected["num_predictions"]
+    for name, value in expected.items():
+        assert full[f"heldout_{name}"] == pytest.approx(value, rel=1e-4), name
+
+
+def test_golden_vectors_equal_the_oracle(character_run: SampleRun, reference: oracle.Bundle) -> None:
+    with h5py.File(character_run.model / "golden.hdf5") as file:
+        for name, tokens in file["tokens"].items():
+            words = [token.decode() for token in tokens[()]]
+            np.testing.assert_allclose(file[name][()], oracle.layer_activations(reference, words), rtol=0, atol=1e-5)
+
+
+def test_words_outside_the_vocabulary_are_kept_with_the_ids(character_run: SampleRun) -> None:
+    known, segmented = set(known_words(character_run)), character_run.path / "segmented"
+    others: dict[str, None] = {}
+    for name in ("train-00000.txt", "heldout-00000.txt"):
+        for line in (segmented / name).read_text(encoding="utf-8").splitlines():
+            others.update({word: None for word in line.split(" ") if word not in known})
+    written = (character_run.path / "ids" / "other_words.txt").read_text(encoding="utf-8")
+    assert written == "".join(f"{word}\n" for word in others)
+    words = [*known_words(character_run), *others]
+    cut = [word for word in words if len(word.encode()) > SLOTS - 2]
+    assert len(cut) > 1
+    expected = (
+        f"encode: {len(cut):,} of {len(words):,} different words are longer than 11 bytes;"
+        f" the model reads only so many of them, such as of {cut[0]}."
+    )
+    assert expected in character_run.answer.stderr.splitlines()
+
+
+def test_export_tells_which_programs_read_the_model(character_run: SampleRun) -> None:
+    told = character_run.answer.stderr.splitlines()
+    assert "Also read by: bilm-tf, simple_elmo, pytorch-fast-elmo." in told
+    assert "Not read by AllenNLP: it reads 50 character slots, not 13 (model.character_slots)." in told
+
+
+def test_typed_again_every_stage_is_skipped(character_run: SampleRun) -> None:
+    before = contents(character_run.path)
+    answer = elmo_zh("pipeline", character_run.corpus, "--run", character_run.path)
+    assert answer.status == 0
+    assert answer.stderr.splitlines() == [f"{stage}: nothing has changed, skipped." for stage in STAGES]
+    assert contents(character_run.path) == before
+
+
+REFUSED = "is in training and"
+
+
+@pytest.mark.parametrize("command", ["pipeline", "encode", "train"])
+def test_a_trained_run_keeps_its_mode(character_run: SampleRun, command: str) -> None:
+    before = contents_alone(character_run.path)
+    corpus = [character_run.corpus] if command == "pipeline" else []
+    answer = elmo_zh(command, *corpus, "--run", character_run.path, "--set", "model.mode=token")
+    assert answer.status == 1
+    assert "Traceback" not in answer.stderr
+    stage = "train" if command == "train" else "encode"
+    *reasons, advice = (line.removeprefix("Error: ") for line in answer.errors)
+    assert all(reason.startswith(f"{character_run.path} {REFUSED} {stage} would differ: ") for reason in reasons)
+    assert len(reasons) >= 1
+    assert advice.startswith("Choose another --run")
+    assert contents_alone(character_run.path) == before
+
+
+def test_a_trained_run_in_token_mode_keeps_it_too(sample_run: SampleRun) -> None:
+    before = contents_alone(sample_run.path)
+    answer = elmo_zh("pipeline", sample_run.corpus, "--run", sample_run.path, *settings(*SETTINGS))
+    assert answer.status == 1
+    assert f"Error: {sample_run.path} {REFUSED} encode would differ: " in answer.stderr
+    assert contents_alone(sample_run.path) == before
+
+
+@pytest.mark.parametrize("setting", ["character_slots=17", "character_filters=[[1, 5]]", "highway_layers=1"])
+def test_a_trained_run_keeps_its_cnn(character_run: SampleRun, setting: str) -> None:
+    before = contents_alone(character_run.path)
+    answer = elmo_zh("train", "--run", character_run.path, "--set", f"model.{setting}")
+    assert answer.status == 1
+    name = f"model.{setting.partition('=')[0]}"
+    assert f"{REFUSED} train would differ: {name} was " in answer.errors[0]
+    assert contents_alone(character_run.path) == before
+
+
+def test_an_untrained_run_may_change_its_mode(changeable: Path, sample_run: SampleRun) -> None:
+    remove_training(changeable)
+    answer = elmo_zh("encode", "--run", changeable, "--set", "model.mode=token", "--json")
+    assert answer.result()["skipped"] is False
+    assert contents_alone(changeable / "ids") == contents_alone(sample_run.path / "ids")
+    # And back. Ids made for the other mode are not trained on.
+    told = elmo_zh("train", "--run", changeable, "--set", "model.mode=character").only_error()
+    assert told == (
+        f"{changeable / 'ids'} was encoded for the other model.mode."
+        f" Make it again with: elmo-zh encode --run {changeable} --force"
+    )
+    assert elmo_zh("encode", "--run", changeable, "--set", "model.mode=character").status == 0
+    assert (changeable / "ids" / "other_words.txt").exists()
+
+
+def published(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    with h5py.File(path) as file:
+        file.visititems(lambda name, node: found.update({name: node[()]}) if isinstance(node, h5py.Dataset) else None)
+    return found
+
+
+@pytest.mark.parametrize(("layout", "name"), [("simple_elmo", "model.hdf5"), ("safetensors", "model.safetensors")])
+def test_other_layouts(character_run: SampleRun, tmp_path: Path, layout: str, name: str) -> None:
+    output = tmp_path / "other" / layout
+    before = contents(character_run.path)
+    arguments = ("export", "--run", character_run.path, "--layout", layout, "--output", output)
+    assert elmo_zh(*arguments, "--json").result()["skipped"] is False
+    assert contents(character_run.path) == before
+    assert sorted(path.name for path in output.iterdir()) == sorted(["options.json", name, "vocab.txt"])
+    for ours, theirs in (("options.json", "options.json"), ("vocab.data", "vocab.txt")):
+        assert (output / theirs).read_bytes() == (character_run.model / ours).read_bytes()
+    expected = published(character_run.model / "weights.hdf5")
+    found = load_file(output / name) if layout == "safetensors" else published(output / name)
+    assert set(found) == set(expected)
+    for dataset, values in expected.items():
+        assert found[dataset].dtype == np.float32
+        np.testing.assert_array_equal(found[dataset], values, err_msg=dataset)
+    told = elmo_zh(*arguments).only_error()
+    assert told == f"{output} exists already. Choose another --output, or replace a model with --force."
+
+
+@pytest.mark.parametrize("layout", ["simple_elmo", "safetensors"])
+def test_other_layouts_need_an_output(character_run: SampleRun, layout: str) -> None:
+    before = contents(character_run.path)
+    answer = elmo_zh("export", "--run", character_run.path, "--layout", layout)
+    assert (answer.status, answer.stdout) == (2, "")
+    expected = f"Error: --layout {layout} needs --output DIR: RUN/model is the bundle.\n"
+    assert answer.stderr.endswith(expected)
+    assert contents(character_run.path) == before
+
+
+def test_simple_elmo_cannot_read_token_mode_but_safetensors_can_hold_it(sample_run: SampleRun, tmp_path: Path) -> None:
+    arguments = ("export", "--run", sample_run.path, "--output", tmp_path / "other", "--layout")
+    told = elmo_zh(*arguments, "simple_elmo").only_error()
+    assert told == "simple_elmo reads character-mode models only, and this one is in token mode."
+    assert not list(tmp_path.glob("other*"))
+    assert elmo_zh(*arguments, "safetensors").status == 0
+    expected, found = published(sample_run.model / "weights.hdf5"), load_file(tmp_path / "other" / "model.safetensors")
+    assert set(found) == set(expected)
+    np.testing.assert_array_equal(found["embedding"], expected["embedding"])
+
+
+def test_a_model_trained_with_carried_state_gets_a_warm_state(changeable: Path, text: Path, tmp_path: Path) -> None:
+    changes = settings("train.carry_state=true", f"train.max_tokens={10 * STEP_TOKENS}")
+    assert elmo_zh("train", "--run", changeable, "--force", *changes).status == 0
+    answer = elmo_zh("export", "--run", changeable)
+    assert answer.status == 0
+    num_sentences = (changeable / "segmented" / "train-00000.txt").read_text(encoding="utf-8").count("\n")
+    (told,) = (line for line in answer.stderr.splitlines() if "mean state" in line)
+    counted = int(told.partition("ends of ")[2].partition(" ")[0].replace(",", ""))
+    # At most 32 streams of equal length, all but the last; the first two sentences of each are not counted.
+    num_streams = math.ceil(num_sentences / math.ceil(num_sentences / 32))
+    assert counted == num_sentences - 2 * num_streams
+    model = changeable / "model"
+    assert json.loads((model / "bundle.json").read_text(encoding="utf-8"))["carry_state"] is True
+    with h5py.File(model / "warm_state.hdf5") as file:
+        assert (file["output"].shape, file["cell"].shape) == ((LAYERS, 2, PROJECTION), (LAYERS, 2, CELL))
+        warm = [[(c, h) for c, h in zip(file["cell"][:, d], file["output"][:, d], strict=True)] for d in range(2)]
+    answer = elmo_zh("embed", text, "--segmented", "--model", model, "--output", tmp_path / "out.hdf5", "--quiet")
+    assert (answer.status, answer.stderr) == (0, "")
+    reference = oracle.load_bundle(model)
+    words = text.read_text(encoding="utf-8").splitlines()[3].split(" ")
+    expected, _ = run_bilm(reference.bilm, oracle.token_vectors(reference, words), warm)
+    np.testing.assert_allclose(read_dump(tmp_path / "out.hdf5")[3], expected[:, 1:-1], rtol=0, atol=1e-5)

@@ -1,0 +1,231 @@
+"""ElmoEmbedder: with and without carried state, and the outputs that TensorFlow Hub's modules have."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from contract.command_line import LAYERS, PROJECTION, SampleRun
+from messages import message_of
+from parity import numpy_oracle as oracle
+from parity.numpy_bilm import Array, run_bilm
+
+from elmo_zh import ElmoEmbedder
+from elmo_zh.bundle.read import load_bundle
+from elmo_zh.errors import ElmoZhError
+from elmo_zh.model import projected_lstm
+
+# Known words and unknown ones, equal sentences, an empty one, and one that is longer than the others together.
+SENTENCES: tuple[list[str], ...] = (
+    ["我", "喜欢", "吃", "苹果", "。"],
+    ["春天", "的", "花", "开", "了"],
+    [],
+    ["我", "喜欢", "吃", "苹果", "。"],
+    ["齉龘"],
+    ["的", "花", "。"] * 7,
+    ["吃"],
+)
+WIDTH = 2 * PROJECTION
+
+
+def zero_start(model: Path) -> list[Array]:
+    reference = oracle.load_bundle(model)
+    return [oracle.layer_activations(reference, words) for words in SENTENCES]
+
+
+def carried(model: Path) -> list[Array]:
+    """As bilm-tf does: both LMs read both marks, and the state goes on from sentence to sentence."""
+    reference, state, found = oracle.load_bundle(model), None, []
+    for words in SENTENCES:
+        activations, state = run_bilm(reference.bilm, oracle.token_vectors(reference, words), state)
+        found.append(activations[:, 1:-1])
+    return found
+
+
+def assert_all_close(found: Any, expected: Any, tolerance: float = 1e-5) -> None:
+    assert [vectors.shape for vectors in found] == [vectors.shape for vectors in expected]
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance)
+
+
+@pytest.fixture(scope="module")
+def embedder(sample_run: SampleRun) -> ElmoEmbedder:
+    return ElmoEmbedder.load(sample_run.model, "cpu")
+
+
+@pytest.fixture
+def stateful(sample_run: SampleRun) -> ElmoEmbedder:
+    return ElmoEmbedder.load(str(sample_run.model), "cpu", stateful=True)
+
+
+def test_sizes(embedder: ElmoEmbedder) -> None:
+    assert (embedder.num_layers, embedder.dimension) == (LAYERS + 1, WIDTH)
+    assert not embedder.is_stateful
+
+
+def test_every_sentence_starts_from_zeros_and_equals_the_oracle(sample_run: SampleRun, embedder: ElmoEmbedder) -> None:
+    expected = zero_start(sample_run.model)
+    for _ in range(2):
+        found = embedder.embed_tokens(SENTENCES)
+        assert {vectors.dtype for vectors in found} == {np.dtype("float32")}
+        assert_all_close(found, expected)
+
+
+def test_neither_order_nor_batch_matter(sample_run: SampleRun, embedder: ElmoEmbedder) -> None:
+    expected = embedder.embed_tokens(SENTENCES)
+    small = ElmoEmbedder(embedder.bundle, "cpu", batch_tokens=5)
+    assert_all_close(small.embed_tokens(SENTENCES), expected, 1e-6)
+    assert_all_close(embedder.embed_tokens(SENTENCES[::-1])[::-1], expected, 1e-6)
+    assert_all_close([embedder.embed_tokens([words])[0] for words in SENTENCES], expected, 1e-6)
+
+
+def test_vectors_kept_do_not_keep_their_batch(embedder: ElmoEmbedder) -> None:
+    assert all(vectors.base is None for vectors in embedder.embed_tokens(SENTENCES))
+
+
+def test_a_stateful_embedder_equals_the_oracle_that_carries_its_state(
+    sample_run: SampleRun, stateful: ElmoEmbedder
+) -> None:
+    assert stateful.is_stateful
+    expected = carried(sample_run.model)
+    assert_all_close(stateful.embed_tokens(SENTENCES), expected)
+    # All but the first sentence notice, also the one after the empty line.
+    differences = [np.abs(a - b).max(initial=0) for a, b in zip(expected, zero_start(sample_run.model), strict=True)]
+    assert differences[0] == 0
+    assert min(differences[1:2] + differences[3:]) > 1e-3
+    without_empty = ElmoEmbedder(stateful.bundle, "cpu", stateful=True)
+    without_empty.embed_tokens(SENTENCES[:2])
+    found = without_empty.embed_tokens(SENTENCES[3:4])[0]
+    assert np.abs(found - expected[3]).max() > 1e-4
+
+
+def test_a_stateful_embedder_goes_on_from_call_to_call_until_it_is_reset(
+    sample_run: SampleRun, stateful: ElmoEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(projected_lstm, "_INFERENCE_STEPS", 4)
+    expected = carried(sample_run.model)
+    for _ in range(2):
+        assert_all_close([stateful.embed_tokens([words])[0] for words in SENTENCES], expected)
+        stateful.reset_state()
+
+
+def test_a_state_that_was_saved_goes_on_in_another_embedder(sample_run: SampleRun, stateful: ElmoEmbedder) -> None:
+    stateful.embed_tokens(SENTENCES[:4])
+    saved = stateful.state_arrays()
+    assert sorted(saved) == ["cell_0", "cell_1", "output_0", "output_1"]
+    expected = stateful.embed_tokens(SENTENCES[4:])
+    other = ElmoEmbedder.load(sample_run.model, "cpu", stateful=True)
+    other.embed_tokens(SENTENCES[:1])
+    other.restore_state(saved)
+    assert_all_close(other.embed_tokens(SENTENCES[4:]), expected, 0)
+    # What was saved stays as it was.
+    stateful.restore_state(saved)
+    assert_all_close(stateful.embed_tokens(SENTENCES[4:]), expected, 0)
+
+
+def outputs_expected(embedder: ElmoEmbedder, sentences: Any, weights: Any) -> dict[str, Any]:
+    """Worked out sentence by sentence."""
+    longest = max(map(len, sentences))
+    expected = {
+        "word_emb": np.zeros((len(sentences), longest, PROJECTION)),
+        **{name: np.zeros((len(sentences), longest, WIDTH)) for name in ("lstm_outputs1", "lstm_outputs2", "elmo")},
+        "default": np.zeros((len(sentences), WIDTH)),
+        "sequence_len": np.array([len(words) for words in sentences]),
+    }
+    for row, vectors in enumerate(embedder.embed_tokens(sentences)):
+        n = vectors.shape[1]
+        expected["word_emb"][row, :n] = vectors[0, :, :PROJECTION]
+        expected["lstm_outputs1"][row, :n], expected["lstm_outputs2"][row, :n] = vectors[1:]
+        expected["elmo"][row, :n] = sum(weight * layer for weight, layer in zip(weights, vectors, strict=True))
+        if n:
+            expected["default"][row] = expected["elmo"][row, :n].mean(axis=0)
+    return expected
+
+
+def assert_outputs(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert list(found) == ["word_emb", "lstm_outputs1", "lstm_outputs2", "elmo", "default", "sequence_len"]
+    assert [found[name].dtype for name in found] == [np.float32] * 5 + [np.int32]
+    for name, array in expected.items():
+        np.testing.assert_allclose(found[name], array, rtol=0, atol=1e-6, err_msg=name)
+
+
+EQUAL = [1 / 3] * 3
+
+
+def test_outputs_of_lists_of_words(embedder: ElmoEmbedder) -> None:
+    assert_outputs(embedder.outputs(SENTENCES), outputs_expected(embedder, SENTENCES, EQUAL))
+
+
+def test_outputs_of_strings_split_on_spaces(embedder: ElmoEmbedder) -> None:
+    strings = ["我 喜欢  吃 ", "", " 花　开 了"]
+    split = [["我", "喜欢", "吃"], [], ["花　开", "了"]]
+    assert_outputs(embedder.outputs(strings), outputs_expected(embedder, split, EQUAL))
+
+
+def test_outputs_of_padded_lists(embedder: ElmoEmbedder) -> None:
+    """Whatever the padding is, it counts for nothing, and the longest sentence decides the shape."""
+    padded = [["我", "喜欢", "吃", "花"], ["花", "", "", ""], ["", "x", "", "我"], ["我", "吃", "了", ""]]
+    words = [["我", "喜欢", "吃"], ["花"], [], ["我", "吃"]]
+    for lengths in ([3, 1, 0, 2], np.array([3, 1, 0, 2], np.int32)):
+        found = embedder.outputs(padded, lengths)
+        assert found["elmo"].shape == (4, 3, WIDTH)
+        assert_outputs(found, outputs_expected(embedder, words, EQUAL))
+
+
+def test_outputs_with_weights_for_the_layers(embedder: ElmoEmbedder) -> None:
+    weights = [0.5, -2.0, 3.0]
+    found = embedder.outputs(SENTENCES, layer_weights=weights)
+    assert_outputs(found, outputs_expected(embedder, SENTENCES, weights))
+
+
+def test_outputs_of_no_sentences_and_of_empty_ones(embedder: ElmoEmbedder) -> None:
+    for sentences, sequence_len in (([], None), ([], []), ([[], []], None), (["", " "], None), ([["我"]], [0])):
+        found = embedder.outputs(sentences, sequence_len)
+        B = len(sentences)
+        assert {name: array.shape for name, array in found.items()} == {
+            "word_emb": (B, 0, PROJECTION),
+            "lstm_outputs1": (B, 0, WIDTH),
+            "lstm_outputs2": (B, 0, WIDTH),
+            "elmo": (B, 0, WIDTH),
+            "default": (B, WIDTH),
+            "sequence_len": (B,),
+        }
+        assert (found["default"] == 0).all()
+        assert [array.dtype for array in found.values()] == [np.float32] * 5 + [np.int32]
+
+
+@pytest.mark.parametrize("lengths", [[2], [2, 1, 0], [3, 1], [-1, 1], []])
+def test_lengths_that_do_not_fit(embedder: ElmoEmbedder, lengths: list[int]) -> None:
+    found = message_of(ElmoZhError, lambda: embedder.outputs([["我", "吃"], ["花"]], lengths))
+    assert found == f"sequence_len {lengths} does not fit 2 sentences of words."
+
+
+@pytest.mark.parametrize(("weights", "shape"), [([1, 2], "(2,)"), ([[1, 2, 3]], "(1, 3)"), ([], "(0,)")])
+def test_weights_that_do_not_fit(embedder: ElmoEmbedder, weights: Any, shape: str) -> None:
+    found = message_of(ElmoZhError, lambda: embedder.outputs([["我"]], layer_weights=weights))
+    assert found == f"layer_weights has shape {shape}, expected (3,)."
+
+
+def test_bfloat16_is_close(sample_run: SampleRun, embedder: ElmoEmbedder) -> None:
+    rounded = ElmoEmbedder.load(sample_run.model, "cpu", "bfloat16").embed_tokens(SENTENCES)
+    assert {vectors.dtype for vectors in rounded} == {np.dtype("float32")}
+    exact = embedder.embed_tokens(SENTENCES)
+    largest = max(np.abs(vectors).max(initial=0) for vectors in exact)
+    difference = max(np.abs(a - b).max(initial=0) for a, b in zip(rounded, exact, strict=True))
+    assert 1e-4 * largest < difference < 0.02 * largest
+
+
+def test_an_embedder_beside_another_precision_keeps_its_own(sample_run: SampleRun) -> None:
+    """Though they share the biLM of their bundle."""
+    bundle = load_bundle(sample_run.model)
+    embedders = [ElmoEmbedder(bundle, "cpu", precision) for precision in ("float32", "bfloat16", "float32")]
+    exact, rounded, again = (embedder.embed_tokens(SENTENCES) for embedder in embedders)
+    assert_all_close(again, exact, 0)
+    assert np.abs(rounded[0] - exact[0]).max() > 1e-4
+    assert_all_close(embedders[1].embed_tokens(SENTENCES), rounded, 0)
+
+
+@pytest.mark.parametrize("precision", ["float16", "", "Float32"])
+def test_another_precision_is_refused(embedder: ElmoEmbedder, precision: str) -> None:
+    found = message_of(ElmoZhError, lambda: ElmoEmbedder(embedder.bundle, "cpu", precision))
+    assert found == f"precision {precision}: expected float32 or bfloat16."

@@ -1,0 +1,251 @@
+"""The character CNN against the NumPy oracle, and what must not change a word's vector."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+from parity import numpy_character_cnn as oracle
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from elmo_zh.batches import build_inputs
+from elmo_zh.lexicon import Lexicon
+from elmo_zh.model import character_cnn
+from elmo_zh.model.bilm import BiLM, BiLMShape
+from elmo_zh.model.character_cnn import CharacterCNN, CharacterShape
+from elmo_zh.model.token_encoder import TokenInputs
+from elmo_zh.vocabulary import SPECIALS, Vocabulary
+
+# Distinct primes, so that a swapped axis fails.
+SLOTS, DIMENSION, OUTPUT = 17, 3, 7
+FILTERS = ((1, 2), (2, 5), (5, 11))
+NUM_FILTERS = 18
+PADDING = 260
+# Every number of bytes from none to more than there is room for, short and long ones mixed; some are cut.
+WORDS = tuple("ab"[: n % 3] + "天" * (n // 3) for n in (7 * k % 19 for k in range(19)))
+
+
+def build_cnn(
+    activation: str = "relu",
+    num_highways: int = 2,
+    output_dim: int = OUTPUT,
+    filters: tuple[tuple[int, int], ...] = FILTERS,
+    num_characters: int = PADDING + 1,
+    num_slots: int = SLOTS,
+) -> CharacterCNN:
+    """A CNN with random weights in float64; a biLM's, since that decides what it is built with."""
+    characters = CharacterShape(
+        num_characters=num_characters,
+        num_slots=num_slots,
+        embedding_dim=DIMENSION,
+        filters=filters,
+        num_highways=num_highways,
+        activation=activation,
+    )
+    shape = BiLMShape(
+        num_tokens=13,
+        cell_dim=output_dim + 1,
+        projection_dim=output_dim,
+        num_layers=1,
+        cell_clip=3.0,
+        projection_clip=3.0,
+        skip_connections=True,
+        characters=characters,
+    )
+    cnn = BiLM(shape).character_cnn.double()
+    generator = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for parameter in cnn.parameters():
+            parameter.normal_(0.0, 0.6, generator=generator)
+    return cnn
+
+
+def spellings(words: Sequence[str], num_slots: int = SLOTS) -> Tensor:
+    return torch.tensor([oracle.character_ids(word, num_slots) for word in words])
+
+
+def oracle_of(cnn: CharacterCNN) -> oracle.CharacterCnn:
+    arrays: dict[str, Any] = {name: value.detach().numpy() for name, value in cnn.named_parameters()}
+    parts = ("carry_weight", "carry_bias", "transform_weight", "transform_bias")
+    return oracle.CharacterCnn(
+        num_slots=cnn.shape.num_slots,
+        activation=cnn.shape.activation,
+        char_embed=arrays["embedding"],
+        filters=[(arrays[f"kernels.{k}"], arrays[f"kernel_biases.{k}"]) for k in range(len(cnn.shape.filters))],
+        highways=[
+            oracle.Highway(*(arrays[f"highways.{k}.{part}"] for part in parts)) for k in range(cnn.shape.num_highways)
+        ],
+        projection=(arrays["projection_weight"], arrays["projection_bias"]) if "projection_weight" in arrays else None,
+    )
+
+
+def expected_vectors(cnn: CharacterCNN, words: Sequence[str]) -> Tensor:
+    reference = oracle_of(cnn)
+    return torch.stack([torch.from_numpy(oracle.token_vector(reference, word)) for word in words])
+
+
+def assert_equal_to_the_oracle(cnn: CharacterCNN, words: Sequence[str]) -> None:
+    with torch.no_grad():
+        found = cnn.encode(spellings(words))
+    torch.testing.assert_close(found, expected_vectors(cnn, words), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("output_dim", [OUTPUT, NUM_FILTERS])
+@pytest.mark.parametrize("num_highways", [0, 1, 3])
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_vectors_equal_the_oracle(activation: str, num_highways: int, output_dim: int) -> None:
+    cnn = build_cnn(activation, num_highways, output_dim)
+    assert (cnn.projection_weight is None) == (output_dim == NUM_FILTERS)
+    assert_equal_to_the_oracle(cnn, [*WORDS, "<S>", "</S>"])
+
+
+def test_the_words_of_these_tests_have_all_lengths_in_no_order() -> None:
+    """Else the tests would not meet both ends."""
+    num_padding = (spellings(WORDS) == PADDING).sum(dim=1).tolist()
+    assert sorted(num_padding) == [0, 0, 0, *range(SLOTS - 1)]
+    assert num_padding not in (sorted(num_padding), sorted(num_padding, reverse=True))
+
+
+@pytest.mark.parametrize("chunk_words", [1, 3, 5, len(WORDS)])
+def test_words_come_back_in_their_order_whatever_is_computed_at_once(
+    monkeypatch: pytest.MonkeyPatch, chunk_words: int
+) -> None:
+    monkeypatch.setattr(character_cnn, "_CHUNK_WORDS", chunk_words)
+    assert_equal_to_the_oracle(build_cnn(), WORDS)
+
+
+def test_short_words_do_not_pay_for_empty_slots_and_are_the_same_alone() -> None:
+    cnn, num_slots = build_cnn(num_slots=53), 53
+    costs = {}
+    for name, words in {"short": ["a", "好"], "long": ["a", "好" * 16]}.items():
+        with torch.no_grad(), FlopCounterMode(display=False) as counter:
+            found = cnn.encode(spellings(words, num_slots))
+        costs[name] = counter.get_total_flops()
+        torch.testing.assert_close(found, expected_vectors(cnn, words), rtol=0, atol=1e-12)
+    assert costs["short"] < costs["long"] / 3
+
+
+def test_a_filter_may_respond_most_to_padding() -> None:
+    """Worked by hand. Cutting off padding must leave what such a filter responds to, where a word has that much."""
+    cnn = build_cnn(filters=((3, 1),), num_highways=0, output_dim=1)
+    with torch.no_grad():
+        cnn.embedding.zero_()
+        cnn.embedding[PADDING] = torch.tensor([2.0, 3.0, 5.0])
+        cnn.kernels[0].copy_(torch.tensor([[1.0, 0, 0], [0, 10, 0], [0, 0, 100]])[:, :, None])
+        cnn.kernel_biases[0].fill_(-1.0)
+        # Three, two (the window is end mark, padding, padding), one and no empty slots.
+        words = ["x" * (SLOTS - 2 - empty) for empty in (3, 2, 1, 0)]
+        expected = [[2 + 30 + 500 - 1], [30 + 500 - 1], [500 - 1], [0]]
+        assert cnn.encode(spellings(words)).tolist() == expected
+        assert [cnn.encode(spellings([word])).tolist()[0] for word in words] == expected
+        assert cnn.encode(spellings(["x"])).tolist() == expected[:1]
+
+
+def test_a_word_that_stands_twice_has_one_vector_and_both_gradients() -> None:
+    cnn = build_cnn()
+    ids = torch.tensor([[0, 2, 1], [2, 2, 0]])
+    weighting = torch.randn(2, 3, OUTPUT, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
+    parameters = list(cnn.parameters())
+    together = cnn(TokenInputs(ids, spellings(["好", "坏", "苹果"])))
+    assert torch.equal(together[0, 1], together[1, 0])
+    assert torch.equal(together[0, 1], together[1, 1])
+    assert not torch.equal(together[0, 0], together[0, 1])
+    found = torch.autograd.grad((together * weighting).sum(), parameters)
+    each = cnn.encode(spellings(["好", "苹果", "坏", "苹果", "苹果", "好"]))
+    expected = torch.autograd.grad((each * weighting.view(6, OUTPUT)).sum(), parameters)
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
+
+
+def test_a_batch_spells_each_distinct_word_once() -> None:
+    lexicon = Lexicon(Vocabulary((*SPECIALS, "好", "天")), SLOTS)
+    ids = torch.tensor([[0, *lexicon.encode(["天", "苹果", "天"]), 1], [0, *lexicon.encode(["梨", "苹果", "好"]), 1]])
+    inputs = build_inputs(lexicon, ids)
+    assert inputs.spellings is not None
+    words = ("<S>", "</S>", "好", "天", "苹果", "梨")
+    assert sorted(inputs.spellings.tolist()) == sorted(spellings(words).tolist())
+    cnn = build_cnn()
+    with torch.no_grad():
+        found = cnn(inputs)
+    expected = expected_vectors(cnn, ["<S>", "天", "苹果", "天", "</S>", "<S>", "梨", "苹果", "好", "</S>"])
+    torch.testing.assert_close(found, expected.view(2, 5, OUTPUT), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("num_highways", [0, 1])
+def test_gradcheck(num_highways: int) -> None:
+    """With six characters only, since it moves each weight by itself."""
+    cnn = build_cnn("tanh", num_highways, 2, filters=((1, 2), (3, 3)), num_characters=6, num_slots=5)
+    words = torch.tensor([[3, 0, 4, 5, 5], [3, 0, 1, 2, 4], [3, 2, 2, 4, 5]])
+    names = [name for name, _ in cnn.named_parameters()]
+
+    def encode(*values: Tensor) -> Tensor:
+        inputs = TokenInputs(torch.tensor([2, 0, 1, 2]), words)
+        return torch.func.functional_call(cnn, dict(zip(names, values, strict=True)), (inputs,))
+
+    assert torch.autograd.gradcheck(encode, list(cnn.parameters()))
+
+
+def test_parameters_are_counted() -> None:
+    for output_dim, projection in ((OUTPUT, NUM_FILTERS * OUTPUT + OUTPUT), (NUM_FILTERS, 0)):
+        cnn = build_cnn(output_dim=output_dim)
+        convolutions = DIMENSION * (1 * 2 + 2 * 5 + 5 * 11) + NUM_FILTERS
+        highways = 2 * (2 * NUM_FILTERS**2 + 2 * NUM_FILTERS)
+        expected = 261 * DIMENSION + convolutions + highways + projection
+        assert sum(parameter.numel() for parameter in cnn.parameters()) == expected
+
+
+def test_products_in_bfloat16_are_close() -> None:
+    cnn = build_cnn().float()
+    with torch.no_grad():
+        exact = cnn.encode(spellings(WORDS))
+        cnn.product_dtype = torch.bfloat16
+        rounded = cnn.encode(spellings(WORDS))
+    assert rounded.dtype == torch.float32
+    difference = (rounded - exact).abs().max() / exact.abs().max()
+    assert 1e-4 < difference < 0.03
+
+
+def test_autocast_chooses_the_precision_of_products_too() -> None:
+    cnn = build_cnn().float()
+    inputs = TokenInputs(torch.arange(len(WORDS)), spellings(WORDS))
+    with torch.autocast("cpu", torch.bfloat16):
+        under_autocast = cnn(inputs)
+    gradients = torch.autograd.grad(under_autocast.square().sum(), list(cnn.parameters()))
+    assert all(gradient.dtype == torch.float32 and gradient.isfinite().all() for gradient in gradients)
+    cnn.product_dtype = torch.bfloat16
+    assert under_autocast.dtype == torch.float32
+    assert torch.equal(under_autocast, cnn(inputs))
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_first_weights_are_drawn_as_bilm_tf_does(activation: str) -> None:
+    filters = ((2, 67), (5, 61))
+    N = 128
+    cnn = build_cnn(activation, filters=filters, output_dim=31)
+    cnn.initialise(torch.Generator().manual_seed(1))
+    assert cnn.embedding.abs().max() <= 1
+    deviations = [(cnn.embedding, 1 / 3**0.5)]
+    for (width, _), kernel, bias in zip(filters, cnn.kernels, cnn.kernel_biases, strict=True):
+        if activation == "relu":
+            assert kernel.abs().max() <= 0.05
+        deviations.append((kernel, 0.05 / 3**0.5 if activation == "relu" else (width * DIMENSION) ** -0.5))
+        assert (bias == 0).all()
+    for highway in cnn.highways:
+        deviations += [(highway.carry_weight, N**-0.5), (highway.transform_weight, N**-0.5)]
+        assert (highway.carry_bias == -2).all()
+        assert (highway.transform_bias == 0).all()
+    assert cnn.projection_weight is not None
+    deviations.append((cnn.projection_weight, N**-0.5))
+    assert (cnn.projection_bias == 0).all()
+    for weight, deviation in deviations:
+        assert float(weight.detach().std()) == pytest.approx(deviation, rel=0.08)
+        assert float(weight.detach().mean()) == pytest.approx(0, abs=5 * deviation / weight.numel() ** 0.5)
+    before = [parameter.clone() for parameter in cnn.parameters()]
+    cnn.initialise(torch.Generator().manual_seed(1))
+    assert all(torch.equal(*pair) for pair in zip(before, cnn.parameters(), strict=True))
+
+
+def test_no_words() -> None:
+    cnn = build_cnn()
+    assert cnn.encode(spellings(["好"])[:0]).shape == (0, OUTPUT)
