@@ -24,7 +24,7 @@ RUN ?= runs/$(NAME)
 CONFIG ?= $(if $(wildcard $(RUN)/config.toml),,$(DEFAULT_CONFIG))
 
 .DEFAULT_GOAL := help
-.PHONY: help train test check bench clean
+.PHONY: help train test check bench interop clean
 
 help:  ## Show this help
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -48,8 +48,11 @@ check: $(VENV)/.ready-dev  ## Check format, lint and types
 bench: $(VENV)/.ready  ## Measure training and embedding speed beside this machine's matrix products
 	@$(BIN)/python benchmarks/speed.py
 
-clean:  ## Remove the virtual environment and caches; runs stay
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+interop: $(VENV)/.ready  ## Compare vectors with AllenNLP, simple_elmo and pytorch-fast-elmo (docs/interop.md)
+	@$(BIN)/python tests/interop/compare.py --python '$(PYTHON)' $(if $(filter file,$(origin RUN)),,--run '$(RUN)') $(ARGS)
+
+clean:  ## Remove the virtual environments and caches; runs stay
+	rm -rf $(VENV) .interop build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Error: Python 3.11 or later is needed; $$($(PYTHON) --version) was found. Name another one: make PYTHON=python3.12 ..." >&2; exit 1; }

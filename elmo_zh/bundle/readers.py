@@ -1,46 +1,70 @@
-"""Which other programs can load a model's files, and if not, why. Sources: the programs' own loading code."""
+"""Which other programs can load a model's files, and if not, why.
+
+Sources: the programs' own loading code; each rule was tried on the live program (docs/interop.md).
+"""
 
 from elmo_zh.model.bilm import BiLMShape
 
 _ALLENNLP_SLOTS = 50
+_TENSORFLOW_LAYERS = 8
 _CHARACTERS_ONLY = "it reads character-mode models only"
 
 
 def refusals(shape: BiLMShape) -> dict[str, list[str]]:
     """Return, for each other program, why it cannot load such a model; an empty list where it can.
 
-    The files always say `n_characters` 262 and have both clip keys, as all of them want.
+    The files always say `n_characters` 262 and have both clip keys, null for no clipping.
     """
     if shape.characters and not shape.characters.is_published:
         reason = "it reads the published architecture only, and this is ELMoForManyLangs'"
         return {name: [reason] for name in ("bilm-tf", "AllenNLP", "simple_elmo", "pytorch-fast-elmo")}
     return {
-        "bilm-tf": [],
+        "bilm-tf": _tensorflow(shape),
         "AllenNLP": _allennlp(shape),
-        "simple_elmo": [] if shape.characters else [_CHARACTERS_ONLY],
-        "pytorch-fast-elmo": _without_projection(shape),
+        "simple_elmo": _tensorflow(shape) if shape.characters else [_CHARACTERS_ONLY],
+        "pytorch-fast-elmo": _fast_elmo(shape),
     }
+
+
+def _tensorflow(shape: BiLMShape) -> list[str]:
+    reasons = []
+    if shape.num_layers > _TENSORFLOW_LAYERS:
+        reasons.append(f"it has names for {_TENSORFLOW_LAYERS} layers (model.num_layers)")
+    if shape.characters and shape.characters.num_filters < shape.projection_dim:
+        reasons.append("it needs no fewer filters than the projection has numbers (model.character_filters)")
+    return reasons
 
 
 def _allennlp(shape: BiLMShape) -> list[str]:
     if shape.characters is None:
         return [_CHARACTERS_ONLY]
-    reasons = _without_projection(shape)
+    reasons = _without_projections(shape)
     if not shape.skip_connections:
         reasons.append("it needs skip connections (model.skip_connections)")
     if shape.characters.num_slots != _ALLENNLP_SLOTS:
         reasons.append(
             f"it reads {_ALLENNLP_SLOTS} character slots, not {shape.characters.num_slots} (model.character_slots)"
         )
-    if shape.characters.num_filters == shape.projection_dim:
-        reasons.append("it needs another number of filters than model.projection_dim, so that there is a CNN_proj")
     return reasons
 
 
-def _without_projection(shape: BiLMShape) -> list[str]:
-    if shape.projection_dim < shape.cell_dim:
-        return []
-    return ["it needs a projection narrower than the cell (model.projection_dim below model.cell_dim)"]
+def _fast_elmo(shape: BiLMShape) -> list[str]:
+    reasons = _without_projections(shape)
+    if not shape.skip_connections:
+        reasons.append("it always adds skip connections (model.skip_connections), so its vectors would be wrong")
+    if not shape.cell_clip or not shape.projection_clip:
+        reasons.append("it needs both clips (model.cell_clip, model.projection_clip)")
+    return reasons
+
+
+def _without_projections(shape: BiLMShape) -> list[str]:
+    """Return what keeps out programs that always read W_P_0 and CNN_proj."""
+    reasons = []
+    if shape.projection_dim >= shape.cell_dim:
+        reasons.append("it needs a projection narrower than the cell (model.projection_dim below model.cell_dim)")
+    if shape.characters and shape.characters.num_filters == shape.projection_dim:
+        reasons.append("it needs another number of filters than model.projection_dim, so that there is a CNN_proj")
+    return reasons
 
 
 def describe_readers(shape: BiLMShape) -> list[str]:

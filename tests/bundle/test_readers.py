@@ -26,6 +26,10 @@ TOKENS = replace(FITTING, characters=None)
 
 CHARACTERS_ONLY = "it reads character-mode models only"
 NO_SKIP = "it needs skip connections (model.skip_connections)"
+ADDS_SKIP = "it always adds skip connections (model.skip_connections), so its vectors would be wrong"
+NO_CLIP = "it needs both clips (model.cell_clip, model.projection_clip)"
+FEW_FILTERS = "it needs no fewer filters than the projection has numbers (model.character_filters)"
+MANY_LAYERS = "it has names for 8 layers (model.num_layers)"
 NO_PROJECTION = "it needs a projection narrower than the cell (model.projection_dim below model.cell_dim)"
 NO_CNN_PROJECTION = "it needs another number of filters than model.projection_dim, so that there is a CNN_proj"
 
@@ -39,7 +43,7 @@ def slots(number: int) -> str:
     [
         (FITTING, {}),
         (TOKENS, {"AllenNLP": [CHARACTERS_ONLY], "simple_elmo": [CHARACTERS_ONLY]}),
-        (replace(FITTING, skip_connections=False), {"AllenNLP": [NO_SKIP]}),
+        (replace(FITTING, skip_connections=False), {"AllenNLP": [NO_SKIP], "pytorch-fast-elmo": [ADDS_SKIP]}),
         (replace(FITTING, characters=replace(CHARACTERS, num_slots=49)), {"AllenNLP": [slots(49)]}),
         (replace(FITTING, characters=replace(CHARACTERS, num_slots=51)), {"AllenNLP": [slots(51)]}),
         (
@@ -47,17 +51,25 @@ def slots(number: int) -> str:
             {"AllenNLP": [NO_PROJECTION], "pytorch-fast-elmo": [NO_PROJECTION]},
         ),
         (replace(FITTING, cell_dim=8), {}),
-        (replace(FITTING, projection_dim=11), {"AllenNLP": [NO_CNN_PROJECTION]}),
+        (
+            replace(FITTING, projection_dim=11),
+            {"AllenNLP": [NO_CNN_PROJECTION], "pytorch-fast-elmo": [NO_CNN_PROJECTION]},
+        ),
+        (replace(FITTING, projection_dim=12), {"bilm-tf": [FEW_FILTERS], "simple_elmo": [FEW_FILTERS]}),
+        (replace(FITTING, num_layers=8), {}),
+        (replace(FITTING, num_layers=9), {"bilm-tf": [MANY_LAYERS], "simple_elmo": [MANY_LAYERS]}),
+        (replace(FITTING, cell_clip=0.0), {"pytorch-fast-elmo": [NO_CLIP]}),
+        (replace(FITTING, projection_clip=0.0), {"pytorch-fast-elmo": [NO_CLIP]}),
         # What AllenNLP has no opinion on.
-        (replace(FITTING, cell_clip=0.0, projection_clip=0.0, num_layers=1), {}),
+        (replace(FITTING, num_layers=1), {}),
         (replace(FITTING, characters=replace(CHARACTERS, num_highways=0, activation="tanh")), {}),
-        # In token mode nothing but the projection matters.
+        # In token mode the filters do not matter.
         (
             replace(TOKENS, cell_dim=7, skip_connections=False),
             {
                 "AllenNLP": [CHARACTERS_ONLY],
                 "simple_elmo": [CHARACTERS_ONLY],
-                "pytorch-fast-elmo": [NO_PROJECTION],
+                "pytorch-fast-elmo": [NO_PROJECTION, ADDS_SKIP],
             },
         ),
         # All at once.
@@ -70,8 +82,8 @@ def slots(number: int) -> str:
                 characters=replace(CHARACTERS, num_slots=53),
             ),
             {
-                "AllenNLP": [NO_PROJECTION, NO_SKIP, slots(53), NO_CNN_PROJECTION],
-                "pytorch-fast-elmo": [NO_PROJECTION],
+                "AllenNLP": [NO_PROJECTION, NO_CNN_PROJECTION, NO_SKIP, slots(53)],
+                "pytorch-fast-elmo": [NO_PROJECTION, NO_CNN_PROJECTION, ADDS_SKIP],
             },
         ),
     ],
@@ -90,6 +102,7 @@ def test_what_is_told_after_an_export() -> None:
     ]
     without_two = replace(FITTING, skip_connections=False, characters=replace(CHARACTERS, num_slots=53))
     assert describe_readers(without_two) == [
-        "Also read by: bilm-tf, simple_elmo, pytorch-fast-elmo.",
+        "Also read by: bilm-tf, simple_elmo.",
         f"Not read by AllenNLP: {NO_SKIP}; {slots(53)}.",
+        f"Not read by pytorch-fast-elmo: {ADDS_SKIP}.",
     ]
