@@ -56,7 +56,7 @@ def load_vocabulary(path: Path) -> Vocabulary:
     tokens = list(iter_lines(path, drop_mark=False))
     if tuple(tokens[:3]) != SPECIALS:
         raise RunError(
-            f"{path}: the first three lines are {tokens[:3]}, expected {list(SPECIALS)}."
+            f"{path}: the first three lines are {[token[:20] for token in tokens[:3]]}, expected {list(SPECIALS)}."
             " Without them unknown words cannot be told from padding; make the file with: elmo-zh vocab"
         )
     if len(set(tokens)) != len(tokens) or "" in tokens:

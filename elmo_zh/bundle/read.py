@@ -132,7 +132,7 @@ def _load_info(layout: BundleLayout) -> dict[str, Any]:
     if not layout.info.is_file():
         raise BundleError(
             f"{layout.path} is not a model bundle: {layout.info.name} is missing."
-            " Give --model the folder that `elmo-zh export` wrote, such as runs/NAME/model; another program's"
+            " Give the folder that `elmo-zh export` wrote, such as runs/NAME/model; another program's"
             " model becomes one with: elmo-zh convert"
         )
     try:

@@ -86,7 +86,7 @@ def convert(
         {"output": str(output), "mode": shape.mode, "warm_state": has_warm_state},
         f"{output}: {shape.mode} mode, {shape.num_layers} layers of {shape.cell_dim} / {shape.projection_dim},"
         f" {shape.num_parameters():,} parameters, {_rows(found.vocabulary)}.",
-        *(describe_readers(shape) if layout == "bundle" else ()),
+        *(describe_readers(shape) if layout != "safetensors" else ()),
     )
 
 

@@ -6,10 +6,11 @@ word are swapped (its loader looks up `<eow>` for the begin), in training as wel
 them that way; a word's embedding stands before the CNN's output; the projection is always there.
 """
 
+import warnings
+import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 import torch
@@ -99,7 +100,9 @@ def read_manylangs(folder: Path, options: Path | None, text: KnownText, *, swapp
 def _find_config(folder: Path) -> Path | None:
     """Return the configuration that config.json names, by its last name in the folder; None for the released one."""
     named = load_options(folder / "config.json").get("config_path")
-    name = Path(str(named)).name
+    if not isinstance(named, str):
+        raise BundleError(f"{folder / 'config.json'} names no config_path. Name the configuration with --options FILE.")
+    name = Path(named).name
     for path in (folder / name, folder / "configs" / name):
         if path.is_file():
             return path
@@ -109,19 +112,34 @@ def _find_config(folder: Path) -> Path | None:
 
 
 def _load_state_dict(path: Path) -> dict[str, Tensor]:
+    _refuse_packed(path)
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except (UnpicklingError, RuntimeError, OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what is then refused
+            state = torch.load(path, map_location="cpu", weights_only=True)
+    except MemoryError:
+        raise
+    except Exception as error:  # a file made to do harm can end torch's restricted unpickler in any way
         reason = str(error).partition("\n")[0][:200]
         raise BundleError(
             f"{path} holds no plain weights, so it is not read ({type(error).__name__}: {reason})."
         ) from None
     if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
         raise BundleError(f"{path} holds something else than named weights. Copy the model again.")
-    for name, tensor in state.items():
-        if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
-            raise BundleError(f"{path}: {name} claims {tensor.numel():,} numbers, and fewer are there. It is not safe.")
+    stored = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in state.values()}
+    claimed = sum(tensor.numel() * tensor.element_size() for tensor in state.values())
+    if claimed > sum(stored.values()):
+        raise BundleError(f"{path} claims {claimed:,} bytes of weights and holds fewer. It is not safe.")
     return dict(state)
+
+
+def _refuse_packed(path: Path) -> None:
+    """Raise BundleError for a state dict whose parts would grow: PyTorch stores them as they are."""
+    if not path.is_file() or not zipfile.is_zipfile(path):
+        return
+    with zipfile.ZipFile(path) as archive:
+        if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
+            raise BundleError(f"{path} is compressed inside, as PyTorch never writes it. It is not safe.")
 
 
 def _load_dictionary(path: Path, needed: tuple[str, ...]) -> dict[str, int]:

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 import h5py
 
-from elmo_zh.errors import BundleError
+from elmo_zh.errors import BundleError, ElmoZhError
 from elmo_zh.files import UNFINISHED
 
 # What a model may consist of; everything else in an archive stays there.
@@ -44,8 +44,12 @@ def opened_source(source: Path, workplace: Path) -> Iterator[Path]:
         )
     workplace.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".elmo-zh-", suffix=UNFINISHED, dir=workplace) as folder:
-        _unpack(source, Path(folder))
-        yield Path(folder)
+        try:
+            _unpack(source, Path(folder))
+            yield Path(folder)
+        except ElmoZhError as error:
+            # The folder will be gone when this is read.
+            raise type(error)(*(message.replace(folder, str(source)) for message in error.messages)) from None
 
 
 def _unpack(source: Path, folder: Path) -> None:

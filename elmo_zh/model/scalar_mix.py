@@ -77,7 +77,7 @@ class ScalarMix(nn.Module):
 def _normalise(tensor: Tensor, mask: Tensor) -> Tensor:
     """Take out mean and variance of all unmasked numbers together; mask of shape (..., T, 1)."""
     masked = tensor * mask
-    count = mask.sum() * tensor.shape[-1]
+    count = (mask.sum() * tensor.shape[-1]).clamp(min=1)
     mean = masked.sum() / count
     variance = ((masked - mean) * mask).square().sum() / count
     return (tensor - mean) / torch.sqrt(variance + torch.finfo(tensor.dtype).tiny)

@@ -73,7 +73,7 @@ def export_checkpoint(
     with atomic_path(output) as unfinished:
         write_layout(unfinished, source, layout)
     reporter.note(f"export: step {step:,} to {output}")
-    if layout == "bundle":
+    if layout != "safetensors":
         for line in describe_readers(model.bilm.shape):
             reporter.note(line)
 

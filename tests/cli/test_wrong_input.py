@@ -450,7 +450,7 @@ def test_what_is_no_bundle(sample_run: SampleRun, make: Callable[[Path], None] |
         make(Path("thing"))
     assert bundle_error(Path("thing"), sample_run) == (
         "thing is not a model bundle: bundle.json is missing."
-        " Give --model the folder that `elmo-zh export` wrote, such as runs/NAME/model; another program's model becomes"
+        " Give the folder that `elmo-zh export` wrote, such as runs/NAME/model; another program's model becomes"
         " one with: elmo-zh convert"
     )
 
