@@ -129,15 +129,16 @@ class Trainer:
         return state
 
     def measure_step_seconds(self) -> float:
-        """Return the duration of a step, from a few at the start that are then undone."""
+        """Return the duration of a step: the shortest of a few at the start that are then undone."""
+        shortest = math.inf
         for _ in range(3):
             start = time.monotonic()
             # Numbers gone wild are dealt with, and told, when training gets there.
             with suppress(NotFiniteError):
                 self._train_step()
-            seconds = time.monotonic() - start
+            shortest = min(shortest, time.monotonic() - start)
         self._start_over()
-        return seconds
+        return shortest
 
     def train(self) -> None:
         """Train to the end of the schedule.
