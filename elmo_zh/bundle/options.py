@@ -82,6 +82,8 @@ def load_options(path: Path) -> dict[str, Any]:
     Raises:
         BundleError: If the file is missing, no JSON, or something else than an object.
     """
+    if not path.is_file():
+        raise BundleError(f"{path} is missing. Copy the model again, or name the right file.")
     try:
         options = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -117,9 +119,11 @@ def parse_shape(options: Mapping[str, Any], path: Path, num_tokens: int | None) 
         if shape.projection_dim > shape.cell_dim:
             raise ValueError(f"projection_dim {shape.projection_dim} is above dim {shape.cell_dim}")
         if num_tokens is not None and _whole(options, "n_tokens_vocab", default=num_tokens) != num_tokens:
-            raise ValueError(f"n_tokens_vocab is {options['n_tokens_vocab']}, but vocab.data has {num_tokens} lines")
+            raise ValueError(
+                f"n_tokens_vocab is {options['n_tokens_vocab']}, but the vocabulary has {num_tokens} lines"
+            )
     except ValueError as error:
-        raise BundleError(f"{path}: {error}. These are not the options of this biLM; copy them again.") from None
+        raise BundleError(f"{path}: {error}. Copy the files of this model again.") from None
     return shape
 
 

@@ -110,16 +110,20 @@ def load_bundle(path: Path) -> Bundle:
         spelling=load_spelling_model(layout.character_counts),
         bilm=bilm,
         softmax=softmax,
-        alphabet=_load_alphabet(layout.alphabet, shape) if layout.alphabet.exists() else BYTES,
+        alphabet=_load_alphabet(layout.alphabet, shape),
     )
 
 
 def _load_alphabet(path: Path, shape: BiLMShape) -> Alphabet:
+    if shape.characters is None or shape.characters.is_published:
+        return BYTES
+    if not path.is_file():
+        raise BundleError(f"{path} is missing, and this model does not read bytes. Copy or convert the bundle again.")
     try:
         alphabet = Alphabet(**json.loads(path.read_text(encoding="utf-8")))
         numbers = [alphabet.begin_sentence, alphabet.end_sentence, alphabet.begin_word, alphabet.end_word]
         numbers += [alphabet.unknown, alphabet.padding, *(alphabet.numbers or {}).values()]
-        if shape.characters is None or alphabet.size != shape.characters.num_characters:
+        if alphabet.size != shape.characters.num_characters:
             raise ValueError(f"it has {alphabet.size} numbers")
         if any(type(number) is not int or not 0 <= number < alphabet.size for number in numbers):
             raise ValueError("a number is out of range")

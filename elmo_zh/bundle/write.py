@@ -85,8 +85,11 @@ def write_layout(folder: Path, source: BundleSource, layout: str) -> None:
 
 def _write_plain(folder: Path, source: BundleSource, layout: str) -> None:
     """Write weights and options alone: under simple_elmo's names, or as safetensors with the published names."""
-    if layout == "simple_elmo" and source.bilm.shape.characters is None:
+    characters = source.bilm.shape.characters
+    if layout == "simple_elmo" and characters is None:
         raise BundleError("simple_elmo reads character-mode models only, and this one is in token mode.")
+    if characters is not None and not characters.is_published:
+        raise BundleError(f"A model of ELMoForManyLangs does not fit the layout {layout}; only a bundle can hold it.")
     folder.mkdir(parents=True)
     write_json(folder / "options.json", source.options())
     if source.vocabulary is not None:

@@ -63,6 +63,10 @@ def convert(
       elmo-zh convert runs/mine/model --output for-simple-elmo --layout simple_elmo
     """
     common.resolve()
+    if segmented and warm_on is None:
+        raise click.UsageError("--segmented says how --warm-on TEXT is written, and there is none.")
+    if warm_on is not None and layout != "bundle":
+        raise click.UsageError(f"--warm-on needs --layout bundle: the layout {layout} cannot hold a warm state.")
     from elmo_zh.bundle.readers import describe_readers
     from elmo_zh.convert.convert import ConvertSettings, convert_model
     from elmo_zh.convert.sources import ChosenFiles
@@ -238,4 +242,4 @@ def selftest(common: Common, bundle: Path, device: str | None) -> None:
         *(f"{entry.table}: {entry.word} ~ {' '.join(entry.neighbours)}" for entry in neighbours),
     )
     if failed:
-        raise BundleError(f"{bundle}: {'; '.join(failed)}: not so. Export or copy the bundle again.")
+        raise BundleError(f"{bundle} does not hold: {'; '.join(failed)}. Export or copy the bundle again.")

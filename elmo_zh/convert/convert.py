@@ -77,11 +77,21 @@ def convert_model(
 
 
 def _read_source(folder: Path, settings: ConvertSettings, reporter: Reporter) -> BundleSource:
+    given = settings.chosen.options_given()
     if BundleLayout(folder).info.is_file():
+        _refuse_options(folder, "a bundle, which names its files itself", given)
         return _read_bundle(folder, settings.text)
     if is_manylangs(folder):
+        _refuse_options(folder, "a model of ELMoForManyLangs", [name for name in given if name != "--options"])
         return read_manylangs(folder, settings.chosen.options, settings.text, swapped_marks=settings.swapped_marks)
+    if not settings.swapped_marks:
+        _refuse_options(folder, "no model of ELMoForManyLangs", ["--straight-marks"])
     return read_published(folder, settings.chosen, settings.text, reporter)
+
+
+def _refuse_options(folder: Path, what: str, given: list[str]) -> None:
+    if given:
+        raise BundleError(f"{folder} is {what}: {', '.join(given)} means nothing here. Leave it out.")
 
 
 def _read_bundle(folder: Path, text: KnownText) -> BundleSource:

@@ -37,11 +37,18 @@ def read_published(folder: Path, chosen: ChosenFiles, text: KnownText, reporter:
     files = find_published_files(folder, chosen)
     options = load_options(files.options)
     reads_characters = "char_cnn" in options
+    if reads_characters and chosen.token_embeddings is not None:
+        raise BundleError("--embedding is for token mode, and these options describe a model that reads characters.")
     has_softmax = holds_softmax(files.weights)
     vocabulary = _load_vocabulary(files.vocab, is_needed=not reads_characters or has_softmax, reporter=reporter)
     num_tokens = len(vocabulary) if vocabulary and (not reads_characters or has_softmax) else None
     shape = parse_shape(options, files.options, num_tokens)
     token_embeddings = None if reads_characters else files.token_embeddings
+    if shape.characters and not shape.characters.is_published:
+        raise BundleError(
+            f"{files.options} is of a bundle made from ELMoForManyLangs, and the rest of it is not there. Give the"
+            " whole bundle."
+        )
     bilm, softmax = load_model(files.weights, shape, token_embeddings)
     used = [files.options, files.weights, files.vocab if vocabulary else None, token_embeddings]
     return BundleSource(
@@ -75,6 +82,6 @@ def _load_vocabulary(path: Path | None, *, is_needed: bool, reporter: Reporter) 
         return load_vocabulary(path)
     except RunError as error:
         if is_needed:
-            raise BundleError(*error.messages) from None
-        reporter.note(f"{path.name} is left out, since a character-mode model does without ({error.messages[0]})")
+            raise BundleError(*(message.partition(" make the file with")[0] for message in error.messages)) from None
+        reporter.note(f"{path.name} is left out, since it does not begin with <S>, </S> and <UNK>.")
         return None

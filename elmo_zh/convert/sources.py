@@ -139,6 +139,16 @@ class ChosenFiles:
     vocab: Path | None = None
     token_embeddings: Path | None = None
 
+    def options_given(self) -> list[str]:
+        """Return the command line's names of the files that were named."""
+        given = {
+            "--options": self.options,
+            "--weights": self.weights,
+            "--vocab": self.vocab,
+            "--embedding": self.token_embeddings,
+        }
+        return [name for name, path in given.items() if path is not None]
+
 
 def _named(folder: Path, *patterns: str) -> list[Path]:
     """Return the files that the first fitting pattern finds."""

@@ -195,7 +195,7 @@ class Elmo(nn.Module):
             ValueError: If both files and a module are given, or neither.
         """
         super().__init__()
-        if (module is None) == (options_file is None or weight_file is None):
+        if len([given for given in (options_file, weight_file) if given is not None]) != (2 if module is None else 0):
             raise ValueError("give either options_file and weight_file, or module")
         if module is None:
             module = _load_published(Path(str(options_file)), Path(str(weight_file)), vocab_to_cache)

@@ -122,7 +122,7 @@ def refusal(shape: BiLMShape, change: Callable[[Any], object], num_tokens: int |
     """What is wrong with options that were changed, without the remedy, which is the same for all."""
     options = written(shape)
     change(options)
-    remedy = ". These are not the options of this biLM; copy them again."
+    remedy = ". Copy the files of this model again."
     message = message_of(BundleError, lambda: parse_shape(options, PATH, num_tokens))
     assert message.startswith(f"{PATH}: ")
     assert message.endswith(remedy)
@@ -206,7 +206,7 @@ def test_a_projection_wider_than_the_cell() -> None:
 @pytest.mark.parametrize("shape", [TOKENS, CHARACTERS])
 def test_another_vocabulary(shape: BiLMShape) -> None:
     found = refusal(shape, lambda options: assign(options, "n_tokens_vocab", 43))
-    assert found == "n_tokens_vocab is 43, but vocab.data has 41 lines"
+    assert found == "n_tokens_vocab is 43, but the vocabulary has 41 lines"
 
 
 @pytest.mark.parametrize("value", ["41", 41.0, 0, -1, 10**9 + 1])
@@ -330,7 +330,7 @@ def test_options_that_are_missing(tmp_path: Path, is_folder: bool) -> None:
     if is_folder:
         path.mkdir()
     message = message_of(BundleError, lambda: load_options(path))
-    assert message.startswith(f"{path} cannot be read as the options of a biLM ([Errno ")
+    assert message == f"{path} is missing. Copy the model again, or name the right file."
 
 
 def test_an_infinite_clip_in_a_file(tmp_path: Path) -> None:

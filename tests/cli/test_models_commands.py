@@ -199,7 +199,6 @@ def test_a_path_that_is_no_bundle(command: str, sample_run: SampleRun, tmp_path:
 
 @pytest.mark.parametrize("command", ["info", "selftest"])
 def test_the_path_is_an_argument_and_no_option(command: str, tmp_path: Path) -> None:
-    # DEFECT: the message tells to give --model, which these commands do not have.
     assert "--model" not in elmo_zh(command, tmp_path / "nowhere").only_error()
     assert elmo_zh(command, "--model", tmp_path).status == 2
 

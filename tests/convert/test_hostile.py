@@ -1,0 +1,649 @@
+"""Files that are damaged or mean harm: one line that says so, exit status 1, no memory taken, nothing left behind."""
+
+import gzip
+import json
+import shutil
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from contract.command_line import contents_alone, elmo_zh
+
+from elmo_zh.bundle import weights as bundle_weights
+from elmo_zh.bundle.options import options_of
+from elmo_zh.bundle.weights import save_weights
+from elmo_zh.model.bilm import BiLM, BiLMShape
+from elmo_zh.model.character_cnn import CharacterShape
+
+P, D, L, V = 5, 13, 2, 7
+VOCAB = ("<S>", "</S>", "<UNK>", "我们", "吃", "苹果", "。")
+CHARACTERS = CharacterShape(
+    num_characters=261, num_slots=11, embedding_dim=3, filters=((1, 2), (2, 17)), num_highways=1, activation="relu"
+)
+CELL = "RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell"
+LARGE = 10**9
+
+
+def write_source(folder: Path, characters: CharacterShape | None) -> Path:
+    """Write a sound model in the published layout."""
+    shape = BiLMShape(
+        num_tokens=V,
+        cell_dim=D,
+        projection_dim=P,
+        num_layers=L,
+        cell_clip=3.0,
+        projection_clip=3.0,
+        skip_connections=True,
+        characters=characters,
+    )
+    bilm = BiLM(shape)
+    generator = torch.Generator().manual_seed(5)
+    with torch.no_grad():
+        for parameter in bilm.parameters():
+            parameter.normal_(0.0, 0.3, generator=generator)
+    folder.mkdir()
+    save_weights(folder / "weights.hdf5", bilm, None)
+    (folder / "options.json").write_text(json.dumps(options_of(shape, {}, V)), encoding="utf-8")
+    (folder / "vocab.data").write_text("".join(f"{word}\n" for word in VOCAB), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def sound_sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sound")
+    write_source(folder / "token", None)
+    write_source(folder / "character", CHARACTERS)
+    return folder
+
+
+@pytest.fixture
+def token_source(sound_sources: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(sound_sources / "token", tmp_path / "token"))
+
+
+@pytest.fixture
+def source(sound_sources: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(sound_sources / "character", tmp_path / "character"))
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """Its folder holds a file, to see that nothing else is touched or added."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "letter.txt").write_text("dear\n", encoding="utf-8")
+    return tmp_path / "out" / "bundle"
+
+
+def refused(source: Path, out: Path, *options: str | Path) -> str:
+    """Return the one line that is told; the source stays as it is, and beside the output nothing is left."""
+    before = contents_alone(source) if source.is_dir() else None
+    answer = elmo_zh("convert", source, "--output", out, *options)
+    told = answer.only_error()
+    assert answer.stderr == f"Error: {told}\n"
+    assert contents_alone(out.parent) == {"letter.txt": b"dear\n"}
+    assert [path.name for path in out.parent.iterdir()] == ["letter.txt"]
+    if source.is_dir():
+        assert contents_alone(source) == before
+    return told
+
+
+def test_the_sources_are_sound(source: Path, token_source: Path, out: Path) -> None:
+    """Otherwise they would be refused below for another reason."""
+    for folder in (source, token_source):
+        assert elmo_zh("convert", folder, "--output", out.with_name(folder.name)).status == 0
+
+
+@pytest.fixture
+def _no_model_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Building one, or reading a dataset, would take its memory."""
+
+    def fail(*_: object) -> None:
+        raise AssertionError("memory was taken")
+
+    monkeypatch.setattr(bundle_weights, "BiLM", fail)
+    monkeypatch.setattr(bundle_weights, "Softmax", fail)
+    monkeypatch.setattr(h5py.Dataset, "__getitem__", fail)
+
+
+# The options
+
+
+def change_options(folder: Path, change: Callable[[dict[str, Any]], object]) -> Path:
+    path = folder / "options.json"
+    options = json.loads(path.read_text(encoding="utf-8"))
+    change(options)
+    path.write_text(json.dumps(options), encoding="utf-8")
+    return path
+
+
+LSTM_KEYS = ("cell_clip", "proj_clip", "dim", "n_layers", "projection_dim", "use_skip_connections")
+
+
+@pytest.mark.parametrize("key", LSTM_KEYS)
+def test_options_without_a_key_of_the_lstm(source: Path, token_source: Path, out: Path, key: str) -> None:
+    for folder in (source, token_source):
+        path = change_options(folder, lambda options: options["lstm"].pop(key))
+        expected = f"{path}: {key} is missing. Copy the files of this model again."
+        assert refused(folder, out) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("activation", "activation is None, expected relu or tanh"),
+        ("embedding", "embedding is missing or no object"),
+        ("filters", "filters is no list of [width, number]"),
+        ("max_characters_per_token", "max_characters_per_token is missing"),
+    ],
+)
+def test_options_without_a_key_of_the_characters(source: Path, out: Path, key: str, told: str) -> None:
+    path = change_options(source, lambda options: options["char_cnn"].pop(key))
+    assert refused(source, out).startswith(f"{path}: {told}.")
+
+
+def test_options_without_the_highways_that_the_weights_hold(source: Path, out: Path) -> None:
+    change_options(source, lambda options: options["char_cnn"].pop("n_highway"))
+    told = refused(source, out)
+    assert told.startswith(f"{source / 'weights.hdf5'}: CNN_high_0/W_carry is not in the model that options.json")
+
+
+def test_options_without_the_lstm(source: Path, out: Path) -> None:
+    path = change_options(source, lambda options: options.pop("lstm"))
+    assert refused(source, out).startswith(f"{path}: lstm is missing or no object.")
+
+
+def test_options_of_the_other_mode(source: Path, token_source: Path, out: Path) -> None:
+    weights = "weights.hdf5"
+    change_options(source, lambda options: options.pop("char_cnn"))
+    assert refused(source, out).startswith(f"{source / weights}: CNN/W_cnn_0 is not in the model that options.json")
+    change_options(token_source, lambda options: options.update(char_cnn=options_of_characters()))
+    told = refused(token_source, out)
+    assert told.startswith(f"{token_source / weights}: embedding is not in the model that options.json describes.")
+
+
+def options_of_characters() -> dict[str, Any]:
+    sizes = {"activation": "relu", "embedding": {"dim": 3}, "filters": [[1, 2], [2, 17]]}
+    return {**sizes, "max_characters_per_token": 11, "n_characters": 262, "n_highway": 1}
+
+
+@pytest.mark.parametrize(
+    ("section", "values"),
+    [
+        ("lstm", {"dim": value})
+        for value in (0, -13, 10**12, 10**400, 13.0, "13", True, None, [13], {"dim": 13}, float("nan"))
+    ]
+    + [
+        ("lstm", {"n_layers": 10**6}),
+        ("lstm", {"projection_dim": 10**12}),
+        ("lstm", {"cell_clip": -1}),
+        ("lstm", {"cell_clip": float("inf")}),
+        ("lstm", {"proj_clip": "3"}),
+        ("lstm", {"use_skip_connections": "yes"}),
+        ("char_cnn", {"n_characters": 300}),
+        ("char_cnn", {"embedding": {"dim": 0}}),
+        ("char_cnn", {"filters": []}),
+        ("char_cnn", {"filters": [[1, 2]] * 2000}),
+        ("char_cnn", {"filters": [[1, 2, 3]]}),
+        ("char_cnn", {"filters": [[12, 2]]}),
+        ("char_cnn", {"filters": {"1": 2}}),
+        ("char_cnn", {"max_characters_per_token": 10**6}),
+        ("char_cnn", {"max_characters_per_token": 2}),
+        ("char_cnn", {"n_highway": 10**6}),
+        ("char_cnn", {"unicode_characters": True, "n_characters": 10**12}),
+    ],
+)
+@pytest.mark.usefixtures("_no_model_is_built")
+def test_options_with_absurd_values(source: Path, out: Path, section: str, values: dict[str, Any]) -> None:
+    path = change_options(source, lambda options: options[section].update(values))
+    told = refused(source, out)
+    assert told.startswith(f"{path}: ")
+    assert len(told) < 1000
+
+
+@pytest.mark.parametrize(
+    ("section", "values"),
+    [
+        ("lstm", {"dim": LARGE}),
+        ("lstm", {"dim": LARGE, "projection_dim": LARGE}),
+        ("lstm", {"n_layers": 1000}),
+        ("char_cnn", {"embedding": {"dim": LARGE}}),
+        ("char_cnn", {"filters": [[1, LARGE]] * 1000}),
+        ("char_cnn", {"n_highway": 1000}),
+    ],
+)
+@pytest.mark.usefixtures("_no_model_is_built")
+def test_options_with_sizes_that_the_weights_do_not_have(
+    source: Path, out: Path, section: str, values: dict[str, Any]
+) -> None:
+    change_options(source, lambda options: options[section].update(values))
+    assert refused(source, out).startswith(f"{source / 'weights.hdf5'}: ")
+
+
+@pytest.mark.usefixtures("_no_model_is_built")
+def test_options_of_another_architecture(source: Path, out: Path) -> None:
+    values = {"unicode_characters": True, "n_characters": LARGE, "word_embedding": {"dim": LARGE}}
+    change_options(source, lambda options: options["char_cnn"].update(values))
+    assert refused(source, out).startswith(f"{source / 'options.json'} is of a bundle made from ELMoForManyLangs")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"\xff\xfe{}",
+        b'{"lstm": {"dim": 1e999}}',
+        b'{"lstm": [{"dim": 13}]}',
+        b"[" * 100_000,
+        b'{"lstm":' * 100_000,
+        b'{"lstm": ' + b"9" * 10_000 + b"}",
+    ],
+)
+def test_options_that_are_none(source: Path, out: Path, content: bytes) -> None:
+    path = source / "options.json"
+    path.write_bytes(content)
+    told = refused(source, out)
+    assert told.startswith(str(path))
+    assert len(told) < 1000
+
+
+# The weights
+
+
+def change_weights(folder: Path, name: str, **create: Any) -> Path:
+    path = folder / "weights.hdf5"
+    with h5py.File(path, "a") as file:
+        del file[name]
+        if create:
+            file.create_dataset(name, **create)
+    return path
+
+
+FLOATS = np.ones(4 * D, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("create", "told"),
+    [
+        ({}, "dataset {name} is missing."),
+        ({"data": FLOATS[:-1]}, "{name} is float32 (51,), expected float32 (52,)."),
+        ({"data": FLOATS[:, None]}, "{name} is float32 (52, 1), expected float32 (52,)."),
+        ({"data": FLOATS.astype(np.int64)}, "{name} is int64 (52,), expected float32 (52,)."),
+        ({"data": FLOATS.astype(bool)}, "{name} is bool (52,), expected float32 (52,)."),
+        ({"data": FLOATS.astype(complex)}, "{name} is complex128 (52,), expected float32 (52,)."),
+        ({"data": np.array(["1.0"] * 52, dtype="S3")}, "{name} is |S3 (52,), expected float32 (52,)."),
+        ({"data": ["1.0"] * 52, "dtype": h5py.string_dtype()}, "{name} is object (52,), expected float32 (52,)."),
+        ({"data": h5py.Empty("f4")}, "{name} is float32 None, expected float32 (52,)."),
+        ({"data": np.where(np.arange(52) == 37, np.nan, FLOATS)}, "{name} holds numbers that are not finite."),
+        ({"data": np.where(np.arange(52) == 37, np.inf, FLOATS)}, "{name} holds numbers that are not finite."),
+        ({"data": -np.inf * FLOATS}, "{name} holds numbers that are not finite."),
+    ],
+)
+def test_a_dataset_that_is_not_what_it_should_be(source: Path, out: Path, create: dict[str, Any], told: str) -> None:
+    path = change_weights(source, f"{CELL}/B", **create)
+    assert refused(source, out).startswith(f"{path}: {told.format(name=f'{CELL}/B')}")
+
+
+def test_token_embeddings_in_a_file_of_their_own_are_checked_as_well(token_source: Path, out: Path) -> None:
+    path = token_source / "vocab_embedding.hdf5"
+    for content in (np.zeros((V + 1, P), "f4"), np.zeros((V, P), "i4"), np.full((V, P), np.nan, "f4")):
+        with h5py.File(path, "w") as file:
+            file["embedding"] = content
+        assert refused(token_source, out).startswith(f"{path}: embedding ")
+    path.write_bytes(b"no HDF5")
+    assert refused(token_source, out).startswith(f"{path} cannot be read as HDF5")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.7, 0.99])
+def test_weights_cut_off(source: Path, out: Path, share: float) -> None:
+    path = source / "weights.hdf5"
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    assert refused(source, out).startswith(f"{path} cannot be read as HDF5 (")
+
+
+@pytest.mark.parametrize("target", ["dataset", "group"])
+def test_links_to_another_file_are_not_followed(source: Path, out: Path, tmp_path: Path, target: str) -> None:
+    name = f"{CELL}/B" if target == "dataset" else "RNN_1"
+    with h5py.File(source / "weights.hdf5", "a") as file, h5py.File(tmp_path / "other.hdf5", "w") as other:
+        file.copy(name, other, name="there")
+        del file[name]
+        file[name] = h5py.ExternalLink(str(tmp_path / "other.hdf5"), "/there")
+    assert " is missing." in refused(source, out)
+
+
+def test_soft_links_are_not_followed(source: Path, out: Path) -> None:
+    with h5py.File(source / "weights.hdf5", "a") as file:
+        file.move(f"{CELL}/B", "elsewhere")
+        file[f"{CELL}/B"] = h5py.SoftLink("/elsewhere")
+    assert refused(source, out).startswith(f"{source / 'weights.hdf5'}: dataset {CELL}/B is missing.")
+
+
+def test_links_that_go_round_in_a_circle(source: Path, out: Path) -> None:
+    with h5py.File(source / "weights.hdf5", "a") as file:
+        file["RNN_1/RNN/again"] = file["RNN_1"]
+        file["RNN_0/RNN/round"] = h5py.SoftLink("/RNN_0/RNN/round")
+        file[f"{CELL}/B_soft"] = h5py.SoftLink(f"/{CELL}/B_soft")
+    # Nothing of the model is missing, so that it may be read as well.
+    answer = elmo_zh("convert", source, "--output", out)
+    assert answer.status == 0 or answer.only_error().startswith(f"{source / 'weights.hdf5'}: ")
+
+
+def test_data_outside_of_the_file_are_not_read(source: Path, out: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(FLOATS.tobytes())
+    path = change_weights(
+        source, f"{CELL}/B", shape=(4 * D,), dtype="f4", external=[(str(tmp_path / "secret"), 0, 16 * D)]
+    )
+    assert refused(source, out).startswith(f"{path}: {CELL}/B has ")
+
+
+def test_a_virtual_dataset_is_not_read(source: Path, out: Path, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "secret.hdf5", "w") as file:
+        file["B"] = FLOATS
+    layout = h5py.VirtualLayout((4 * D,), "f4")
+    layout[:] = h5py.VirtualSource(str(tmp_path / "secret.hdf5"), "B", (4 * D,))
+    with h5py.File(source / "weights.hdf5", "a") as file:
+        del file[f"{CELL}/B"]
+        file.create_virtual_dataset(f"{CELL}/B", layout)
+    assert refused(source, out).startswith(f"{source / 'weights.hdf5'}: {CELL}/B has ")
+
+
+@pytest.mark.usefixtures("_no_model_is_built")
+def test_a_dataset_of_terabytes_that_were_never_written(source: Path, out: Path) -> None:
+    """4 x 10^9 columns in 10 rows, and of the chunks one is there."""
+    change_options(source, lambda options: options["lstm"].update(dim=LARGE))
+    path = source / "weights.hdf5"
+    with h5py.File(path, "a") as file:
+        name = "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0"
+        del file[name]
+        file.create_dataset(name, (2 * P, 4 * LARGE), "f4", chunks=(P, P))
+        file[name][:P, :P] = 1.0
+    assert refused(source, out) == f"{path}: {name} has {4 * P * P} of {4 * 2 * P * 4 * LARGE} bytes in this file."
+
+
+@pytest.mark.usefixtures("_no_model_is_built")
+def test_a_compressed_dataset_of_zeros_that_claims_far_more_than_it_holds(source: Path, out: Path) -> None:
+    """Zeros all through: every chunk is there, and takes a few bytes."""
+    path = source / "weights.hdf5"
+    change_options(source, lambda options: options["lstm"].update(dim=60_013))
+    with h5py.File(path, "a") as file:
+        del file["RNN_0"]
+        file.create_dataset(
+            "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0",
+            data=np.zeros((2 * P, 4 * 60_013), "f4"),
+            chunks=(2 * P, 60_013),
+            compression="gzip",
+        )
+    assert path.stat().st_size < 300_000
+    assert refused(source, out).startswith(f"{path}: RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0 has ")
+
+
+# The vocabulary
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "the first three lines are []"),
+        ("我们\n".encode("gb18030"), "is not UTF-8"),
+        (b"<S>\n</S>\n<UNK>\na\nb\na\nc\n", "the token 'a' stands 2 times"),
+        (b"<S>\n</S>\n<UNK>\na\n\nb\nc\n", "a line is empty"),
+        (b"<S>\n</S>\n<UNK>\na\n", "n_tokens_vocab is 7"),
+    ],
+)
+def test_a_vocabulary_that_is_none(token_source: Path, out: Path, content: bytes, told: str) -> None:
+    (token_source / "vocab.data").write_bytes(content)
+    assert told in refused(token_source, out)
+
+
+def test_a_vocabulary_of_one_endless_line(token_source: Path, out: Path) -> None:
+    """The message shows the beginning of the file, however long its lines are."""
+    (token_source / "vocab.data").write_bytes(b"x" * 1_000_003)
+    told = refused(token_source, out)
+    assert told.startswith(f"{token_source / 'vocab.data'}")
+    assert len(told) < 1000
+
+
+def test_a_packed_vocabulary_that_is_cut_off(token_source: Path, out: Path) -> None:
+    path = token_source / "vocab.data"
+    (token_source / "vocab.txt.gz").write_bytes(gzip.compress(path.read_bytes())[:-11])
+    path.unlink()
+    assert refused(token_source, out).startswith(f"{token_source / 'vocab.txt.gz'} is damaged or cut off (")
+
+
+# Archives
+
+
+def zip_source(folder: Path, change: Callable[[zipfile.ZipFile], object] = lambda archive: None) -> Path:
+    path = folder.with_suffix(".zip")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(folder.iterdir()):
+            archive.write(file, f"model/{file.name}")
+        change(archive)
+    return path
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../options.json",
+        "../../../../../../../../tmp/evil.json",
+        "model/../../evil.txt",
+        "/evil.json",
+        "/etc/evil.json",
+        "..\\evil.json",
+        "model\\evil.json",
+        "C:\\evil.json",
+        "..",
+        "model/..",
+        "../evil.py",
+    ],
+)
+def test_names_that_lead_out_of_the_archive(source: Path, out: Path, tmp_path: Path, name: str) -> None:
+    path = zip_source(source, lambda archive: archive.writestr(zipfile.ZipInfo(name), "{}"))
+    before = {file for file in tmp_path.rglob("*") if out.parent not in file.parents}
+    assert refused(path, out) == (
+        f"{path} holds a file named {name!r}, which leads out of the archive. It is not safe."
+    )
+    assert {file for file in tmp_path.rglob("*") if out.parent not in file.parents} == before
+
+
+def test_a_name_longer_than_any_file_may_have(source: Path, out: Path) -> None:
+    path = zip_source(source, lambda archive: archive.writestr("x" * 300 + ".json", "{}"))
+    told = refused(path, out)
+    assert "File name too long" in told
+    assert len(told) < 1000
+
+
+def test_a_file_that_grows_beyond_all_measure(source: Path, out: Path) -> None:
+    path = zip_source(source, lambda archive: archive.writestr("model/more.hdf5", bytes(11_000_003)))
+    told = refused(path, out)
+    assert told.startswith(f"{path}: model/more.hdf5 would grow from ")
+    assert "to 11,000,003 bytes" in told
+
+
+def test_what_no_model_consists_of_is_not_even_unpacked(source: Path, out: Path) -> None:
+    path = zip_source(source, lambda archive: archive.writestr("model/film.mp4", bytes(11_000_003)))
+    assert elmo_zh("convert", path, "--output", out).status == 0
+
+
+def test_an_archive_larger_than_the_disk(source: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = zip_source(source)
+    usage = shutil.disk_usage(source)._replace(free=1009)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    told = refused(path, out)
+    assert told.startswith(f"{path} unpacks to ")
+    assert told.endswith(f" bytes, but only 1,009 are free in {out.parent}.")
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9, 0.999])
+def test_an_archive_cut_off(source: Path, out: Path, share: float) -> None:
+    path = zip_source(source)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    assert refused(path, out).startswith(str(path))
+
+
+def change_entry(path: Path, name: str, change: Callable[[bytearray, int, int], None]) -> None:
+    """Change an archive's bytes, given where the local and the central header of one file stand."""
+    content = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        local = archive.getinfo(name).header_offset
+    central = content.index(b"PK\x01\x02")
+    while content[central + 46 : central + 46 + len(name)] != name.encode():
+        central = content.index(b"PK\x01\x02", central + 1)
+    change(content, local, central)
+    path.write_bytes(content)
+
+
+def encrypt(content: bytearray, local: int, central: int) -> None:
+    content[local + 6] |= 1
+    content[central + 8] |= 1
+
+
+def use_unknown_method(content: bytearray, local: int, central: int) -> None:
+    content[local + 8] = content[central + 10] = 98
+
+
+def damage_packed_bytes(content: bytearray, local: int, central: int) -> None:
+    name_length, extra_length = struct.unpack_from("<HH", content, local + 26)
+    start = local + 30 + name_length + extra_length
+    content[start : start + 20] = b"\xff" * 20
+
+
+def damage_checksum(content: bytearray, local: int, central: int) -> None:
+    content[central + 16] ^= 1
+
+
+def claim_less(content: bytearray, local: int, central: int) -> None:
+    struct.pack_into("<I", content, central + 24, 11)
+
+
+def claim_another_name(content: bytearray, local: int, central: int) -> None:
+    content[local + 30] ^= 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        encrypt,
+        use_unknown_method,
+        damage_packed_bytes,
+        damage_checksum,
+        claim_less,
+        claim_another_name,
+    ],
+)
+def test_an_archive_with_a_file_that_cannot_be_unpacked(
+    source: Path, out: Path, change: Callable[[bytearray, int, int], None]
+) -> None:
+    path = zip_source(source)
+    change_entry(path, "model/weights.hdf5", change)
+    assert zipfile.is_zipfile(path)
+    assert refused(path, out).startswith(f"{path} cannot be unpacked (")
+
+
+def test_two_files_of_one_name(source: Path, out: Path) -> None:
+    path = zip_source(source, lambda archive: archive.write(source / "options.json", "other/options.json"))
+    assert refused(path, out) == (
+        f"{path} holds two files named options.json. Unpack it yourself and give the right folder."
+    )
+
+
+def test_a_problem_within_an_archive_names_the_archive(source: Path, out: Path) -> None:
+    """And not the folder that it was unpacked in, which is gone by then."""
+    (source / "options.json").write_text("{}", encoding="utf-8")
+    assert str(zip_source(source)) in refused(zip_source(source), out)
+
+
+def test_an_archive_in_which_nothing_is_wanted(tmp_path: Path, out: Path) -> None:
+    path = tmp_path / "empty.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("README", "nothing")
+    assert "which are the model's options? no file is it" in refused(path, out)
+
+
+# What is no model at all
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x1f\x8b\x08\x00", b"text"])
+def test_a_file_that_is_no_archive(tmp_path: Path, out: Path, content: bytes) -> None:
+    path = tmp_path / "model.zip"
+    path.write_bytes(content)
+    expected = "is no folder and no zip archive. Give the folder (or zip) that holds the model's options and weights."
+    assert refused(path, out) == f"{path} {expected}"
+
+
+def test_a_source_that_is_not_there(tmp_path: Path, out: Path) -> None:
+    assert refused(tmp_path / "nowhere", out).startswith(f"{tmp_path / 'nowhere'} ")
+
+
+def test_an_empty_folder(tmp_path: Path, out: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert refused(tmp_path / "empty", out) == (
+        f"{tmp_path / 'empty'}: which are the model's options? no file is it. Name one with --options FILE."
+    )
+
+
+def test_a_folder_without_weights(source: Path, out: Path) -> None:
+    (source / "weights.hdf5").unlink()
+    with h5py.File(source / "vectors.hdf5", "w") as file:
+        file["0"] = np.zeros((3, 5, 7))
+    expected = f"{source}: which are the model's weights? no file is it. Name one with --weights FILE."
+    assert refused(source, out) == expected
+
+
+def test_a_folder_with_two_weights(source: Path, out: Path) -> None:
+    shutil.copyfile(source / "weights.hdf5", source / "older.hdf5")
+    assert refused(source, out) == (
+        f"{source}: which are the model's weights? 2 files could be it: older.hdf5, weights.hdf5."
+        " Name one with --weights FILE."
+    )
+
+
+def test_hdf5_files_beside_the_weights_that_are_none(source: Path, out: Path) -> None:
+    (source / "notes.h5").write_text("none", encoding="utf-8")
+    told = refused(source, out)
+    assert told.startswith(f"{source / 'notes.h5'} cannot be read as HDF5 (")
+    assert elmo_zh("convert", source, "--output", out, "--weights", source / "weights.hdf5").status == 0
+
+
+def test_weights_of_another_kind(source: Path, out: Path) -> None:
+    (source / "options.json").rename(source / "keep.json")
+    (source / "weights.hdf5").unlink()
+    (source / "encoder.pkl").write_bytes(b"")
+    assert refused(source, out).startswith(f"{source}: which are the model's options? no file is it.")
+
+
+# A bundle
+
+
+def test_a_damaged_bundle(source: Path, out: Path, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    assert elmo_zh("convert", source, "--output", bundle).status == 0
+    content = (bundle / "weights.hdf5").read_bytes()
+    (bundle / "weights.hdf5").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    told = refused(bundle, out)
+    assert told.startswith(f"{bundle / 'weights.hdf5'} is not the file that bundle.json was written with: found ")
+    (bundle / "weights.hdf5").unlink()
+    assert refused(bundle, out).startswith(f"{bundle / 'weights.hdf5'} is missing.")
+    (bundle / "bundle.json").write_text("{}", encoding="utf-8")
+    assert refused(bundle, out).startswith(f"{bundle / 'bundle.json'} is damaged (")
+
+
+@pytest.mark.parametrize("name", ["../../secret", "/etc/passwd", "weights.hdf5/../../secret"])
+def test_a_bundle_whose_digests_name_files_elsewhere(source: Path, out: Path, tmp_path: Path, name: str) -> None:
+    bundle = tmp_path / "bundle"
+    assert elmo_zh("convert", source, "--output", bundle).status == 0
+    info = json.loads((bundle / "bundle.json").read_text(encoding="utf-8"))
+    info["digests"][name] = "sha256:0"
+    (bundle / "bundle.json").write_text(json.dumps(info), encoding="utf-8")
+    assert refused(bundle, out) == f"{bundle / Path(name).name} is missing. Export or copy the bundle again."

@@ -1,0 +1,747 @@
+"""Models of ELMoForManyLangs become bundles with the vectors of a NumPy oracle written for that architecture.
+
+The oracle shares no code with `elmo_zh`, nor with the oracle of the published layout: gates, highways, marks and the
+place of the forget gate's 1 are others.
+"""
+
+import hashlib
+import io
+import json
+import math
+import pickle
+import zipfile
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from contract.command_line import elmo_zh
+from numpy.typing import NDArray
+
+from elmo_zh import Elmo, ElmoEmbedder
+from elmo_zh.bundle.read import load_bundle
+from elmo_zh.convert import manylangs
+
+Array = NDArray[np.float64]
+
+# Distinct primes: P, D, L; c, N (the filters'), slots, width of a word's embedding.
+P, D, L = 5, 11, 2
+C_DIM, FILTERS, N, SLOTS, WORD_DIM = 3, ((1, 2), (2, 4), (3, 7)), 13, 7, 19
+CELL_CLIP, PROJECTION_CLIP = 0.6, 0.3
+# Their numbers follow no rule that ours could follow by chance: the marks stand anywhere, padding in the middle.
+CHARACTERS = [
+    "我",
+    "<eos>",
+    "们",
+    "今",
+    "<bow>",
+    "天",
+    "<pad>",
+    "吃",
+    "<oov>",
+    "\u3000",
+    "a",
+    "<bos>",
+    "。",
+    "<eow>",
+    "q",
+]
+WORDS = ["今天", "<oov>", "<pad>", "我们", "<bos>", "吃", "a\u3000a", "<eos>", "。", "吃今天我们"]
+# 桃 is no character of theirs, 天天 no word. Five characters of a word are read, so that the last one is cut.
+SENTENCES = (
+    ["今天", "吃", "桃", "。"],
+    ["我们", "天天", "a\u3000a"],
+    ["吃"],
+    ["吃今天我们", "今天我们吃吃吃"],
+    ["我们"] * 5,
+)
+
+
+class Reference:
+    """The forward pass, one word and one step at a time."""
+
+    def __init__(self, arrays: dict[str, dict[str, Array]], *, has_words: bool, swapped_marks: bool = True) -> None:
+        self.tokens, self.lstm = arrays["token_embedder"], arrays["encoder"]
+        self.has_words, self.swapped_marks = has_words, swapped_marks
+
+    def spell(self, word: str) -> list[int]:
+        """What stands before the first character is called <eow>, and after the last one <bow>."""
+        begin, end = ("<eow>", "<bow>") if self.swapped_marks else ("<bow>", "<eow>")
+        content = [word] if word in ("<bos>", "<eos>") else [c if c in CHARACTERS else "<oov>" for c in word]
+        spelled = [begin, *content, end]
+        return [CHARACTERS.index(name) for name in spelled + ["<pad>"] * (SLOTS - len(spelled))]
+
+    def token_vector(self, word: str) -> Array:
+        if word not in ("<bos>", "<eos>"):
+            word = word[: SLOTS - 2]  # of which the embedding is looked up, too
+        characters = self.tokens["char_emb_layer.embedding.weight"][self.spell(word)].T  # (c, slots)
+        pooled = []
+        for k, (width, count) in enumerate(FILTERS):
+            kernel, bias = self.tokens[f"convolutions.{k}.weight"], self.tokens[f"convolutions.{k}.bias"]
+            windows = range(SLOTS - width + 1)
+            responses = [[np.sum(kernel[n] * characters[:, t : t + width]) for t in windows] for n in range(count)]
+            pooled += list(np.maximum(np.max(responses, axis=1) + bias, 0))
+        x = np.array(pooled)
+        for k in range(2):
+            both = self.tokens[f"highways._layers.{k}.weight"] @ x + self.tokens[f"highways._layers.{k}.bias"]
+            stays = 1 / (1 + np.exp(-both[N:]))
+            x = stays * x + (1 - stays) * np.maximum(both[:N], 0)
+        if self.has_words:
+            row = WORDS.index(word) if word in WORDS else WORDS.index("<oov>")
+            x = np.concatenate([self.tokens["word_emb_layer.embedding.weight"][row], x])
+        return np.asarray(self.tokens["projection.weight"] @ x + self.tokens["projection.bias"])
+
+    def layer(self, way: str, i: int, inputs: Sequence[Array]) -> list[Array]:
+        part = {
+            name.split(".", 1)[1]: value for name, value in self.lstm.items() if name.startswith(f"{way}_layer_{i}.")
+        }
+        h, c, outputs = np.zeros(P), np.zeros(D), []
+        for x in inputs:
+            z = part["input_linearity.weight"] @ x + part["state_linearity.weight"] @ h + part["state_linearity.bias"]
+            gates = 1 / (1 + np.exp(-z))
+            candidate = np.tanh(z[2 * D : 3 * D])
+            c = np.clip(gates[:D] * candidate + gates[D : 2 * D] * c, -CELL_CLIP, CELL_CLIP)
+            h = part["state_projection.weight"] @ (gates[3 * D :] * np.tanh(c))
+            h = np.clip(h, -PROJECTION_CLIP, PROJECTION_CLIP)
+            outputs.append(h)
+        return outputs
+
+    def layers(self, words: Sequence[str]) -> Array:
+        """Return all layers of a sentence from zero state, shape (L + 1, n, 2P)."""
+        vectors = [self.token_vector(word) for word in ["<bos>", *words, "<eos>"]]
+        halves = []
+        for way, step in (("forward", 1), ("backward", -1)):
+            activations = [vectors[::step]]
+            for i in range(L):
+                outputs = self.layer(way, i, activations[-1])
+                if i > 0:
+                    outputs = [h + x for h, x in zip(outputs, activations[-1], strict=True)]
+                activations.append(outputs)
+            halves.append(np.array([rows[::step] for rows in activations]))
+        return np.concatenate(halves, axis=2)[:, 1:-1]
+
+
+def draw_arrays(*, has_words: bool) -> dict[str, dict[str, Array]]:
+    tokens: dict[str, tuple[int, ...]] = {"char_emb_layer.embedding.weight": (len(CHARACTERS), C_DIM)}
+    if has_words:
+        tokens["word_emb_layer.embedding.weight"] = (len(WORDS), WORD_DIM)
+    for k, (width, count) in enumerate(FILTERS):
+        tokens |= {f"convolutions.{k}.weight": (count, C_DIM, width), f"convolutions.{k}.bias": (count,)}
+    for k in range(2):
+        tokens |= {f"highways._layers.{k}.weight": (2 * N, N), f"highways._layers.{k}.bias": (2 * N,)}
+    tokens |= {"projection.weight": (P, N + has_words * WORD_DIM), "projection.bias": (P,)}
+    encoder: dict[str, tuple[int, ...]] = {}
+    for way in ("forward", "backward"):
+        for i in range(L):
+            encoder |= {
+                f"{way}_layer_{i}.input_linearity.weight": (4 * D, P),
+                f"{way}_layer_{i}.state_linearity.weight": (4 * D, P),
+                f"{way}_layer_{i}.state_linearity.bias": (4 * D,),
+                f"{way}_layer_{i}.state_projection.weight": (P, D),
+            }
+    random = np.random.default_rng(29)
+    return {
+        part: {name: random.normal(0, 0.5, shape).astype(np.float32).astype(float) for name, shape in shapes.items()}
+        for part, shapes in (("token_embedder", tokens), ("encoder", encoder))
+    }
+
+
+def configuration(*, has_words: bool) -> dict[str, Any]:
+    return {
+        "encoder": {
+            "name": "elmo",
+            "projection_dim": P,
+            "cell_clip": CELL_CLIP,
+            "proj_clip": PROJECTION_CLIP,
+            "dim": D,
+            "n_layers": L,
+        },
+        "token_embedder": {
+            "name": "cnn",
+            "activation": "relu",
+            "filters": [list(pair) for pair in FILTERS],
+            "n_highway": 2,
+            "word_dim": has_words * WORD_DIM,
+            "char_dim": C_DIM,
+            "max_characters_per_token": SLOTS,
+        },
+        "classifier": {"name": "sampled_softmax", "n_samples": 8192},
+        "dropout": 0.1,
+    }
+
+
+def state_dict(arrays: dict[str, Array]) -> "OrderedDict[str, torch.Tensor]":
+    """As a module's `state_dict()` is, metadata included."""
+    state = OrderedDict((name, torch.from_numpy(array).float()) for name, array in arrays.items())
+    state._metadata = OrderedDict([("", {"version": 1})])  # type: ignore[attr-defined]
+    return state
+
+
+def write_dictionary(path: Path, names: Sequence[str]) -> None:
+    """Their loader strips the lines, so that the ideographic space is lost; so it stands in some files, too."""
+    lines = [f"{name.strip()}\t{number}" if name.strip() else str(number) for number, name in enumerate(names)]
+    path.write_text("".join(f"{line}\n" for line in lines[::-1]), encoding="utf-8")
+
+
+CONFIG = "cnn_zhs.json"
+
+
+def write_model(folder: Path, *, has_words: bool, legacy: bool = False, lost_space: bool = True) -> Path:
+    folder.mkdir(parents=True)
+    for part, arrays in draw_arrays(has_words=has_words).items():
+        torch.save(state_dict(arrays), folder / f"{part}.pkl", _use_new_zipfile_serialization=not legacy)
+    write_json(folder / "config.json", {"seed": 1, "config_path": f"/home/someone/ELMo/configs/{CONFIG}"})
+    write_json(folder / CONFIG, configuration(has_words=has_words))
+    write_dictionary(folder / "char.dic", CHARACTERS)
+    if not lost_space:
+        text = (folder / "char.dic").read_text(encoding="utf-8").replace("\n9\n", "\n\u3000\t9\n")
+        (folder / "char.dic").write_text(text, encoding="utf-8")
+    # There always is one, with word embeddings or without.
+    write_dictionary(folder / "word.dic", WORDS)
+    return folder
+
+
+def write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value), encoding="utf-8")
+
+
+def assert_same_vectors(bundle: Path, reference: Reference) -> None:
+    found = ElmoEmbedder.load(bundle).embed_tokens(SENTENCES)
+    for words, ours in zip(SENTENCES, found, strict=True):
+        np.testing.assert_allclose(ours, reference.layers(words), rtol=0, atol=1e-5)
+
+
+def convert(source: Path, output: Path, *options: str | Path) -> Any:
+    return elmo_zh("convert", source, "--output", output, "--json", *options).result()
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    (tmp_path / "out").mkdir()
+    return tmp_path / "out" / "bundle"
+
+
+@pytest.fixture(params=[False, True])
+def has_words(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_vectors_equal_the_oracle(tmp_path: Path, out: Path, has_words: bool, legacy: bool) -> None:
+    """All released models are of the time before PyTorch's files were zip archives."""
+    source = write_model(tmp_path / "zhs.model", has_words=has_words, legacy=legacy)
+    assert zipfile.is_zipfile(source / "encoder.pkl") == (not legacy)
+    assert convert(source, out) == {"output": str(out), "mode": "character", "warm_state": False}
+    reference = Reference(draw_arrays(has_words=has_words), has_words=has_words)
+    assert_same_vectors(out, reference)
+    # The clips are within reach.
+    first_layer = ElmoEmbedder.load(out).embed_tokens(SENTENCES)[3][1]
+    assert (np.abs(first_layer) == np.float32(PROJECTION_CLIP)).any()
+
+
+def test_what_the_bundle_says(tmp_path: Path, out: Path, has_words: bool) -> None:
+    source = write_model(tmp_path / "model", has_words=has_words)
+    answer = elmo_zh("convert", source, "--output", out)
+    assert answer.status == 0, answer.stderr
+    assert answer.stderr.startswith("This model was trained with carried state")
+    info = json.loads((out / "bundle.json").read_text(encoding="utf-8"))
+    assert info["carry_state"] is True
+    assert info["segmenter"] is info["text"] is None
+    assert info["origin"]["program"] == "ELMoForManyLangs"
+    names = [CONFIG, "encoder.pkl", "token_embedder.pkl", "char.dic"]
+    digests = {name: f"sha256:{hashlib.sha256((source / name).read_bytes()).hexdigest()}" for name in names}
+    assert digests.items() <= info["origin"]["files"].items()
+    assert answer.stdout.splitlines()[1] == "Also read by: no other program."
+    # Our rows are the specials and then their words in the order of their numbers.
+    vocabulary = [*("<S>", "</S>", "<UNK>"), "今天", "我们", "吃", "a\u3000a", "。", "吃今天我们"]
+    words = (out / "vocab.data").read_text(encoding="utf-8").split("\n")[:-1] if has_words else None
+    assert words == (vocabulary if has_words else None)
+
+
+def test_the_origin_names_the_words_where_they_are_used(tmp_path: Path, out: Path) -> None:
+    source = write_model(tmp_path / "model", has_words=True)
+    convert(source, out)
+    files = json.loads((out / "bundle.json").read_text(encoding="utf-8"))["origin"]["files"]
+    assert files.get("word.dic") == f"sha256:{hashlib.sha256((source / 'word.dic').read_bytes()).hexdigest()}"
+
+
+def test_marks_that_are_not_swapped(tmp_path: Path, out: Path, has_words: bool) -> None:
+    source = write_model(tmp_path / "model", has_words=has_words)
+    arrays = draw_arrays(has_words=has_words)
+    swapped, straight = (Reference(arrays, has_words=has_words, swapped_marks=swapped) for swapped in (True, False))
+    assert np.abs(swapped.layers(SENTENCES[0]) - straight.layers(SENTENCES[0])).max() > 0.01
+    convert(source, out, "--straight-marks")
+    assert_same_vectors(out, straight)
+
+
+@pytest.mark.parametrize("lost_space", [False, True])
+def test_the_ideographic_space(tmp_path: Path, out: Path, lost_space: bool) -> None:
+    source = write_model(tmp_path / "model", has_words=False, lost_space=lost_space)
+    lines = (source / "char.dic").read_text(encoding="utf-8").split("\n")
+    assert ("9" in lines, "\u3000\t9" in lines) == (lost_space, not lost_space)
+    convert(source, out)
+    (vectors,) = ElmoEmbedder.load(out).embed_tokens([["a\u3000a", "aqa", "a桃a"]])
+    reference = Reference(draw_arrays(has_words=False), has_words=False)
+    np.testing.assert_allclose(vectors, reference.layers(["a\u3000a", "aqa", "a桃a"]), rtol=0, atol=1e-5)
+    # Three different words: the space is neither unknown nor another character.
+    space, other, unknown = vectors[0]
+    assert np.abs(space - other).max() > 0.01
+    assert np.abs(space - unknown).max() > 0.01
+
+
+def test_unknown_characters_are_all_alike(tmp_path: Path, out: Path) -> None:
+    convert(write_model(tmp_path / "model", has_words=False), out)
+    (vectors,) = ElmoEmbedder.load(out).embed_tokens([["我桃", "我梨", "我。", "我<bow>"]])
+    np.testing.assert_allclose(vectors[0, 0], vectors[0, 1], rtol=0, atol=1e-5)
+    assert np.abs(vectors[0, 0] - vectors[0, 2]).max() > 0.01
+    # The name of a mark is a word of five characters in a text, not the mark.
+    reference = Reference(draw_arrays(has_words=False), has_words=False)
+    np.testing.assert_allclose(vectors[0, 3, :P], reference.token_vector("我<bow>"), rtol=0, atol=1e-5)
+
+
+def test_unknown_words_are_told_apart_by_their_spelling(tmp_path: Path, out: Path) -> None:
+    convert(write_model(tmp_path / "model", has_words=True), out)
+    embedder = ElmoEmbedder.load(out)
+    (vectors,) = embedder.embed_tokens([["天天", "今今", "天天"]])
+    np.testing.assert_array_equal(vectors[0, 0], vectors[0, 2])
+    assert np.abs(vectors[0, 0] - vectors[0, 1]).max() > 0.01
+
+
+def test_a_word_longer_than_the_slots(tmp_path: Path, out: Path, has_words: bool) -> None:
+    """Their reader cuts the word before it looks up anything: its spelling and its embedding are those of the rest."""
+    convert(write_model(tmp_path / "model", has_words=has_words), out)
+    embedder = ElmoEmbedder.load(out)
+    words = ["吃今天我们吃吃", "吃今天我们"]
+    assert embedder.count_cut(words) == 1
+    (vectors,) = embedder.embed_tokens([words])
+    reference = Reference(draw_arrays(has_words=has_words), has_words=has_words)
+    np.testing.assert_allclose(vectors, reference.layers(words), rtol=0, atol=1e-5)
+    np.testing.assert_allclose(vectors[0, 0], vectors[0, 1], rtol=0, atol=1e-6)
+
+
+def test_a_bundle_of_it_can_be_converted_checked_and_read(tmp_path: Path, out: Path, has_words: bool) -> None:
+    convert(write_model(tmp_path / "model", has_words=has_words), out)
+    text = tmp_path / "text.txt"
+    text.write_text("今天 吃 桃\n我们 吃\n", encoding="utf-8")
+    assert convert(out, tmp_path / "warm", "--warm-on", text, "--segmented")["warm_state"] is True
+    for bundle in (out, tmp_path / "warm"):
+        assert elmo_zh("selftest", bundle).status == 0
+        assert elmo_zh("info", bundle).status == 0
+    assert elmo_zh("embed", text, "--segmented", "--model", out).status == 0
+    with h5py.File(tmp_path / "text.txt.hdf5") as file:
+        reference = Reference(draw_arrays(has_words=has_words), has_words=has_words)
+        np.testing.assert_allclose(file["0"][()], reference.layers(["今天", "吃", "桃"]), rtol=0, atol=1e-5)
+
+
+def test_it_is_not_for_simple_elmo(tmp_path: Path, out: Path, has_words: bool) -> None:
+    convert(write_model(tmp_path / "model", has_words=has_words), tmp_path / "bundle")
+    arguments = ("convert", tmp_path / "bundle", "--output", out, "--layout", "simple_elmo")
+    assert "simple_elmo" in elmo_zh(*arguments).only_error()
+    assert list(out.parent.iterdir()) == []
+
+
+def test_without_the_numbers_of_its_characters_it_is_no_model(tmp_path: Path, out: Path, has_words: bool) -> None:
+    """Such as the bundle's options and weights alone: spelled in bytes, its words would be others."""
+    bundle = tmp_path / "bundle"
+    convert(write_model(tmp_path / "model", has_words=has_words), bundle)
+    info = json.loads((bundle / "bundle.json").read_text(encoding="utf-8"))
+    (bundle / "alphabet.json").unlink()
+    del info["digests"]["alphabet.json"]
+    write_json(bundle / "bundle.json", info)
+    assert "alphabet.json" in elmo_zh("info", bundle).only_error()
+    (bundle / "bundle.json").unlink()
+    assert refused(bundle, out).startswith(str(bundle))
+
+
+def test_as_a_module(tmp_path: Path, out: Path, has_words: bool) -> None:
+    convert(write_model(tmp_path / "model", has_words=has_words), out)
+    if has_words:
+        with pytest.raises(ValueError, match="needs words beside their characters; use ElmoEmbedder"):
+            Elmo.from_bundle(out)
+        return
+    elmo = Elmo.from_bundle(out, scalar_mix_parameters=[-1e9, -1e9, 0.0], dropout=0.0)
+    found = elmo(elmo.batch_to_ids([SENTENCES[0]]))["elmo_representations"][0]
+    reference = Reference(draw_arrays(has_words=False), has_words=False)
+    np.testing.assert_allclose(found[0].detach().numpy(), reference.layers(SENTENCES[0])[2], rtol=0, atol=1e-5)
+
+
+def test_an_archive(tmp_path: Path, out: Path) -> None:
+    source = write_model(tmp_path / "model", has_words=True)
+    with zipfile.ZipFile(tmp_path / "179.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(source.iterdir()):
+            archive.write(path, path.name)
+    convert(tmp_path / "179.zip", out)
+    assert_same_vectors(out, Reference(draw_arrays(has_words=True), has_words=True))
+
+
+def test_how_the_text_was_segmented(tmp_path: Path, out: Path) -> None:
+    convert(write_model(tmp_path / "model", has_words=False), out, "--set", "text.segmenter=character")
+    assert load_bundle(out).build_preparation().tokens("今天 吃") == ["今", "天", "吃"]
+
+
+# The configuration
+
+
+def test_a_configuration_in_configs_or_named_explicitly(tmp_path: Path, out: Path) -> None:
+    source = write_model(tmp_path / "model", has_words=False)
+    (source / "configs").mkdir()
+    (source / CONFIG).rename(source / "configs" / CONFIG)
+    convert(source, out)
+    (source / "configs" / CONFIG).rename(tmp_path / "elsewhere.json")
+    told = elmo_zh("convert", source, "--output", tmp_path / "x").only_error()
+    assert told == f"{source} lacks the model's configuration {CONFIG}. Name it with --options FILE."
+    convert(source, tmp_path / "x", "--options", tmp_path / "elsewhere.json")
+    assert_same_vectors(tmp_path / "x", Reference(draw_arrays(has_words=False), has_words=False))
+
+
+@pytest.mark.parametrize("where", ["absolute", "../"])
+def test_the_path_of_the_configuration_leads_nowhere_out_of_the_folder(tmp_path: Path, out: Path, where: str) -> None:
+    source = write_model(tmp_path / "model", has_words=False)
+    (source / CONFIG).rename(tmp_path / CONFIG)
+    path = tmp_path / CONFIG if where == "absolute" else f"../{CONFIG}"
+    assert (source / path).is_file()
+    write_json(source / "config.json", {"config_path": str(path)})
+    told = elmo_zh("convert", source, "--output", out).only_error()
+    assert told.startswith(f"{source} lacks the model's configuration {CONFIG}.")
+
+
+@pytest.mark.parametrize("name", ["cnn_50_100_512_4096_sample.json", "cnn_0_100_512_4096_sample.json"])
+def test_the_configuration_of_the_released_models_need_not_be_there(
+    tmp_path: Path, out: Path, has_words: bool, name: str
+) -> None:
+    """Its sizes, worked out from Peters et al.'s: 512 and 4,096 in two layers, 2,048 filters, characters of 50."""
+    source = write_model(tmp_path / "model", has_words=has_words)
+    write_json(source / "config.json", {"config_path": f"/elsewhere/configs/{name}"})
+    lstm = 2 * 2 * (1024 * 16384 + 16384 + 4096 * 512)
+    filters = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
+    convolutions = sum(width * 50 * count + count for width, count in filters)
+    projected = 2048 + 100 * has_words
+    rows = 15 * 50 + 9 * 100 * has_words
+    total = rows + convolutions + 2 * 2 * (2048 * 2048 + 2048) + projected * 512 + 512 + lstm
+    assert f" ({total:,} numbers are described, " in refused(source, out)
+    # One that is there is taken.
+    write_json(source / name, configuration(has_words=has_words))
+    convert(source, out)
+    assert_same_vectors(out, Reference(draw_arrays(has_words=has_words), has_words=has_words))
+
+
+def test_no_configuration_is_named(tmp_path: Path, out: Path) -> None:
+    source = write_model(tmp_path / "model", has_words=False)
+    write_json(source / "config.json", {"seed": 1})
+    assert "config_path" in refused(source, out)
+
+
+# What is missing or does not fit
+
+
+def refused(source: Path, out: Path) -> str:
+    """Return the one line that is told, with nothing left behind."""
+    answer = elmo_zh("convert", source, "--output", out)
+    told = answer.only_error()
+    assert answer.stderr == f"Error: {told}\n"
+    assert list(out.parent.iterdir()) == []
+    return told
+
+
+@pytest.mark.parametrize("name", ["char.dic", "word.dic"])
+def test_a_dictionary_is_missing(tmp_path: Path, out: Path, name: str) -> None:
+    source = write_model(tmp_path / "model", has_words=True)
+    (source / name).unlink()
+    assert refused(source, out) == f"{source / name} is missing. Copy the model again."
+
+
+def test_words_are_not_missed_where_there_are_none(tmp_path: Path, out: Path) -> None:
+    source = write_model(tmp_path / "model", has_words=False)
+    (source / "word.dic").unlink()
+    convert(source, out)
+
+
+def test_the_named_configuration_is_missing(tmp_path: Path, out: Path) -> None:
+    source = write_model(tmp_path / "model", has_words=True)
+    (source / "config.json").unlink()
+    assert refused(source, out).startswith(f"{source / 'config.json'} is missing.")
+
+
+@pytest.mark.parametrize("mark", ["<bos>", "<eos>", "<oov>", "<bow>", "<eow>", "<pad>"])
+def test_a_mark_is_missing_among_the_characters(tmp_path: Path, out: Path, mark: str) -> None:
+    source = write_model(tmp_path / "model", has_words=True)
+    write_dictionary(source / "char.dic", [name if name != mark else "x" for name in CHARACTERS])
+    assert refused(source, out) == f"{source / 'char.dic'} lacks {mark}. Copy the model again."
+
+
+@pytest.mark.parametrize("mark", ["<bos>", "<eos>", "<oov>"])
+def test_a_mark_is_missing_among_the_words(tmp_path: Path, out: Path, mark: str) -> None:
+    source = write_model(tmp_path / "model", has_words=True)
+    write_dictionary(source / "word.dic", [name if name != mark else "x" for name in WORDS])
+    assert refused(source, out) == f"{source / 'word.dic'} lacks {mark}. Copy the model again."
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("花\tx", "line 16 ('花\\tx') is not a word, a tab and a number."),
+        ("花\t-1", "line 16 ('花\\t-1') is not a word, a tab and a number."),
+        ("", "line 16 ('') is not a word, a tab and a number."),
+        ("花\t3", "a number stands twice. Copy the model again."),
+    ],
+)
+def test_a_line_that_is_no_entry(tmp_path: Path, out: Path, line: str, told: str) -> None:
+    source = write_model(tmp_path / "model", has_words=False)
+    with (source / "char.dic").open("a", encoding="utf-8") as file:
+        file.write(f"{line}\n")
+    assert refused(source, out) == f"{source / 'char.dic'}: {told}"
+
+
+@pytest.mark.parametrize("name", ["char.dic", "word.dic"])
+@pytest.mark.parametrize("names", ["more", "fewer", "gap"])
+def test_a_dictionary_of_another_model(tmp_path: Path, out: Path, name: str, names: str) -> None:
+    """Their own program refuses it too, as the number of rows is another; else some words would be unknown."""
+    source = write_model(tmp_path / "model", has_words=True)
+    own = CHARACTERS if name == "char.dic" else WORDS
+    if names == "gap":
+        text = (source / name).read_text(encoding="utf-8").replace("我们\t3", "我们\t33").replace("a\t10", "a\t33")
+        (source / name).write_text(text, encoding="utf-8")
+    else:
+        write_dictionary(source / name, [*own, "花"] if names == "more" else own[:-1])
+    assert refused(source, out).startswith(f"{source}: the weights do not fit")
+
+
+def change_config(source: Path, section: str, **values: Any) -> None:
+    config = json.loads((source / CONFIG).read_text(encoding="utf-8"))
+    config[section] |= values
+    config[section] = {name: value for name, value in config[section].items() if value != "gone"}
+    write_json(source / CONFIG, config)
+
+
+ENCODER_KEYS = ("name", "projection_dim", "cell_clip", "proj_clip", "dim", "n_layers")
+TOKEN_KEYS = ("name", "activation", "filters", "n_highway", "word_dim", "char_dim", "max_characters_per_token")
+
+
+@pytest.mark.parametrize(
+    ("section", "key"), [*(("encoder", key) for key in ENCODER_KEYS), *(("token_embedder", key) for key in TOKEN_KEYS)]
+)
+def test_a_configuration_without_a_key(tmp_path: Path, out: Path, section: str, key: str) -> None:
+    source = write_model(tmp_path / "model", has_words=True)
+    change_config(source, section, **{key: "gone"})
+    told = refused(source, out)
+    assert told == f"{source / CONFIG} is not a configuration that can be converted ('{key}')."
+
+
+@pytest.mark.parametrize(
+    ("section", "values", "told"),
+    [
+        ("encoder", {"name": "lstm"}, "(encoder lstm with token_embedder cnn, expected elmo with cnn)"),
+        ("token_embedder", {"name": "lstm"}, "(encoder elmo with token_embedder lstm, expected elmo with cnn)"),
+        ("encoder", {"name": 7}, "is not a configuration that can be converted"),
+        ("encoder", {"dim": "large"}, "dim is 'large', expected a whole number from 1 to 1000000000"),
+        ("encoder", {"dim": 2}, "projection_dim 5 is above dim 2"),
+        ("token_embedder", {"activation": "gelu"}, "activation is 'gelu', expected relu or tanh"),
+        ("token_embedder", {"max_characters_per_token": 2}, "max_characters_per_token is 2, which leaves no room"),
+    ],
+)
+def test_a_configuration_of_something_else(
+    tmp_path: Path, out: Path, section: str, values: dict[str, Any], told: str
+) -> None:
+    source = write_model(tmp_path / "model", has_words=False)
+    change_config(source, section, **values)
+    found = refused(source, out)
+    assert found.startswith(f"{source / CONFIG}")
+    assert told in found
+
+
+@pytest.mark.parametrize(
+    ("section", "values"),
+    [
+        ("encoder", {"dim": D + 2}),
+        ("encoder", {"projection_dim": P + 2}),
+        ("encoder", {"n_layers": L + 1}),
+        ("encoder", {"dim": 10**9}),
+        ("encoder", {"dim": 10**9, "projection_dim": 10**9}),
+        ("token_embedder", {"char_dim": C_DIM + 2}),
+        ("token_embedder", {"char_dim": 10**9}),
+        ("token_embedder", {"word_dim": WORD_DIM + 2}),
+        ("token_embedder", {"word_dim": 0}),
+        ("token_embedder", {"filters": [[1, 2], [2, 4], [3, 11]]}),
+        ("token_embedder", {"filters": [[1, 2], [2, 4]]}),
+        ("token_embedder", {"filters": [[1, 2], [2, 4], [5, 7]]}),
+        ("token_embedder", {"filters": [[1, 10**9]]}),
+        ("token_embedder", {"n_highway": 3}),
+        ("token_embedder", {"n_highway": 1000}),
+    ],
+)
+def test_weights_that_do_not_fit_the_configuration(
+    tmp_path: Path, out: Path, section: str, values: dict[str, Any]
+) -> None:
+    source = write_model(tmp_path / "model", has_words=True)
+    change_config(source, section, **values)
+    assert refused(source, out).startswith(f"{source}: the weights do not fit the configuration (")
+
+
+@pytest.mark.parametrize(("section", "values"), [("encoder", {"n_layers": 1}), ("token_embedder", {"n_highway": 1})])
+def test_more_weights_than_the_configuration_describes(
+    tmp_path: Path, out: Path, section: str, values: dict[str, Any]
+) -> None:
+    """Left out without a word, they would give vectors of another model."""
+    source = write_model(tmp_path / "model", has_words=True)
+    change_config(source, section, **values)
+    assert refused(source, out).startswith(f"{source}: the weights do not fit the configuration (")
+
+
+def save_state(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    state = torch.load(path, weights_only=True)
+    change(state)
+    torch.save(state, path)
+
+
+BIAS = "forward_layer_1.state_linearity.bias"
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("encoder", lambda state: state.pop(BIAS)),
+        ("encoder", lambda state: state.update({BIAS: torch.zeros(4 * D + 1)})),
+        ("encoder", lambda state: state.update({BIAS: torch.zeros(4 * D, 1)})),
+        ("encoder", lambda state: state.update({BIAS: torch.full((4 * D,), torch.nan)})),
+        ("encoder", lambda state: state.update({BIAS: torch.full((4 * D,), -torch.inf)})),
+        ("encoder", lambda state: state.update({"forward_layer_0.input_linearity.weight": torch.zeros(4 * D)})),
+        ("token_embedder", lambda state: state.pop("projection.bias")),
+        ("token_embedder", lambda state: state.update({"convolutions.0.weight": torch.zeros(2)})),
+        ("token_embedder", lambda state: state.update({"char_emb_layer.embedding.weight": torch.zeros(3)})),
+    ],
+)
+def test_state_dicts_that_do_not_fit(tmp_path: Path, out: Path, part: str, change: Callable[..., Any]) -> None:
+    source = write_model(tmp_path / "model", has_words=True)
+    save_state(source / f"{part}.pkl", change)
+    assert refused(source, out).startswith(f"{source}: the weights do not fit the configuration (")
+
+
+# Pickles
+
+
+class Trap:
+    """Unpickled, it would make a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str, str]]:
+        return open, (str(self.path), "w")
+
+
+@pytest.mark.parametrize("part", ["encoder", "token_embedder"])
+@pytest.mark.parametrize("kind", ["zip", "legacy", "pickle", "in a state dict"])
+def test_code_in_a_pickle_is_never_run(tmp_path: Path, out: Path, part: str, kind: str) -> None:
+    source = write_model(tmp_path / "model", has_words=False)
+    path, trapped = source / f"{part}.pkl", tmp_path / "trapped"
+    trap: Any = Trap(trapped)
+    if kind == "in a state dict":
+        trap = torch.load(path, weights_only=True) | {"bias": trap}
+    if kind == "pickle":
+        path.write_bytes(pickle.dumps(trap, protocol=2))
+    else:
+        torch.save(trap, path, _use_new_zipfile_serialization=kind != "legacy")
+    told = refused(source, out)
+    assert not trapped.exists()
+    assert told.startswith(f"{path} holds no plain weights, so it is not read (UnpicklingError: ")
+    # The trap works where it is not looked out for.
+    pickle.loads(pickle.dumps(Trap(trapped))).close()
+    assert trapped.exists()
+
+
+@pytest.mark.parametrize(
+    "value", [[torch.zeros(3)], torch.zeros(3), {"state_dict": {"a": torch.zeros(3)}}, {"epoch": 3}, "weights", None]
+)
+def test_a_pickle_of_something_else(tmp_path: Path, out: Path, value: Any) -> None:
+    source = write_model(tmp_path / "model", has_words=False)
+    torch.save(value, source / "encoder.pkl")
+    assert refused(source, out).startswith(f"{source / 'encoder.pkl'} holds something else than named weights.")
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+@pytest.mark.parametrize("share", [0.0, 0.003, 0.05, 0.3, 0.6, 0.9, 0.999])
+def test_a_truncated_pickle(tmp_path: Path, out: Path, legacy: bool, share: float) -> None:
+    source = write_model(tmp_path / "model", has_words=False, legacy=legacy)
+    path = source / "encoder.pkl"
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    told = refused(source, out)
+    assert told.startswith(f"{path} holds no plain weights, so it is not read (")
+    assert len(told) < 500
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"no pickle",
+        b"\x80\x02]q\x00(K\x01e",
+        b"\x80\x02h\x05.",
+        b"\x80\x02}q\x00.",
+        pickle.dumps({"a": 1}, protocol=0),
+        # torch's restricted unpickler ends with IndexError on these two,
+        b"\x80\x02.",
+        b"\x80\x02(t\x85R.",
+        # and warns on stderr of any other protocol than 2 before it refuses.
+        pickle.dumps({"a": 1}, protocol=4),
+    ],
+)
+def test_bytes_that_are_no_weights(tmp_path: Path, out: Path, content: bytes) -> None:
+    source = write_model(tmp_path / "model", has_words=False)
+    (source / "encoder.pkl").write_bytes(content)
+    assert refused(source, out).startswith(f"{source / 'encoder.pkl'} holds ")
+
+
+def test_a_legacy_pickle_whose_parts_do_not_fit(tmp_path: Path, out: Path) -> None:
+    """torch ends with AssertionError."""
+    source = write_model(tmp_path / "model", has_words=False, legacy=True)
+    path = source / "encoder.pkl"
+    content = path.read_bytes()
+    # The keys of the storages stand twice: where they are used, and last in a list of their own.
+    keys = content.rindex(b"]q")
+    first = content.index(b"X", keys) + 5
+    path.write_bytes(content[:first] + b"x" + content[first + 1 :])
+    assert refused(source, out).startswith(f"{path} holds no plain weights")
+
+
+@pytest.mark.parametrize("kind", ["one number repeated", "one tensor under all names"])
+def test_weights_that_claim_more_than_is_stored_take_no_memory(
+    tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """A file of a few kB could say that it holds a model of many GB."""
+
+    def fail(*_: object) -> None:
+        raise AssertionError("memory was taken")
+
+    source = write_model(tmp_path / "model", has_words=False)
+    dim = 10_007
+    shapes: dict[str, tuple[int, ...]] = {"input_linearity.weight": (4 * dim, P), "state_linearity.bias": (4 * dim,)}
+    shapes |= {"state_linearity.weight": (4 * dim, P), "state_projection.weight": (P, dim)}
+    names = [f"{way}_layer_{i}" for way in ("forward", "backward") for i in range(L)]
+    stored = torch.zeros(1 if kind == "one number repeated" else 4 * dim * P)
+    state = {
+        f"{layer}.{name}": stored[: math.prod(shape)].view(shape) if len(stored) > 1 else stored.expand(shape)
+        for layer in names
+        for name, shape in shapes.items()
+    }
+    torch.save(state, source / "encoder.pkl")
+    assert (source / "encoder.pkl").stat().st_size < 4 * len(stored) + 10_000
+    change_config(source, "encoder", dim=dim)
+    monkeypatch.setattr(manylangs, "BiLM", fail)
+    monkeypatch.setattr(torch, "stack", fail)
+    assert str(source) in refused(source, out)
+
+
+def test_a_packed_state_dict_that_grows_is_refused(tmp_path: Path, out: Path) -> None:
+    """PyTorch's files are zip archives whose parts are stored as they are; it unpacks others as well."""
+    source = write_model(tmp_path / "model", has_words=False)
+    buffer, path = io.BytesIO(), source / "encoder.pkl"
+    torch.save({"x": torch.zeros(5_000_003)}, buffer)
+    with zipfile.ZipFile(buffer) as plain, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for entry in plain.infolist():
+            packed.writestr(entry.filename, plain.read(entry))
+    assert path.stat().st_size < 50_000
+    assert refused(source, out).startswith(f"{path} ")

@@ -1,0 +1,839 @@
+"""Models in the published layout become bundles whose vectors are those of the NumPy oracle over the source files.
+
+The sources are written here, from random numbers, by the text of the file formats.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from contract.command_line import Answer, SampleRun, contents_alone, elmo_zh
+from parity import numpy_oracle
+from parity.numpy_bilm import Array, BilmState, load_bilm, read_array, run_bilm
+from parity.numpy_character_cnn import load_character_cnn
+from safetensors.numpy import load_file
+
+from elmo_zh import ElmoEmbedder
+from elmo_zh.bundle.read import load_bundle
+
+# Distinct primes, so that a swapped axis fails: P, D, L, V; c, N (the filters') and slots of characters.
+P, D, L, V = 5, 13, 2, 11
+C_DIM, FILTERS, N, SLOTS = 2, ((1, 3), (2, 7), (5, 7)), 17, 19
+SPECIALS = ["<S>", "</S>", "<UNK>"]
+VOCAB = [*SPECIALS, "我们", "今天", "吃", "苹果", "，", "手机", "贵", "。"]
+# The last word has seven characters of three bytes, and 17 bytes are read; 桃 and 齉龘 are outside the vocabulary.
+SENTENCES = (
+    ["今天", "吃", "苹果", "。"],
+    ["我们", "，", "桃", "，", "齉龘"],
+    ["贵"],
+    ["<S>", "手机", "<UNK>", "手机", "很贵很贵很贵贵"],
+    ["今天"] * 7,
+)
+CARRIED = (
+    "This model was trained with carried state, so its vectors from zero state are poor. Give it a warm state with"
+    " --warm-on TEXT, or use --stateful."
+)
+
+
+def draw_arrays(*, characters: bool, softmax: bool) -> dict[str, Array]:
+    """Return every dataset of a model by its published name; numbers large enough to reach the clips."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for d in range(2):
+        for i in range(L):
+            cell = f"RNN_{d}/RNN/MultiRNNCell/Cell{i}/LSTMCell"
+            shapes |= {f"{cell}/W_0": (2 * P, 4 * D), f"{cell}/B": (4 * D,), f"{cell}/W_P_0": (D, P)}
+    if characters:
+        shapes["char_embed"] = (261, C_DIM)
+        for k, (width, count) in enumerate(FILTERS):
+            shapes |= {f"CNN/W_cnn_{k}": (1, width, C_DIM, count), f"CNN/b_cnn_{k}": (count,)}
+        for part in ("carry", "transform"):
+            shapes |= {f"CNN_high_0/W_{part}": (N, N), f"CNN_high_0/b_{part}": (N,)}
+        shapes |= {"CNN_proj/W_proj": (N, P), "CNN_proj/b_proj": (P,)}
+    else:
+        shapes["embedding"] = (V, P)
+    if softmax:
+        shapes |= {"softmax/W": (V, P), "softmax/b": (V,)}
+    random = np.random.default_rng(23)
+    return {name: random.normal(0.0, 0.5, shape).astype(np.float32).astype(float) for name, shape in shapes.items()}
+
+
+def published_options(*, characters: bool) -> dict[str, Any]:
+    lstm = {"cell_clip": 0.7, "proj_clip": 0.4, "dim": D, "n_layers": L, "projection_dim": P}
+    options: dict[str, Any] = {"n_epochs": 10, "lstm": {**lstm, "use_skip_connections": True}}
+    if characters:
+        options["char_cnn"] = {
+            "activation": "relu",
+            "embedding": {"dim": C_DIM},
+            "filters": [list(pair) for pair in FILTERS],
+            "max_characters_per_token": SLOTS,
+            "n_characters": 262,
+            "n_highway": 1,
+        }
+    else:
+        options["n_tokens_vocab"] = V
+    return options
+
+
+@dataclass(kw_only=True)
+class Published:
+    """A model to be written under any names, and what the oracle makes of it."""
+
+    characters: bool
+    softmax: bool = False
+    vocab: list[str] | None = field(default_factory=lambda: list(VOCAB))
+
+    def __post_init__(self) -> None:
+        self.arrays = draw_arrays(characters=self.characters, softmax=self.softmax)
+        self.options = published_options(characters=self.characters)
+
+    def write(
+        self,
+        folder: Path,
+        *,
+        options: str = "options.json",
+        weights: str = "weights.hdf5",
+        vocab: str = "vocab.data",
+        embedding: str = "",
+    ) -> Path:
+        """Write the files; with a name in `embedding` the token embeddings stand there and not in the weights."""
+        folder.mkdir(parents=True)
+        (folder / options).write_text(json.dumps(self.options), encoding="utf-8")
+        apart = {"embedding"} if embedding else set()
+        write_hdf5(folder / weights, {name: array for name, array in self.arrays.items() if name not in apart})
+        if embedding:
+            write_hdf5(folder / embedding, {"embedding": self.arrays["embedding"]})
+        if self.vocab is not None:
+            (folder / vocab).write_text("".join(f"{word}\n" for word in self.vocab), encoding="utf-8")
+        return folder
+
+    def oracle(self, folder: Path) -> numpy_oracle.Bundle:
+        """Return the oracle's reading of the arrays, by way of a file of its own."""
+        path = folder / "for the oracle.h5"
+        write_hdf5(path, self.arrays)
+        with h5py.File(path) as weights:
+            cnn = load_character_cnn(weights, self.options) if self.characters else None
+            return numpy_oracle.Bundle(
+                options=self.options,
+                vocab=VOCAB,
+                character_counts={numpy_oracle.END_MARK: 0},
+                token_layer=cnn or self.arrays["embedding"],
+                bilm=load_bilm(weights, self.options["lstm"]),
+                softmax_weight=self.arrays.get("softmax/W", np.zeros((0, 0))),
+                softmax_bias=self.arrays.get("softmax/b", np.zeros(0)),
+            )
+
+
+def write_hdf5(path: Path, arrays: dict[str, Array]) -> None:
+    with h5py.File(path, "w") as file:
+        for name, array in arrays.items():
+            file.create_dataset(name, data=array.astype(np.float32))
+
+
+def convert(source: Path, output: Path, *options: str | Path) -> Answer:
+    answer = elmo_zh("convert", source, "--output", output, *options)
+    assert answer.status == 0, answer.stderr
+    return answer
+
+
+def info_of(bundle: Path) -> Any:
+    return json.loads((bundle / "bundle.json").read_text(encoding="utf-8"))
+
+
+def digest(path: Path) -> str:
+    return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
+
+
+def assert_close(found: Sequence[Any], expected: Sequence[Array], tolerance: float = 1e-5) -> None:
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.shape == theirs.shape
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance)
+
+
+def assert_same_vectors(bundle: Path, model: Published) -> None:
+    reference = model.oracle(bundle.parent)
+    expected = [numpy_oracle.layer_activations(reference, words) for words in SENTENCES]
+    assert_close(ElmoEmbedder.load(bundle).embed_tokens(SENTENCES), expected)
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out" / "bundle"
+
+
+MODES = {True: "character", False: "token"}
+
+
+@pytest.mark.parametrize("characters", MODES)
+def test_options_weights_and_vocabulary_in_a_folder(tmp_path: Path, out: Path, characters: bool) -> None:
+    model = Published(characters=characters)
+    source = model.write(tmp_path / "source")
+    before = contents_alone(source)
+    answer = convert(source, out, "--json")
+    assert answer.result() == {"output": str(out), "mode": MODES[characters], "warm_state": False}
+    assert answer.stderr == f"{CARRIED}\n"
+    assert_same_vectors(out, model)
+    info = info_of(out)
+    names = ("options.json", "weights.hdf5", "vocab.data")
+    assert info["origin"] == {
+        "program": "bilm-tf, AllenNLP or simple_elmo",
+        "files": {name: digest(source / name) for name in names},
+    }
+    expected = {"mode": MODES[characters], "carry_state": True, "segmenter": None, "text": None, "training": {}}
+    assert {name: info[name] for name in expected} == expected
+    assert info["vocabulary_digest"] == digest(source / "vocab.data")
+    # The source is only read, and nothing stands beside the bundle.
+    assert contents_alone(source) == before
+    assert sorted(out.parent.iterdir()) == [out, out.parent / "for the oracle.h5"]
+    # What was written is what was read.
+    for name, array in model.arrays.items():
+        with h5py.File(out / "weights.hdf5") as file:
+            np.testing.assert_array_equal(file[name][()], array.astype(np.float32), err_msg=name)
+
+
+def test_clips_and_cut_words_are_within_reach(tmp_path: Path, out: Path) -> None:
+    """Otherwise the comparisons would not notice a reader that does without."""
+    model = Published(characters=True)
+    convert(model.write(tmp_path / "source"), out)
+    embedder = ElmoEmbedder.load(out)
+    vectors = np.concatenate([vector[1] for vector in embedder.embed_tokens(SENTENCES)])
+    assert (np.abs(vectors) == np.float32(0.4)).any()
+    assert [embedder.count_cut(words) for words in SENTENCES] == [0, 0, 0, 1, 0]
+    assert embedder.count_unknown(SENTENCES[1]) == 0
+
+
+@pytest.mark.parametrize("characters", MODES)
+def test_what_is_told_to_people(tmp_path: Path, out: Path, characters: bool) -> None:
+    answer = convert(Published(characters=characters).write(tmp_path / "source"), out)
+    first, *others = answer.stdout.splitlines()
+    assert first.startswith(f"{out}: {MODES[characters]} mode, 2 layers of 13 / 5, ")
+    # 2 (directions) x 2 (layers) x (10 x 52 + 52 + 13 x 5), and the token layer.
+    cnn = 261 * 2 + (1 * 2 * 3 + 3) + (2 * 2 * 7 + 7) + (5 * 2 * 7 + 7) + 2 * (17 * 17 + 17) + 17 * 5 + 5
+    total = 2 * 2 * (10 * 52 + 52 + 13 * 5) + (cnn if characters else 11 * 5)
+    assert first.endswith(f" {total:,} parameters, 11 vocabulary rows.")
+    assert others[0] == f"Also read by: bilm-tf, {'simple_elmo, ' if characters else ''}pytorch-fast-elmo."
+
+
+def test_quiet_says_nothing(tmp_path: Path, out: Path) -> None:
+    answer = convert(Published(characters=False).write(tmp_path / "source"), out, "--quiet")
+    assert (answer.stdout, answer.stderr) == ("", "")
+
+
+# Token mode
+
+
+def test_token_embeddings_beside_the_weights(tmp_path: Path, out: Path) -> None:
+    model = Published(characters=False)
+    source = model.write(tmp_path / "source", embedding="vocab_embedding.hdf5")
+    convert(source, out)
+    assert_same_vectors(out, model)
+    assert info_of(out)["origin"]["files"]["vocab_embedding.hdf5"] == digest(source / "vocab_embedding.hdf5")
+    with h5py.File(out / "vocab_embedding.hdf5") as file:
+        np.testing.assert_array_equal(file["embedding"][()], model.arrays["embedding"].astype(np.float32))
+
+
+def test_token_embeddings_named_explicitly(tmp_path: Path, out: Path) -> None:
+    model = Published(characters=False)
+    source = model.write(tmp_path / "source", embedding="words.h5")
+    told = elmo_zh("convert", source, "--output", out).only_error()
+    assert told.startswith(f"{source / 'weights.hdf5'}: dataset embedding is missing.")
+    convert(source, out, "--embedding", source / "words.h5")
+    assert_same_vectors(out, model)
+
+
+def test_named_token_embeddings_come_before_those_in_the_folder(tmp_path: Path, out: Path) -> None:
+    model = Published(characters=False)
+    source = model.write(tmp_path / "source")
+    for name, factor in (("vocab_embedding.hdf5", 2), ("named.hdf5", 3)):
+        write_hdf5(source / name, {"embedding": factor * model.arrays["embedding"]})
+    convert(source, out, "--embedding", source / "named.hdf5")
+    model.arrays["embedding"] = 3 * model.arrays["embedding"]
+    assert_same_vectors(out, model)
+
+
+def test_a_token_model_without_a_vocabulary_is_refused(tmp_path: Path, out: Path) -> None:
+    source = Published(characters=False, vocab=None).write(tmp_path / "source")
+    assert elmo_zh("convert", source, "--output", out).only_error() == (
+        "No vocabulary was found beside the weights, and this model's rows mean nothing without it."
+        " Name it with --vocab FILE, one word a line."
+    )
+
+
+def test_a_vocabulary_of_another_length_is_refused(tmp_path: Path, out: Path) -> None:
+    source = Published(characters=False, vocab=VOCAB[:-1]).write(tmp_path / "source")
+    told = elmo_zh("convert", source, "--output", out).only_error()
+    assert told.startswith(f"{source / 'options.json'}: n_tokens_vocab is 11, but ")
+    assert "10 lines" in told
+
+
+# The softmax
+
+
+@pytest.mark.parametrize("characters", MODES)
+def test_with_a_softmax_perplexity_is_that_of_the_oracle(tmp_path: Path, out: Path, characters: bool) -> None:
+    model = Published(characters=characters, softmax=True)
+    convert(model.write(tmp_path / "source"), out)
+    text = tmp_path / "text.txt"
+    text.write_text("".join(f"{' '.join(words)}\n" for words in SENTENCES), encoding="utf-8")
+    answer = elmo_zh("evaluate", text, "--segmented", "--model", out, "--json")
+    expected = numpy_oracle.evaluate(model.oracle(tmp_path), SENTENCES)
+    assert answer.result() == pytest.approx(expected, rel=1e-5)
+    assert answer.stderr.startswith("Warning: This model was trained with carried state, and every sentence starts")
+
+
+@pytest.mark.parametrize("characters", MODES)
+def test_without_a_softmax_there_is_no_perplexity(tmp_path: Path, out: Path, characters: bool) -> None:
+    convert(Published(characters=characters).write(tmp_path / "source"), out)
+    (tmp_path / "text.txt").write_text("我们\n", encoding="utf-8")
+    answer = elmo_zh("evaluate", tmp_path / "text.txt", "--segmented", "--model", out)
+    assert answer.only_error() == (
+        f"{out} has no softmax, so it gives vectors but no probabilities."
+        " Other programs' files seldom hold one; nothing can be done without it."
+    )
+
+
+def test_a_softmax_without_words_is_refused(tmp_path: Path, out: Path) -> None:
+    """In character mode too: what its rows predict is not known."""
+    model = Published(characters=True, softmax=True, vocab=None)
+    source = model.write(tmp_path / "source")
+    told = elmo_zh("convert", source, "--output", out).only_error()
+    assert told.startswith("No vocabulary was found beside the weights")
+    (tmp_path / "words").write_text("".join(f"{word}\n" for word in VOCAB), encoding="utf-8")
+    convert(source, out, "--vocab", tmp_path / "words")
+    assert_same_vectors(out, model)
+
+
+# Where the files are and how they are named
+
+
+@pytest.mark.parametrize("vocab", ["vocab.txt", "zh_vocab_2017.txt"])
+def test_a_simple_elmo_folder(tmp_path: Path, out: Path, vocab: str) -> None:
+    model = Published(characters=True)
+    source = model.write(tmp_path / "source", weights="model.hdf5", vocab=vocab)
+    convert(source, out)
+    assert_same_vectors(out, model)
+    assert set(info_of(out)["origin"]["files"]) == {"options.json", "model.hdf5", vocab}
+    assert (out / "vocab.data").read_bytes() == (source / vocab).read_bytes()
+
+
+def test_published_names(tmp_path: Path, out: Path) -> None:
+    """As on AllenNLP's pages; other JSON and HDF5 files do not disturb."""
+    model = Published(characters=True, vocab=None)
+    prefix = "elmo_2x4096_512_2048cnn_2xhighway"
+    source = model.write(tmp_path / "source", options=f"{prefix}_options.json", weights=f"{prefix}_weights.hdf5")
+    (source / "meta.json").write_text("[]", encoding="utf-8")
+    write_hdf5(source / "vectors.hdf5", {"0": np.zeros((L, 3, P))})
+    answer = convert(source, out)
+    assert_same_vectors(out, model)
+    assert answer.stdout.splitlines()[0].endswith("parameters, no vocabulary.")
+    assert info_of(out)["vocabulary_digest"] is None
+    assert not (out / "vocab.data").exists()
+
+
+def zip_folder(folder: Path, archive: Path, prefix: str = "") -> Path:
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for path in sorted(folder.iterdir()):
+            file.write(path, f"{prefix}{path.name}")
+    return archive
+
+
+@pytest.mark.parametrize("prefix", ["", "nlpl/179/"])
+def test_an_archive(tmp_path: Path, out: Path, prefix: str) -> None:
+    model = Published(characters=True)
+    source = model.write(tmp_path / "source", weights="model.hdf5", vocab="vocab.txt")
+    (source / "README").write_text("NLPL", encoding="utf-8")
+    (source / "meta.json").write_text("{}", encoding="utf-8")
+    archive = zip_folder(source, tmp_path / "179.zip", prefix)
+    with zipfile.ZipFile(archive, "a") as file:
+        file.writestr(f"{prefix}train.py", "raise SystemExit")
+        file.mkdir(f"{prefix}empty.json")
+    convert(archive, out)
+    assert_same_vectors(out, model)
+    files = info_of(out)["origin"]["files"]
+    assert files == {name: digest(source / name) for name in ("options.json", "model.hdf5", "vocab.txt")}
+    assert sorted(out.parent.iterdir()) == [out, out.parent / "for the oracle.h5"]
+
+
+def test_an_archive_packed_on_a_mac(tmp_path: Path, out: Path) -> None:
+    """They hold a file __MACOSX/._NAME beside each, which is no model's."""
+    model = Published(characters=True)
+    archive = zip_folder(model.write(tmp_path / "source"), tmp_path / "model.zip", "model/")
+    with zipfile.ZipFile(archive, "a") as file:
+        for name in ("options.json", "weights.hdf5", "vocab.data"):
+            file.writestr(f"__MACOSX/model/._{name}", b"\0\5\26\7\0\2\0\0Mac OS X")
+    convert(archive, out)
+    assert_same_vectors(out, model)
+
+
+def test_options_weights_and_vocabulary_named_explicitly(tmp_path: Path, out: Path) -> None:
+    """From other folders, under other names, and against what stands in the folder that was given."""
+    model, other = Published(characters=False), Published(characters=True)
+    source = other.write(tmp_path / "source")
+    right = model.write(tmp_path / "right", options="a", weights="b", vocab="c")
+    named = ("--options", right / "a", "--weights", right / "b", "--vocab", right / "c")
+    convert(source, out, *named)
+    assert_same_vectors(out, model)
+    assert info_of(out)["origin"]["files"] == {name: digest(right / name) for name in "abc"}
+
+
+def test_two_that_could_be_it_are_told_apart_by_naming_one(tmp_path: Path, out: Path) -> None:
+    model = Published(characters=True)
+    source = model.write(tmp_path / "source", options="a_options.json", weights="a.hdf5")
+    shutil.copyfile(source / "a.hdf5", source / "b.h5")
+    shutil.copyfile(source / "a_options.json", source / "b_options.json")
+    assert elmo_zh("convert", source, "--output", out).only_error() == (
+        f"{source}: which are the model's options? 2 files could be it: a_options.json, b_options.json."
+        " Name one with --options FILE."
+    )
+    options = ("--options", source / "b_options.json")
+    assert elmo_zh("convert", source, "--output", out, *options).only_error() == (
+        f"{source}: which are the model's weights? 2 files could be it: a.hdf5, b.h5. Name one with --weights FILE."
+    )
+    convert(source, out, *options, "--weights", source / "b.h5")
+    assert set(info_of(out)["origin"]["files"]) == {"b_options.json", "b.h5", "vocab.data"}
+
+
+@pytest.mark.parametrize("kind", ["options", "weights", "vocab", "embedding"])
+def test_a_named_file_that_is_not_there(tmp_path: Path, out: Path, kind: str) -> None:
+    source = Published(characters=False).write(tmp_path / "source")
+    told = elmo_zh("convert", source, "--output", out, f"--{kind}", source / "nothing").only_error()
+    assert str(source / "nothing") in told
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("kind", ["options", "weights", "vocab", "embedding"])
+def test_a_named_file_is_never_passed_over_in_silence(tmp_path: Path, out: Path, kind: str) -> None:
+    model = Published(characters=True)
+    source, bundle = model.write(tmp_path / "source"), tmp_path / "bundle"
+    convert(source, bundle)
+    for folder in (bundle, source):
+        answer = elmo_zh("convert", folder, "--output", out, f"--{kind}", tmp_path / "nothing")
+        assert f"--{kind}" in answer.stderr or str(tmp_path / "nothing") in answer.stderr
+
+
+@pytest.mark.parametrize("number", [261, None])
+def test_the_number_of_characters(tmp_path: Path, out: Path, number: int | None) -> None:
+    """Training code says 261 and some files nothing; ours always say 262, as inference wants it."""
+    model = Published(characters=True)
+    if number is None:
+        del model.options["char_cnn"]["n_characters"]
+    else:
+        model.options["char_cnn"]["n_characters"] = number
+    convert(model.write(tmp_path / "source"), out)
+    assert_same_vectors(out, model)
+    written = json.loads((out / "options.json").read_text(encoding="utf-8"))
+    assert written["char_cnn"] == {**model.options["char_cnn"], "n_characters": 262}
+    assert written["lstm"] == model.options["lstm"]
+    assert written["n_epochs"] == 10
+    assert written["n_tokens_vocab"] == V
+
+
+@pytest.mark.parametrize(("said", "carried"), [(False, False), (True, True), (None, True), ("false", True)])
+def test_a_model_that_says_how_its_state_was_trained(tmp_path: Path, out: Path, said: Any, carried: bool) -> None:
+    """Ours say so in the options, so that their files alone are enough; all others carry it and say nothing."""
+    model = Published(characters=False)
+    model.options["carry_state"] = said
+    answer = convert(model.write(tmp_path / "source"), out)
+    assert info_of(out)["carry_state"] is carried
+    assert answer.stderr == (f"{CARRIED}\n" if carried else "")
+
+
+def test_other_clips_and_no_skip_connections(tmp_path: Path, out: Path) -> None:
+    model = Published(characters=False)
+    model.options["lstm"] |= {"cell_clip": None, "proj_clip": 0.2, "use_skip_connections": False}
+    convert(model.write(tmp_path / "source"), out)
+    assert_same_vectors(out, model)
+    assert json.loads((out / "options.json").read_text(encoding="utf-8"))["lstm"] == model.options["lstm"]
+
+
+# A vocabulary without <UNK>
+
+
+def test_a_vocabulary_without_unk_is_refused_in_token_mode(tmp_path: Path, out: Path) -> None:
+    vocab = ["<S>", "</S>", "我", *VOCAB[3:]]
+    source = Published(characters=False, vocab=vocab).write(tmp_path / "source")
+    told = elmo_zh("convert", source, "--output", out).only_error()
+    expected = f"{source / 'vocab.data'}: the first three lines are ['<S>', '</S>', '我'], expected ['<S>', '</S>', '<"
+    assert told.startswith(expected)
+    assert not out.exists()
+
+
+def test_a_vocabulary_without_unk_is_left_out_in_character_mode(tmp_path: Path, out: Path) -> None:
+    model = Published(characters=True, vocab=["good", "Why", "，"])
+    source = model.write(tmp_path / "source", vocab="vocab_test.txt")
+    answer = convert(source, out)
+    note = "vocab_test.txt is left out, since it does not begin with <S>, </S> and <UNK>."
+    (left_out,) = (line for line in answer.stderr.splitlines() if line != CARRIED)
+    assert left_out == note
+    assert_same_vectors(out, model)
+    assert not (out / "vocab.data").exists()
+    assert "n_tokens_vocab" not in json.loads((out / "options.json").read_text(encoding="utf-8"))
+    assert set(info_of(out)["origin"]["files"]) == {"options.json", "weights.hdf5"}
+
+
+def test_a_vocabulary_without_unk_is_refused_where_the_softmax_needs_it(tmp_path: Path, out: Path) -> None:
+    source = Published(characters=True, softmax=True, vocab=[*VOCAB[3:], "很", "好", "了"]).write(tmp_path / "source")
+    told = elmo_zh("convert", source, "--output", out).only_error()
+    assert told.startswith(f"{source / 'vocab.data'}: the first three lines are")
+
+
+# The output
+
+
+def test_an_output_that_exists(tmp_path: Path, out: Path) -> None:
+    token, character = Published(characters=False), Published(characters=True)
+    source, other = token.write(tmp_path / "source"), character.write(tmp_path / "other")
+    out.mkdir(parents=True)
+    convert(source, out)  # an empty folder is in nobody's way
+    before = contents_alone(out)
+    refusal = f"{out} exists already. Choose another --output, or replace a model with --force."
+    assert elmo_zh("convert", other, "--output", out).only_error() == refusal
+    assert contents_alone(out) == before
+    convert(other, out, "--force")
+    assert_same_vectors(out, character)
+    assert sorted(out.parent.iterdir()) == [out, out.parent / "for the oracle.h5"]
+
+
+def test_force_replaces_nothing_but_a_bundle(tmp_path: Path, out: Path) -> None:
+    source = Published(characters=False).write(tmp_path / "source")
+    out.mkdir(parents=True)
+    (out / "letter.txt").write_text("dear\n", encoding="utf-8")
+    for force in ((), ("--force",)):
+        told = elmo_zh("convert", source, "--output", out, *force).only_error()
+        assert told.startswith(f"{out} exists already.")
+    assert contents_alone(out) == {"letter.txt": b"dear\n"}
+    told = elmo_zh("convert", source, "--output", out / "letter.txt", "--force")
+    assert told.status == 2
+    assert (out / "letter.txt").read_text(encoding="utf-8") == "dear\n"
+
+
+def test_force_keeps_the_old_bundle_if_the_new_one_fails(tmp_path: Path, out: Path) -> None:
+    source = Published(characters=False).write(tmp_path / "source")
+    convert(source, out)
+    before = contents_alone(out.parent)
+    (source / "options.json").write_text("{}", encoding="utf-8")
+    assert elmo_zh("convert", source, "--output", out, "--force").only_error()
+    # Refused late, when everything has been read.
+    arguments = ("convert", out, "--output", out, "--force", "--layout", "simple_elmo")
+    assert "token mode" in elmo_zh(*arguments).only_error()
+    assert contents_alone(out.parent) == before
+
+
+# How the text was segmented
+
+
+def test_raw_text_needs_a_known_segmenter(tmp_path: Path, out: Path) -> None:
+    source = Published(characters=True).write(tmp_path / "source")
+    (tmp_path / "raw.txt").write_text("今天 吃　苹果。\n", encoding="utf-8")
+    embed = ("embed", tmp_path / "raw.txt", "--model", out)
+    convert(source, out)
+    answer = elmo_zh(*embed)
+    assert answer.status == 1
+    assert answer.errors == [
+        f"Error: {out}: it is not known how this model's text was segmented. Segment yours yourself and use"
+        " --segmented, or convert the model again with --set text.segmenter=jieba (or what it was)."
+    ]
+    assert not (tmp_path / "raw.txt.hdf5").exists()
+    convert(source, out, "--force", "--set", "text.segmenter=whitespace")
+    assert elmo_zh(*embed).status == 0
+    with h5py.File(tmp_path / "raw.txt.hdf5") as file:
+        # U+3000 is white space too, and made a space.
+        assert [token.decode() for token in file["tokens/0"][()]] == ["今天", "吃", "苹果。"]
+    info = info_of(out)
+    assert info["segmenter"] == {"name": "whitespace", "version": "1"}
+    assert info["text"]["segmenter"] == "whitespace"
+    assert "user_dictionary" not in info["text"]
+
+
+def test_a_configuration_file_says_how_as_well(tmp_path: Path, out: Path) -> None:
+    source = Published(characters=True).write(tmp_path / "source")
+    (tmp_path / "my.toml").write_text('[text]\nsegmenter = "character"\nfold_fullwidth = false\n', encoding="utf-8")
+    convert(source, out, "--config", tmp_path / "my.toml")
+    assert info_of(out)["text"]["fold_fullwidth"] is False
+    assert ElmoEmbedder.load(out).tokens("今天 Ａ") == ["今", "天", "Ａ"]
+
+
+def test_a_converted_bundle_can_be_told_later_how_its_text_was_segmented(tmp_path: Path, out: Path) -> None:
+    """As the message about raw text proposes; what a bundle knows already is not overruled."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    convert(Published(characters=True).write(tmp_path / "source"), first)
+    convert(first, second, "--set", "text.segmenter=whitespace")
+    assert ElmoEmbedder.load(second).tokens("今天 吃苹果") == ["今天", "吃苹果"]
+    assert info_of(second)["origin"] == info_of(first)["origin"]
+    told = elmo_zh("convert", second, "--output", out, "--set", "text.segmenter=character").only_error()
+    assert told.startswith(f"{second} says itself how its text was segmented.")
+
+
+def test_a_user_dictionary_goes_into_the_bundle(tmp_path: Path, out: Path) -> None:
+    source = Published(characters=True).write(tmp_path / "source")
+    words = tmp_path / "words.txt"
+    setting = ("--set", f"text.user_dictionary={words}")
+    told = elmo_zh("convert", source, "--output", out, *setting).only_error()
+    assert told == f"{words} is missing. Give text.user_dictionary a file, or leave it out."
+    words.write_text("苹果手机 100000 n\n", encoding="utf-8")
+    convert(source, out, *setting)
+    words.unlink()
+    assert ElmoEmbedder.load(out).tokens("我们吃苹果手机") == ["我们", "吃", "苹果手机"]
+    assert "user_dictionary.txt" in info_of(out)["digests"]
+    # And into a bundle made of that one, in its own place as well.
+    convert(out, tmp_path / "again")
+    convert(out, out, "--force")
+    for folder in (tmp_path / "again", out):
+        assert (folder / "user_dictionary.txt").read_text(encoding="utf-8") == "苹果手机 100000 n\n"
+        assert info_of(folder)["segmenter"]["user_dictionary"].startswith("sha256:")
+
+
+# A warm state
+
+
+@dataclass(frozen=True)
+class Warm:
+    """A bundle that tests only read, a text, the state that it gives, and the vectors of the sentences from there.
+
+    Each line of the text starts from zeros, and the mean of their ends is taken.
+    """
+
+    bundle: Path
+    text: Path
+    state: BilmState
+    vectors: list[Array]
+
+
+@pytest.fixture(scope="module", params=[True, False])
+def warm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Warm:
+    model, folder = Published(characters=request.param), tmp_path_factory.mktemp("warm")
+    bundle, text = folder / "bundle", folder / "text.txt"
+    convert(model.write(folder / "source"), bundle)
+    text.write_text("".join(f"{' '.join(words)}\n\n" for words in SENTENCES), encoding="utf-8")
+    reference = model.oracle(folder)
+    ends: list[BilmState] = []
+    for words in SENTENCES:
+        vectors = numpy_oracle.token_vectors(reference, words)
+        # The last mark that each LM comes to is predicted and never read.
+        (forward, _), (_, backward) = (run_bilm(reference.bilm, part)[1] for part in (vectors[:-1], vectors[1:]))
+        ends.append([forward, backward])
+
+    def mean(d: int, i: int, part: int) -> Array:
+        return np.asarray(np.mean([end[d][i][part] for end in ends], axis=0))
+
+    state: BilmState = [[(mean(d, i, 0), mean(d, i, 1)) for i in range(L)] for d in range(2)]
+    warm = [run_bilm(reference.bilm, numpy_oracle.token_vectors(reference, words), state)[0] for words in SENTENCES]
+    return Warm(bundle, text, state, [vectors[:, 1:-1] for vectors in warm])
+
+
+def test_a_bundle_again_with_a_warm_state(warm: Warm, out: Path) -> None:
+    answer = convert(warm.bundle, out, "--warm-on", warm.text, "--segmented", "--json")
+    assert answer.result()["warm_state"] is True
+    assert answer.stderr == "convert: sentences start from the mean state at 5 sentence ends.\n"
+    assert_close(ElmoEmbedder.load(out).embed_tokens(SENTENCES), warm.vectors)
+    # It makes a difference, and is another's than the one of zeros.
+    cold = ElmoEmbedder.load(warm.bundle).embed_tokens(SENTENCES)
+    assert min(np.abs(a - b).max() for a, b in zip(cold, warm.vectors, strict=True)) > 0.01
+    with h5py.File(out / "warm_state.hdf5") as file:
+        cell = np.array([[warm.state[d][i][0] for d in range(2)] for i in range(L)])
+        output = np.array([[warm.state[d][i][1] for d in range(2)] for i in range(L)])
+        np.testing.assert_allclose(file["cell"][()], cell, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(file["output"][()], output, rtol=0, atol=1e-6)
+    # Everything else of the bundle stays.
+    before, after = info_of(warm.bundle), info_of(out)
+    for name in ("origin", "mode", "carry_state", "segmenter", "text", "vocabulary_digest"):
+        assert before[name] == after[name]
+    for name in ("options.json", "weights.hdf5", "vocab.data", "character_counts.tsv"):
+        assert (out / name).read_bytes() == (warm.bundle / name).read_bytes()
+    assert {*after["digests"]} - {*before["digests"]} == {"warm_state.hdf5"}
+
+
+def test_a_warm_state_at_once_and_in_place(warm: Warm, tmp_path: Path, out: Path) -> None:
+    """While converting the model itself, and into the folder that is read."""
+    arguments = ("--warm-on", warm.text, "--segmented")
+    convert(warm.bundle.with_name("source"), out, *arguments)
+    bundle = Path(shutil.copytree(warm.bundle, tmp_path / "bundle"))
+    convert(bundle, bundle, "--force", *arguments)
+    for folder in (out, bundle):
+        assert_close(ElmoEmbedder.load(folder).embed_tokens(SENTENCES), warm.vectors)
+    # A warm state that was there is kept without a text, and replaced with one.
+    first = tmp_path / "first.txt"
+    first.write_text("今天 吃\n", encoding="utf-8")
+    convert(out, tmp_path / "kept")
+    convert(out, tmp_path / "replaced", "--warm-on", first, "--segmented")
+    warm_states = [tmp_path / name / "warm_state.hdf5" for name in ("kept", "replaced")]
+    assert warm_states[0].read_bytes() == (out / "warm_state.hdf5").read_bytes()
+    assert warm_states[1].read_bytes() != (out / "warm_state.hdf5").read_bytes()
+
+
+def test_only_a_bundle_without_its_warm_state_is_warned_of(warm: Warm, tmp_path: Path, out: Path) -> None:
+    convert(warm.bundle, out, "--warm-on", warm.text, "--segmented")
+    arguments = ("embed", warm.text, "--segmented", "--force", "--output", tmp_path / "out.hdf5", "--model")
+    warning = "Warning: This model was trained with carried state, and every sentence starts from zero state here"
+    assert elmo_zh(*arguments, warm.bundle).stderr.startswith(warning)
+    for model in ((out,), (warm.bundle, "--stateful")):
+        assert elmo_zh(*arguments, *model).stderr == ""
+
+
+def test_raw_text_for_the_warm_state(warm: Warm, tmp_path: Path, out: Path) -> None:
+    """It is split into sentences and segmented as the model's own text, if that is known."""
+    arguments = ("convert", warm.bundle, "--output", out, "--warm-on", warm.text)
+    assert elmo_zh(*arguments).only_error() == (
+        "It is not known how this model's text was segmented. Give --warm-on segmented text with --segmented, or say"
+        " how with --set text.segmenter=jieba (or what it was)."
+    )
+    assert not out.exists()
+    # As the message says; these sentences have no end within them but 。 after its last word, where a line ends anyway.
+    assert elmo_zh(*arguments, "--set", "text.segmenter=whitespace").status == 0
+    assert_close(ElmoEmbedder.load(out).embed_tokens(SENTENCES), warm.vectors)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (None, "{path} does not exist or is no file. Give --warm-on a text file."),
+        ("\n \n", "{path} holds no sentence. Give --warm-on a file with text."),
+        ("", "{path} holds no sentence. Give --warm-on a file with text."),
+    ],
+)
+def test_a_text_without_a_sentence_gives_no_warm_state(
+    warm: Warm, tmp_path: Path, out: Path, content: str | None, told: str
+) -> None:
+    path = tmp_path / "text.txt"
+    if content is not None:
+        path.write_text(content, encoding="utf-8")
+    arguments = ("convert", warm.bundle, "--output", out, "--warm-on", path, "--segmented")
+    assert elmo_zh(*arguments).only_error() == told.format(path=path)
+    assert not out.exists()
+
+
+# Other layouts
+
+
+@pytest.mark.parametrize("softmax", [False, True])
+def test_a_bundle_for_simple_elmo(tmp_path: Path, out: Path, softmax: bool) -> None:
+    model = Published(characters=True, softmax=softmax)
+    convert(model.write(tmp_path / "source"), tmp_path / "bundle")
+    answer = convert(tmp_path / "bundle", out, "--layout", "simple_elmo")
+    assert answer.stderr == ""
+    assert sorted(path.name for path in out.iterdir()) == ["model.hdf5", "options.json", "vocab.txt"]
+    with h5py.File(out / "model.hdf5") as file:
+        for name, array in model.arrays.items():
+            np.testing.assert_array_equal(file[name][()], array.astype(np.float32), err_msg=name)
+    # It is a source as good as the first.
+    convert(out, tmp_path / "back")
+    assert_same_vectors(tmp_path / "back", model)
+    # A model, which --force replaces; with a file of somebody else's in it, it is none.
+    again = ("convert", tmp_path / "bundle", "--output", out, "--layout", "simple_elmo", "--force")
+    assert elmo_zh(*again).status == 0
+    (out / "notes.txt").touch()
+    assert elmo_zh(*again).only_error().startswith(f"{out} exists already.")
+
+
+def test_token_mode_is_not_for_simple_elmo(sample_run: SampleRun, out: Path) -> None:
+    out.parent.mkdir()
+    told = elmo_zh("convert", sample_run.model, "--output", out, "--layout", "simple_elmo").only_error()
+    assert told == "simple_elmo reads character-mode models only, and this one is in token mode."
+    assert list(out.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("characters", MODES)
+def test_safetensors_under_the_published_names(tmp_path: Path, out: Path, characters: bool) -> None:
+    model = Published(characters=characters, softmax=True)
+    convert(model.write(tmp_path / "source"), out, "--layout", "safetensors")
+    assert sorted(path.name for path in out.iterdir()) == ["model.safetensors", "options.json", "vocab.txt"]
+    tensors = load_file(out / "model.safetensors")
+    assert set(tensors) == set(model.arrays)
+    for name, array in model.arrays.items():
+        assert tensors[name].dtype == np.float32
+        np.testing.assert_array_equal(tensors[name], array.astype(np.float32), err_msg=name)
+
+
+def test_a_bundle_of_our_own_stays_what_it_is(sample_run: SampleRun, out: Path) -> None:
+    """Trained from zero state, so that nothing is said of a warm state."""
+    answer = convert(sample_run.model, out)
+    assert answer.stderr == ""
+    before, after = info_of(sample_run.model), info_of(out)
+    assert before.pop("digests") == after.pop("digests")
+    assert before == after
+    assert {name for name in contents_alone(out) if name != "bundle.json"} == set(info_of(out)["digests"])
+    assert load_bundle(out).softmax is not None
+
+
+# Files of the original programs
+
+TEST_DATA = os.environ.get("ELMO_ZH_TEST_DATA")
+GOLDEN = {"allennlp_skip": "sentences.json", "bilm_no_skip": "lm_embeddings_sentences.json"}
+GOLDEN_TOLERANCE = 2e-6
+needs_golden = pytest.mark.skipif(not TEST_DATA, reason="set ELMO_ZH_TEST_DATA to the folder that holds golden/")
+
+
+@pytest.fixture(scope="module", params=GOLDEN)
+def golden(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
+    """One of the stored models, and the bundle that the command line makes of it."""
+    source = Path(TEST_DATA or "") / "golden" / request.param
+    bundle = tmp_path_factory.mktemp(request.param) / "bundle"
+    answer = convert(source, bundle)
+    note = "vocab_test.txt is left out, since it does not begin with <S>, </S> and <UNK>."
+    assert answer.stderr.startswith(note)
+    return source, bundle
+
+
+def embedded(source: Path, bundle: Path, folder: Path, row: int, *options: str) -> list[Array]:
+    """Return the top layer of one stored stream's sentences by `elmo-zh embed`."""
+    sentences = json.loads((source / GOLDEN[source.name]).read_text(encoding="utf-8"))[row]
+    text = folder / "text.txt"
+    text.write_text("".join(f"{sentence}\n" for sentence in sentences), encoding="utf-8")
+    arguments = ("--model", bundle, "--output", folder / "out.hdf5", "--layers", "top", "--segmented", *options)
+    answer = elmo_zh("embed", text, *arguments)
+    assert answer.status == 0, answer.stderr
+    with h5py.File(folder / "out.hdf5") as file:
+        return [read_array(file, str(line)) for line in range(len(sentences))]
+
+
+def stored(source: Path, row: int) -> list[Array]:
+    with h5py.File(source / f"lm_embeddings_{row}.hdf5") as file:
+        return [np.concatenate(list(read_array(file, str(line))), axis=1) for line in range(len(file))]
+
+
+@pytest.mark.interop
+@needs_golden
+@pytest.mark.parametrize("row", [0, 1, 2])
+def test_the_stored_vectors_of_the_originals(golden: tuple[Path, Path], tmp_path: Path, row: int) -> None:
+    source, bundle = golden
+    expected = stored(source, row)
+    assert_close(embedded(source, bundle, tmp_path, row, "--stateful"), expected, GOLDEN_TOLERANCE)
+
+
+@pytest.mark.interop
+@needs_golden
+@pytest.mark.parametrize("row", [0, 1, 2])
+def test_without_the_carried_state_the_first_of_each_stream_alone(
+    golden: tuple[Path, Path], tmp_path: Path, row: int
+) -> None:
+    source, bundle = golden
+    found, expected = embedded(source, bundle, tmp_path, row), stored(source, row)
+    differences = [np.abs(ours - theirs).max() for ours, theirs in zip(found, expected, strict=True)]
+    assert differences[0] < GOLDEN_TOLERANCE
+    assert min(differences[1:]) > 100 * GOLDEN_TOLERANCE
+
+
+@pytest.mark.interop
+@needs_golden
+@pytest.mark.parametrize("golden", ["allennlp_skip"], indirect=True)
+def test_the_stored_token_vectors(golden: tuple[Path, Path]) -> None:
+    """In the stored list <S> and </S> are the marks; in our text they never are."""
+    source, bundle = golden
+    words = numpy_oracle.read_lines(source / "vocab_test.txt")
+    (vectors,) = ElmoEmbedder.load(bundle).embed_tokens([words])
+    width = vectors.shape[2] // 2
+    np.testing.assert_array_equal(vectors[0, :, :width], vectors[0, :, width:])
+    with h5py.File(source / "elmo_token_embeddings.hdf5") as file:
+        expected = read_array(file, "embedding")
+    differences = np.abs(vectors[0, :, :width] - expected).max(axis=1)
+    assert differences.shape == (458,)
+    different = [word for word, difference in zip(words, differences, strict=True) if difference > GOLDEN_TOLERANCE]
+    assert different == ["<S>", "</S>"]

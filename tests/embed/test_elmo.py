@@ -1,0 +1,583 @@
+"""`Elmo` and `batch_to_ids`: AllenNLP's modules in name and shape, with the vectors of `ElmoEmbedder`."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from parity.numpy_bilm import load_bilm, read_array, run_bilm
+from parity.numpy_character_cnn import load_character_cnn, sentence_vectors
+from torch import Tensor, nn
+
+from elmo_zh import Elmo, ElmoEmbedder, batch_to_ids
+from elmo_zh.bundle.write import BundleSource, write_bundle
+from elmo_zh.characters import SpellingModel
+from elmo_zh.embed.elmo import BatchBiLM
+from elmo_zh.errors import BundleError
+from elmo_zh.model.bilm import BiLM, BiLMShape
+from elmo_zh.model.character_cnn import CharacterShape
+from elmo_zh.vocabulary import SPECIALS, Vocabulary
+
+WORDS = ("我们", "今天", "吃", "苹果", "。")
+# 齉龘 and 桃 are outside the vocabulary; the last word is longer than 48 bytes.
+SENTENCES = (["今天", "吃", "齉龘", "。"], [], ["苹果"], ["<S>", "吃", "我们", "桃", "，", "很" * 17])
+P, D, L = 5, 13, 2
+TOKENS = BiLMShape(
+    num_tokens=len(SPECIALS) + len(WORDS),
+    cell_dim=D,
+    projection_dim=P,
+    num_layers=L,
+    cell_clip=0.5,
+    projection_clip=0.3,
+    skip_connections=True,
+)
+CHARACTERS = CharacterShape(
+    num_characters=261, num_slots=50, embedding_dim=3, filters=((1, 2), (2, 17)), num_highways=1, activation="relu"
+)
+SHAPES = {"token": TOKENS, "character": replace(TOKENS, characters=CHARACTERS)}
+MODES = list(SHAPES)
+
+
+def write_model(folder: Path, shape: BiLMShape, *, warm: bool = False, seed: int = 3) -> Path:
+    bilm = BiLM(shape)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in bilm.parameters():
+            parameter.normal_(0.0, 0.5, generator=generator)
+    if warm:
+        output, cell = (
+            torch.randn(L, 2, width, generator=generator) for width in (shape.projection_dim, shape.cell_dim)
+        )
+        bilm.set_warm_state(output.clamp(-0.3, 0.3), cell)
+    source = BundleSource(
+        bilm=bilm,
+        softmax=None,
+        vocabulary=Vocabulary((*SPECIALS, *WORDS)),
+        spelling=SpellingModel.build({}),
+        user_dictionary=None,
+        text=None,
+        training_options={},
+        carry_state=warm,
+        training={},
+        origin={"program": "elmo-zh"},
+    )
+    write_bundle(folder, source)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("bundles")
+    return {mode: write_model(folder / mode, shape) for mode, shape in SHAPES.items()}
+
+
+@pytest.fixture(params=MODES)
+def bundle(request: pytest.FixtureRequest, bundles: dict[str, Path]) -> Path:
+    return bundles[request.param]
+
+
+def layers_of(bundle: Path, sentences: Sequence[Sequence[str]] = SENTENCES) -> list[NDArray[np.float32]]:
+    return ElmoEmbedder.load(bundle).embed_tokens(sentences)
+
+
+def assert_close(found: Any, expected: Any, tolerance: float = 1e-5) -> None:
+    arrays = [array.detach().numpy() if isinstance(array, Tensor) else array for array in (found, expected)]
+    np.testing.assert_allclose(*arrays, rtol=0, atol=tolerance)
+
+
+def assert_mixes(elmo: Elmo, found: dict[str, Any], layers: Sequence[NDArray[np.float32]], places: int) -> None:
+    """Each representation is the mix of these layers, in as many places, with zeros where there is no word."""
+    assert len(found["elmo_representations"]) == len(elmo.scalar_mixes())
+    mask = found["mask"]
+    assert mask.dtype == torch.bool
+    assert mask.tolist() == [[place < vectors.shape[1] for place in range(places)] for vectors in layers]
+    for mix, representation in zip(elmo.scalar_mixes(), found["elmo_representations"], strict=True):
+        assert representation.shape == (len(layers), places, 2 * P)
+        weights = np.exp([value.item() for value in mix.scalar_parameters])
+        expected = np.zeros(representation.shape)
+        for row, vectors in enumerate(layers):
+            expected[row, : vectors.shape[1]] = np.tensordot(weights / weights.sum(), vectors, axes=1)
+        assert_close(representation, expected * mix.gamma.item())
+        assert not representation[~mask].any()
+
+
+def draw_mixes(elmo: Elmo) -> Elmo:
+    generator = torch.Generator().manual_seed(13)
+    with torch.no_grad():
+        for mix in elmo.scalar_mixes():
+            for parameter in mix.parameters():
+                parameter.normal_(generator=generator)
+    return elmo
+
+
+# Ids
+
+
+def test_ids_of_a_chinese_word_and_of_the_marks() -> None:
+    """One more than the published ones: three bytes a character, begin 259, end 260, padding 261."""
+    ids = batch_to_ids([["<S>", "你好", "</S>"], ["a"]])
+    assert (ids.dtype, ids.shape) == (torch.int64, (2, 3, 50))
+    assert "你好".encode() == bytes([228, 189, 160, 229, 165, 189])
+    assert ids[0, 0].tolist() == [259, 257, 260] + [261] * 47
+    assert ids[0, 1].tolist() == [259, 229, 190, 161, 230, 166, 190, 260] + [261] * 42
+    assert ids[0, 2].tolist() == [259, 258, 260] + [261] * 47
+    assert ids[1, 0].tolist() == [259, 98, 260] + [261] * 47
+    assert not ids[1, 1:].any()
+
+
+def test_ids_of_a_word_that_is_cut_within_a_character() -> None:
+    """48 bytes are 16 Chinese characters; with one letter before them, the 16th loses its last byte."""
+    exact, cut, empty = batch_to_ids([["很" * 16, "a" + "很" * 17, ""]])[0].tolist()
+    character = [230, 191, 137]
+    assert exact == [259, *character * 16, 260]
+    assert cut == [259, 98, *character * 15, 230, 191, 260]
+    assert empty == [259, 260] + [261] * 48
+
+
+def test_ids_of_an_empty_batch() -> None:
+    assert batch_to_ids([]).shape == (0, 0, 50)
+    assert batch_to_ids([[], []]).shape == (2, 0, 50)
+
+
+def test_ids_of_a_bundle(bundles: dict[str, Path]) -> None:
+    """A word of a text is never a mark, whatever its spelling; in token mode ids are one more than rows."""
+    character, token = (Elmo.from_bundle(bundles[mode]) for mode in ("character", "token"))
+    sentences = [["<S>", "吃"], ["我们"]]
+    ids = character.batch_to_ids(sentences)
+    assert ids.shape == (2, 2, 50)
+    assert ids[0, 0].tolist() == [259, *(byte + 1 for byte in b"<S>"), 260] + [261] * 45
+    assert torch.equal(ids[:, 1], batch_to_ids(sentences)[:, 1])
+    assert token.batch_to_ids(sentences).tolist() == [[3, 6], [4, 0]]
+    assert token.batch_to_ids([["桃", "。", "今天"]]).tolist() == [[3, 8, 5]]
+    assert token.batch_to_ids([]).shape == (0, 0)
+
+
+# Representations
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_representations_are_mixes_of_the_layers(bundle: Path, number: int) -> None:
+    elmo = draw_mixes(Elmo.from_bundle(bundle, number, dropout=0.0))
+    found = elmo(elmo.batch_to_ids(SENTENCES))
+    assert_mixes(elmo, found, layers_of(bundle), 6)
+    assert elmo.get_output_dim() == 2 * P
+
+
+def test_files_in_the_published_layout(bundles: dict[str, Path]) -> None:
+    """As AllenNLP's constructor takes them; here words that are spelled like a mark are the mark."""
+    bundle, sentences = bundles["character"], [SENTENCES[0], SENTENCES[2]]
+    for kind in (Path, str):
+        files = (kind(bundle / "options.json"), kind(bundle / "weights.hdf5"))
+        elmo = draw_mixes(Elmo(*files, 2, dropout=0.0))
+        assert torch.equal(elmo.batch_to_ids(sentences), batch_to_ids(sentences))
+        assert_mixes(elmo, elmo(batch_to_ids(sentences)), layers_of(bundle, sentences), 4)
+    marked = elmo(batch_to_ids([["<S>"]]))["elmo_representations"][0]
+    assert np.abs(marked.detach().numpy() - elmo_of(bundle, [["<S>"]])).max() > 0.01
+
+
+def elmo_of(bundle: Path, sentences: Sequence[Sequence[str]], **options: Any) -> NDArray[np.float32]:
+    elmo = draw_mixes(Elmo.from_bundle(bundle, dropout=0.0, **options))
+    representation: Tensor = elmo(elmo.batch_to_ids(sentences))["elmo_representations"][0]
+    return representation.detach().numpy()
+
+
+def test_fixed_weights_of_the_layers(bundle: Path) -> None:
+    """1e9 before the softmax leaves one layer only."""
+    for layer in range(L + 1):
+        parameters = [1e9 if index == layer else -1e9 for index in range(L + 1)]
+        elmo = Elmo.from_bundle(bundle, scalar_mix_parameters=parameters, dropout=0.0)
+        found = elmo(elmo.batch_to_ids([SENTENCES[0]]))["elmo_representations"][0]
+        assert_close(found[0], layers_of(bundle)[0][layer])
+        assert not found.requires_grad
+
+
+def test_sentence_boundaries_are_kept(bundle: Path) -> None:
+    """The marks have vectors of their own, and what stands between them is as without."""
+    elmo = draw_mixes(Elmo.from_bundle(bundle, 2, dropout=0.0, keep_sentence_boundaries=True))
+    found = elmo(elmo.batch_to_ids(SENTENCES))
+    assert found["mask"].tolist() == [[True] * 6 + [False] * 2, [False] * 8, [True] * 3 + [False] * 5, [True] * 8]
+    without = draw_mixes(Elmo.from_bundle(bundle, 2, dropout=0.0))
+    for kept, plain in zip(
+        found["elmo_representations"],
+        without(without.batch_to_ids(SENTENCES))["elmo_representations"],
+        strict=True,
+    ):
+        assert kept.shape == (4, 8, 2 * P)
+        assert not kept[~found["mask"]].any()
+        for row, words in enumerate(SENTENCES):
+            assert_close(kept[row, 1 : len(words) + 1], plain[row, : len(words)].detach().numpy())
+    for mix, kept in zip(elmo.scalar_mixes(), found["elmo_representations"], strict=True):
+        weights = np.exp([value.item() for value in mix.scalar_parameters])
+        for row in (0, 2, 3):
+            layers = oracle_layers(bundle, SENTENCES[row])
+            expected = mix.gamma.item() * np.tensordot(weights / weights.sum(), layers, axes=1)
+            assert_close(kept[row, : layers.shape[1]], expected)
+
+
+def oracle_layers(bundle: Path, words: Sequence[str]) -> NDArray[np.float64]:
+    """Return the NumPy oracle's layers of a sentence and its marks, shape (L + 1, n + 2, 2P)."""
+    options = json.loads((bundle / "options.json").read_text(encoding="utf-8"))
+    with h5py.File(bundle / "weights.hdf5") as file:
+        bilm = load_bilm(file, options["lstm"])
+        if "char_cnn" in options:
+            vectors = sentence_vectors(load_character_cnn(file, options), words)
+        else:
+            rows = [0, *(3 + WORDS.index(word) if word in WORDS else 2 for word in words), 1]
+            vectors = read_array(file, "embedding")[rows]
+    return run_bilm(bilm, vectors)[0]
+
+
+def test_layer_normalisation(bundle: Path) -> None:
+    """AllenNLP's: all numbers of all real tokens of a batch, the marks included."""
+    sentences = [SENTENCES[0], SENTENCES[2]]
+    elmo = Elmo.from_bundle(bundle, dropout=0.0, do_layer_norm=True, keep_sentence_boundaries=True)
+    found = elmo(elmo.batch_to_ids(sentences))["elmo_representations"][0].detach().numpy()
+    layers = [
+        Elmo.from_bundle(
+            bundle,
+            dropout=0.0,
+            keep_sentence_boundaries=True,
+            scalar_mix_parameters=[1e9 if index == layer else -1e9 for index in range(L + 1)],
+        )(elmo.batch_to_ids(sentences))
+        for layer in range(L + 1)
+    ]
+    mask = layers[0]["mask"].numpy()
+    plain = [layer["elmo_representations"][0].numpy()[mask] for layer in layers]
+    assert_close(found[mask], np.mean([(x - x.mean()) / x.std() for x in plain], axis=0), 1e-5)
+    assert not found[~mask].any()
+
+
+def test_a_batch_of_empty_sentences(bundle: Path) -> None:
+    elmo = Elmo.from_bundle(bundle, dropout=0.0)
+    found = elmo(elmo.batch_to_ids([[], []]))
+    assert found["elmo_representations"][0].shape == (2, 0, 2 * P)
+    assert found["mask"].shape == (2, 0)
+
+
+@pytest.mark.parametrize("do_layer_norm", [False, True])
+def test_a_batch_of_nothing_but_padding(bundle: Path, do_layer_norm: bool) -> None:
+    """With layer normalisation too, where there is nothing to divide by."""
+    elmo = Elmo.from_bundle(bundle, dropout=0.0, do_layer_norm=do_layer_norm)
+    ids = torch.zeros_like(elmo.batch_to_ids([SENTENCES[0]]))
+    found = elmo(ids)
+    assert torch.equal(found["elmo_representations"][0], torch.zeros(1, 4, 2 * P))
+    assert not found["mask"].any()
+
+
+def test_more_axes_in_front(bundle: Path) -> None:
+    """Such as sentences of documents: two documents of two sentences."""
+    elmo = draw_mixes(Elmo.from_bundle(bundle, 2, dropout=0.0))
+    ids = elmo.batch_to_ids(SENTENCES)
+    expected, found = elmo(ids), elmo(ids.unflatten(0, (2, 2)))
+    assert found["mask"].shape == (2, 2, 6)
+    assert torch.equal(found["mask"].flatten(0, 1), expected["mask"])
+    for ours, flat in zip(found["elmo_representations"], expected["elmo_representations"], strict=True):
+        assert ours.shape == (2, 2, 6, 2 * P)
+        assert torch.equal(ours.flatten(0, 1), flat)
+    deeper = elmo(ids.unflatten(0, (2, 1, 2)))["elmo_representations"][0]
+    assert deeper.shape == (2, 1, 2, 6, 2 * P)
+
+
+def test_neither_batch_nor_padding_nor_a_call_before_matters(bundle: Path) -> None:
+    """AllenNLP's carries a state from call to call; here the same sentence always has the same vectors."""
+    elmo = draw_mixes(Elmo.from_bundle(bundle, dropout=0.0))
+    ids = elmo.batch_to_ids(SENTENCES)
+    first = elmo(ids)["elmo_representations"][0]
+    assert torch.equal(elmo(ids)["elmo_representations"][0], first)
+    for row, words in enumerate(SENTENCES):
+        assert_close(elmo(elmo.batch_to_ids([words]))["elmo_representations"][0][0], first[row, : len(words)].detach())
+    wider = torch.cat([ids, torch.zeros_like(ids)], dim=1)
+    assert_close(elmo(wider)["elmo_representations"][0][:, :6], first.detach())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_warm_state(mode: str, bundles: dict[str, Path], tmp_path: Path) -> None:
+    warm = write_model(tmp_path / "warm", SHAPES[mode], warm=True)
+    assert (warm / "warm_state.hdf5").exists()
+    elmo = draw_mixes(Elmo.from_bundle(warm, dropout=0.0))
+    ids = elmo.batch_to_ids(SENTENCES)
+    assert_mixes(elmo, elmo(ids), layers_of(warm), 6)
+    assert_mixes(elmo, elmo(ids), layers_of(warm), 6)
+    assert np.abs(elmo_of(warm, SENTENCES) - elmo_of(bundles[mode], SENTENCES)).max() > 0.01
+
+
+# Cached words
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_cached_words(mode: str, bundles: dict[str, Path]) -> None:
+    """Row 0 of the list is padding, whatever stands there."""
+    bundle = bundles[mode]
+    vocabulary = ["@@PADDING@@", "齉龘", "吃", "今天", "。", "苹果"]
+    sentences = [SENTENCES[0], [], SENTENCES[2]]
+    rows = torch.tensor([[3, 2, 1, 4], [0, 0, 0, 0], [5, 0, 0, 0]])
+    elmo = draw_mixes(Elmo.from_bundle(bundle, 2, dropout=0.0, vocab_to_cache=vocabulary))
+    ids = elmo.batch_to_ids(sentences)
+    assert_mixes(elmo, elmo(ids, rows), layers_of(bundle, sentences), 4)
+    # The rows alone count; without them the ids do.
+    assert_mixes(elmo, elmo(torch.zeros_like(ids), rows), layers_of(bundle, sentences), 4)
+    assert_mixes(elmo, elmo(ids), layers_of(bundle, sentences), 4)
+    deeper = elmo(ids[:, None], rows[:, None])["elmo_representations"][0]
+    assert torch.equal(deeper[:, 0], elmo(ids, rows)["elmo_representations"][0])
+
+
+def test_cached_words_of_published_files(bundles: dict[str, Path]) -> None:
+    bundle = bundles["character"]
+    files = (bundle / "options.json", bundle / "weights.hdf5")
+    elmo = draw_mixes(Elmo(*files, 1, dropout=0.0, vocab_to_cache=["", "吃", "桃"]))
+    rows = torch.tensor([[2, 1, 2]])
+    sentences = [["桃", "吃", "桃"]]
+    assert_mixes(elmo, elmo(batch_to_ids(sentences), rows), layers_of(bundle, sentences), 3)
+
+
+def test_rows_without_cached_words_are_not_read(bundle: Path) -> None:
+    elmo = Elmo.from_bundle(bundle, dropout=0.0)
+    ids = elmo.batch_to_ids(SENTENCES)
+    expected = elmo(ids)["elmo_representations"][0]
+    assert torch.equal(elmo(ids, torch.ones(4, 6, dtype=torch.long))["elmo_representations"][0], expected)
+
+
+# Training
+
+
+def test_dropout_falls_in_training_only(bundle: Path) -> None:
+    elmo = draw_mixes(Elmo.from_bundle(bundle, 2, dropout=0.5))
+    ids = elmo.batch_to_ids(SENTENCES)
+    elmo.eval()
+    expected = elmo(ids)["elmo_representations"]
+    assert torch.equal(elmo(ids)["elmo_representations"][1], expected[1])
+    elmo.train()
+    torch.manual_seed(17)
+    first, second = elmo(ids)["elmo_representations"]
+    mask = elmo(ids)["mask"]
+    for dropped, whole in ((first, expected[0]), (second, expected[1])):
+        kept = dropped != 0
+        assert 0.2 < float(kept[mask].float().mean()) < 0.8
+        assert_close(dropped[kept], 2 * whole[kept].detach().numpy())
+    # Each representation loses other numbers.
+    assert not torch.equal(first != 0, second != 0)
+    assert Elmo.from_bundle(bundle).training
+
+
+def gradients(elmo: Elmo, ids: Tensor) -> dict[str, Tensor]:
+    elmo.zero_grad()
+    torch.stack(elmo(ids)["elmo_representations"]).square().sum().backward()
+    return {name: parameter.grad for name, parameter in elmo.named_parameters() if parameter.grad is not None}
+
+
+def test_only_the_mixes_are_trained_by_default(bundle: Path) -> None:
+    elmo = draw_mixes(Elmo.from_bundle(bundle, 2, dropout=0.0))
+    names = {
+        f"scalar_mix_{mix}.{name}"
+        for mix in range(2)
+        for name in ("gamma", "scalar_parameters.0", "scalar_parameters.1", "scalar_parameters.2")
+    }
+    assert {name for name, parameter in elmo.named_parameters() if parameter.requires_grad} == names
+    found = gradients(elmo, elmo.batch_to_ids(SENTENCES))
+    assert set(found) == names
+    assert all(gradient.abs().sum() > 0 for gradient in found.values())
+
+
+def test_the_bilm_is_trained_if_asked_for(bundle: Path) -> None:
+    elmo = draw_mixes(Elmo.from_bundle(bundle, requires_grad=True, dropout=0.0))
+    found = gradients(elmo, elmo.batch_to_ids(SENTENCES))
+    assert set(found) == {name for name, _ in elmo.named_parameters()}
+    assert not any(gradient.is_sparse for gradient in found.values())
+    assert all(gradient.abs().sum() > 0 for gradient in found.values())
+    # Any optimiser takes a step that lowers the sum.
+    ids = elmo.batch_to_ids(SENTENCES)
+    before = elmo(ids)["elmo_representations"][0].square().sum().item()
+    torch.optim.SGD(elmo.parameters(), lr=1e-4).step()
+    assert elmo(ids)["elmo_representations"][0].square().sum().item() < before
+
+
+def test_cached_words_are_trained_with_the_bilm(bundle: Path) -> None:
+    for requires_grad in (False, True):
+        elmo = Elmo.from_bundle(bundle, requires_grad=requires_grad, vocab_to_cache=["", "吃"], dropout=0.0)
+        rows = torch.tensor([[1, 1, 1]])
+        elmo(elmo.batch_to_ids([["吃"] * 3]), rows)["elmo_representations"][0].sum().backward()
+        gradient = elmo.get_parameter("_elmo_lstm.cached_words").grad
+        assert (gradient is not None) == requires_grad
+
+
+def test_no_gradient_is_computed_without_need(bundle: Path) -> None:
+    elmo = Elmo.from_bundle(bundle, requires_grad=True, dropout=0.0)
+    with torch.no_grad():
+        found = elmo(elmo.batch_to_ids(SENTENCES))["elmo_representations"][0]
+    assert not found.requires_grad
+    fixed = Elmo.from_bundle(bundle, scalar_mix_parameters=[0.0] * 3)
+    assert not fixed(fixed.batch_to_ids(SENTENCES))["elmo_representations"][0].requires_grad
+
+
+def test_the_state_comes_back(bundle: Path, tmp_path: Path) -> None:
+    elmo = draw_mixes(Elmo.from_bundle(bundle, 2, dropout=0.0))
+    torch.save(elmo.state_dict(), tmp_path / "elmo.pt")
+    other_model = write_model(
+        tmp_path / "other", SHAPES["token" if (bundle / "vocab_embedding.hdf5").exists() else "character"], seed=31
+    )
+    other = Elmo.from_bundle(other_model, 2, dropout=0.0)
+    ids = elmo.batch_to_ids(SENTENCES)
+    expected = elmo(ids)["elmo_representations"]
+    assert (other(ids)["elmo_representations"][1] - expected[1]).abs().max() > 0.01
+    other.load_state_dict(torch.load(tmp_path / "elmo.pt", weights_only=True))
+    for ours, theirs in zip(other(ids)["elmo_representations"], expected, strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def smooth_elmo(mode: str, folder: Path, *, warm: bool = False) -> Elmo:
+    """Return a tiny one in float64, without a clip within reach; highway layers keep their relu."""
+    characters = replace(CHARACTERS, embedding_dim=2, filters=((1, 1), (2, 2)), activation="tanh")
+    shape = replace(TOKENS, cell_dim=3, projection_dim=2, cell_clip=50.0, projection_clip=50.0)
+    shape = replace(shape, characters=characters if mode == "character" else None)
+    write_model(folder / "tiny", shape, warm=warm, seed=41)
+    elmo = Elmo.from_bundle(folder / "tiny", requires_grad=True, dropout=0.0)
+    return draw_mixes(elmo).double()
+
+
+@pytest.mark.parametrize(("mode", "warm"), [("token", False), ("token", True), ("character", False)])
+def test_gradients_against_differences(mode: str, warm: bool, tmp_path: Path) -> None:
+    elmo = smooth_elmo(mode, tmp_path, warm=warm)
+    ids = elmo.batch_to_ids([["吃", "我", "吃"], ["今天"]])
+    names, parameters = zip(*elmo.named_parameters(), strict=True)
+
+    def representation(*values: Tensor) -> Tensor:
+        found = torch.func.functional_call(elmo, dict(zip(names, values, strict=True)), (ids,))
+        first: Tensor = found["elmo_representations"][0]
+        return first
+
+    # In random directions of all numbers together; and each parameter has its part in it.
+    assert torch.autograd.gradcheck(representation, parameters, fast_mode=True)
+    assert all(gradient.abs().sum() > 0 for gradient in gradients(elmo, ids).values())
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_autocast_to_bfloat16(bundle: Path, requires_grad: bool) -> None:
+    """Products are less exact, and what comes out is float32 as before."""
+    elmo = draw_mixes(Elmo.from_bundle(bundle, dropout=0.0, requires_grad=requires_grad))
+    ids = elmo.batch_to_ids(SENTENCES)
+    expected = elmo(ids)["elmo_representations"][0]
+    exact = gradients(elmo, ids)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = elmo(ids)["elmo_representations"][0]
+    assert found.dtype == torch.float32
+    difference = (found - expected).abs().max()
+    assert 1e-4 < difference < 0.05
+    elmo.zero_grad()
+    found.square().sum().backward()
+    for name, parameter in elmo.named_parameters():
+        if parameter.requires_grad:
+            assert parameter.grad is not None
+            scale = exact[name].abs().max()
+            assert (parameter.grad - exact[name]).abs().max() < 0.1 * scale + 0.01, name
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_compiled_as_one_graph(mode: str, bundles: dict[str, Path]) -> None:
+    elmo = draw_mixes(Elmo.from_bundle(bundles[mode], 2, dropout=0.0, requires_grad=True))
+    ids = elmo.batch_to_ids(SENTENCES)
+    expected, exact = elmo(ids), gradients(elmo, ids)
+    torch._dynamo.reset()
+    compiled: Any = torch.compile(elmo, fullgraph=True, backend="aot_eager")
+    found = compiled(ids)
+    assert torch.equal(found["mask"], expected["mask"])
+    for ours, theirs in zip(found["elmo_representations"], expected["elmo_representations"], strict=True):
+        assert_close(ours, theirs.detach().numpy())
+    elmo.zero_grad()
+    torch.stack(found["elmo_representations"]).square().sum().backward()
+    for name, parameter in elmo.named_parameters():
+        assert parameter.grad is not None
+        assert_close(parameter.grad, exact[name].numpy(), 1e-4)
+
+
+# Another biLM, and wrong arguments
+
+
+class Echo(nn.Module):
+    """A biLM of two layers that give back a word's first id, and twice that."""
+
+    num_layers = 2
+
+    def get_output_dim(self) -> int:
+        return 3
+
+    def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
+        assert word_inputs is None
+        first = nn.functional.pad(inputs[:, :, 0], (1, 1)).float()
+        mask = nn.functional.pad(inputs[:, :, 0] > 0, (2, 0), value=True)
+        vectors = first[:, :, None].expand(-1, -1, 3)
+        return {"activations": [vectors, 2 * vectors], "mask": mask}
+
+
+def test_a_module_of_ones_own() -> None:
+    elmo = Elmo(None, None, 1, module=Echo(), dropout=0.0)
+    assert elmo.get_output_dim() == 3
+    found = elmo(torch.tensor([[[5, 1], [7, 1]], [[11, 1], [0, 0]]]))
+    assert_close(found["elmo_representations"][0], 1.5 * np.array([[[5] * 3, [7] * 3], [[11] * 3, [0] * 3]]))
+    assert found["mask"].tolist() == [[True, True], [True, False]]
+
+
+def test_a_bilm_as_the_module(bundles: dict[str, Path]) -> None:
+    """Whether it is trained stays as its owner chose, whatever requires_grad says."""
+    for mode in MODES:
+        embedder = ElmoEmbedder.load(bundles[mode])
+        module = BatchBiLM(embedder.bundle.bilm, embedder.bundle.build_lexicon())
+        elmo = draw_mixes(Elmo(None, None, 1, module=module, dropout=0.0))
+        ids = Elmo.from_bundle(bundles[mode]).batch_to_ids(SENTENCES)
+        assert_mixes(elmo, elmo(ids), layers_of(bundles[mode]), 6)
+        assert all(parameter.requires_grad for parameter in module.parameters())
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda options, weights: Elmo(None, None, 1),
+        lambda options, weights: Elmo(options, None, 1),
+        lambda options, weights: Elmo(None, weights, 1),
+        lambda options, weights: Elmo(options, weights, 1, module=Echo()),
+    ],
+)
+def test_both_files_and_module_or_neither(bundles: dict[str, Path], build: Callable[[Path, Path], Elmo]) -> None:
+    bundle = bundles["character"]
+    with pytest.raises(ValueError, match="give either options_file and weight_file, or module"):
+        build(bundle / "options.json", bundle / "weights.hdf5")
+
+
+def test_files_that_do_not_fit(bundles: dict[str, Path], tmp_path: Path) -> None:
+    options = {mode: path / "options.json" for mode, path in bundles.items()}
+    with pytest.raises(BundleError, match=r"is not in the model that options\.json describes"):
+        Elmo(options["token"], bundles["character"] / "weights.hdf5", 1)
+    with pytest.raises(BundleError, match="cannot be read as HDF5"):
+        Elmo(options["character"], tmp_path / "nothing.hdf5", 1)
+    with pytest.raises(BundleError, match="nowhere is not a model bundle"):
+        Elmo.from_bundle(tmp_path / "nowhere")
+
+
+def test_a_token_model_without_its_words_cannot_spell(bundles: dict[str, Path]) -> None:
+    """Its rows come from elsewhere, or from the bundle."""
+    bundle = bundles["token"]
+    elmo = draw_mixes(Elmo(bundle / "options.json", bundle / "weights.hdf5", 1, dropout=0.0))
+    with pytest.raises(ValueError, match="came without its vocabulary; load its bundle with from_bundle"):
+        elmo.batch_to_ids(SENTENCES)
+    ids = Elmo.from_bundle(bundle).batch_to_ids(SENTENCES)
+    assert_mixes(elmo, elmo(ids), layers_of(bundle), 6)
+
+
+def test_another_number_of_fixed_weights(bundle: Path) -> None:
+    with pytest.raises(ValueError, match="2 initial scalar parameters for 3 layers"):
+        Elmo.from_bundle(bundle, scalar_mix_parameters=[0.0, 1.0])
+
+
+def test_a_warm_state_in_the_state_dict(tmp_path: Path) -> None:
+    """What sentences start from is part of the model that is saved."""
+    warm = write_model(tmp_path / "warm", TOKENS, warm=True)
+    elmo = Elmo.from_bundle(warm, dropout=0.0)
+    state = elmo.state_dict()
+    with h5py.File(warm / "warm_state.hdf5") as file:
+        np.testing.assert_array_equal(state["_elmo_lstm.bilm.warm_cell"][:, :, 0].numpy(), file["cell"][()])
+        np.testing.assert_array_equal(state["_elmo_lstm.bilm.warm_output"][:, :, 0].numpy(), file["output"][()])

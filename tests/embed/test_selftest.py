@@ -1,0 +1,477 @@
+"""`elmo-zh selftest`: a sound model passes, and each fault is found by the check that is there for it."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from contract.command_line import Answer, SampleRun, elmo_zh
+from torch import Tensor
+
+from elmo_zh.bundle.read import load_bundle
+from elmo_zh.bundle.write import BundleSource, write_bundle
+from elmo_zh.characters import SpellingModel
+from elmo_zh.config import TextConfig
+from elmo_zh.embed import embedder as embedder_module
+from elmo_zh.embed.selftest import find_neighbours, run_selftest
+from elmo_zh.model import bilm as bilm_module
+from elmo_zh.model.bilm import BiLM, BiLMShape
+from elmo_zh.model.character_cnn import CharacterShape
+from elmo_zh.model.softmax import Softmax
+from elmo_zh.vocabulary import SPECIALS, Vocabulary
+
+TOKENS = "raw text becomes the same tokens"
+STORED = "stored vectors of 3 sentences come out again"
+FUTURE = "the forward LM cannot see the future"
+PAST = "the backward LM cannot see the past"
+COMPANY = "neither the batch nor the order matters"
+TABLES = "vocabulary, embedding and softmax belong together"
+ALL = [TOKENS, STORED, FUTURE, PAST, COMPANY, TABLES]
+
+
+@pytest.fixture
+def model(sample_run: SampleRun, tmp_path: Path) -> Path:
+    """A copy of the trained bundle, to be changed."""
+    return Path(shutil.copytree(sample_run.model, tmp_path / "model"))
+
+
+def sign(bundle: Path) -> None:
+    """Write into bundle.json the digests that the files have now, as someone would who changes a bundle by hand."""
+    path = bundle / "bundle.json"
+    info = json.loads(path.read_text(encoding="utf-8"))
+    info["digests"] = {
+        name: f"sha256:{hashlib.sha256((bundle / name).read_bytes()).hexdigest()}" for name in info["digests"]
+    }
+    path.write_text(json.dumps(info), encoding="utf-8")
+
+
+def failed_checks(answer: Answer) -> list[str]:
+    """Return the names of the checks that failed, each on a line of its own and all of them in the error."""
+    lines = answer.stdout.splitlines()[: len(ALL)]
+    assert [line[7:].split(":")[0] for line in lines] == ALL
+    failed = [line[7:].split(":")[0] for line in lines if line.startswith("FAILED ")]
+    assert all(line.startswith(("FAILED ", "ok     ")) for line in lines)
+    assert answer.status == (1 if failed else 0)
+    if failed:
+        (error,) = answer.errors
+        assert error.endswith(f" does not hold: {'; '.join(failed)}. Export or copy the bundle again.")
+    else:
+        assert answer.stderr == ""
+    return failed
+
+
+def test_the_trained_model_passes(sample_run: SampleRun) -> None:
+    answer = elmo_zh("selftest", sample_run.model)
+    assert failed_checks(answer) == []
+    lines = answer.stdout.splitlines()
+    assert lines[0] == f'ok     {TOKENS}: segmenter "jieba"'
+    assert lines[1].startswith(f"ok     {STORED}: largest difference ")
+    rows = len((sample_run.model / "vocab.data").read_text(encoding="utf-8").splitlines())
+    assert lines[5] == f"ok     {TABLES}: {rows:,} rows, digests as exported"
+    neighbours = [line.split(": ", 1) for line in lines[6:]]
+    assert [table for table, _ in neighbours] == ["token layer"] * 8 + ["softmax"] * 8
+    words = (sample_run.model / "vocab.data").read_text(encoding="utf-8").splitlines()
+    frequent = [word for word in words[3:] if word.isalpha()][:8]
+    assert [line.split(" ~ ")[0] for _, line in neighbours] == frequent * 2
+    assert all(len(line.split(" ~ ")[1].split(" ")) == 5 for _, line in neighbours)
+
+
+def test_json(sample_run: SampleRun) -> None:
+    answer = elmo_zh("selftest", sample_run.model, "--json", "--device", "cpu")
+    result = answer.result()
+    assert list(result) == ["passed", "checks", "neighbours"]
+    assert result["passed"] is True
+    assert [list(check) for check in result["checks"]] == [["name", "passed", "found"]] * len(ALL)
+    assert [check["name"] for check in result["checks"]] == ALL
+    assert all(check["passed"] is True for check in result["checks"])
+    assert len(result["neighbours"]) == 16
+    assert all(list(entry) == ["table", "word", "neighbours"] for entry in result["neighbours"])
+    assert all(len(entry["neighbours"]) == 5 for entry in result["neighbours"])
+
+
+def test_json_of_a_model_that_fails(model: Path) -> None:
+    """The result stands on stdout, and the exit status is 1 all the same."""
+    change_stored_vectors(model, 0.001)
+    answer = elmo_zh("selftest", model, "--json")
+    assert answer.status == 1
+    result = json.loads(answer.stdout)
+    assert result["passed"] is False
+    assert [check["name"] for check in result["checks"] if not check["passed"]] == [STORED]
+    assert answer.errors == [f"Error: {model} does not hold: {STORED}. Export or copy the bundle again."]
+
+
+def change_stored_vectors(model: Path, amount: float, line: int = 2) -> None:
+    with h5py.File(model / "golden.hdf5", "a") as file:
+        file[str(line)][1, -1, 3] += amount
+    sign(model)
+
+
+@pytest.mark.parametrize("line", [0, 1, 2])
+def test_stored_vectors_that_were_altered(model: Path, line: int) -> None:
+    change_stored_vectors(model, -0.003, line)
+    answer = elmo_zh("selftest", model)
+    assert failed_checks(answer) == [STORED]
+    # Where numbers are above 1, a share of the largest.
+    with h5py.File(model / "golden.hdf5") as file:
+        share = 0.003 / max(1, np.abs(file[str(line)][()]).max())
+    assert answer.stdout.splitlines()[1].endswith(f"largest difference {share:.1e}")
+
+
+def test_stored_vectors_within_rounding(model: Path) -> None:
+    change_stored_vectors(model, 0.000002)
+    assert failed_checks(elmo_zh("selftest", model)) == []
+
+
+@pytest.mark.parametrize("line", [0, 1, 2])
+def test_stored_vectors_that_are_no_numbers(model: Path, line: int) -> None:
+    """Whichever sentence it is: max() of Python passes over NaN unless it comes first."""
+    change_stored_vectors(model, np.nan, line)
+    assert failed_checks(elmo_zh("selftest", model)) == [STORED]
+
+
+def test_stored_vectors_of_another_shape(model: Path) -> None:
+    with h5py.File(model / "golden.hdf5", "a") as file:
+        shorter = file["1"][:, :-1]
+        del file["1"]
+        file["1"] = shorter
+    sign(model)
+    assert failed_checks(elmo_zh("selftest", model)) == [STORED]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [f"RNN_{d}/RNN/MultiRNNCell/Cell{i}/LSTMCell/{part}" for d in (0, 1) for i, part in ((0, "W_0"), (1, "B"))]
+    + ["RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell/W_P_0"],
+)
+def test_weights_that_were_altered(model: Path, name: str) -> None:
+    with h5py.File(model / "weights.hdf5", "a") as file:
+        file[name][...] *= 1.01
+    sign(model)
+    assert failed_checks(elmo_zh("selftest", model)) == [STORED]
+
+
+def test_embeddings_that_were_altered_in_one_of_two_files(model: Path) -> None:
+    """Of a word outside the stored sentences, so that nothing else shows it."""
+    with h5py.File(model / "golden.hdf5") as file:
+        stored = {token.decode() for tokens in file["tokens"].values() for token in tokens[()]}
+    words = (model / "vocab.data").read_text(encoding="utf-8").splitlines()
+    row = next(row for row in range(len(words) - 1, 0, -1) if words[row] not in stored)
+    with h5py.File(model / "vocab_embedding.hdf5", "a") as file:
+        file["embedding"][row, 0] += 0.5
+    sign(model)
+    answer = elmo_zh("selftest", model)
+    assert failed_checks(answer) == [TABLES]
+    told = "vocab_embedding.hdf5 and weights.hdf5 hold different embeddings"
+    assert answer.stdout.splitlines()[5] == f"FAILED {TABLES}: {told}"
+
+
+def test_words_that_changed_places(model: Path) -> None:
+    """Both outside the stored sentences; the digest of the vocabulary was taken before."""
+    path = model / "vocab.data"
+    words = path.read_text(encoding="utf-8").splitlines()
+    with h5py.File(model / "golden.hdf5") as file:
+        stored = {token.decode() for tokens in file["tokens"].values() for token in tokens[()]}
+    first, second = [row for row in range(3, len(words)) if words[row] not in stored][-2:]
+    words[first], words[second] = words[second], words[first]
+    path.write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    sign(model)
+    answer = elmo_zh("selftest", model)
+    assert failed_checks(answer) == [TABLES]
+    told = f"vocab.data has digest sha256:{digest}, not that of the export"
+    assert answer.stdout.splitlines()[5] == f"FAILED {TABLES}: {told}"
+
+
+def test_another_version_of_the_segmenter(model: Path) -> None:
+    info = json.loads((model / "bundle.json").read_text(encoding="utf-8"))
+    info["segmenter"]["version"] = "0.1"
+    (model / "bundle.json").write_text(json.dumps(info), encoding="utf-8")
+    answer = elmo_zh("selftest", model)
+    assert failed_checks(answer) == [TOKENS]
+    assert "was trained with segmenter " in answer.stdout.splitlines()[0]
+
+
+def test_text_that_becomes_other_tokens(model: Path) -> None:
+    with h5py.File(model / "golden.hdf5", "a") as file:
+        del file["texts/0"]
+        file["texts/0"] = "今天天气很好，我们去公园玩。"
+    sign(model)
+    assert failed_checks(elmo_zh("selftest", model)) == [TOKENS]
+
+
+# Faults of this machine or of the code: the files are as they should be.
+
+
+def reads_forward(mask: Tensor) -> Tensor:
+    """No reversal at all: the backward LM reads as the forward LM does."""
+    return torch.arange(mask.shape[1]).expand_as(mask)
+
+
+def reverses_padding_as_well(mask: Tensor) -> Tensor:
+    """All sentences are reversed by the length of the longest."""
+    return torch.arange(mask.shape[1]).flip(0).expand_as(mask)
+
+
+def test_a_backward_lm_that_reads_forward(sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bilm_module, "reversal", reads_forward)
+    assert failed_checks(elmo_zh("selftest", sample_run.model)) == [STORED, PAST]
+
+
+def test_a_reversal_that_takes_padding_along(sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bilm_module, "reversal", reverses_padding_as_well)
+    assert failed_checks(elmo_zh("selftest", sample_run.model)) == [STORED, COMPANY]
+
+
+def test_directions_that_are_exchanged(sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The forward half of the vectors is what the backward LM made of the sentence, which knows the future."""
+    whole = BiLM.read_sentences
+
+    def exchanged(self: BiLM, *arguments: Any) -> tuple[Tensor, Any]:
+        layers, state = whole(self, *arguments)
+        return layers.roll(layers.shape[3] // 2, dims=3), state
+
+    monkeypatch.setattr(BiLM, "read_sentences", exchanged)
+    assert failed_checks(elmo_zh("selftest", sample_run.model)) == [STORED, FUTURE, PAST]
+
+
+def test_a_forward_lm_that_sees_one_word_ahead(sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = BiLM.run_layers
+
+    def ahead(self: BiLM, token_vectors: Tensor, *arguments: Any, **options: Any) -> Any:
+        shifted = token_vectors.clone()
+        shifted[0, :-1] += token_vectors[0, 1:]
+        return whole(self, shifted, *arguments, **options)
+
+    monkeypatch.setattr(BiLM, "run_layers", ahead)
+    assert failed_checks(elmo_zh("selftest", sample_run.model)) == [STORED, FUTURE]
+
+
+def test_an_lm_that_is_deaf_to_its_own_word(sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It leaks nothing, since nothing comes in."""
+
+    def deaf(self: BiLM, token_vectors: Tensor, mask: Tensor, state: Any) -> tuple[Tensor, Any]:
+        shape = (self.shape.num_layers + 1, *token_vectors.shape[:2], 2 * self.shape.projection_dim)
+        return torch.zeros(shape), state
+
+    monkeypatch.setattr(BiLM, "read_sentences", deaf)
+    assert failed_checks(elmo_zh("selftest", sample_run.model)) == [STORED, FUTURE, PAST]
+
+
+def test_a_machine_that_computes_no_numbers_now_and_then(
+    sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the three sentences together, the vectors of the last and shortest are NaN."""
+    whole = BiLM.read_sentences
+
+    def faulty(self: BiLM, token_vectors: Tensor, mask: Tensor, state: Any) -> tuple[Tensor, Any]:
+        layers, after = whole(self, token_vectors, mask, state)
+        lengths = mask.sum(dim=1)
+        if len(mask) == 3:
+            layers = layers.masked_fill((lengths == lengths.min())[None, :, None, None], torch.nan)
+        return layers, after
+
+    monkeypatch.setattr(BiLM, "read_sentences", faulty)
+    assert {STORED, COMPANY} <= set(failed_checks(elmo_zh("selftest", sample_run.model)))
+
+
+def test_a_state_that_is_carried(sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = embedder_module.ElmoEmbedder.__init__
+
+    def carrying(self: Any, *arguments: Any, **options: Any) -> None:
+        real(self, *arguments, **(options | {"stateful": True}))
+
+    monkeypatch.setattr(embedder_module.ElmoEmbedder, "__init__", carrying)
+    assert COMPANY in failed_checks(elmo_zh("selftest", sample_run.model))
+
+
+# Models of other kinds
+
+P, D, L = 5, 13, 2
+WORDS = ("今", "天", "气", "我", "们", "，", "。")
+SHAPE = BiLMShape(
+    num_tokens=len(SPECIALS) + len(WORDS),
+    cell_dim=D,
+    projection_dim=P,
+    num_layers=L,
+    cell_clip=3.0,
+    projection_clip=3.0,
+    skip_connections=True,
+)
+CHARACTERS = CharacterShape(
+    num_characters=261, num_slots=11, embedding_dim=3, filters=((1, 2), (2, 17)), num_highways=1, activation="relu"
+)
+
+
+def random_source(
+    shape: BiLMShape, words: Sequence[str] | None = WORDS, text: TextConfig | None = None
+) -> BundleSource:
+    bilm = BiLM(shape)
+    generator = torch.Generator().manual_seed(19)
+    with torch.no_grad():
+        for parameter in bilm.parameters():
+            parameter.normal_(0.0, 0.4, generator=generator)
+    return BundleSource(
+        bilm=bilm,
+        softmax=None,
+        vocabulary=Vocabulary((*SPECIALS, *words)) if words is not None else None,
+        spelling=SpellingModel.build({}),
+        user_dictionary=None,
+        text=text,
+        training_options={},
+        carry_state=True,
+        training={},
+        origin={"program": "elsewhere"},
+    )
+
+
+def test_a_model_without_vocabulary_and_known_text(tmp_path: Path) -> None:
+    write_bundle(tmp_path / "model", random_source(replace(SHAPE, characters=CHARACTERS), words=None))
+    answer = elmo_zh("selftest", tmp_path / "model")
+    assert failed_checks(answer) == []
+    lines = answer.stdout.splitlines()
+    assert lines[0] == f"ok     {TOKENS}: not known how the training text was segmented; use --segmented"
+    assert lines[5:] == [f"ok     {TABLES}: the model came without a vocabulary"]
+    assert elmo_zh("selftest", tmp_path / "model", "--json").result()["neighbours"] == []
+
+
+def test_a_model_with_a_warm_state(tmp_path: Path) -> None:
+    source = random_source(SHAPE)
+    source.bilm.set_warm_state(torch.full((L, 2, P), 0.3), torch.full((L, 2, D), -0.7))
+    write_bundle(tmp_path / "model", source)
+    assert failed_checks(elmo_zh("selftest", tmp_path / "model")) == []
+    # It belongs to the model: without it other vectors come out.
+    with h5py.File(tmp_path / "model" / "warm_state.hdf5", "a") as file:
+        file["cell"][...] = 0.0
+    sign(tmp_path / "model")
+    assert failed_checks(elmo_zh("selftest", tmp_path / "model")) == [STORED]
+
+
+@pytest.mark.parametrize("characters", [None, CHARACTERS])
+def test_a_model_whose_text_was_already_segmented(tmp_path: Path, characters: CharacterShape | None) -> None:
+    """The stored sentences hold no space, so that each is one word."""
+    shape = replace(SHAPE, characters=characters)
+    write_bundle(tmp_path / "model", random_source(shape, text=TextConfig(segmenter="whitespace")))
+    assert failed_checks(elmo_zh("selftest", tmp_path / "model")) == []
+
+
+def test_a_model_of_another_language(tmp_path: Path) -> None:
+    """In token mode none of the stored sentences' words is known, and one unknown word is like another."""
+    write_bundle(tmp_path / "model", random_source(SHAPE, words=("the", "of", "and", "to", "in", "a", ".")))
+    assert failed_checks(elmo_zh("selftest", tmp_path / "model")) == []
+
+
+@pytest.mark.parametrize("characters", [None, CHARACTERS])
+def test_a_model_whose_text_was_split_into_characters(tmp_path: Path, characters: CharacterShape | None) -> None:
+    shape = replace(SHAPE, characters=characters)
+    write_bundle(tmp_path / "model", random_source(shape, text=TextConfig(segmenter="character")))
+    assert failed_checks(elmo_zh("selftest", tmp_path / "model")) == []
+
+
+def drop_tokens(file: h5py.File) -> None:
+    del file["tokens"]
+
+
+def drop_sentences(file: h5py.File) -> None:
+    for name in ("0", "1", "2"):
+        del file["tokens"][name]
+
+
+def drop_vectors(file: h5py.File) -> None:
+    del file["1"]
+
+
+def drop_texts(file: h5py.File) -> None:
+    del file["texts"]
+
+
+def drop_tolerance(file: h5py.File) -> None:
+    del file.attrs["tolerance"]
+
+
+def empty_sentence(file: h5py.File) -> None:
+    del file["tokens/0"]
+    file.create_dataset("tokens/0", data=[], dtype=h5py.string_dtype())
+
+
+def name_sentence(file: h5py.File) -> None:
+    file.move("tokens/0", "tokens/first")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        drop_tokens,
+        drop_vectors,
+        drop_tolerance,
+        name_sentence,
+        drop_sentences,
+        empty_sentence,
+        drop_texts,
+    ],
+)
+def test_stored_sentences_that_are_damaged(model: Path, change: Callable[[h5py.File], None]) -> None:
+    with h5py.File(model / "golden.hdf5", "a") as file:
+        change(file)
+    sign(model)
+    answer = elmo_zh("selftest", model)
+    assert answer.only_error().startswith(f"{model / 'golden.hdf5'} is damaged (")
+
+
+def test_a_file_of_stored_sentences_that_is_no_hdf5(model: Path) -> None:
+    (model / "golden.hdf5").write_bytes(b"none")
+    sign(model)
+    assert elmo_zh("selftest", model).only_error().startswith(f"{model / 'golden.hdf5'} is damaged (")
+
+
+# The neighbours
+
+
+def test_neighbours_are_the_most_like_by_their_cosine(tmp_path: Path) -> None:
+    """Length does not count, nor do the specials and words that are no letters; the softmax has a table of its own."""
+    source = random_source(replace(SHAPE, projection_dim=2))
+    angles = {"<S>": 10, "</S>": 10, "<UNK>": 10, "今": 10, "天": 30, "气": 55, "我": 190, "们": 11, "，": 10, "。": 70}
+    turned = {word: 3 * angle for word, angle in angles.items()}
+    lengths = np.arange(1, 11)[:, None]
+    source.bilm.token_table.weight.data.copy_(directions(angles.values(), lengths))
+    softmax = Softmax(SHAPE.num_tokens, 2)
+    softmax.weight.data.copy_(directions(turned.values(), 1 / lengths))
+    write_bundle(tmp_path / "model", replace(source, softmax=softmax))
+    found = {(entry.table, entry.word): entry.neighbours for entry in find_neighbours(load_bundle(tmp_path / "model"))}
+    words = [word for word in WORDS if word not in "，。"]
+    assert list(found) == [(table, word) for table in ("token layer", "softmax") for word in words]
+    for table, degrees in (("token layer", angles), ("softmax", turned)):
+        for word in words:
+            cosines = {other: np.cos(np.radians(degrees[other] - degrees[word])) for other in WORDS if other != word}
+            expected = sorted(cosines, key=cosines.__getitem__, reverse=True)[:5]
+            if word != "们":  # 今 and ，lie in one direction, so that either may come first
+                assert [cosines[other] for other in found[table, word]] == pytest.approx(
+                    [cosines[other] for other in expected]
+                )
+            assert word not in found[table, word]
+    assert found["token layer", "们"][0] in "今，"
+    assert found["token layer", "们"][2:] == ("天", "气", "。")
+
+
+def directions(angles: Any, lengths: Any) -> Tensor:
+    radians = np.radians(list(angles))
+    return torch.tensor(lengths * np.stack([np.cos(radians), np.sin(radians)], axis=1)).float()
+
+
+@pytest.mark.parametrize("words", [("今",), ("今", "天"), ()])
+def test_neighbours_in_a_tiny_vocabulary(tmp_path: Path, words: tuple[str, ...]) -> None:
+    write_bundle(tmp_path / "model", random_source(replace(SHAPE, num_tokens=3 + len(words)), words))
+    found = find_neighbours(load_bundle(tmp_path / "model"))
+    expected = {word: tuple(other for other in words if other != word) for word in words}
+    assert {entry.word: entry.neighbours for entry in found} == expected
+
+
+def test_checks_as_a_function(sample_run: SampleRun) -> None:
+    checks = run_selftest(load_bundle(sample_run.model), "cpu")
+    assert [(check.name, check.passed) for check in checks] == [(name, True) for name in ALL]

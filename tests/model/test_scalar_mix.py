@@ -1,0 +1,157 @@
+"""The scalar mix worked out by hand: equation 1 of Peters et al. (2018), and its layer normalisation."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from elmo_zh import ScalarMix
+
+# Two sentences of three tokens, the second one padded after its first; vectors of two numbers.
+LAYERS = (
+    torch.tensor([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [[7.0, 8.0], [90.0, 90.0], [90.0, 90.0]]]),
+    torch.tensor([[[0.0, 4.0], [-8.0, 4.0], [4.0, 0.0]], [[12.0, -4.0], [-50.0, 50.0], [0.0, 70.0]]]),
+)
+MASK = torch.tensor([[True, True, True], [True, False, False]])
+
+
+def assert_equal(found: Tensor, expected: object) -> None:
+    np.testing.assert_allclose(found.detach().numpy(), np.asarray(expected), rtol=1e-6, atol=1e-6)
+
+
+def test_equal_weights_give_the_average() -> None:
+    mix = ScalarMix(2)
+    assert_equal(mix(LAYERS)[0], [[0.5, 3.0], [-2.5, 4.0], [4.5, 3.0]])
+    assert mix(LAYERS).shape == (2, 3, 2)
+
+
+def test_weights_pass_through_a_softmax() -> None:
+    """e^ln 3 to e^0 is three quarters to one."""
+    mix = ScalarMix(2, initial_scalar_parameters=[math.log(3), 0])
+    assert_equal(mix(LAYERS)[0], [[0.75, 2.5], [0.25, 4.0], [4.75, 4.5]])
+    # Only their differences matter.
+    other = ScalarMix(2, initial_scalar_parameters=[math.log(3) + 5, 5])
+    assert_equal(other(LAYERS), mix(LAYERS).detach())
+
+
+def test_gamma_scales_the_mix() -> None:
+    mix = ScalarMix(2, initial_scalar_parameters=[math.log(3), 0])
+    with torch.no_grad():
+        mix.gamma.fill_(-2.0)
+    assert_equal(mix(LAYERS)[0], [[-1.5, -5.0], [-0.5, -8.0], [-9.5, -9.0]])
+
+
+def test_three_layers_of_any_shape() -> None:
+    mix = ScalarMix(3, initial_scalar_parameters=[0, math.log(2), math.log(5)])
+    tensors = [torch.full((2, 3, 5, 7), value) for value in (8.0, 16.0, 24.0)]
+    assert_equal(mix(tensors), np.full((2, 3, 5, 7), (8 + 2 * 16 + 5 * 24) / 8))
+
+
+def test_layer_normalisation_is_over_all_numbers_that_count() -> None:
+    """Of each layer by itself: 1 to 8 have mean 4.5 and variance 5.25, those of the other layer 1.5 and 31.75."""
+    mix = ScalarMix(2, do_layer_norm=True, initial_scalar_parameters=[math.log(3), 0])
+    numbers = np.array([0, 4, -8, 4, 4, 0, 12, -4])
+    first = (np.arange(1, 9) - 4.5) / math.sqrt(5.25)
+    expected = 0.75 * first + 0.25 * (numbers - 1.5) / math.sqrt(31.75)
+    assert_equal(mix(LAYERS, MASK)[MASK], expected.reshape(4, 2))
+
+
+def test_what_is_padded_has_no_influence() -> None:
+    mix = ScalarMix(2, do_layer_norm=True)
+    others = [torch.where(MASK[:, :, None], layer, 1e4) for layer in LAYERS]
+    assert_equal(mix(others, MASK)[MASK], mix(LAYERS, MASK)[MASK].detach())
+    assert_equal(mix(LAYERS, MASK.long())[MASK], mix(LAYERS, MASK)[MASK].detach())
+
+
+def test_without_normalisation_the_mask_is_not_read() -> None:
+    mix = ScalarMix(2)
+    assert torch.equal(mix(LAYERS, MASK), mix(LAYERS))
+
+
+def test_a_layer_of_equal_numbers_is_normalised_to_zeros() -> None:
+    mix = ScalarMix(1, do_layer_norm=True)
+    assert_equal(mix([torch.full((2, 3, 2), 7.0)], MASK), np.zeros((2, 3, 2)))
+
+
+def test_nothing_but_padding_is_normalised_to_finite_numbers() -> None:
+    mix = ScalarMix(2, do_layer_norm=True)
+    assert torch.isfinite(mix(LAYERS, torch.zeros_like(MASK))).all()
+
+
+def test_gradients_of_weights_and_gamma_by_hand() -> None:
+    """With s = 3/4, 1/4 and sums a, b of the layers: d gamma = s a + t b, d w = gamma s t (a - b) and its negative."""
+    mix = ScalarMix(2, initial_scalar_parameters=[math.log(3), 0])
+    with torch.no_grad():
+        mix.gamma.fill_(2.0)
+    mix(LAYERS).sum().backward()
+    a, b = (float(layer.sum()) for layer in LAYERS)
+    gradients = [parameter.grad for parameter in (*mix.scalar_parameters, mix.gamma)]
+    expected = (2 * 3 / 16 * (a - b), 2 * 3 / 16 * (b - a), 0.75 * a + 0.25 * b)
+    for found, number in zip(gradients, expected, strict=True):
+        assert found is not None
+        assert found.item() == pytest.approx(number, rel=1e-5)
+
+
+@pytest.mark.parametrize("do_layer_norm", [False, True])
+def test_gradients_against_differences(do_layer_norm: bool) -> None:
+    mix = ScalarMix(2, do_layer_norm, initial_scalar_parameters=[0.3, -0.5]).double()
+    tensors = [layer.double().requires_grad_() for layer in LAYERS]
+    names, parameters = zip(*mix.named_parameters(), strict=True)
+
+    def mixed(*values: Tensor) -> Tensor:
+        given = dict(zip(names, values[2:], strict=True))
+        found: Tensor = torch.func.functional_call(mix, given, (values[:2], MASK))
+        return found
+
+    assert torch.autograd.gradcheck(mixed, (*tensors, *parameters))
+
+
+def test_fixed_weights_get_no_gradient() -> None:
+    mix = ScalarMix(2, initial_scalar_parameters=[1.0, 2.0], trainable=False)
+    assert not any(parameter.requires_grad for parameter in mix.parameters())
+    assert not mix(LAYERS).requires_grad
+    assert all(parameter.requires_grad for parameter in ScalarMix(2).parameters())
+
+
+def test_the_penalty_is_of_the_weights_before_the_softmax() -> None:
+    mix = ScalarMix(3, initial_scalar_parameters=[1.0, -2.0, 5.0])
+    penalty = mix.l2_penalty()
+    assert penalty.shape == ()
+    assert penalty.item() == 1 + 4 + 25
+    penalty.backward()
+    assert [parameter.grad.item() for parameter in mix.scalar_parameters if parameter.grad is not None] == [2, -4, 10]
+    assert mix.gamma.grad is None
+    assert ScalarMix(3).l2_penalty().item() == 0
+
+
+def test_names_are_those_of_allennlp() -> None:
+    state = ScalarMix(3).state_dict()
+    names = {"gamma", "scalar_parameters.0", "scalar_parameters.1", "scalar_parameters.2"}
+    assert {name: tensor.shape for name, tensor in state.items()} == dict.fromkeys(names, (1,))
+    other = ScalarMix(3)
+    other.load_state_dict({name: torch.tensor([float(place)]) for place, name in enumerate(sorted(names))})
+    weights = np.exp([1, 2, 3]) / np.exp([1, 2, 3]).sum()
+    ones = [torch.full((1, 1, 1), value) for value in (2.0, 3.0, 5.0)]
+    with torch.no_grad():
+        assert other(ones).item() == 0  # gamma is the first name
+        other.gamma.fill_(1.0)
+    assert other(ones).item() == pytest.approx(float(weights @ [2, 3, 5]))
+
+
+@pytest.mark.parametrize("initial", [[], [1.0], [1.0, 2.0, 3.0]])
+def test_another_number_of_initial_weights(initial: list[float]) -> None:
+    with pytest.raises(ValueError, match=rf"{len(initial)} initial scalar parameters for 2 layers: \["):
+        ScalarMix(2, initial_scalar_parameters=initial)
+
+
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_another_number_of_layers(number: int) -> None:
+    with pytest.raises(ValueError, match=f"{number} layers were given, but this is a mix of 2"):
+        ScalarMix(2)([LAYERS[0]] * number)
+
+
+def test_layer_normalisation_without_a_mask() -> None:
+    with pytest.raises(ValueError, match="layer normalisation needs the mask of the tokens"):
+        ScalarMix(2, do_layer_norm=True)(LAYERS)
