@@ -58,7 +58,7 @@ def build_lexicon(config: Config) -> Lexicon:
     }
     spare = (f"词{number}" for number in range(VOCABULARY))
     tokens = [*SPECIALS, *sorted(words), *spare][:VOCABULARY]
-    return Lexicon(Vocabulary(tokens), config.model.character_slots if config.model.mode == "character" else None)
+    return Lexicon(Vocabulary(tokens), config.model.num_slots)
 
 
 def training_flops_per_token(config: Config) -> float:

@@ -31,7 +31,11 @@ class Lexicon:
     ) -> None:
         self.vocabulary, self.num_slots, self.alphabet = vocabulary, num_slots, alphabet
         self.other_words = list(other_words)
-        self._other_ids = {word: len(vocabulary) + index for index, word in enumerate(self.other_words)}
+        self._other_ids: dict[str, int] | None = None  # training reads ids only and never needs it
+
+    def without_other_words(self) -> "Lexicon":
+        """Return one for the same model that knows no words outside its vocabulary yet."""
+        return Lexicon(self.vocabulary, self.num_slots, alphabet=self.alphabet)
 
     def encode(self, tokens: Sequence[str]) -> list[int]:
         """Return the input ids of text tokens."""
@@ -42,6 +46,9 @@ class Lexicon:
         return [self._other_id(token) if row == UNKNOWN_ID else row for row, token in zip(ids, tokens, strict=True)]
 
     def _other_id(self, word: str) -> int:
+        if self._other_ids is None:
+            first = len(self.vocabulary)
+            self._other_ids = {known: first + index for index, known in enumerate(self.other_words)}
         found = self._other_ids.get(word)
         if found is None:
             found = self._other_ids[word] = len(self.vocabulary) + len(self.other_words)

@@ -175,7 +175,7 @@ def encode(run: RunDir, config: Config, *, force: bool, reporter: Reporter) -> S
 
     def work() -> StageResult:
         spelling = load_spelling_model(run.character_counts)
-        lexicon = Lexicon(load_vocabulary(run.vocab), config.model.character_slots if reads_characters else None)
+        lexicon = Lexicon(load_vocabulary(run.vocab), config.model.num_slots)
         counts = build_id_store(run.ids, run.train_files(), run.heldout_files(), lexicon, spelling, reporter)
         oov = counts["heldout_unknown"] / max(1, counts["heldout_tokens"])
         reporter.note(

@@ -129,7 +129,7 @@ def parse_shape(options: Mapping[str, Any], path: Path, num_tokens: int | None) 
 
 def _parse_characters(options: Mapping[str, Any]) -> CharacterShape:
     num_characters, word_dim = BYTES.size, 0
-    if options.get("unicode_characters") is True:
+    if "unicode_characters" in options:
         num_characters = _whole(options, "n_characters", least=2) - 1
         word_dim = _whole(_section(options, "word_embedding"), "dim", least=0)
     elif (found := _whole(options, "n_characters", default=_PUBLISHED_CHARACTERS)) not in _KNOWN_CHARACTERS:

@@ -146,6 +146,9 @@ def _load_info(layout: BundleLayout) -> dict[str, Any]:
         for name, kind in wanted.items():
             if not isinstance(info[name], kind):
                 raise TypeError(f"{name} is {info[name]!r}")
+        for name in ("training", "origin"):
+            if not isinstance(info.setdefault(name, {}), dict):
+                raise TypeError(f"{name} is {info[name]!r}")
     except (ValueError, KeyError, TypeError) as error:
         raise BundleError(f"{layout.info} is damaged ({error!r}). Export or copy the bundle again.") from None
     if info["format"] != BUNDLE_FORMAT or info["mode"] not in ("token", "character"):

@@ -134,13 +134,16 @@ def _part(tensor: Tensor, direction: int | None) -> Tensor:
     return tensor if direction is None else tensor[direction]
 
 
-def load_model(path: Path, shape: BiLMShape, token_embeddings: Path | None = None) -> tuple[BiLM, Softmax | None]:
+def load_model(
+    path: Path, shape: BiLMShape, token_embeddings: Path | None = None, *, with_softmax: bool = True
+) -> tuple[BiLM, Softmax | None]:
     """Build the model that a weights file holds; memory is taken only once the file is known to fill it.
 
     Args:
         path: weights.hdf5; its softmax is optional.
         shape: The biLM's shape, from options.json and the vocabulary.
         token_embeddings: Where to take dataset `embedding` from, if it is in a file of its own.
+        with_softmax: Read the softmax too, where there is one.
 
     Raises:
         BundleError: If a dataset is missing, of another shape, no plain float array, or holds no finite numbers;
@@ -148,7 +151,8 @@ def load_model(path: Path, shape: BiLMShape, token_embeddings: Path | None = Non
     """
     with ExitStack() as stack:
         file = stack.enter_context(open_hdf5(path))
-        table = weight_table(shape, has_softmax="softmax" in file)
+        has_softmax = with_softmax and "softmax" in file
+        table = weight_table(shape, has_softmax=has_softmax)
         sources = {entry.dataset: (file, path) for entry in table}
         if token_embeddings is not None:
             sources["embedding"] = (stack.enter_context(open_hdf5(token_embeddings)), token_embeddings)
@@ -156,7 +160,7 @@ def load_model(path: Path, shape: BiLMShape, token_embeddings: Path | None = Non
         for entry in table:
             check_array(*sources[entry.dataset], entry.dataset, entry.shape)
         bilm = BiLM(shape)
-        softmax = Softmax(shape.num_tokens, shape.projection_dim) if "softmax" in file else None
+        softmax = Softmax(shape.num_tokens, shape.projection_dim) if has_softmax else None
         targets = named_parameters(bilm, softmax)
         for entry in table:
             _fill(targets, entry, read_array(*sources[entry.dataset], entry.dataset, entry.shape))

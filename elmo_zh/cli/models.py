@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elmo_zh.cli.options import Common, common_options, device_option, layout_option
+from elmo_zh.config import config_names
 from elmo_zh.errors import BundleError
 
 if TYPE_CHECKING:
@@ -80,7 +81,9 @@ def convert(
         layout=layout,
     )
     found = convert_model(source, output, settings, force=common.force, reporter=common.console)
-    shape, has_warm_state = found.bilm.shape, found.bilm.warm_cell is not None
+    shape, has_warm_state = found.bilm.shape, found.bilm.warm_cell is not None and layout == "bundle"
+    if found.bilm.warm_cell is not None and not has_warm_state:
+        common.console.note(f"The layout {layout} cannot hold the model's warm state, which is left out.")
     if found.carry_state and not has_warm_state and layout == "bundle":
         common.console.note(
             "This model was trained with carried state, so its vectors from zero state are poor. Give it a warm state"
@@ -102,10 +105,12 @@ def _known_text(common: Common) -> "KnownText":
     """Return what the user says of the model's text; without a word of it, nothing is known."""
     from elmo_zh.convert.published import KnownText
 
-    says_something = common.config_path or any(setting.strip().startswith("text.") for setting in common.assignments)
-    if not says_something:
-        return KnownText()
     config = common.resolve().text
+    said = {name for name in config_names(common.config_path, common.assignments) if name.startswith("text.")}
+    if not said:
+        return KnownText()
+    if not said & {"text.segmenter", "text.user_dictionary", "text.jieba_hmm"}:  # the last two are jieba's
+        raise BundleError(f"{', '.join(sorted(said))} without text.segmenter says too little. Give both, or neither.")
     dictionary = Path(config.user_dictionary) if config.user_dictionary else None
     if dictionary is not None and not dictionary.is_file():
         raise BundleError(f"{dictionary} is missing. Give text.user_dictionary a file, or leave it out.")
@@ -144,7 +149,7 @@ def _describe(bundle: "Bundle") -> dict[str, Any]:
     return {
         "path": str(bundle.path),
         "mode": shape.mode,
-        "origin": bundle.info.get("origin", {"program": "elmo-zh"}),
+        "origin": bundle.info["origin"],
         "sizes": sizes,
         "characters": asdict(shape.characters) if shape.characters else None,
         "parameters": shape.num_parameters() + softmax,
@@ -154,7 +159,7 @@ def _describe(bundle: "Bundle") -> dict[str, Any]:
         "text": bundle.info["text"],
         "carry_state": bundle.info["carry_state"],
         "warm_state": bundle.bilm.warm_cell is not None,
-        "training": bundle.info.get("training", {}),
+        "training": bundle.info["training"],
         "digests": bundle.info["digests"],
     }
 
@@ -180,7 +185,7 @@ def _for_people(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "segmenter", f"{segmenter['name']} {segmenter['version']}" if segmenter else "not known: use --segmented"
     yield "state", _describe_state(summary)
     yield from _describe_training(summary["training"])
-    yield "made by", origin["program"]
+    yield "made by", str(origin.get("program", "elmo-zh"))
     yield from ((f"from {name}", digest) for name, digest in origin.get("files", {}).items())
     yield from summary["digests"].items()
 
@@ -196,16 +201,17 @@ def _describe_state(summary: Mapping[str, Any]) -> str:
 
 
 def _describe_training(training: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    if training:
-        yield "trained on", f"{training['tokens']:,} tokens, {training['epochs']:.2f} epochs"
-    if heldout := training.get("heldout"):
-        yield (
-            "held-out text",
-            (
-                f"perplexity {heldout['perplexity']:,.1f}, {heldout['bits_per_character']:.3f} bits per character"
-                f" ({training['heldout_set']})"
-            ),
-        )
+    if {"tokens", "epochs"} <= training.keys():
+        yield "trained on", f"{_number(training['tokens'], ',')} tokens, {_number(training['epochs'], '.2f')} epochs"
+    heldout = training.get("heldout")
+    if isinstance(heldout, dict) and {"perplexity", "bits_per_character"} <= heldout.keys():
+        perplexity, bits = _number(heldout["perplexity"], ",.1f"), _number(heldout["bits_per_character"], ".3f")
+        yield "held-out text", f"perplexity {perplexity}, {bits} bits per character ({training.get('heldout_set')})"
+
+
+def _number(value: Any, form: str) -> str:
+    """Return a number in a form; anything else that stands in its place, as it is."""
+    return format(value, form) if isinstance(value, int | float) else str(value)
 
 
 @click.command()

@@ -1,6 +1,6 @@
 """The settings of a run."""
 
-from elmo_zh.config.load import load_config, parse_section, render_config, result_settings
+from elmo_zh.config.load import config_names, load_config, parse_section, render_config, result_settings
 from elmo_zh.config.schema import Config, EmbedConfig, ModelConfig, TextConfig, TrainConfig, VocabConfig, Word2vecConfig
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "TrainConfig",
     "VocabConfig",
     "Word2vecConfig",
+    "config_names",
     "load_config",
     "parse_section",
     "render_config",

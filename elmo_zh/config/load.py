@@ -45,6 +45,13 @@ def load_config(base: Config, path: Path | None, assignments: Sequence[str]) -> 
     return config
 
 
+def config_names(path: Path | None, assignments: Sequence[str]) -> set[str]:
+    """Return the settings, as section.key, that a file and assignments give a value."""
+    changes = [_read_toml(path)] if path is not None else []
+    changes.append(_parse_assignments(assignments, []))
+    return {f"{section}.{key}" for change in changes for section, values in change.items() for key in values}
+
+
 def _read_toml(path: Path) -> Mapping[str, Any]:
     if not path.is_file():
         raise ConfigError(f"{path} is missing. Give --config an existing TOML file, such as configs/small.toml.")

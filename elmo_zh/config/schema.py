@@ -149,6 +149,11 @@ class ModelConfig:
     character_activation: str = "relu"
     """Character mode: relu or tanh over the filters."""
 
+    @property
+    def num_slots(self) -> int | None:
+        """Character slots of each word; None in token mode."""
+        return self.character_slots if self.mode == "character" else None
+
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""
         yield from _one_of("model.mode", self.mode, ("token", "character"))
@@ -195,7 +200,7 @@ class TrainConfig:
     num_negatives: int = 4096
     """Negative samples a step (S), shared by all its predictions; from half of the vocabulary on, softmax is full."""
     train_embeddings: bool = True
-    """Train the token embeddings; false freezes them as word2vec (or chance) made them."""
+    """Train the token layer; false freezes it as word2vec (or chance) made it. Character mode needs true."""
     optimizer: str = "adamw"
     """adamw (AdamW on the LSTMs, Adagrad on the token and softmax tables) or adagrad (on all: the published recipe)."""
     learning_rate: float = 0.002
@@ -293,5 +298,7 @@ class Config:
         """Yield one line for each value out of range, over all sections."""
         for section in (self.text, self.vocab, self.word2vec, self.model, self.train, self.embed):
             yield from section.problems()
+        if self.model.mode == "character" and not self.train.train_embeddings:
+            yield "train.train_embeddings = false needs model.mode = token: a character CNN left to chance says nothing"
         if self.model.tie_softmax and not self.train.train_embeddings:
             yield "model.tie_softmax = true needs train.train_embeddings = true: the softmax has to be trained"

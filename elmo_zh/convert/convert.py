@@ -66,6 +66,8 @@ def convert_model(
     require_replaceable(output, force=force)
     with opened_source(source, output.parent) as folder:
         found = _read_source(folder, settings, reporter)
+        if settings.warm_on is not None and not found.carry_state:
+            raise BundleError(f"{source} was trained from zero state at each sentence. Leave out --warm-on.")
         if settings.warm_on is not None:
             lexicon = build_lexicon(found.bilm, found.vocabulary, found.alphabet)
             sentences = _iter_sentences(found, lexicon, settings.warm_on, segmented=settings.segmented)
@@ -109,8 +111,8 @@ def _read_bundle(folder: Path, text: KnownText) -> BundleSource:
         text=bundle.text or text.config,
         training_options={key: options[key] for key in TRAINING_KEYS if key in options},
         carry_state=bundle.info["carry_state"],
-        training=bundle.info.get("training", {}),
-        origin=bundle.info.get("origin", {"program": "elmo-zh"}),
+        training=bundle.info["training"],
+        origin=bundle.info["origin"],
         alphabet=bundle.alphabet,
     )
 

@@ -31,6 +31,7 @@ from elmo_zh.vocabulary import SPECIALS, Vocabulary
 ENCODER, TOKEN_EMBEDDER = "encoder.pkl", "token_embedder.pkl"
 # What stands first, second and third in our vocabulary.
 _THEIR_SPECIALS = ("<bos>", "<eos>", "<oov>")
+_MOST_DIGITS = 9
 _CHARACTER_MARKS = (*_THEIR_SPECIALS, "<bow>", "<eow>", "<pad>")
 
 
@@ -112,25 +113,31 @@ def _find_config(folder: Path) -> Path | None:
 
 
 def _load_state_dict(path: Path) -> dict[str, Tensor]:
-    _refuse_packed(path)
     try:
+        _refuse_packed(path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what is then refused
             state = torch.load(path, map_location="cpu", weights_only=True)
-    except MemoryError:
+    except (MemoryError, BundleError):
         raise
     except Exception as error:  # a file made to do harm can end torch's restricted unpickler in any way
         reason = str(error).partition("\n")[0][:200]
         raise BundleError(
             f"{path} holds no plain weights, so it is not read ({type(error).__name__}: {reason})."
         ) from None
-    if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
+    if not isinstance(state, dict) or not all(_is_plain(name, value) for name, value in state.items()):
         raise BundleError(f"{path} holds something else than named weights. Copy the model again.")
     stored = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in state.values()}
     claimed = sum(tensor.numel() * tensor.element_size() for tensor in state.values())
     if claimed > sum(stored.values()):
         raise BundleError(f"{path} claims {claimed:,} bytes of weights and holds fewer. It is not safe.")
     return dict(state)
+
+
+def _is_plain(name: Any, value: Any) -> bool:
+    """Return whether an entry of a state dict is a name and ordinary numbers."""
+    is_dense = isinstance(value, Tensor) and value.layout == torch.strided and value.device.type == "cpu"
+    return isinstance(name, str) and is_dense and value.is_floating_point()
 
 
 def _refuse_packed(path: Path) -> None:
@@ -149,7 +156,7 @@ def _load_dictionary(path: Path, needed: tuple[str, ...]) -> dict[str, int]:
     numbers: dict[str, int] = {}
     for line_number, line in enumerate(iter_lines(path), start=1):
         word, _, number = line.strip().rpartition("\t")
-        if not number.isdecimal():
+        if not number.isdecimal() or len(number) > _MOST_DIGITS:
             raise BundleError(f"{path}: line {line_number} ({line!r}) is not a word, a tab and a number.")
         numbers[word or "\u3000"] = int(number)
     if missing := [name for name in needed if name not in numbers]:
@@ -240,7 +247,8 @@ def _parse_shape(config: Mapping[str, Any], path: Path, dictionaries: _Dictionar
             },
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise BundleError(f"{path} is not a configuration that can be converted ({error}).") from None
+        what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        raise BundleError(f"{path} is not a configuration that can be converted: {what}.") from None
     vocabulary = dictionaries.vocabulary()
     return parse_shape(published, path, len(vocabulary) if vocabulary else None)
 

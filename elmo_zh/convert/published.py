@@ -8,7 +8,7 @@ from elmo_zh.bundle.weights import holds_softmax, load_model
 from elmo_zh.bundle.write import BundleSource
 from elmo_zh.characters import SpellingModel
 from elmo_zh.config import TextConfig
-from elmo_zh.convert.sources import ChosenFiles, find_published_files
+from elmo_zh.convert.sources import ChosenFiles, find_published_files, require_sane_gzip
 from elmo_zh.errors import BundleError, RunError
 from elmo_zh.files import file_digest
 from elmo_zh.reporter import Reporter
@@ -78,6 +78,7 @@ def _load_vocabulary(path: Path | None, *, is_needed: bool, reporter: Reporter) 
                 " Name it with --vocab FILE, one word a line."
             )
         return None
+    require_sane_gzip(path)
     try:
         return load_vocabulary(path)
     except RunError as error:

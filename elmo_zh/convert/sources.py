@@ -3,13 +3,14 @@
 No code is run, no path that stands inside a file is followed, and sizes are checked before anything is unpacked.
 """
 
+import gzip
 import lzma
 import shutil
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -97,6 +98,20 @@ def _unpack_file(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, s
             unpacked.write(block)
 
 
+def require_sane_gzip(path: Path) -> None:
+    """Raise BundleError if a .gz file grows as no word list does; what is damaged is told when it is read."""
+    if path.suffix != ".gz":
+        return
+    allowed = _COPY_BYTES + _MOST_COMPRESSION * path.stat().st_size
+    with gzip.open(path) as file, suppress(EOFError, zlib.error, gzip.BadGzipFile):
+        while block := file.read(_COPY_BYTES):
+            allowed -= len(block)
+            if allowed < 0:
+                raise BundleError(
+                    f"{path} grows more than {_MOST_COMPRESSION} times, as no word list does. It is not safe."
+                )
+
+
 @dataclass(frozen=True, kw_only=True)
 class PublishedFiles:
     """The files of a model in the published layout.
@@ -175,7 +190,9 @@ def _only(folder: Path, found: list[Path], what: str) -> Path:
         names = (
             f"{len(found)} files could be it: {', '.join(path.name for path in found)}" if found else "no file is it"
         )
-        raise BundleError(f"{folder}: which are the model's {what}? {names}. Name one with --{what} FILE.")
+        raise BundleError(
+            f"{folder}: which are the model's {what}? {names}. Name one with --{what} FILE (unpack an archive first)."
+        )
     return found[0]
 
 

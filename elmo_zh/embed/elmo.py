@@ -19,6 +19,7 @@ from elmo_zh.bundle.options import load_options, parse_shape
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.weights import load_model
 from elmo_zh.bundle.write import build_lexicon
+from elmo_zh.errors import BundleError
 from elmo_zh.lexicon import Lexicon
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.scalar_mix import ScalarMix
@@ -29,25 +30,23 @@ PUBLISHED_SLOTS = 50
 _SENTENCE_MARKS = {"<S>": BYTES.begin_sentence, "</S>": BYTES.end_sentence}
 
 
-def batch_to_ids(batch: Sequence[Sequence[str]]) -> Tensor:
+def batch_to_ids(batch: Sequence[Sequence[str]], num_slots: int = PUBLISHED_SLOTS) -> Tensor:
     """Return the character ids of segmented sentences as AllenNLP's function of this name does.
 
     Args:
         batch: B sentences of words; `<S>` and `</S>` are the sentence marks.
+        num_slots: Character slots of each word (C); AllenNLP knows 50 only.
 
     Returns:
-        int64, shape (B, T, 50): published ids plus 1, words padded with 261, sentences padded with 0.
+        int64, shape (B, T, C): published ids plus 1, words padded with 261, sentences padded with 0.
     """
-    return _pad([_spell_sentence(sentence) for sentence in batch], (PUBLISHED_SLOTS,))
+    return _pad([[_spell(word, num_slots) for word in sentence] for sentence in batch], (num_slots,))
 
 
-def _spell_sentence(sentence: Sequence[str]) -> list[NDArray[np.int64]]:
-    return [
-        BYTES.spell_sentence_mark(_SENTENCE_MARKS[word], PUBLISHED_SLOTS)
-        if word in _SENTENCE_MARKS
-        else BYTES.spell(word, PUBLISHED_SLOTS)
-        for word in sentence
-    ]
+def _spell(word: str, num_slots: int) -> NDArray[np.int64]:
+    if word in _SENTENCE_MARKS:
+        return BYTES.spell_sentence_mark(_SENTENCE_MARKS[word], num_slots)
+    return BYTES.spell(word, num_slots)
 
 
 def _pad(sentences: Sequence[Sequence[NDArray[np.int64] | int]], token_shape: tuple[int, ...]) -> Tensor:
@@ -123,6 +122,9 @@ class BatchBiLM(nn.Module):
 
     def _spell(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Return token vectors, (B, T + 2, P), and mask; the CNN reads each distinct word once."""
+        num_slots = self.bilm.character_cnn.shape.num_slots
+        if inputs.shape[2] != num_slots:
+            raise ValueError(f"inputs have {inputs.shape[2]} character slots, but this model reads {num_slots}")
         is_word = (inputs > 0).any(dim=2)
         padding = self.bilm.character_cnn.shape.num_characters - 1
         characters = torch.where(is_word[:, :, None], inputs - 1, padding)
@@ -201,7 +203,6 @@ class Elmo(nn.Module):
             module = _load_published(Path(str(options_file)), Path(str(weight_file)), vocab_to_cache)
             module.requires_grad_(requires_grad)
         self._elmo_lstm = cast(Any, module)
-        self._has_cached_vocab = vocab_to_cache is not None
         self._keep_sentence_boundaries = keep_sentence_boundaries
         self._dropout = nn.Dropout(dropout)
         self._num_mixes = num_output_representations
@@ -228,7 +229,7 @@ class Elmo(nn.Module):
         """Load a bundle of elmo-zh, in character or token mode, with its warm state where it has one.
 
         Args:
-            path: Its folder.
+            path: Its folder; not one of ELMoForManyLangs with word embeddings, which only ElmoEmbedder reads.
             num_output_representations: How many different mixes of the layers to return.
             requires_grad: Fine-tune the biLM too.
             vocab_to_cache: Words whose token vectors are computed once.
@@ -239,10 +240,10 @@ class Elmo(nn.Module):
             BundleError: If the folder is not a sound bundle.
         """
         bundle = load_bundle(Path(path))
-        module = BatchBiLM(bundle.bilm, bundle.build_lexicon(), vocab_to_cache).requires_grad_(requires_grad)
+        lexicon = bundle.build_lexicon()
+        module = BatchBiLM(bundle.bilm, lexicon, vocab_to_cache).requires_grad_(requires_grad)
         elmo = cls(None, None, num_output_representations, module=module, **options)
-        elmo._has_cached_vocab = vocab_to_cache is not None
-        elmo._lexicon = bundle.build_lexicon()
+        elmo._lexicon = lexicon.without_other_words()
         return elmo
 
     def batch_to_ids(self, batch: Sequence[Sequence[str]]) -> Tensor:
@@ -258,10 +259,9 @@ class Elmo(nn.Module):
             ValueError: If the model has a vocabulary that did not come with it.
         """
         if self._lexicon is None:
-            if not self._reads_characters():
-                raise ValueError("this token-mode model came without its vocabulary; load its bundle with from_bundle")
-            return batch_to_ids(batch)
-        lexicon, encoded = self._lexicon, [self._lexicon.encode(sentence) for sentence in batch]
+            return batch_to_ids(batch, self._num_slots())
+        lexicon = self._lexicon.without_other_words()
+        encoded = [lexicon.encode(sentence) for sentence in batch]
         if lexicon.num_slots is None:
             return _pad(encoded, ())
         return _pad([list(lexicon.character_ids(ids)) for ids in encoded], (lexicon.num_slots,))
@@ -286,8 +286,6 @@ class Elmo(nn.Module):
             `elmo_representations`: a list of tensors (B, T, 2P), zero where padded; `mask`: bool (B, T). With
             sentence boundaries T + 2 in place of T.
         """
-        if word_inputs is not None and not self._has_cached_vocab:
-            word_inputs = None
         word_axes = 2 if self._reads_characters() else 1
         leading = inputs.shape[:-word_axes]
         flat = inputs.flatten(0, len(leading) - 1) if len(leading) > 1 else inputs
@@ -307,8 +305,18 @@ class Elmo(nn.Module):
         bilm = getattr(self._elmo_lstm, "bilm", None)
         return not isinstance(bilm, BiLM) or bilm.shape.characters is not None
 
+    def _num_slots(self) -> int:
+        bilm = getattr(self._elmo_lstm, "bilm", None)
+        if not isinstance(bilm, BiLM):
+            return PUBLISHED_SLOTS
+        if bilm.shape.characters is None:
+            raise ValueError("this token-mode model came without its vocabulary; load its bundle with from_bundle")
+        return bilm.shape.characters.num_slots
+
 
 def _load_published(options_file: Path, weight_file: Path, vocab_to_cache: Sequence[str] | None) -> BatchBiLM:
     shape = parse_shape(load_options(options_file), options_file, None)
-    bilm, _ = load_model(weight_file, shape)
+    if shape.characters and not shape.characters.is_published:
+        raise BundleError(f"{options_file} is of a bundle made from ELMoForManyLangs; load all of it with from_bundle.")
+    bilm, _ = load_model(weight_file, shape, with_softmax=False)
     return BatchBiLM(bilm, build_lexicon(bilm, None, BYTES), vocab_to_cache)

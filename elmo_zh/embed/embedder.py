@@ -196,7 +196,9 @@ class ElmoEmbedder:
 
     def count_unknown(self, tokens: Sequence[str]) -> int:
         """Return how many tokens the model cannot tell apart: outside the vocabulary in token mode, else none."""
-        return self.bundle.build_lexicon().encode(tokens).count(UNKNOWN_ID)
+        if self.bundle.vocabulary is None or self._bilm.shape.characters is not None:
+            return 0
+        return self.bundle.vocabulary.encode(tokens).count(UNKNOWN_ID)
 
     def count_cut(self, tokens: Sequence[str]) -> int:
         """Return how many tokens are longer than the character slots; none in token mode."""

@@ -15,6 +15,7 @@ from elmo_zh.model.device import choose_device
 from elmo_zh.model.softmax import Softmax
 from elmo_zh.reporter import Progress, Reporter
 from elmo_zh.text.corpus import iter_lines
+from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters import split_tokens
 from elmo_zh.training.scoring import Figures, TextMeasure, score_sentences, score_stream
 
@@ -50,10 +51,11 @@ def evaluate_files(
     bilm.to(chosen)
     softmax.to(chosen)
     tally = _Tally(bundle)
+    preparation = None if segmented else bundle.build_preparation()
     with reporter.progress("evaluate", unit="tokens") as progress:
         for path in files:
             state = bilm.zero_state(1)
-            for window in _windows(_iter_tokens(bundle, path, segmented=segmented)):
+            for window in _windows(_iter_tokens(path, preparation)):
                 lexicon = bundle.build_lexicon()
                 sentences = [np.asarray(lexicon.encode(tokens)) for tokens in window]
                 if stateful:
@@ -63,6 +65,8 @@ def evaluate_files(
                 tally.add(window, nats)
     if not tally.num_sentences:
         raise CorpusError(f"{', '.join(map(str, files))}: no sentence to score. Give a file with text.")
+    if tally.num_cut:
+        reporter.note(f"{tally.num_cut:,} words are longer than the model reads, and were cut.")
     return tally.figures()
 
 
@@ -87,10 +91,11 @@ class _Tally:
     """Adds up costs and what the text holds."""
 
     def __init__(self, bundle: Bundle) -> None:
-        self._known, self._spelling = bundle.build_lexicon().vocabulary, bundle.spelling
+        self._lexicon, self._spelling = bundle.build_lexicon(), bundle.spelling
         self._nats = np.zeros(2)
         self.num_sentences = self._num_tokens = self._num_unknown = self._num_characters = 0
         self._spelling_nats = 0.0
+        self.num_cut = 0
 
     def add(self, sentences: Sequence[Sequence[str]], nats: tuple[float, float]) -> None:
         """Add sentences and what they cost under each LM."""
@@ -98,7 +103,8 @@ class _Tally:
         self.num_sentences += len(sentences)
         self._num_tokens += sum(len(tokens) for tokens in sentences)
         self._num_characters += sum(len(token) for tokens in sentences for token in tokens)
-        unknown = [token for tokens in sentences for token in tokens if token not in self._known]
+        unknown = [token for tokens in sentences for token in tokens if token not in self._lexicon.vocabulary]
+        self.num_cut += sum(self._lexicon.is_cut(token) for tokens in sentences for token in tokens)
         self._num_unknown += len(unknown)
         self._spelling_nats += sum(self._spelling.nats(token) for token in unknown)
 
@@ -114,8 +120,7 @@ class _Tally:
         return Figures.build(measure, float(self._nats[0]), float(self._nats[1]))
 
 
-def _iter_tokens(bundle: Bundle, path: Path, *, segmented: bool) -> Iterator[list[str]]:
-    preparation = None if segmented else bundle.build_preparation()
+def _iter_tokens(path: Path, preparation: TextPreparation | None) -> Iterator[list[str]]:
     for line in iter_lines(path):
         yield from preparation.sentences(line) if preparation else filter(None, [split_tokens(line)])
 

@@ -55,7 +55,7 @@ def export_checkpoint(
     model = LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.tie_softmax)
     model.require_same(checkpoint.state["model"], vocabulary.digest(), f"{run.checkpoints}/step-{step:08d}")
     model.load_named_tensors(checkpoint.model)
-    if config.train.carry_state:
+    if config.train.carry_state and layout == "bundle":
         _warm_up(model, run, config, reporter)
     training = _training_figures(checkpoint.state, load_counts(run.vocab_counts, vocabulary))
     source = BundleSource(
@@ -80,8 +80,7 @@ def export_checkpoint(
 
 def _warm_up(model: LanguageModel, run: RunDir, config: Config, reporter: Reporter) -> None:
     """Give a model trained with carried state the mean state at sentence ends of some of its training text."""
-    num_slots = config.model.character_slots if config.model.mode == "character" else None
-    store = load_id_store(run.ids, load_vocabulary(run.vocab), num_slots)
+    store = load_id_store(run.ids, load_vocabulary(run.vocab), config.model.num_slots)
     sentences = (store.train[index] for index in range(len(store.train)))
     count = warm_up(model.bilm, store.lexicon, sentences)
     reporter.note(f"export: sentences will start from the mean state at the ends of {count:,} training sentences.")

@@ -9,6 +9,8 @@ from elmo_zh.training.baselines import MAX_TRAIN_TOKENS
 # Python, torch and its thread pools before any model is built.
 _PROCESS_BYTES = 400_000_000
 _FLOAT = 4
+# A Python string of a few characters and its place in a list.
+_OTHER_WORD_BYTES = 90
 # Pairs of neighbours as 64-bit keys, their sorted copy and their counts.
 _BASELINE_BYTES_PER_TOKEN = 53
 
@@ -25,7 +27,9 @@ def _character_values(shape: CharacterShape) -> int:
     return windows + shape.num_highways * 4 * shape.num_filters
 
 
-def predict_memory(model: ModelConfig, train: TrainConfig, num_tokens: int, num_train_tokens: int) -> int:
+def predict_memory(
+    model: ModelConfig, train: TrainConfig, num_tokens: int, num_train_tokens: int, num_other_words: int = 0
+) -> int:
     """Return the bytes that weights, gradients, optimiser and one step's activations take together.
 
     Or those that counting bigrams for the baseline takes before, if they are more.
@@ -35,6 +39,7 @@ def predict_memory(model: ModelConfig, train: TrainConfig, num_tokens: int, num_
         train: The training settings.
         num_tokens: Vocabulary rows V.
         num_train_tokens: Tokens of the training text.
+        num_other_words: Different words outside the vocabulary, in character mode.
     """
     P, D = model.projection_dim, model.cell_dim
     shape = build_shape(model, num_tokens)
@@ -55,4 +60,4 @@ def predict_memory(model: ModelConfig, train: TrainConfig, num_tokens: int, num_
     logits = 4 * max(CHUNK_LOGITS, 0 if scores_every_word(train, num_tokens) else sampled)
     training = _FLOAT * (parameters + layer * (model.num_layers + 1) // 2 + characters + logits)
     counting = _BASELINE_BYTES_PER_TOKEN * min(num_train_tokens, MAX_TRAIN_TOKENS)
-    return _PROCESS_BYTES + max(training, counting)
+    return _PROCESS_BYTES + max(training, counting) + _OTHER_WORD_BYTES * num_other_words

@@ -67,13 +67,13 @@ class Optimizers:
             parameter.requires_grad_(config.train_embeddings)
         trained = token_layer if config.train_embeddings else {}
         network = dict(bilm.layers.named_parameters())
-        tables = [softmax.bias]
+        tables: list[nn.Parameter] = []
         if bilm.shape.characters is None:
-            tables = [*trained.values(), *tables]
+            tables += trained.values()
         else:
             network |= trained
-        if not any(softmax.weight is parameter for parameter in token_layer.values()):
-            tables.insert(-1, softmax.weight)
+        is_tied = any(softmax.weight is parameter for parameter in token_layer.values())
+        tables += [softmax.bias] if is_tied else [softmax.weight, softmax.bias]
         self.parameters: list[nn.Parameter] = [*network.values(), *tables]
         self.by_name: dict[str, torch.optim.Optimizer] = {"tables": self._adagrad(tables, config)}
         self._peaks = {"tables": config.table_learning_rate, "network": config.learning_rate}

@@ -40,10 +40,9 @@ def train_run(run: RunDir, config: Config, reporter: Reporter) -> StageResult:
         torch.set_num_threads(config.train.num_threads)
     vocabulary = load_vocabulary(run.vocab)
     load_counts(run.vocab_counts, vocabulary)
-    num_slots = config.model.character_slots if config.model.mode == "character" else None
-    store = load_id_store(run.ids, vocabulary, num_slots)
+    store = load_id_store(run.ids, vocabulary, config.model.num_slots)
     device = choose_device(config.train.device)
-    _require_memory(config, len(vocabulary), store.train.num_tokens, device)
+    _require_memory(config, store, device)
     trainer = _build_trainer(run, config, vocabulary, store, device, reporter)
     baselines = _report_baselines(config, store, reporter)
     step_seconds = trainer.measure_step_seconds()
@@ -67,8 +66,15 @@ def _require_vectors_of_this_vocabulary(run: RunDir) -> None:
         )
 
 
-def _require_memory(config: Config, num_tokens: int, num_train_tokens: int, device: torch.device) -> None:
-    needed = predict_memory(config.model, config.train, num_tokens, num_train_tokens)
+def _predict_memory(config: Config, store: IdStore) -> int:
+    lexicon = store.lexicon
+    return predict_memory(
+        config.model, config.train, len(lexicon.vocabulary), store.train.num_tokens, len(lexicon.other_words)
+    )
+
+
+def _require_memory(config: Config, store: IdStore, device: torch.device) -> None:
+    needed = _predict_memory(config, store)
     if device.type == "cpu":
         there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         if needed > there:
@@ -115,7 +121,7 @@ def _report_plan(trainer: Trainer, config: Config, store: IdStore, step_seconds:
     steps, epoch_tokens = trainer.schedule.num_steps, store.train.num_predictions
     tokens = steps * step_tokens(config.train)
     seconds = step_seconds * max(0, steps - trainer.step)
-    memory = predict_memory(config.model, config.train, trainer.model.bilm.shape.num_tokens, store.train.num_tokens)
+    memory = _predict_memory(config, store)
     reporter.note(
         f"Training text: {store.train.num_tokens:,} tokens in {len(store.train):,} sentences;"
         f" held out: {store.heldout.num_tokens:,} tokens in {len(store.heldout):,} sentences."

@@ -264,3 +264,18 @@ def test_the_parameters_of_info_are_the_numbers_in_the_file(tmp_path: Path) -> N
     bilm = BiLM(shape)
     assert shape.num_parameters() == sum(math.prod(parameter.shape) for parameter in bilm.parameters())
     assert not [name for name, _ in bilm.named_parameters() if "projection" in name]
+
+
+def change_info(model: Path, **changes: object) -> None:
+    path = model / "bundle.json"
+    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **changes}), encoding="utf-8")
+
+
+def test_info_with_figures_that_are_none(sample_run: SampleRun, tmp_path: Path) -> None:
+    model = Path(shutil.copytree(sample_run.model, tmp_path / "model"))
+    change_info(model, training={"tokens": "many", "epochs": None, "heldout": {"perplexity": 1}})
+    assert lines_of(model)["trained on"] == "many tokens, None epochs"
+    change_info(model, training=[1])
+    assert elmo_zh("info", model).only_error().startswith(f"{model / 'bundle.json'} is damaged (")
+    change_info(model, training={}, origin="somewhere")
+    assert elmo_zh("info", model).only_error().startswith(f"{model / 'bundle.json'} is damaged (")

@@ -589,7 +589,8 @@ def test_a_source_that_is_not_there(tmp_path: Path, out: Path) -> None:
 def test_an_empty_folder(tmp_path: Path, out: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert refused(tmp_path / "empty", out) == (
-        f"{tmp_path / 'empty'}: which are the model's options? no file is it. Name one with --options FILE."
+        f"{tmp_path / 'empty'}: which are the model's options? no file is it."
+        " Name one with --options FILE (unpack an archive first)."
     )
 
 
@@ -597,15 +598,17 @@ def test_a_folder_without_weights(source: Path, out: Path) -> None:
     (source / "weights.hdf5").unlink()
     with h5py.File(source / "vectors.hdf5", "w") as file:
         file["0"] = np.zeros((3, 5, 7))
-    expected = f"{source}: which are the model's weights? no file is it. Name one with --weights FILE."
-    assert refused(source, out) == expected
+    assert refused(source, out) == (
+        f"{source}: which are the model's weights? no file is it."
+        " Name one with --weights FILE (unpack an archive first)."
+    )
 
 
 def test_a_folder_with_two_weights(source: Path, out: Path) -> None:
     shutil.copyfile(source / "weights.hdf5", source / "older.hdf5")
     assert refused(source, out) == (
         f"{source}: which are the model's weights? 2 files could be it: older.hdf5, weights.hdf5."
-        " Name one with --weights FILE."
+        " Name one with --weights FILE (unpack an archive first)."
     )
 
 

@@ -528,14 +528,14 @@ def test_a_configuration_without_a_key(tmp_path: Path, out: Path, section: str, 
     source = write_model(tmp_path / "model", has_words=True)
     change_config(source, section, **{key: "gone"})
     told = refused(source, out)
-    assert told == f"{source / CONFIG} is not a configuration that can be converted ('{key}')."
+    assert told == f"{source / CONFIG} is not a configuration that can be converted: it lacks '{key}'."
 
 
 @pytest.mark.parametrize(
     ("section", "values", "told"),
     [
-        ("encoder", {"name": "lstm"}, "(encoder lstm with token_embedder cnn, expected elmo with cnn)"),
-        ("token_embedder", {"name": "lstm"}, "(encoder elmo with token_embedder lstm, expected elmo with cnn)"),
+        ("encoder", {"name": "lstm"}, ": encoder lstm with token_embedder cnn, expected elmo with cnn."),
+        ("token_embedder", {"name": "lstm"}, ": encoder elmo with token_embedder lstm, expected elmo with cnn."),
         ("encoder", {"name": 7}, "is not a configuration that can be converted"),
         ("encoder", {"dim": "large"}, "dim is 'large', expected a whole number from 1 to 1000000000"),
         ("encoder", {"dim": 2}, "projection_dim 5 is above dim 2"),
@@ -745,3 +745,35 @@ def test_a_packed_state_dict_that_grows_is_refused(tmp_path: Path, out: Path) ->
             packed.writestr(entry.filename, plain.read(entry))
     assert path.stat().st_size < 50_000
     assert refused(source, out).startswith(f"{path} ")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda state: state.update({BIAS: torch.zeros(4 * D).to_sparse()}),
+        lambda state: state.update({BIAS: torch.zeros(4 * D, dtype=torch.complex64)}),
+        lambda state: state.update({BIAS: torch.zeros(4 * D, dtype=torch.int64)}),
+        lambda state: state.update({7: torch.zeros(4 * D)}),
+    ],
+)
+def test_entries_that_are_no_plain_numbers(tmp_path: Path, out: Path, change: Callable[..., Any]) -> None:
+    source = write_model(tmp_path / "model", has_words=False)
+    save_state(source / "encoder.pkl", change)
+    told = f"{source / 'encoder.pkl'} holds something else than named weights. Copy the model again."
+    assert refused(source, out) == told
+
+
+def test_an_archive_whose_directory_is_damaged(tmp_path: Path, out: Path) -> None:
+    source = write_model(tmp_path / "model", has_words=False)
+    path = source / "encoder.pkl"
+    content = bytearray(path.read_bytes())
+    content[content.index(b"PK\x01\x02") + 2] = 0xFF
+    path.write_bytes(content)
+    assert refused(source, out).startswith(f"{path} holds no plain weights, so it is not read (")
+
+
+def test_a_number_without_end(tmp_path: Path, out: Path) -> None:
+    source = write_model(tmp_path / "model", has_words=False)
+    with (source / "char.dic").open("a", encoding="utf-8") as file:
+        file.write("长\t" + "9" * 5000 + "\n")
+    assert "is not a word, a tab and a number" in refused(source, out)

@@ -3,6 +3,7 @@
 The sources are written here, from random numbers, by the text of the file formats.
 """
 
+import gzip
 import hashlib
 import json
 import os
@@ -391,11 +392,12 @@ def test_two_that_could_be_it_are_told_apart_by_naming_one(tmp_path: Path, out: 
     shutil.copyfile(source / "a_options.json", source / "b_options.json")
     assert elmo_zh("convert", source, "--output", out).only_error() == (
         f"{source}: which are the model's options? 2 files could be it: a_options.json, b_options.json."
-        " Name one with --options FILE."
+        " Name one with --options FILE (unpack an archive first)."
     )
     options = ("--options", source / "b_options.json")
     assert elmo_zh("convert", source, "--output", out, *options).only_error() == (
-        f"{source}: which are the model's weights? 2 files could be it: a.hdf5, b.h5. Name one with --weights FILE."
+        f"{source}: which are the model's weights? 2 files could be it: a.hdf5, b.h5."
+        " Name one with --weights FILE (unpack an archive first)."
     )
     convert(source, out, *options, "--weights", source / "b.h5")
     assert set(info_of(out)["origin"]["files"]) == {"b_options.json", "b.h5", "vocab.data"}
@@ -837,3 +839,49 @@ def test_the_stored_token_vectors(golden: tuple[Path, Path]) -> None:
     assert differences.shape == (458,)
     different = [word for word, difference in zip(words, differences, strict=True) if difference > GOLDEN_TOLERANCE]
     assert different == ["<S>", "</S>"]
+
+
+def test_a_model_trained_from_zero_state_needs_no_warm_state(sample_run: SampleRun, out: Path) -> None:
+    arguments = ("convert", sample_run.model, "--output", out, "--warm-on", sample_run.heldout, "--segmented")
+    told = elmo_zh(*arguments).only_error()
+    assert told == f"{sample_run.model} was trained from zero state at each sentence. Leave out --warm-on."
+    assert not out.exists()
+
+
+def test_a_layout_without_room_for_the_warm_state(tmp_path: Path, out: Path) -> None:
+    source = Published(characters=True).write(tmp_path / "source")
+    text = tmp_path / "text.txt"
+    text.write_text("我们 吃 苹果\n", encoding="utf-8")
+    convert(source, tmp_path / "warm", "--warm-on", text, "--segmented")
+    answer = elmo_zh("convert", tmp_path / "warm", "--output", out, "--layout", "simple_elmo", "--json")
+    assert answer.result()["warm_state"] is False
+    assert "cannot hold the model's warm state, which is left out" in answer.stderr
+    assert elmo_zh("convert", source, "--output", out, "--layout", "safetensors", "--warm-on", text).status == 2
+    assert elmo_zh("convert", source, "--output", out, "--segmented").status == 2
+
+
+def test_settings_that_do_not_say_how_the_text_was_segmented(tmp_path: Path, out: Path) -> None:
+    source = Published(characters=True).write(tmp_path / "source")
+    config = tmp_path / "some.toml"
+    config.write_text("[train]\nepochs = 3.0\n", encoding="utf-8")
+    told = elmo_zh("convert", source, "--output", out, "--set", "text.unicode_form=NFKC").only_error()
+    assert told == "text.unicode_form without text.segmenter says too little. Give both, or neither."
+    convert(source, out, "--config", config)
+    assert info_of(out)["segmenter"] is None
+
+
+def test_a_vocabulary_that_grows_when_unpacked(tmp_path: Path, out: Path) -> None:
+    source = Published(characters=False).write(tmp_path / "source")
+    (source / "vocab.data").unlink()
+    (source / "vocab.txt.gz").write_bytes(gzip.compress(b"<S>\n</S>\n<UNK>\n" + b"x" * 30_000_000))
+    told = elmo_zh("convert", source, "--output", out).only_error()
+    assert told == f"{source / 'vocab.txt.gz'} grows more than 50 times, as no word list does. It is not safe."
+
+
+def test_words_that_are_cut_are_counted_when_scored(tmp_path: Path, out: Path) -> None:
+    model = Published(characters=True, softmax=True)
+    convert(model.write(tmp_path / "source"), out)
+    text = tmp_path / "text.txt"
+    text.write_text(f"我们 {'很长的词' * 9} 吃\n", encoding="utf-8")
+    answer = elmo_zh("evaluate", text, "--model", out, "--segmented", "--stateful")
+    assert "1 words are longer than the model reads, and were cut." in answer.stderr

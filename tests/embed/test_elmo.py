@@ -1,6 +1,7 @@
 """`Elmo` and `batch_to_ids`: AllenNLP's modules in name and shape, with the vectors of `ElmoEmbedder`."""
 
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -581,3 +582,39 @@ def test_a_warm_state_in_the_state_dict(tmp_path: Path) -> None:
     with h5py.File(warm / "warm_state.hdf5") as file:
         np.testing.assert_array_equal(state["_elmo_lstm.bilm.warm_cell"][:, :, 0].numpy(), file["cell"][()])
         np.testing.assert_array_equal(state["_elmo_lstm.bilm.warm_output"][:, :, 0].numpy(), file["output"][()])
+
+
+def test_new_words_are_not_kept(bundles: dict[str, Path]) -> None:
+    elmo = Elmo.from_bundle(bundles["character"])
+    first = elmo.batch_to_ids([["从未", "见过"]])
+    for number in range(7):
+        elmo.batch_to_ids([[f"新词{number}"]])
+    assert elmo._lexicon is not None
+    assert elmo._lexicon.other_words == []
+    assert torch.equal(elmo.batch_to_ids([["从未", "见过"]]), first)
+
+
+def test_ids_of_published_files_have_the_models_slots(tmp_path: Path) -> None:
+    slots, shape = 13, SHAPES["character"]
+    assert shape.characters is not None
+    folder = write_model(tmp_path / "model", replace(shape, characters=replace(shape.characters, num_slots=slots)))
+    elmo = Elmo(folder / "options.json", folder / "weights.hdf5", 1)
+    assert elmo.batch_to_ids([["苹果"]]).shape == (1, 1, slots)
+    with pytest.raises(ValueError, match=f"inputs have 50 character slots, but this model reads {slots}"):
+        elmo(batch_to_ids([["苹果"]]))
+
+
+def test_a_softmax_is_nobodys_business_here(bundles: dict[str, Path], tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(bundles["character"], tmp_path / "model"))
+    with h5py.File(folder / "weights.hdf5", "a") as file:
+        file.create_dataset("softmax/W", data=np.zeros((97, 2), np.float32))
+    Elmo(folder / "options.json", folder / "weights.hdf5", 1)
+
+
+def test_options_of_another_architecture(bundles: dict[str, Path], tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(bundles["character"], tmp_path / "model"))
+    options = json.loads((folder / "options.json").read_text(encoding="utf-8"))
+    options["char_cnn"] |= {"unicode_characters": True, "word_embedding": {"dim": 0}}
+    (folder / "options.json").write_text(json.dumps(options), encoding="utf-8")
+    with pytest.raises(BundleError, match="ELMoForManyLangs; load all of it with from_bundle"):
+        Elmo(folder / "options.json", folder / "weights.hdf5", 1)
