@@ -17,7 +17,7 @@ from elmo_zh.convert.manylangs import is_manylangs, read_manylangs
 from elmo_zh.convert.published import KnownText, read_published
 from elmo_zh.convert.sources import ChosenFiles, opened_source
 from elmo_zh.errors import BundleError, CorpusError
-from elmo_zh.files import atomic_path
+from elmo_zh.files import UNFINISHED, atomic_path
 from elmo_zh.lexicon import Lexicon
 from elmo_zh.reporter import Reporter
 from elmo_zh.text.corpus import iter_lines
@@ -64,7 +64,7 @@ def convert_model(
         CorpusError: If the text for the warm state cannot be read.
     """
     require_replaceable(output, force=force)
-    with opened_source(source, output.parent) as folder:
+    with opened_source(source, output.with_name(f"{output.name}.source{UNFINISHED}")) as folder:
         found = _read_source(folder, settings, reporter)
         if settings.warm_on is not None and not found.carry_state:
             raise BundleError(f"{source} was trained from zero state at each sentence. Leave out --warm-on.")

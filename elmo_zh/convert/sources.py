@@ -6,7 +6,6 @@ No code is run, no path that stands inside a file is followed, and sizes are che
 import gzip
 import lzma
 import shutil
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from pathlib import Path, PurePosixPath
 import h5py
 
 from elmo_zh.errors import BundleError, ElmoZhError
-from elmo_zh.files import UNFINISHED
+from elmo_zh.files import remove
 
 # What a model may consist of; everything else in an archive stays there.
 _WANTED = (".json", ".hdf5", ".h5", ".txt", ".data", ".gz", ".dic", ".pkl")
@@ -29,8 +28,10 @@ _DAMAGES = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError,
 
 
 @contextmanager
-def opened_source(source: Path, workplace: Path) -> Iterator[Path]:
-    """Yield the folder of a model's files; an archive is unpacked within `workplace` meanwhile.
+def opened_source(source: Path, unpacked: Path) -> Iterator[Path]:
+    """Yield the folder of a model's files; an archive is unpacked to `unpacked` meanwhile.
+
+    What a killed process left there is replaced.
 
     Raises:
         BundleError: If there is no such folder or archive, or the archive is damaged or unsafe.
@@ -43,14 +44,16 @@ def opened_source(source: Path, workplace: Path) -> Iterator[Path]:
             f"{source} is no folder and no zip archive. Give the folder (or zip) that holds the model's options and"
             " weights."
         )
-    workplace.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".elmo-zh-", suffix=UNFINISHED, dir=workplace) as folder:
-        try:
-            _unpack(source, Path(folder))
-            yield Path(folder)
-        except ElmoZhError as error:
-            # The folder will be gone when this is read.
-            raise type(error)(*(message.replace(folder, str(source)) for message in error.messages)) from None
+    remove(unpacked)
+    unpacked.mkdir(parents=True)
+    try:
+        _unpack(source, unpacked)
+        yield unpacked
+    except ElmoZhError as error:
+        # The folder will be gone when this is read.
+        raise type(error)(*(message.replace(str(unpacked), str(source)) for message in error.messages)) from None
+    finally:
+        remove(unpacked)
 
 
 def _unpack(source: Path, folder: Path) -> None:

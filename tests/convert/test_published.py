@@ -885,3 +885,14 @@ def test_words_that_are_cut_are_counted_when_scored(tmp_path: Path, out: Path) -
     text.write_text(f"我们 {'很长的词' * 9} 吃\n", encoding="utf-8")
     answer = elmo_zh("evaluate", text, "--model", out, "--segmented", "--stateful")
     assert "1 words are longer than the model reads, and were cut." in answer.stderr
+
+
+def test_what_a_killed_conversion_left_is_replaced(tmp_path: Path, out: Path) -> None:
+    model = Published(characters=True)
+    archive = zip_folder(model.write(tmp_path / "source"), tmp_path / "model.zip")
+    left = out.with_name(f"{out.name}.source.unfinished")
+    left.mkdir(parents=True)
+    (left / "weights.hdf5").write_bytes(b"half of it")
+    convert(archive, out)
+    assert list(out.parent.iterdir()) == [out]
+    assert_same_vectors(out, model)
