@@ -8,6 +8,7 @@ The forward and the backward LM have the same shapes and never meet, so directio
 tensor (size 2) and each matrix product is one batched product over it. Shapes: see `model.bilm`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,7 +109,10 @@ class ProjectedLSTM(nn.Module):
     def _run(self, inputs: Tensor, state: LSTMState, keep: Tensor | None) -> tuple[Tensor, Tensor]:
         dtype = choose_product_dtype(self.product_dtype, self.bias)
         projection = None if self.projection is None else self.projection.to(dtype)
-        outputs, cells, _ = _lstm_over_time(
+        # The operator is for torch.compile, which takes it as a whole; calling it otherwise makes torch import its
+        # compiler, more than a second.
+        run = _lstm_over_time if torch.compiler.is_compiling() else _Recurrence.apply
+        outputs, cells, _ = run(  # type: ignore[no-untyped-call]
             inputs.to(dtype),
             self.input_weight.to(dtype),
             self.recurrent_weight.to(dtype),
@@ -135,8 +139,7 @@ def _state_at(steps: Tensor, outputs: Tensor, cells: Tensor, otherwise: LSTMStat
     return LSTMState(choose(outputs, otherwise.output), choose(cells, otherwise.cell))
 
 
-@torch.library.custom_op("elmo_zh::lstm_over_time", mutates_args=())
-def _lstm_over_time(
+def _recur(
     inputs: Tensor,
     input_weight: Tensor,
     recurrent_weight: Tensor,
@@ -153,7 +156,6 @@ def _lstm_over_time(
     With z = x W_x + h W_h + b, split into i, j, f, o:
         c = clip(sigmoid(f + 1) c_before + sigmoid(i) tanh(j)),  m = sigmoid(o) tanh(c),  h = clip(m W_p).
     Matrix products run in the dtype of the weights given (float32 or bfloat16), everything else in that of the bias.
-    An operator of torch's own kind, so that torch.compile takes it as a whole.
 
     Returns:
         Outputs h, shape (2, T, B, P); cells c, shape (2, T, B, D); values of the gates, shape (2, T, B, 4D).
@@ -193,6 +195,9 @@ def _lstm_over_time(
     return outputs, cells, gates
 
 
+_lstm_over_time = torch.library.custom_op("elmo_zh::lstm_over_time", _recur, mutates_args=())
+
+
 @_lstm_over_time.register_fake
 def _(
     inputs: Tensor,
@@ -212,8 +217,7 @@ def _(
     )
 
 
-@torch.library.custom_op("elmo_zh::lstm_over_time_backward", mutates_args=())
-def _lstm_over_time_backward(
+def _recur_backward(
     d_outputs: Tensor,
     inputs: Tensor,
     input_weight: Tensor,
@@ -279,6 +283,9 @@ def _lstm_over_time_backward(
     return d_inputs, d_input_weight, d_recurrent_weight, d_bias, d_projection
 
 
+_lstm_over_time_backward = torch.library.custom_op("elmo_zh::lstm_over_time_backward", _recur_backward, mutates_args=())
+
+
 @_lstm_over_time_backward.register_fake
 def _(
     _d_outputs: Tensor,
@@ -311,14 +318,31 @@ def _keep_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, 
     ctx.clips = clips
 
 
-def _backward(ctx: Any, d_outputs: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-    """Pass the gradient of the outputs on; that of cells and gates, and of the state carried in, is not used."""
-    d_inputs, d_input_weight, d_recurrent_weight, d_bias, d_projection = _lstm_over_time_backward(
-        d_outputs, *ctx.saved_tensors, *ctx.clips
-    )
+def _pass_gradient_on(ctx: Any, d_outputs: Tensor, run: Callable[..., Any]) -> tuple[Tensor | None, ...]:
+    """Return the gradient of each input; that of cells and gates, and of the state carried in, is not used."""
+    *found, d_projection = run(d_outputs, *ctx.saved_tensors, *ctx.clips)
     has_projection = ctx.saved_tensors[3] is not None
-    d_projection = d_projection if has_projection else None
-    return d_inputs, d_input_weight, d_recurrent_weight, d_bias, d_projection, None, None, None, None, None
+    return (*found, d_projection if has_projection else None, None, None, None, None, None)
 
 
-_lstm_over_time.register_autograd(_backward, setup_context=_keep_for_backward)
+_lstm_over_time.register_autograd(
+    lambda ctx, d_outputs, *_: _pass_gradient_on(ctx, d_outputs, _lstm_over_time_backward),
+    setup_context=_keep_for_backward,
+)
+
+
+class _Recurrence(torch.autograd.Function):
+    """The same for use without torch.compile."""
+
+    @staticmethod
+    def forward(*inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
+        return _recur(*inputs)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
+        _keep_for_backward(ctx, inputs, output)
+        ctx.mark_non_differentiable(*output[1:])
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        return _pass_gradient_on(ctx, gradients[0], _recur_backward)
