@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contract.command_line import LAYERS, PROJECTION, SampleRun
+from contract.command_line import LAYERS, PROJECTION, SampleRun, run_python
 from messages import message_of
 from parity import numpy_oracle as oracle
 from parity.numpy_bilm import Array, run_bilm
@@ -229,3 +229,13 @@ def test_an_embedder_beside_another_precision_keeps_its_own(sample_run: SampleRu
 def test_another_precision_is_refused(embedder: ElmoEmbedder, precision: str) -> None:
     found = message_of(ElmoZhError, lambda: ElmoEmbedder(embedder.bundle, "cpu", precision))
     assert found == f"precision {precision}: expected float32 or bfloat16."
+
+
+def test_embedding_does_not_wait_for_torchs_compiler(sample_run: SampleRun) -> None:
+    """Importing it takes more than a second, half of what one sentence from the command line takes."""
+    script = (
+        "import sys; from elmo_zh import ElmoEmbedder;"
+        f" ElmoEmbedder.load({str(sample_run.model)!r}).embed_tokens([['苹果']]); print('torch._dynamo' in sys.modules)"
+    )
+    answer = run_python("-c", script, cwd=sample_run.folder)
+    assert answer.stdout == "False\n", answer.stderr
