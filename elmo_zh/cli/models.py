@@ -13,6 +13,7 @@ from elmo_zh.errors import BundleError
 
 if TYPE_CHECKING:
     from elmo_zh.bundle.read import Bundle
+    from elmo_zh.bundle.write import BundleSource
     from elmo_zh.convert.published import KnownText
 
 bundle_argument = click.argument("bundle", type=click.Path(path_type=Path))
@@ -68,7 +69,6 @@ def convert(
         raise click.UsageError("--segmented says how --warm-on TEXT is written, and there is none.")
     if warm_on is not None and layout != "bundle":
         raise click.UsageError(f"--warm-on needs --layout bundle: the layout {layout} cannot hold a warm state.")
-    from elmo_zh.bundle.readers import describe_readers
     from elmo_zh.convert.convert import ConvertSettings, convert_model
     from elmo_zh.convert.sources import ChosenFiles
 
@@ -81,6 +81,13 @@ def convert(
         layout=layout,
     )
     found = convert_model(source, output, settings, force=common.force, reporter=common.console)
+    _report_conversion(common, found, output, layout)
+
+
+def _report_conversion(common: Common, found: "BundleSource", output: Path, layout: str) -> None:
+    """Tell what was written and what its user should know of it."""
+    from elmo_zh.bundle.readers import describe_readers
+
     shape, has_warm_state = found.bilm.shape, found.bilm.warm_cell is not None and layout == "bundle"
     if found.bilm.warm_cell is not None and not has_warm_state:
         common.console.note(f"The layout {layout} cannot hold the model's warm state, which is left out.")

@@ -20,9 +20,7 @@ from elmo_zh.errors import BundleError, CorpusError
 from elmo_zh.files import UNFINISHED, atomic_path
 from elmo_zh.lexicon import Lexicon
 from elmo_zh.reporter import Reporter
-from elmo_zh.text.corpus import iter_lines
-from elmo_zh.text.preparation import TextPreparation
-from elmo_zh.text.segmenters import split_tokens
+from elmo_zh.text.preparation import TextPreparation, iter_file_sentences
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,9 +128,8 @@ def _iter_sentences(source: BundleSource, lexicon: Lexicon, path: Path, *, segme
     if not segmented and source.text is not None:
         preparation = TextPreparation.build(source.text, source.user_dictionary)
     is_empty = True
-    for line in iter_lines(path):
-        for tokens in preparation.sentences(line) if preparation else filter(None, [split_tokens(line)]):
-            is_empty = False
-            yield np.asarray(lexicon.encode(tokens), np.int64)
+    for tokens in iter_file_sentences(path, preparation):
+        is_empty = False
+        yield np.asarray(lexicon.encode(tokens), np.int64)
     if is_empty:
         raise CorpusError(f"{path} holds no sentence. Give --warm-on a file with text.")

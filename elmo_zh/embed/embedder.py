@@ -50,6 +50,7 @@ class ElmoEmbedder:
         self._bilm = bundle.bilm
         self._bilm.to(self._device)
         self._product_dtype = PRECISIONS[precision]
+        self._lexicon = bundle.build_lexicon()
         self._preparation: TextPreparation | None = None
         self._state = self._bilm.zero_state(1)
 
@@ -96,7 +97,7 @@ class ElmoEmbedder:
 
     def embed_tokens(self, sentences: Sequence[Sequence[str]]) -> list[NDArray[np.float32]]:
         """Return the vectors of segmented sentences, each (L + 1, n, 2P) float32; words are looked up as given."""
-        lexicon = self.bundle.build_lexicon()
+        lexicon = self._lexicon.without_other_words()
         marked = [mark_sentence(lexicon.encode(tokens)) for tokens in sentences]
         if self.is_stateful:
             # Empty sentences are read as well: two marks, which move the state, as in bilm-tf.
@@ -115,10 +116,10 @@ class ElmoEmbedder:
     def _embed_batch(self, lexicon: Lexicon, marked: Sequence[NDArray[np.int64]]) -> list[NDArray[np.float32]]:
         # Embedders may share a bundle, and its biLM with it.
         self._bilm.set_product_dtype(self._product_dtype)
-        ids, mask = (tensor.to(self._device) for tensor in pad_sentences(marked))
-        token_vectors = self._bilm.token_layer(build_inputs(lexicon, ids.cpu()).to(self._device))
+        ids, mask = pad_sentences(marked)
+        token_vectors = self._bilm.token_layer(build_inputs(lexicon, ids).to(self._device))
         state = self._state if self.is_stateful else self._bilm.start_state(len(marked))
-        activations, after = self._bilm.read_sentences(token_vectors, mask, state)
+        activations, after = self._bilm.read_sentences(token_vectors, mask.to(self._device), state)
         if self.is_stateful:
             self._state = after
         arrays = activations.cpu().numpy()
@@ -202,8 +203,7 @@ class ElmoEmbedder:
 
     def count_cut(self, tokens: Sequence[str]) -> int:
         """Return how many tokens are longer than the character slots; none in token mode."""
-        lexicon = self.bundle.build_lexicon()
-        return sum(lexicon.is_cut(token) for token in tokens)
+        return sum(self._lexicon.is_cut(token) for token in tokens)
 
 
 def check_layers(layers: str, num_layers: int) -> None:

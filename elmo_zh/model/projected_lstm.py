@@ -233,40 +233,14 @@ def _recur_backward(
     projection_clip: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Return the gradients of inputs, input weight, recurrent weight, bias and projection (empty without one)."""
-    D, dtype, state_dtype = cells.shape[3], recurrent_weight.dtype, cells.dtype
+    D, dtype = cells.shape[3], recurrent_weight.dtype
     with torch.autocast(cells.device.type, enabled=False):
-        sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
-        tanh_backward = torch.ops.aten.tanh_backward.grad_input
         tanh_cells = torch.tanh(cells)
         d_outputs = d_outputs.clone(memory_format=torch.contiguous_format)
-        d_gates = torch.empty_like(gates)
-        d_cell = torch.zeros_like(first_cell)
-        for step in reversed(range(gates.shape[1])):
-            d_output = d_outputs[:, step]
-            if projection is not None and projection_clip > 0:
-                d_output.mul_(outputs[:, step].abs() < projection_clip)
-            d_read = d_output
-            if projection is not None:
-                d_read = torch.bmm(d_output.to(dtype), projection.transpose(1, 2)).to(state_dtype)
-            i, j, f, o = (gates[:, step, :, k * D : (k + 1) * D] for k in range(4))
-            d_i, d_j, d_f, d_o = (d_gates[:, step, :, k * D : (k + 1) * D] for k in range(4))
-            tanh_cell = tanh_cells[:, step]
-            d_cell = d_cell + torch.ops.aten.tanh_backward(d_read * o, tanh_cell)
-            if cell_clip > 0:
-                d_cell.mul_(cells[:, step].abs() < cell_clip)
-            cell_before = cells[:, step - 1] if step > 0 else first_cell
-            if keep is not None:
-                cell_before = cell_before * keep[step]
-            sigmoid_backward(d_cell * j, i, grad_input=d_i)
-            tanh_backward(d_cell * i, j, grad_input=d_j)
-            sigmoid_backward(d_cell * cell_before, f, grad_input=d_f)
-            sigmoid_backward(d_read * tanh_cell, o, grad_input=d_o)
-            d_cell = d_cell * f
-            d_before = torch.bmm(d_gates[:, step].to(dtype), recurrent_weight.transpose(1, 2)).to(state_dtype)
-            if keep is not None:
-                d_cell, d_before = d_cell * keep[step], d_before * keep[step]
-            if step > 0:
-                d_outputs[:, step - 1] += d_before
+        d_gates = _step_back(
+            d_outputs, recurrent_weight, projection, first_cell, keep, outputs, cells, tanh_cells, gates,
+            cell_clip, projection_clip,
+        )  # fmt: skip
         # From here on, products over all steps at once.
         outputs_before = torch.cat([first_output[:, None], outputs[:, :-1]], dim=1)
         if keep is not None:
@@ -281,6 +255,57 @@ def _recur_backward(
         d_bias = d_gates.sum(dim=(1, 2))
         d_recurrent_weight = torch.bmm(outputs_before.flatten(1, 2).to(dtype).transpose(1, 2), d_gates_flat)
     return d_inputs, d_input_weight, d_recurrent_weight, d_bias, d_projection
+
+
+def _step_back(
+    d_outputs: Tensor,
+    recurrent_weight: Tensor,
+    projection: Tensor | None,
+    first_cell: Tensor,
+    keep: Tensor | None,
+    outputs: Tensor,
+    cells: Tensor,
+    tanh_cells: Tensor,
+    gates: Tensor,
+    cell_clip: float,
+    projection_clip: float,
+) -> Tensor:
+    """Return the gradient of z, shape (2, T, B, 4D), going back step by step.
+
+    `d_outputs` is changed in place: afterwards it holds the gradient of each h before its clip.
+    """
+    D, dtype, state_dtype = cells.shape[3], recurrent_weight.dtype, cells.dtype
+    sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
+    tanh_backward = torch.ops.aten.tanh_backward.grad_input
+    d_gates = torch.empty_like(gates)
+    d_cell = torch.zeros_like(first_cell)
+    for step in reversed(range(gates.shape[1])):
+        d_output = d_outputs[:, step]
+        if projection is not None and projection_clip > 0:
+            d_output.mul_(outputs[:, step].abs() < projection_clip)
+        d_read = d_output
+        if projection is not None:
+            d_read = torch.bmm(d_output.to(dtype), projection.transpose(1, 2)).to(state_dtype)
+        i, j, f, o = (gates[:, step, :, k * D : (k + 1) * D] for k in range(4))
+        d_i, d_j, d_f, d_o = (d_gates[:, step, :, k * D : (k + 1) * D] for k in range(4))
+        tanh_cell = tanh_cells[:, step]
+        d_cell = d_cell + torch.ops.aten.tanh_backward(d_read * o, tanh_cell)
+        if cell_clip > 0:
+            d_cell.mul_(cells[:, step].abs() < cell_clip)
+        cell_before = cells[:, step - 1] if step > 0 else first_cell
+        if keep is not None:
+            cell_before = cell_before * keep[step]
+        sigmoid_backward(d_cell * j, i, grad_input=d_i)
+        tanh_backward(d_cell * i, j, grad_input=d_j)
+        sigmoid_backward(d_cell * cell_before, f, grad_input=d_f)
+        sigmoid_backward(d_read * tanh_cell, o, grad_input=d_o)
+        d_cell = d_cell * f
+        d_before = torch.bmm(d_gates[:, step].to(dtype), recurrent_weight.transpose(1, 2)).to(state_dtype)
+        if keep is not None:
+            d_cell, d_before = d_cell * keep[step], d_before * keep[step]
+        if step > 0:
+            d_outputs[:, step - 1] += d_before
+    return d_gates
 
 
 _lstm_over_time_backward = torch.library.custom_op("elmo_zh::lstm_over_time_backward", _recur_backward, mutates_args=())

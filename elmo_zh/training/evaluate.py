@@ -14,9 +14,7 @@ from elmo_zh.model.bilm import BiLM, State
 from elmo_zh.model.device import choose_device
 from elmo_zh.model.softmax import Softmax
 from elmo_zh.reporter import Progress, Reporter
-from elmo_zh.text.corpus import iter_lines
-from elmo_zh.text.preparation import TextPreparation
-from elmo_zh.text.segmenters import split_tokens
+from elmo_zh.text.preparation import iter_file_sentences
 from elmo_zh.training.scoring import Figures, TextMeasure, score_sentences, score_stream
 
 # Sentences scored together; only these are in memory, whatever the length of the text.
@@ -55,7 +53,7 @@ def evaluate_files(
     with reporter.progress("evaluate", unit="tokens") as progress:
         for path in files:
             state = bilm.zero_state(1)
-            for window in _windows(_iter_tokens(path, preparation)):
+            for window in _windows(iter_file_sentences(path, preparation)):
                 lexicon = bundle.build_lexicon()
                 sentences = [np.asarray(lexicon.encode(tokens)) for tokens in window]
                 if stateful:
@@ -118,11 +116,6 @@ class _Tally:
             spelling_nats=self._spelling_nats,
         )
         return Figures.build(measure, float(self._nats[0]), float(self._nats[1]))
-
-
-def _iter_tokens(path: Path, preparation: TextPreparation | None) -> Iterator[list[str]]:
-    for line in iter_lines(path):
-        yield from preparation.sentences(line) if preparation else filter(None, [split_tokens(line)])
 
 
 def _windows(sentences: Iterator[list[str]]) -> Iterator[list[list[str]]]:
