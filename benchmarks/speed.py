@@ -73,7 +73,7 @@ def train_tokens_per_second(config: Config, seconds: float) -> float:
     """Return trained tokens in a second: forward, loss, backward, clipping and optimiser."""
     model = LanguageModel.build(build_shape(config.model, VOCABULARY), tie_softmax=False)
     model.initialise(1)
-    model.bilm.set_product_dtype(torch.bfloat16 if config.train.precision == "bfloat16" else None)
+    model.prepare_for_training(torch.bfloat16 if config.train.precision == "bfloat16" else None)
     optimizers = Optimizers(config.train, model.bilm, model.softmax)
     sampler, generator = LogUniformSampler(VOCABULARY, config.train.num_negatives), np.random.default_rng(1)
     shape = (2, config.train.unroll_steps, config.train.batch_size)

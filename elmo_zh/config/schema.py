@@ -235,6 +235,8 @@ class TrainConfig:
     """Held-out tokens in each measurement on the way; the last one uses all of them."""
     checkpoint_every_tokens: int = _free(150_000)
     """Trained tokens between checkpoints."""
+    keep_checkpoints: int = _free(2)
+    """How many of the latest checkpoints to keep, beside the best by held-out perplexity."""
 
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""
@@ -248,7 +250,7 @@ class TrainConfig:
         for name, allowed in choices.items():
             yield from _one_of(f"train.{name}", getattr(self, name), allowed)
         positive = ["batch_size", "unroll_steps", "num_negatives", "log_every_steps"]
-        positive += ["evaluate_every_tokens", "evaluate_sample_tokens", "checkpoint_every_tokens"]
+        positive += ["evaluate_every_tokens", "evaluate_sample_tokens", "checkpoint_every_tokens", "keep_checkpoints"]
         for name in positive:
             yield from _at_least(f"train.{name}", getattr(self, name), 1)
         zero_or_more = ["max_tokens", "epochs", "warmup_tokens", "weight_decay", "num_threads"]

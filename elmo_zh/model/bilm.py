@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
+from elmo_zh.model.buffers import BufferPool
 from elmo_zh.model.character_cnn import CharacterCNN, CharacterShape
+from elmo_zh.model.dropout import drop
 from elmo_zh.model.projected_lstm import LSTMState, ProjectedLSTM
 from elmo_zh.model.token_encoder import TokenInputs, TokenTable
 
@@ -93,6 +94,12 @@ class BiLM(nn.Module):
         for layer in self._lstms():
             layer.product_dtype = dtype
 
+    def reuse_buffers(self) -> None:
+        """Let training use its large tensors again at every step; see `ProjectedLSTM.buffer_pool`."""
+        pool = BufferPool()
+        for layer in self._lstms():
+            layer.buffer_pool = pool
+
     def zero_state(self, num_streams: int) -> State:
         """Return a state of zeros, one entry a layer."""
         return [layer.zero_state(num_streams) for layer in self._lstms()]
@@ -152,12 +159,12 @@ class BiLM(nn.Module):
         hidden = token_vectors
         activations, new_state = [hidden], []
         for index, (layer, carried) in enumerate(zip(self._lstms(), state, strict=True)):
-            hidden = functional.dropout(hidden, dropout)
+            hidden = drop(hidden, dropout)
             output, after = layer(hidden, carried, keep, lengths)
             hidden = output + hidden if index > 0 and self.shape.skip_connections else output
             activations.append(hidden)
             new_state.append(after)
-        activations[-1] = functional.dropout(hidden, dropout)
+        activations[-1] = drop(hidden, dropout)
         return activations, new_state
 
     @torch.no_grad()

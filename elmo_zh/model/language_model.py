@@ -51,6 +51,12 @@ class LanguageModel:
         self.bilm.to(device)
         self.softmax.to(device)
 
+    def prepare_for_training(self, product_dtype: torch.dtype | None) -> None:
+        """Choose the precision of matrix products, None for that of the weights, and let steps reuse memory."""
+        self.bilm.set_product_dtype(product_dtype)
+        self.bilm.reuse_buffers()
+        self.softmax.product_dtype = product_dtype
+
     def num_parameters(self) -> int:
         """Return how many numbers are trained."""
         tied = self.softmax.weight.numel() if self.is_tied else 0

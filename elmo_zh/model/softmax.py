@@ -8,7 +8,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.utils.checkpoint import checkpoint
+
+from elmo_zh.model.precision import choose_product_dtype
+from elmo_zh.model.prediction_loss import FullLoss, SampledLoss
+from elmo_zh.model.products import build_product, can_pack
 
 # Logits held at once in exact computations (64 MB of float32), whatever the vocabulary.
 CHUNK_LOGITS = 16_000_000
@@ -69,12 +72,14 @@ class Softmax(nn.Module):
     Attributes:
         weight: Shape (V, P); with tying the very parameter of the token table.
         bias: Shape (V,).
+        product_dtype: Of the matrix products in training; None is that of the weights.
     """
 
     def __init__(self, num_tokens: int, dimension: int, tied_to: nn.Parameter | None = None) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(num_tokens, dimension)) if tied_to is None else tied_to
         self.bias = nn.Parameter(torch.zeros(num_tokens))
+        self.product_dtype: torch.dtype | None = None
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator) -> None:
@@ -93,39 +98,25 @@ class Softmax(nn.Module):
             targets: The rows to predict, int64, shape (N,).
             negatives: One draw for all of them.
         """
-        rows = torch.cat([targets, negatives.ids])
-        weights = functional.embedding(rows, self.weight, sparse=True)
-        biases = self.bias[rows] - negatives.log_expected[rows]
-        num_targets = len(targets)
-        target_logits = (hidden * weights[:num_targets]).sum(dim=1) + biases[:num_targets]
-        logits = torch.addmm(biases[num_targets:], hidden, weights[num_targets:].T)
-        logits = logits.masked_fill(targets[:, None] == negatives.ids, -torch.inf)
-        both = torch.cat([target_logits[:, None], logits], dim=1)
-        return functional.cross_entropy(both, torch.zeros_like(targets))
+        dtype = choose_product_dtype(self.product_dtype, self.weight)
+        loss: Tensor = SampledLoss.apply(  # type: ignore[no-untyped-call]
+            hidden, self.weight, self.bias, targets, negatives.ids, -negatives.log_expected, dtype, CHUNK_LOGITS
+        )
+        return loss
 
     def full_loss(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """Return the mean exact loss in nats; logits are computed again for the gradient instead of being kept."""
-        total = hidden.new_zeros(())
-        for rows in self._chunks(len(targets)):
-            total = total + checkpoint(self._chunk_cost, hidden[rows], targets[rows], use_reentrant=False)
-        return total / len(targets)
-
-    def _chunk_cost(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        return functional.cross_entropy(self.logits(hidden), targets, reduction="sum")
+        """Return the mean exact loss in nats, for outputs of shape (N, P) and targets of shape (N,)."""
+        dtype = choose_product_dtype(self.product_dtype, self.weight)
+        loss: Tensor = FullLoss.apply(  # type: ignore[no-untyped-call]
+            hidden, self.weight, self.bias, targets, dtype, CHUNK_LOGITS
+        )
+        return loss
 
     @torch.no_grad()
     def nats(self, hidden: Tensor, targets: Tensor) -> Tensor:
         """Return the exact cost of each target in nats, float32, shape (N,), for outputs of shape (N, P)."""
-        costs = [
-            functional.cross_entropy(self.logits(hidden[rows]), targets[rows], reduction="none")
-            for rows in self._chunks(len(targets))
-        ]
-        return torch.cat(costs) if costs else hidden.new_zeros(0)
-
-    def logits(self, hidden: Tensor) -> Tensor:
-        """Return every row's score, shape (N, V), for outputs of shape (N, P)."""
-        return torch.addmm(self.bias, hidden, self.weight.T)
-
-    def _chunks(self, num_rows: int) -> list[slice]:
+        score = build_product(self.weight.T, is_packed=can_pack(self.weight, self.weight.dtype))
         size = max(1, CHUNK_LOGITS // len(self.bias))
-        return [slice(start, start + size) for start in range(0, num_rows, size)]
+        chunks = zip(torch.split(hidden, size), torch.split(targets, size), strict=True)
+        costs = [functional.cross_entropy(score(rows, bias=self.bias), goal, reduction="none") for rows, goal in chunks]
+        return torch.cat(costs) if len(hidden) else hidden.new_zeros(0)

@@ -17,7 +17,6 @@ from elmo_zh.errors import RunError
 from elmo_zh.files import UNFINISHED, atomic_path, remove, write_json
 
 CHECKPOINT_FORMAT = 1
-_KEPT = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,10 +35,11 @@ class Checkpoint:
 
 
 class CheckpointFolder:
-    """The checkpoints of a run: the last two at fixed steps, the best, and one of an interruption."""
+    """The checkpoints of a run: the last few at fixed steps, the best, and one of an interruption."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, num_kept: int = 2) -> None:
         self.path = path
+        self._num_kept = num_kept
 
     def save(self, checkpoint: Checkpoint) -> Path:
         """Write a checkpoint, whole or not at all, then remove those no longer needed."""
@@ -57,7 +57,7 @@ class CheckpointFolder:
             remove(left_over)
         steps = self.steps()
         regular = [step for step in steps if not self.state(step)["interrupted"]]
-        keep = {*regular[-_KEPT:], self.best_step(), steps[-1]}
+        keep = {*regular[-self._num_kept :], self.best_step(), steps[-1]}
         for step in steps:
             if step not in keep:
                 remove(self._path(step))

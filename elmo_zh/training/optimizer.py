@@ -86,7 +86,7 @@ class Optimizers:
                 {"params": matrices, "weight_decay": config.weight_decay},
                 {"params": biases, "weight_decay": 0.0},
             ]
-            self.by_name["network"] = torch.optim.AdamW(groups, lr=config.learning_rate, betas=(0.9, 0.98))
+            self.by_name["network"] = torch.optim.AdamW(groups, lr=config.learning_rate, betas=(0.9, 0.98), fused=True)
 
     @staticmethod
     def _adagrad(parameters: list[nn.Parameter], config: TrainConfig) -> torch.optim.Optimizer:

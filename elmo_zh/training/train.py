@@ -95,7 +95,7 @@ def _build_trainer(
         store=store,
         vocabulary_digest=vocabulary.digest(),
         config=config.train,
-        checkpoints=CheckpointFolder(run.checkpoints),
+        checkpoints=CheckpointFolder(run.checkpoints, config.train.keep_checkpoints),
         metrics=MetricsFile(run.metrics),
         device=device,
         reporter=reporter,

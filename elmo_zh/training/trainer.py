@@ -78,7 +78,7 @@ class Trainer:
         self._sample = sample_sentences(store.heldout, config.evaluate_sample_tokens)
         self._position = _Position()
         self._unlogged = _Pace()
-        model.bilm.set_product_dtype(torch.bfloat16 if config.precision == "bfloat16" else None)
+        model.prepare_for_training(torch.bfloat16 if config.precision == "bfloat16" else None)
         self._start_over()
 
     @property

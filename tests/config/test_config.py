@@ -254,6 +254,7 @@ def test_settings_without_influence_on_results_are_left_out() -> None:
         "train": {
             "device",
             "num_threads",
+            "keep_checkpoints",
             "log_every_steps",
             "evaluate_every_tokens",
             "evaluate_sample_tokens",

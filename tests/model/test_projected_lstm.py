@@ -219,10 +219,10 @@ def test_the_operators_keep_what_they_promise_to_torch(output: int, with_starts:
     arguments = (*weights, state.output, state.cell, keep, 0.7, 0.4)
     # Rounding to bfloat16 may differ where products are computed in another order.
     tolerance = {"atol": 1e-12, "rtol": 0} if dtype == torch.float64 else {"atol": 0.1, "rtol": 0.1}
-    torch.library.opcheck(torch.ops.elmo_zh.lstm_over_time.default, arguments, **tolerance)
+    torch.library.opcheck(torch.ops.elmo_zh.recurrence.default, arguments, **tolerance)
     with torch.no_grad():
-        run = torch.ops.elmo_zh.lstm_over_time(*arguments)
-    tensors = (inputs, input_weight, recurrent_weight, projection, state.output, state.cell, keep, *run)
+        run = torch.ops.elmo_zh.recurrence(*arguments)
+    tensors = (input_weight, recurrent_weight, projection, state.cell, keep, *run)
     plain = tuple(None if tensor is None else tensor.detach() for tensor in tensors)
-    backward = torch.ops.elmo_zh.lstm_over_time_backward.default
+    backward = torch.ops.elmo_zh.recurrence_backward.default
     torch.library.opcheck(backward, (torch.ones_like(run[0]), *plain, 0.7, 0.4), **tolerance)

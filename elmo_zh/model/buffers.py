@@ -1,0 +1,40 @@
+"""Large tensors used again at every step."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+class BufferPool:
+    """Keeps tensors that are no longer needed for the next that ask for the same shape and dtype.
+
+    The C library gives a large block back to the kernel when it is freed and gets it anew, page by page and zeroed, at
+    the next step: with small models that takes longer than what is computed in it.
+    """
+
+    def __init__(self) -> None:
+        self._free: defaultdict[tuple[tuple[int, ...], torch.dtype, torch.device], list[Tensor]] = defaultdict(list)
+
+    def take(self, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> Tensor:
+        """Return a tensor with any content."""
+        free = self._free[tuple(shape), dtype, device]
+        try:
+            return free.pop()
+        except IndexError:
+            return torch.empty(shape, dtype=dtype, device=device)
+
+    def give_back(self, *buffers: Tensor) -> None:
+        """Take tensors back whose content nobody will read again."""
+        for buffer in buffers:
+            free = self._free[tuple(buffer.shape), buffer.dtype, buffer.device]
+            if all(buffer is not other for other in free):
+                free.append(buffer)
+
+
+class NoPool(BufferPool):
+    """Keeps nothing: every tensor is a new one."""
+
+    def give_back(self, *buffers: Tensor) -> None:
+        """Let them go."""

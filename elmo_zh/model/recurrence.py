@@ -1,0 +1,401 @@
+"""The recurrence of one LSTM layer over time, with its gradient written out.
+
+With z = [x, h_before] W + b, split into i, j, f, o:
+    c = clip(sigmoid(f + 1) c_before + sigmoid(i) tanh(j)),  m = sigmoid(o) tanh(c),  h = clip(m W_p).
+Writing the gradient by hand lets each weight's gradient be one product over all steps. On a processor the two
+directions run side by side, each on its own cores with packed matrices; on a GPU every operation does both. Input and
+output before go through one product a step: batching the input's over time is no faster once matrices are packed, and
+its result would leave the cache in between. Products run in one dtype (float32 or bfloat16), cells, gates and sums in
+that of the bias.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from elmo_zh.model.buffers import BufferPool, NoPool
+from elmo_zh.model.lstm_cell import CellTrace, step_backward, step_forward
+from elmo_zh.model.products import build_product, can_pack
+from elmo_zh.model.side_by_side import side_by_side
+
+# Outputs h, (2, T, B, P), and what was read, [x, h_before], (2, T, B, I + P), in the dtype of products; cells c and
+# their tanh, (2, T, B, D); gates, (2, T, B, 4D).
+Trace = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+_NO_POOL = NoPool()
+
+
+@dataclass(frozen=True)
+class Clips:
+    """Largest absolute values; 0 means none."""
+
+    cell: float
+    output: float
+
+
+def run_recurrence(
+    inputs: Tensor,
+    input_weight: Tensor,
+    recurrent_weight: Tensor,
+    bias: Tensor,
+    projection: Tensor | None,
+    output: Tensor,
+    cell: Tensor,
+    keep: Tensor | None,
+    clips: Clips,
+    buffers: BufferPool | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Run over time.
+
+    Args:
+        inputs: Shape (2, T, B, I), in the dtype that products shall have.
+        input_weight: Shape (2, I, 4D).
+        recurrent_weight: Shape (2, P, 4D).
+        bias: Shape (2, 4D), without the forget gate's 1.
+        projection: Shape (2, D, P), or None where P = D.
+        output: Carried in, shape (2, B, P); no gradient reaches it.
+        cell: Carried in, shape (2, B, D); no gradient reaches it.
+        keep: 0 where a sentence starts from zero state, else 1, shape (T, B, 1). None keeps all.
+        clips: Of cell state and output.
+        buffers: Where to take what a step backward needs, and to give it back after it; cells too, so that they must
+            be read before. None takes new ones.
+
+    Returns:
+        Outputs, shape (2, T, B, P), in the dtype of the inputs, and cells, shape (2, T, B, D).
+    """
+    arguments = (inputs, input_weight, recurrent_weight, bias, projection, output, cell, keep)
+    if torch.compiler.is_compiling():
+        # The operator is for torch.compile, which takes it as a whole; calling it otherwise makes torch import its
+        # compiler, more than a second.
+        outputs, _, cells, _, _ = _recurrence_operator(*arguments, clips.cell, clips.output)
+    elif torch.is_grad_enabled():
+        outputs, _, cells, _, _ = _Recurrence.apply(*arguments, clips, buffers)  # type: ignore[no-untyped-call]
+    else:
+        outputs, _, cells, _, _ = _forward(*arguments, clips, None, is_traced=False)
+    return outputs, cells
+
+
+def _forward(
+    inputs: Tensor,
+    input_weight: Tensor,
+    recurrent_weight: Tensor,
+    bias: Tensor,
+    projection: Tensor | None,
+    output: Tensor,
+    cell: Tensor,
+    keep: Tensor | None,
+    clips: Clips,
+    buffers: BufferPool | None,
+    *,
+    is_traced: bool = True,
+) -> Trace:
+    """Return the trace; without `is_traced`, what is read and the last two parts are only as long as one step."""
+    _, num_steps, num_streams, input_dim = inputs.shape
+    D, P = cell.shape[2], output.shape[2]
+    take = (buffers or _NO_POOL).take
+    num_traced = num_steps if is_traced else 1
+    trace = (
+        inputs.new_empty(2, num_steps, num_streams, P),
+        take((2, num_traced, num_streams, input_dim + P), inputs.dtype, inputs.device),
+        take((2, num_steps, num_streams, D), cell.dtype, cell.device),
+        take((2, num_traced, num_streams, D), cell.dtype, cell.device),
+        take((2, num_traced, num_streams, 4 * D), cell.dtype, cell.device),
+    )
+    bias_plus_one = bias.clone()
+    bias_plus_one[:, 2 * D : 3 * D] += 1.0
+
+    def run(which: Any) -> None:
+        tensors = (inputs, input_weight, recurrent_weight, bias_plus_one, projection, output, cell)
+        _run_forward(_pick(tensors, which), keep, clips, _pick(trace, which))
+
+    _run_directions(run, inputs)
+    return trace
+
+
+def _run_directions(run: Callable[[Any], object], inputs: Tensor) -> None:
+    """Call `run` with the index of each direction, or with one for both where one operation had better do both."""
+    with torch.autocast(inputs.device.type, enabled=False):
+        if inputs.device.type == "cpu":
+            side_by_side(run)
+        else:
+            run(slice(None))
+
+
+def _pick(tensors: tuple[Tensor | None, ...], which: Any) -> list[Any]:
+    return [None if tensor is None else tensor[which] for tensor in tensors]
+
+
+def _join(input_weight: Tensor, recurrent_weight: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return W, shape (..., I + P, 4D)."""
+    return torch.cat([input_weight.to(dtype), recurrent_weight.to(dtype)], dim=-2)
+
+
+def _run_forward(tensors: list[Any], keep: Tensor | None, clips: Clips, trace: list[Tensor]) -> None:
+    """Fill the trace of one direction, or of both at once: then every shape begins with 2."""
+    inputs, input_weight, recurrent_weight, bias, projection, output, cell = tensors
+    dtype, state_dtype, input_dim = inputs.dtype, cell.dtype, inputs.shape[-1]
+    is_packed = can_pack(cell, dtype)
+    into_gates = build_product(_join(input_weight, recurrent_weight, dtype), is_packed=is_packed)
+    project = None if projection is None else build_product(projection.to(dtype), is_packed=is_packed)
+    outputs, read, cells, tanh_cells, gates = (part.unbind(-3) for part in trace)
+    is_traced = len(gates) == len(outputs)
+    for step, starts in enumerate(_find_starts(keep, len(outputs))):
+        read_here = read[step if is_traced else 0]
+        read_here[..., :input_dim].copy_(inputs.select(-3, step))
+        read_here[..., input_dim:].copy_(output)
+        if starts and keep is not None:
+            read_here[..., input_dim:].mul_(keep[step])
+            cell = cell * keep[step]
+        z = into_gates(read_here, bias=bias).to(state_dtype)
+        gates_here, tanh_here = (gates[step], tanh_cells[step]) if is_traced else (z, tanh_cells[0])
+        given = step_forward(z, cell, clips.cell, gates_here, cells[step], tanh_here).to(dtype)
+        cell = cells[step]
+        output = outputs[step].copy_(given if project is None else project(given))
+        if project is not None and clips.output > 0:
+            output.clamp_(-clips.output, clips.output)
+
+
+def _find_starts(keep: Tensor | None, num_steps: int) -> list[bool]:
+    """Return for each step whether a sentence may start there; a GPU is not asked, since it would have to wait."""
+    if keep is None:
+        return [False] * num_steps
+    found: list[bool] = (keep == 0).flatten(1).any(dim=1).tolist() if keep.device.type == "cpu" else [True] * num_steps
+    return found
+
+
+def _backward(
+    d_outputs: Tensor,
+    input_weight: Tensor,
+    recurrent_weight: Tensor,
+    projection: Tensor | None,
+    first_cell: Tensor,
+    keep: Tensor | None,
+    outputs: Tensor,
+    read: Tensor,
+    cells: Tensor,
+    tanh_cells: Tensor,
+    gates: Tensor,
+    clips: Clips,
+    buffers: BufferPool | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Return the gradients of inputs, input weight, recurrent weight, bias and projection (empty without one)."""
+    pool = buffers or _NO_POOL
+    gradients = (
+        read.new_empty(*read.shape[:3], input_weight.shape[1]),
+        torch.empty_like(input_weight),
+        torch.empty_like(recurrent_weight),
+        gates.new_zeros(2, gates.shape[3]),
+        gates.new_empty(0) if projection is None else torch.empty_like(projection),
+    )
+    d_z = pool.take(gates.shape, read.dtype, gates.device)
+
+    def run(which: Any) -> None:
+        tensors = (d_outputs, input_weight, recurrent_weight, projection, first_cell)
+        into = _pick((*gradients[:4], None if projection is None else gradients[4], d_z), which)
+        trace = _pick((outputs, read, cells, tanh_cells, gates), which)
+        _run_backward(_pick(tensors, which), keep, clips, trace, into)
+
+    _run_directions(run, read)
+    pool.give_back(d_z, read, cells, tanh_cells, gates)
+    return gradients
+
+
+def _run_backward(
+    tensors: list[Any], keep: Tensor | None, clips: Clips, trace: list[Tensor], gradients: list[Any]
+) -> None:
+    """Fill the gradients of one direction, or of both at once."""
+    d_outputs, input_weight, recurrent_weight, projection, first_cell = tensors
+    d_inputs, d_input_weight, d_recurrent_weight, d_bias, d_projection, d_z = gradients
+    _, read, _, tanh_cells, gates = trace
+    dtype, input_dim = read.dtype, d_inputs.shape[-1]
+    d_before_clip = d_outputs.to(dtype, copy=True)
+    weight = _join(input_weight, recurrent_weight, dtype)
+    _step_back(d_before_clip, weight, projection, first_cell, keep, clips, trace, (d_inputs, d_bias, d_z))
+    # From here on, products over all steps at once.
+    d_weight = torch.matmul(read.flatten(-3, -2).mT, d_z.flatten(-3, -2))
+    d_input_weight.copy_(d_weight[..., :input_dim, :])
+    d_recurrent_weight.copy_(d_weight[..., input_dim:, :])
+    if projection is not None:
+        given = (gates[..., 3 * first_cell.shape[-1] :] * tanh_cells).to(dtype).flatten(-3, -2)
+        d_projection.copy_(torch.matmul(given.mT, d_before_clip.flatten(-3, -2)))
+
+
+def _step_back(
+    d_outputs: Tensor,
+    weight: Tensor,
+    projection: Tensor | None,
+    first_cell: Tensor,
+    keep: Tensor | None,
+    clips: Clips,
+    trace: list[Tensor],
+    gradients: tuple[Tensor, Tensor, Tensor],
+) -> None:
+    """Go back step by step, filling in the gradients of inputs and of z and adding to that of the bias.
+
+    `d_outputs` is changed in place: afterwards it holds the gradient of each h before its clip.
+    """
+    d_inputs, d_bias, d_z = gradients
+    dtype, state_dtype, input_dim = d_outputs.dtype, first_cell.dtype, d_inputs.shape[-1]
+    is_packed = can_pack(first_cell, dtype)
+    into_read = build_product(weight.mT, is_packed=is_packed)
+    unproject = None if projection is None else build_product(projection.to(dtype).mT, is_packed=is_packed)
+    outputs, _, cells, tanh_cells, gates = (part.unbind(-3) for part in trace)
+    d_z_here = torch.empty_like(gates[0])
+    d_cell = torch.zeros_like(first_cell)
+    starts = _find_starts(keep, len(gates))
+    for step in reversed(range(len(gates))):
+        d_output, d_z_step = d_outputs.select(-3, step), d_z.select(-3, step)
+        if unproject is not None and clips.output > 0:
+            # The gradient of a clip: none where the value stands at the bound.
+            clipped = torch.ops.aten.hardtanh_backward(d_output, outputs[step], -clips.output, clips.output)
+            d_output.copy_(clipped)
+        d_given = d_output.clone() if unproject is None else unproject(d_output)
+        before = cells[step - 1] if step > 0 else first_cell
+        kept = keep[step] if starts[step] and keep is not None else None
+        if kept is not None:
+            before = before * kept
+        # Written in the dtype of the state, in place where products have the same.
+        d_z_here = d_z_step if dtype == state_dtype else d_z_here
+        here = CellTrace(gates[step], cells[step], tanh_cells[step], before)
+        d_cell = step_backward(d_given.to(state_dtype), d_cell, here, clips.cell, d_z_here)
+        d_bias += d_z_here.sum(dim=-2)
+        if d_z_here is not d_z_step:
+            d_z_step.copy_(d_z_here)
+        d_read = into_read(d_z_step)
+        d_inputs.select(-3, step).copy_(d_read[..., :input_dim])
+        if step > 0:
+            d_before = d_read[..., input_dim:]
+            if kept is not None:
+                d_cell, d_before = d_cell * kept, d_before * kept
+            d_outputs.select(-3, step - 1).add_(d_before)
+
+
+def _operator_forward(
+    inputs: Tensor,
+    input_weight: Tensor,
+    recurrent_weight: Tensor,
+    bias: Tensor,
+    projection: Tensor | None,
+    output: Tensor,
+    cell: Tensor,
+    keep: Tensor | None,
+    cell_clip: float,
+    output_clip: float,
+) -> Trace:
+    clips = Clips(cell_clip, output_clip)
+    return _forward(inputs, input_weight, recurrent_weight, bias, projection, output, cell, keep, clips, None)
+
+
+def _operator_backward(
+    d_outputs: Tensor,
+    input_weight: Tensor,
+    recurrent_weight: Tensor,
+    projection: Tensor | None,
+    first_cell: Tensor,
+    keep: Tensor | None,
+    outputs: Tensor,
+    read: Tensor,
+    cells: Tensor,
+    tanh_cells: Tensor,
+    gates: Tensor,
+    cell_clip: float,
+    output_clip: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    clips, trace = Clips(cell_clip, output_clip), (outputs, read, cells, tanh_cells, gates)
+    return _backward(
+        d_outputs, input_weight, recurrent_weight, projection, first_cell, keep, *trace, clips=clips, buffers=None
+    )
+
+
+_recurrence_operator = torch.library.custom_op("elmo_zh::recurrence", _operator_forward, mutates_args=())
+_recurrence_backward_operator = torch.library.custom_op(
+    "elmo_zh::recurrence_backward", _operator_backward, mutates_args=()
+)
+
+
+@_recurrence_operator.register_fake
+def _(
+    inputs: Tensor,
+    _input_weight: Tensor,
+    _recurrent_weight: Tensor,
+    _bias: Tensor,
+    _projection: Tensor | None,
+    output: Tensor,
+    cell: Tensor,
+    *_others: Any,
+) -> Trace:
+    _, num_steps, num_streams, input_dim = inputs.shape
+    D, P = cell.shape[2], output.shape[2]
+    return (
+        inputs.new_empty(2, num_steps, num_streams, P),
+        inputs.new_empty(2, num_steps, num_streams, input_dim + P),
+        cell.new_empty(2, num_steps, num_streams, D),
+        cell.new_empty(2, num_steps, num_streams, D),
+        cell.new_empty(2, num_steps, num_streams, 4 * D),
+    )
+
+
+@_recurrence_backward_operator.register_fake
+def _(
+    _d_outputs: Tensor,
+    input_weight: Tensor,
+    recurrent_weight: Tensor,
+    projection: Tensor | None,
+    _first_cell: Tensor,
+    _keep: Tensor | None,
+    _outputs: Tensor,
+    read: Tensor,
+    _cells: Tensor,
+    _tanh_cells: Tensor,
+    gates: Tensor,
+    *_others: Any,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    return (
+        read.new_empty(*read.shape[:3], input_weight.shape[1]),
+        torch.empty_like(input_weight),
+        torch.empty_like(recurrent_weight),
+        gates.new_empty(2, gates.shape[3]),
+        gates.new_empty(0) if projection is None else torch.empty_like(projection),
+    )
+
+
+def _keep_for_backward(ctx: Any, inputs: tuple[Any, ...], output: Trace) -> None:
+    _, input_weight, recurrent_weight, _, projection, _, first_cell, keep, *others = inputs
+    ctx.save_for_backward(input_weight, recurrent_weight, projection, first_cell, keep, *output)
+    ctx.others = others
+
+
+def _pass_gradient_on(ctx: Any, d_outputs: Tensor, run: Callable[..., Any]) -> tuple[Tensor | None, ...]:
+    """Return the gradient of each input; that of cells and gates, and of the state carried in, is not used."""
+    *found, d_projection = run(d_outputs, *ctx.saved_tensors, *ctx.others)
+    has_projection = ctx.saved_tensors[2] is not None
+    return (*found, d_projection if has_projection else None, None, None, None, None, None)
+
+
+_recurrence_operator.register_autograd(
+    lambda ctx, d_outputs, *_: _pass_gradient_on(ctx, d_outputs, _recurrence_backward_operator),
+    setup_context=_keep_for_backward,
+)
+
+
+class _Recurrence(torch.autograd.Function):
+    """The same for use without torch.compile."""
+
+    @staticmethod
+    def forward(*inputs: Any) -> Trace:
+        return _forward(*inputs)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Trace) -> None:
+        _keep_for_backward(ctx, inputs, output)
+        ctx.mark_non_differentiable(*output[1:])
+        # Else torch fills as many zeros as the trace is long, as the gradients of what has none.
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        if gradients[0] is None:
+            return (None,) * 10
+        return _pass_gradient_on(ctx, gradients[0], _backward)
