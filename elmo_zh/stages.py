@@ -152,7 +152,11 @@ def source_digest(run: RunDir, stage: str, name: str, path: Path) -> str:
         return str(known)
     if is_own:
         raise RunError(f"{path} is of {run.path} itself, which cannot start from what it makes. Choose another --run.")
-    raise RunError(f"{path} is missing. Check the path.")
+    is_of_bundle = path.name in ("bundle.json", "vocab.data")
+    hint = (
+        "Give the folder that `elmo-zh export` wrote, such as runs/NAME/model." if is_of_bundle else "Check the path."
+    )
+    raise RunError(f"{path} is missing. {hint}")
 
 
 def load_record(path: Path, *, damaged_is_none: bool = False) -> dict[str, Any]:
