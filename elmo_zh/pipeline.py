@@ -42,6 +42,7 @@ from elmo_zh.vocabulary import (
 from elmo_zh.word2vec import load_word_vectors, save_word_vectors, train_word2vec
 
 LATEST = Path("runs/latest")
+_BUNDLE_HINT = "Give --init the folder that `elmo-zh export` wrote, such as runs/NAME/model."
 
 
 def segment(run: RunDir, config: Config, corpus: Sequence[str], *, force: bool, reporter: Reporter) -> StageOutcome:
@@ -165,7 +166,8 @@ def _count_words(run: RunDir, config: Config, *, force: bool, reporter: Reporter
     source = _source_of_words(config)
     if source is not None:
         name = "init" if config.vocab.init else "words"
-        settings[name] = source_digest(run, "vocab", name, source)
+        hint = _BUNDLE_HINT if config.vocab.init else "Check the path."
+        settings[name] = source_digest(run, "vocab", name, source, hint)
 
     def work() -> StageResult:
         given: list[str] = []
@@ -304,7 +306,7 @@ def train(run: RunDir, config: Config, *, device: str | None = None, force: bool
     }
     if config.train.init:
         info = BundleLayout(Path(config.train.init)).info
-        settings["train.init"] = source_digest(run, "train", "train.init", info)
+        settings["train.init"] = source_digest(run, "train", "train.init", info, _BUNDLE_HINT)
     stage = Stage(
         name="train",
         settings=settings,

@@ -130,7 +130,7 @@ def require_inputs(run: RunDir, paths: Any) -> None:
             raise RunError(f"{path} is missing. {hint}")
 
 
-def source_digest(run: RunDir, stage: str, name: str, path: Path) -> str:
+def source_digest(run: RunDir, stage: str, name: str, path: Path, hint: str = "Check the path.") -> str:
     """Return the digest of a file outside the run, for the settings of a stage that is to start from it.
 
     Once the stage was begun, the file may go away: then nothing is said to have changed.
@@ -140,6 +140,7 @@ def source_digest(run: RunDir, stage: str, name: str, path: Path) -> str:
         stage: The stage's name.
         name: The setting that the digest is recorded under.
         path: The file.
+        hint: What to do if it is missing.
 
     Raises:
         RunError: If the file is missing or the run's own, and the stage was not begun with it.
@@ -152,10 +153,6 @@ def source_digest(run: RunDir, stage: str, name: str, path: Path) -> str:
         return str(known)
     if is_own:
         raise RunError(f"{path} is of {run.path} itself, which cannot start from what it makes. Choose another --run.")
-    is_of_bundle = path.name in ("bundle.json", "vocab.data")
-    hint = (
-        "Give the folder that `elmo-zh export` wrote, such as runs/NAME/model." if is_of_bundle else "Check the path."
-    )
     raise RunError(f"{path} is missing. {hint}")
 
 
