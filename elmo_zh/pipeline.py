@@ -1,12 +1,13 @@
 """The stages of a run, from raw text to a bundle, each as `elmo_zh.stages` does and records it."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
 
+from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.characters import SpellingModel, load_spelling_model
 from elmo_zh.config import Config, result_settings
 from elmo_zh.errors import RunError
@@ -15,14 +16,33 @@ from elmo_zh.id_store import build_id_store, store_files
 from elmo_zh.lexicon import Lexicon
 from elmo_zh.reporter import Reporter
 from elmo_zh.run_dir import RunDir
-from elmo_zh.stages import Stage, StageOutcome, StageResult, load_record, require_inputs, run_stage
+from elmo_zh.stages import (
+    Stage,
+    StageOutcome,
+    StageResult,
+    is_in_training,
+    load_record,
+    require_inputs,
+    run_stage,
+    source_digest,
+)
 from elmo_zh.text.corpus import CorpusFiles, find_corpus_files
 from elmo_zh.text.segment import segment_corpus
 from elmo_zh.text.segmenters import describe_segmenter
-from elmo_zh.vocabulary import SPECIALS, build_vocabulary, load_counts, load_vocabulary, save_counts
+from elmo_zh.vocabulary import (
+    SPECIALS,
+    build_vocabulary,
+    load_counts,
+    load_vocabulary,
+    load_words,
+    report_given_words,
+    require_words,
+    save_counts,
+)
 from elmo_zh.word2vec import load_word_vectors, save_word_vectors, train_word2vec
 
 LATEST = Path("runs/latest")
+_BUNDLE_HINT = "Give --init the folder that `elmo-zh export` wrote, such as runs/NAME/model."
 
 
 def segment(run: RunDir, config: Config, corpus: Sequence[str], *, force: bool, reporter: Reporter) -> StageOutcome:
@@ -99,16 +119,63 @@ def _segmented_inputs(run: RunDir) -> dict[str, Path]:
     return {f"segmented/{path.name}": path for path in files}
 
 
-def vocab(run: RunDir, config: Config, *, force: bool, reporter: Reporter) -> StageOutcome:
-    """Segmented text to vocab.data, vocab.counts and the spelling model."""
+def _with_resolved_init(config: Config) -> Config:
+    """Return the settings with whole paths of bundles: links such as runs/latest lead elsewhere later on."""
+    paths = {name: getattr(config, name).init for name in ("vocab", "train")}
+    whole = {name: str(Path(path).resolve()) for name, path in paths.items() if path}
+    return replace(config, **{name: replace(getattr(config, name), init=path) for name, path in whole.items()})
+
+
+def _adopt_model(
+    run: RunDir,
+    config: Config,
+    init: str,
+    text_settings: Mapping[str, Any],
+    named: Collection[str],
+    *,
+    force: bool,
+    reporter: Reporter,
+) -> Config:
+    """Return the settings with those of section model that the bundle to start from decides, if there is one.
+
+    A run in training keeps its own, and one that has begun to use the bundle can do without it.
+    """
+    records = (load_record(run.stage_record(stage), damaged_is_none=True) for stage in ("vocab", "train"))
+    is_begun = any({"init", "train.init"} & record.get("settings", {}).keys() for record in records)
+    if not init or (is_in_training(run) and not force) or (is_begun and not Path(init).exists()):
+        return config
+    from elmo_zh.bundle.settings import adopt_bundle
+
+    return adopt_bundle(config, Path(init), text_settings, named, reporter)
+
+
+def vocab(run: RunDir, config: Config, *, named: Collection[str] = (), force: bool, reporter: Reporter) -> StageOutcome:
+    """Segmented text to vocab.data, vocab.counts and the spelling model.
+
+    With a bundle's words come its settings of section model, save those `named` as section.key by the user.
+    """
+    config = _with_resolved_init(config)
+    text_settings = load_record(run.stage_record("segment"), damaged_is_none=force).get("settings", {})
+    config = _adopt_model(run, config, config.vocab.init, text_settings, named, force=force, reporter=reporter)
+    return _count_words(run, config, force=force, reporter=reporter)
+
+
+def _count_words(run: RunDir, config: Config, *, force: bool, reporter: Reporter) -> StageOutcome:
+    inputs = _segmented_inputs(run)
+    settings = result_settings(config.vocab, without=("init", "words"))
+    source = _source_of_words(config)
+    if source is not None:
+        name = "init" if config.vocab.init else "words"
+        hint = _BUNDLE_HINT if config.vocab.init else "Check the path."
+        settings[name] = source_digest(run, "vocab", name, source, hint)
 
     def work() -> StageResult:
-        built = build_vocabulary(run.train_files(), config.vocab, reporter)
-        if len(built.vocabulary) == len(SPECIALS):
-            raise RunError(
-                f"No word stands {config.vocab.min_count} times in {run.segmented}, so the vocabulary would be empty."
-                " Give more text, or --set vocab.min_count=1"
-            )
+        given: list[str] = []
+        if source is not None:
+            require_inputs(run, [source])
+            given = load_words(source)
+        built = build_vocabulary(run.train_files(), config.vocab, reporter, given)
+        require_words(built, config.vocab, run.segmented, source)
         built.vocabulary.save(run.vocab)
         save_counts(built.vocabulary, built.counts, run.vocab_counts)
         SpellingModel.build(built.unknown_words).save(run.character_counts)
@@ -121,10 +188,22 @@ def vocab(run: RunDir, config: Config, *, force: bool, reporter: Reporter) -> St
             "distinct_words": built.num_distinct_words,
             "coverage": round(built.coverage, 6),
         }
+        if source is not None:
+            counts |= {"given_words": len(given), "absent_words": built.num_absent}
+            report_given_words(built, config.vocab, len(given), source, reporter)
+        if config.vocab.init and not config.train.init:
+            reporter.note(f"To start from its weights: elmo-zh train --run {run.path} --init {config.vocab.init}")
         return StageResult(outputs=[run.vocab, run.vocab_counts, run.character_counts], counts=counts)
 
-    stage = Stage(name="vocab", settings=result_settings(config.vocab), inputs=_segmented_inputs(run), work=work)
+    stage = Stage(name="vocab", settings=settings, inputs=inputs, work=work)
     return run_stage(run, config, stage, force=force, reporter=reporter)
+
+
+def _source_of_words(config: Config) -> Path | None:
+    """Return the file of words that have a row in any case."""
+    if config.vocab.init:
+        return BundleLayout(Path(config.vocab.init)).vocab
+    return Path(config.vocab.words) if config.vocab.words else None
 
 
 def word2vec(run: RunDir, config: Config, *, force: bool, reporter: Reporter) -> StageOutcome:
@@ -203,10 +282,11 @@ def _report_cut_words(lexicon: Lexicon, reporter: Reporter) -> None:
 
 def train(run: RunDir, config: Config, *, device: str | None = None, force: bool, reporter: Reporter) -> StageOutcome:
     """Token id store, vocabulary and initial embeddings to checkpoints, on `device` if one is given for this time."""
+    config = _with_resolved_init(config)
     require_inputs(run, [run.ids, run.vocab])
     inputs = {f"ids/{path.name}": path for path in store_files(run.ids)}
     inputs |= {"vocab.data": run.vocab, "vocab.counts": run.vocab_counts}
-    if config.word2vec.enabled:
+    if config.word2vec.enabled and not config.train.init:
         inputs["word2vec.txt"] = run.word2vec
     here = replace(config, train=replace(config.train, device=device)) if device else config
 
@@ -216,12 +296,17 @@ def train(run: RunDir, config: Config, *, device: str | None = None, force: bool
         return train_run(run, here, reporter)
 
     def discard() -> None:
-        for path in (run.checkpoints, run.metrics, run.training_picture):
+        for path in (run.checkpoints, run.start, run.metrics, run.training_picture):
             remove(path)
 
     budget = ("max_tokens", "epochs")
     settings = {f"model.{name}": value for name, value in _model_settings(config).items()}
-    settings |= {f"train.{name}": value for name, value in result_settings(config.train, without=budget).items()}
+    settings |= {
+        f"train.{name}": value for name, value in result_settings(config.train, without=(*budget, "init")).items()
+    }
+    if config.train.init:
+        info = BundleLayout(Path(config.train.init)).info
+        settings["train.init"] = source_digest(run, "train", "train.init", info, _BUNDLE_HINT)
     stage = Stage(
         name="train",
         settings=settings,
@@ -266,6 +351,8 @@ def export(
         return StageOutcome(counts={"step": step}, skipped=False)
     inputs = {path.name: path for path in CheckpointFolder(run.checkpoints).files(step)}
     inputs |= {"vocab.data": run.vocab, "character_counts.tsv": run.character_counts}
+    if (run.start / "start.json").exists():
+        inputs["start.json"] = run.start / "start.json"
 
     def work() -> StageResult:
         export_checkpoint(run, config, step, run.model, layout="bundle", force=True, reporter=reporter)
@@ -289,11 +376,28 @@ def _require_text_settings_of_training(run: RunDir, config: Config) -> None:
             )
 
 
-def pipeline(run: RunDir, config: Config, corpus: Sequence[str], *, force: bool, reporter: Reporter) -> None:
-    """All stages one after another."""
+def pipeline(
+    run: RunDir,
+    config: Config,
+    corpus: Sequence[str],
+    *,
+    named: Collection[str] = (),
+    force: bool,
+    reporter: Reporter,
+) -> None:
+    """All stages one after another; word2vec is left out where training starts from a bundle.
+
+    With a bundle come its settings of section model, save those `named` as section.key by the user.
+    """
+    config = _with_resolved_init(config)
+    if init := config.train.init or config.vocab.init:
+        text_settings = _text_settings(config, _find_user_dictionary(run, config))
+        config = _adopt_model(run, config, init, text_settings, named, force=force, reporter=reporter)
     segment(run, config, corpus, force=force, reporter=reporter)
-    for stage in (vocab, word2vec, encode):
-        stage(run, config, force=force, reporter=reporter)
+    _count_words(run, config, force=force, reporter=reporter)
+    if not config.train.init:
+        word2vec(run, config, force=force, reporter=reporter)
+    encode(run, config, force=force, reporter=reporter)
     train(run, config, force=force, reporter=reporter)
     export(run, config, checkpoint="best", output=None, force=force, reporter=reporter)
 

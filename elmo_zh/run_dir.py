@@ -62,6 +62,11 @@ class RunDir:
         return self.path / "checkpoints"
 
     @property
+    def start(self) -> Path:
+        """The folder of the weights that training started from, where it started from a bundle."""
+        return self.path / "start"
+
+    @property
     def metrics(self) -> Path:
         """One JSON object a line: training and held-out figures."""
         return self.path / "metrics.jsonl"
@@ -75,6 +80,10 @@ class RunDir:
     def model(self) -> Path:
         """The exported bundle."""
         return self.path / "model"
+
+    def holds(self, path: Path) -> bool:
+        """Return whether a path leads into the run's folder."""
+        return path.resolve().is_relative_to(self.path.resolve())
 
     def stage_record(self, stage: str) -> Path:
         """Return where a stage's record stands."""

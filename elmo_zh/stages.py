@@ -130,6 +130,32 @@ def require_inputs(run: RunDir, paths: Any) -> None:
             raise RunError(f"{path} is missing. {hint}")
 
 
+def source_digest(run: RunDir, stage: str, name: str, path: Path, hint: str = "Check the path.") -> str:
+    """Return the digest of a file outside the run, for the settings of a stage that is to start from it.
+
+    Once the stage was begun, the file may go away: then nothing is said to have changed.
+
+    Args:
+        run: The run.
+        stage: The stage's name.
+        name: The setting that the digest is recorded under.
+        path: The file.
+        hint: What to do if it is missing.
+
+    Raises:
+        RunError: If the file is missing or the run's own, and the stage was not begun with it.
+    """
+    is_own = run.holds(path)
+    if path.is_file() and not is_own:
+        return file_digest(path)
+    known = load_record(run.stage_record(stage), damaged_is_none=True).get("settings", {}).get(name)
+    if known:
+        return str(known)
+    if is_own:
+        raise RunError(f"{path} is of {run.path} itself, which cannot start from what it makes. Choose another --run.")
+    raise RunError(f"{path} is missing. {hint}")
+
+
 def load_record(path: Path, *, damaged_is_none: bool = False) -> dict[str, Any]:
     """Return a stage record, or an empty one if there is none or it is of another format."""
     if not path.exists():

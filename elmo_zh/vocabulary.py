@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,9 +88,23 @@ class VocabularyCounts:
         known = sum(self.counts[len(SPECIALS) :])
         return known / max(1, known + self.counts[UNKNOWN_ID])
 
+    @property
+    def num_absent(self) -> int:
+        """Words of the vocabulary that do not stand in the training text."""
+        return list(self.counts[len(SPECIALS) :]).count(0)
 
-def build_vocabulary(train_files: Sequence[Path], config: VocabConfig, reporter: Reporter) -> VocabularyCounts:
-    """Count the tokens of segmented files and keep the most frequent, ties in the order of their code points."""
+
+def build_vocabulary(
+    train_files: Sequence[Path], config: VocabConfig, reporter: Reporter, given: Iterable[str] = ()
+) -> VocabularyCounts:
+    """Count the tokens of segmented files and rank words by falling count, ties in the order of their code points.
+
+    Args:
+        train_files: Segmented training text.
+        config: Which words get a row: the most frequent, and with `words` none but the given ones.
+        reporter: Where to tell.
+        given: Words that get a row in any case, also those that the text lacks; their count is then 0.
+    """
     counter: Counter[str] = Counter()
     num_sentences = 0
     with reporter.progress("vocab", unit="tokens") as progress:
@@ -98,17 +112,73 @@ def build_vocabulary(train_files: Sequence[Path], config: VocabConfig, reporter:
             counter.update(sentence)
             num_sentences += 1
             progress.update(len(sentence))
-    ranked = sorted(counter.items(), key=lambda item: (-item[1], item[0]))
-    room = config.size - len(SPECIALS) if config.size else len(ranked)
-    kept = [item for item in ranked if item[1] >= config.min_count and item[0] not in SPECIALS][:room]
-    kept_words = {word for word, _ in kept}
-    unknown = {word: count for word, count in ranked if word not in kept_words}
+    words = _choose_words(counter, config, set(given) - set(SPECIALS))
+    kept = set(words)
+    unknown = {word: counter[word] for word in sorted(counter, key=_rank(counter)) if word not in kept}
     return VocabularyCounts(
-        vocabulary=Vocabulary((*SPECIALS, *(word for word, _ in kept))),
-        counts=(num_sentences, num_sentences, sum(unknown.values()), *(count for _, count in kept)),
+        vocabulary=Vocabulary((*SPECIALS, *words)),
+        counts=(num_sentences, num_sentences, sum(unknown.values()), *(counter[word] for word in words)),
         num_distinct_words=len(counter),
         unknown_words=unknown,
     )
+
+
+def _choose_words(counter: Counter[str], config: VocabConfig, given: set[str]) -> list[str]:
+    """Return the given words and, unless they are all there may be, the most frequent others, as rows want them."""
+    added: list[str] = []
+    if not config.words:
+        others = counter.keys() - given - set(SPECIALS)
+        frequent = sorted((word for word in others if counter[word] >= config.min_count), key=_rank(counter))
+        added = frequent[: max(0, config.size - len(SPECIALS) - len(given))] if config.size else frequent
+    return sorted([*given, *added], key=_rank(counter))
+
+
+def _rank(counter: Counter[str]) -> Callable[[str], tuple[int, str]]:
+    return lambda word: (-counter[word], word)
+
+
+def load_words(path: Path) -> list[str]:
+    """Read a list of words, one a line, each once; specials and empty lines are passed over.
+
+    Raises:
+        RunError: If there is no word.
+    """
+    words = dict.fromkeys(line for line in iter_lines(path) if line and line not in SPECIALS)
+    if not words:
+        raise RunError(f"{path} holds no word. Give a file with one word a line.")
+    return list(words)
+
+
+def require_words(built: VocabularyCounts, config: VocabConfig, text: Path, source: Path | None) -> None:
+    """Raise RunError if no word of `text`, the training text's folder, has a row; `source` gave words, if any did."""
+    if len(built.vocabulary) == len(SPECIALS):
+        raise RunError(
+            f"No word stands {config.min_count} times in {text}, so the vocabulary would be empty."
+            " Give more text, or --set vocab.min_count=1"
+        )
+    if not built.coverage:
+        raise RunError(
+            f"No word of {source} stands in {text}. Is it one word a line, of the same language, script and segmenter?"
+        )
+
+
+def report_given_words(
+    built: VocabularyCounts, config: VocabConfig, num_given: int, source: Path, reporter: Reporter
+) -> None:
+    """Tell what became of the words of a bundle or a file, and whether other words of the text got a row."""
+    rows = len(built.vocabulary)
+    num_added = rows - len(SPECIALS) - num_given
+    added = "no others have a row" if config.words else f"{num_added:,} words of the text are added"
+    reporter.note(
+        f"vocab: of the {num_given:,} words of {source}, {built.num_absent:,} do not stand in the text; {added}."
+    )
+    others = ((word, count) for word, count in built.unknown_words.items() if word not in SPECIALS)
+    left_out = sum(count >= config.min_count for _, count in others)
+    if config.init and left_out and not num_added:
+        reporter.warn(
+            f"vocab.size = {config.size} leaves no room beside the {rows} rows of {source}, so {left_out:,} words of"
+            f" the text get none. To give them rows: --set vocab.size={rows + left_out}"
+        )
 
 
 def save_counts(vocabulary: Vocabulary, counts: Sequence[int], path: Path) -> None:

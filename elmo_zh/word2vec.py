@@ -41,7 +41,7 @@ def train_word2vec(
 
     Args:
         train_files: Segmented training text, never the held-out part.
-        vocabulary: The words; the specials get no vector.
+        vocabulary: The words; the specials get no vector, nor do words that the text lacks.
         counts: How often each row stands in the text; that of <S> is the number of sentences.
         dimension: Numbers in each vector.
         config: Settings; with one worker the result is the same every time.
@@ -59,7 +59,8 @@ def train_word2vec(
         workers=config.num_workers,
         seed=config.seed,
     )
-    rows = range(len(SPECIALS), len(vocabulary))
+    # Counts fall, so that words of another corpus that this text lacks stand at the end.
+    rows = [row for row in range(len(SPECIALS), len(vocabulary)) if counts[row]]
     words = [vocabulary.tokens[row] for row in rows]
     model.build_vocab_from_freq({vocabulary.tokens[row]: counts[row] for row in rows}, corpus_count=counts[BEGIN_ID])
     num_tokens = config.epochs * sum(counts[UNKNOWN_ID:])

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from messages import message_of
 
-from elmo_zh.config import VocabConfig
+from elmo_zh.config import VocabConfig, Word2vecConfig
 from elmo_zh.errors import RunError
 from elmo_zh.files import file_digest
 from elmo_zh.reporter import SilentReporter
@@ -21,8 +21,10 @@ from elmo_zh.vocabulary import (
     build_vocabulary,
     load_counts,
     load_vocabulary,
+    load_words,
     save_counts,
 )
+from elmo_zh.word2vec import train_word2vec
 
 # Five sentences: 好 5, 天 3, 苹果 2, 花 2, 行 1, and words spelled like the specials.
 TEXT = ["天 好 好", "苹果 好 <UNK> 天", "花 <S> <UNK>", "花 </S> 苹果 好 <UNK>", "天 行 好 <S>"]
@@ -185,3 +187,61 @@ def test_counts_of_another_vocabulary(tmp_path: Path, content: str, problem: str
     path.write_text(content, encoding="utf-8")
     message = message_of(RunError, lambda: load_counts(path, Vocabulary((*SPECIALS, "好", "花"))))
     assert message == f"{path}: {problem} Make both files again with: elmo-zh vocab --run {tmp_path} --force"
+
+
+# Words given: those of a bundle, or of a file
+
+
+def build_given(paths: list[Path], given: list[str], **settings: int | str) -> VocabularyCounts:
+    return build_vocabulary(paths, VocabConfig(**settings), SilentReporter(), given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words", "counts"),
+    [
+        # All that stand twice, and the given ones in their places; 海 and 草 do not stand in the text.
+        ({"size": 0, "min_count": 2}, ["好", "天", "花", "苹果", "行", "海", "草"], [5, 3, 2, 2, 1, 0, 0]),
+        ({"size": 8, "min_count": 1}, ["好", "天", "行", "海", "草"], [5, 3, 1, 0, 0]),
+        ({"size": 7, "min_count": 1}, ["好", "行", "海", "草"], [5, 1, 0, 0]),
+        ({"size": 6, "min_count": 1}, ["行", "海", "草"], [1, 0, 0]),
+        ({"size": 4, "min_count": 1}, ["行", "海", "草"], [1, 0, 0]),
+        ({"size": 0, "min_count": 1, "words": "file"}, ["行", "海", "草"], [1, 0, 0]),
+    ],
+)
+def test_given_words_have_a_row_in_any_case(
+    tmp_path: Path, settings: dict[str, int | str], words: list[str], counts: list[int]
+) -> None:
+    built = build_given(segmented(tmp_path, TEXT), ["草", "行", "海"], **settings)
+    assert list(built.vocabulary.tokens) == [*SPECIALS, *words]
+    assert list(built.counts[3:]) == counts
+    assert list(built.counts[:3]) == [5, 5, 19 - sum(counts)]
+    assert sum(built.unknown_words.values()) == built.counts[UNKNOWN_ID]
+    assert not set(built.unknown_words) & set(words)
+    assert built.num_absent == 2
+    # Counts of zero are counts like others: the file is read back.
+    save_counts(built.vocabulary, built.counts, tmp_path / "vocab.counts")
+    assert load_counts(tmp_path / "vocab.counts", built.vocabulary) == list(built.counts)
+
+
+def test_given_specials_stay_specials(tmp_path: Path) -> None:
+    built = build_given(segmented(tmp_path, TEXT), ["<S>", "好", "<UNK>"], words="file")
+    assert built.vocabulary.tokens == (*SPECIALS, "好")
+
+
+def test_a_list_of_words_as_people_write_it(tmp_path: Path) -> None:
+    path = tmp_path / "words.txt"
+    path.write_bytes(b"\xef\xbb\xbf" + "好\r\n天\r\n\r\n<UNK>\r\n好\r\n全\u3000角".encode())
+    assert load_words(path) == ["好", "天", "全\u3000角"]
+    path.write_text("<S>\n</S>\n<UNK>\n\n", encoding="utf-8")
+    assert message_of(RunError, lambda: load_words(path)) == (
+        f"{path} holds no word. Give a file with one word a line."
+    )
+
+
+def test_words_that_the_text_lacks_have_no_word2vec(tmp_path: Path) -> None:
+    paths = segmented(tmp_path, TEXT)
+    built = build_given(paths, ["草", "行", "海"], size=0, min_count=1)
+    config = Word2vecConfig(epochs=1, window=2)
+    vectors = train_word2vec(paths, built.vocabulary, built.counts, 7, config, SilentReporter())
+    assert [built.vocabulary.tokens[row] for row in vectors.rows] == ["好", "天", "花", "苹果", "行"]
+    assert vectors.vectors.shape == (5, 7)

@@ -194,6 +194,9 @@ def _for_people(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from _describe_training(summary["training"])
     yield "made by", str(origin.get("program", "elmo-zh"))
     yield from ((f"from {name}", digest) for name, digest in origin.get("files", {}).items())
+    if isinstance(start := origin.get("started_from"), dict):
+        tokens = _number(start.get("tokens") or "an unknown number of", ",")
+        yield "started from", f"{start.get('digest')}, trained on {tokens} tokens"
     yield from summary["digests"].items()
 
 

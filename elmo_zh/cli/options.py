@@ -115,6 +115,12 @@ run_option = click.option(
     metavar="RUN",
     help="Folder of the run, made if missing.",
 )
+init_option = click.option(
+    "--init",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="BUNDLE",
+    help="Start from this model, trained on other text.",
+)
 device_option = click.option(
     "--device", type=click.Choice(["auto", "cpu", "cuda"]), default=None, help="Where to compute; default auto."
 )

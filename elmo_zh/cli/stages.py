@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from elmo_zh.cli.options import Common, common_options, device_option, layout_option, run_option
-from elmo_zh.config import Config
+from elmo_zh.cli.options import Common, common_options, device_option, init_option, layout_option, run_option
+from elmo_zh.config import Config, config_names
 from elmo_zh.run_dir import RunDir
 
 corpus_argument = click.argument("corpus", nargs=-1, required=True)
@@ -37,16 +37,43 @@ def segment(common: Common, corpus: tuple[str, ...], run_path: Path) -> None:
 
 @click.command()
 @run_option
+@click.option(
+    "--init",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="BUNDLE",
+    help="Keep all words of this model, and take its settings of section model.",
+)
+@click.option(
+    "--from",
+    "words",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Take the words of this file, one a line, and no others.",
+)
 @common_options
 @click.pass_obj
-def vocab(common: Common, run_path: Path) -> None:
+def vocab(common: Common, run_path: Path, init: Path | None, words: Path | None) -> None:
     """Count words and write vocab.data.
+
+    With --init new words join those of a model as far as vocab.size has room. Rows are always in the order of the
+    counts in this run's text.
 
     \b
     Example:
       elmo-zh vocab --run runs/mine --set vocab.size=50000 --set vocab.min_count=3
+      elmo-zh vocab --run runs/law --init runs/news/model
+      elmo-zh vocab --run runs/mine --from words.txt
     """
-    _run_stage(common, run_path, "vocab")
+    if init and words:
+        raise click.UsageError("--init and --from each say which words there are: give one of them.")
+
+    def change(config: Config) -> Config:
+        if init is None and words is None:
+            return config
+        names = str(init.resolve()) if init else "", str(words.absolute()) if words else ""
+        return replace(config, vocab=replace(config.vocab, init=names[0], words=names[1]))
+
+    _run_stage(common, run_path, "vocab", change=change, named=config_names(None, common.assignments))
 
 
 @click.command()
@@ -93,18 +120,27 @@ def encode(common: Common, run_path: Path) -> None:
 
 @click.command()
 @run_option
+@init_option
 @device_option
 @common_options
 @click.pass_obj
-def train(common: Common, run_path: Path, device: str | None) -> None:
+def train(common: Common, run_path: Path, init: Path | None, device: str | None) -> None:
     """Train the bidirectional language model, or go on training it.
+
+    With --init its weights start as those of a model: rows move by word, words that are new there start as the mean
+    of their characters' rows. Once begun, that model is needed no more.
 
     \b
     Example:
       elmo-zh train --run runs/mine
       elmo-zh train --run runs/mine --set train.max_tokens=10000000
+      elmo-zh train --run runs/law --init runs/news/model
     """
-    _run_stage(common, run_path, "train", device=device)
+
+    def change(config: Config) -> Config:
+        return replace(config, train=replace(config.train, init=str(init.resolve()))) if init else config
+
+    _run_stage(common, run_path, "train", change=change, device=device)
 
 
 @click.command()
@@ -151,22 +187,31 @@ def _run_stage(
 @click.command()
 @corpus_argument
 @run_option
+@init_option
 @common_options
 @click.pass_obj
-def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path) -> None:
+def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path, init: Path | None) -> None:
     """Do all stages, from raw text to a model bundle.
+
+    With --init training starts from a model: its words are kept, and its settings of section model taken.
 
     \b
     Example:
       elmo-zh pipeline my-texts/ --run runs/mine
       elmo-zh pipeline my-texts/ --run runs/mine --config configs/base.toml --set train.epochs=5
+      elmo-zh pipeline statutes.txt --run runs/law --init runs/news/model
     """
     from elmo_zh import pipeline as stages
 
     run = RunDir(run_path)
     config = common.resolve(run)
+    if init:
+        path = str(init.resolve())
+        vocab_section = replace(config.vocab, init=path, words="")
+        config = replace(config, vocab=vocab_section, train=replace(config.train, init=path))
+    named = config_names(None, common.assignments)
     with run.locked(create=True), run.config_kept_on_error():
-        stages.pipeline(run, config, corpus, force=common.force, reporter=common.console)
+        stages.pipeline(run, config, corpus, named=named, force=common.force, reporter=common.console)
     stages.link_latest(run)
     common.finish(
         {"run": str(run_path), "model": str(run.model)},

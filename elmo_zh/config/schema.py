@@ -81,12 +81,18 @@ class VocabConfig:
     """Rows of the vocabulary at most, the three special tokens included; 0 means no limit."""
     min_count: int = 2
     """Words seen less often in the training text are unknown; above 1, so that <UNK> is trained as well."""
+    init: str = ""
+    """A model bundle whose words are all kept; those of the text are added as far as `size` has room. Empty: none."""
+    words: str = ""
+    """A file with one word a line that is the whole vocabulary: none is added, none left out. Empty: none."""
 
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""
         if self.size != 0:
             yield from _at_least("vocab.size", self.size, 4)
         yield from _at_least("vocab.min_count", self.min_count, 1)
+        if self.init and self.words:
+            yield "vocab.init and vocab.words are both given, and each says which words there are; empty one of them"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,6 +189,8 @@ class ModelConfig:
 class TrainConfig:
     """How the biLM is trained."""
 
+    init: str = ""
+    """A model bundle whose weights training starts from, rows moved by word, instead of chance. Empty: none."""
     max_tokens: int = 3_000_000
     """Stop after this many predicted tokens (one direction); 0 means no such limit."""
     epochs: float = 10.0

@@ -16,6 +16,7 @@ from elmo_zh.id_store import load_id_store
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.reporter import Reporter
 from elmo_zh.run_dir import RunDir
+from elmo_zh.training.adaptation import load_start
 from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.vocabulary import load_counts, load_vocabulary
 
@@ -57,6 +58,7 @@ def export_checkpoint(
     model.load_named_tensors(checkpoint.model)
     if config.train.carry_state and layout == "bundle":
         _warm_up(model, run, config, reporter)
+    start = load_start(run)
     training = _training_figures(checkpoint.state, load_counts(run.vocab_counts, vocabulary))
     source = BundleSource(
         bilm=model.bilm,
@@ -68,7 +70,7 @@ def export_checkpoint(
         training_options=training_options(config.train, training["train_tokens"], training["epochs"]),
         carry_state=config.train.carry_state,
         training=training,
-        origin={"program": "elmo-zh"},
+        origin={"program": "elmo-zh", **({"started_from": start.describe()} if start else {})},
     )
     with atomic_path(output) as unfinished:
         write_layout(unfinished, source, layout)

@@ -18,6 +18,7 @@ from elmo_zh.model.token_encoder import fill_rows
 from elmo_zh.reporter import Reporter
 from elmo_zh.run_dir import RunDir
 from elmo_zh.stages import StageResult, load_record
+from elmo_zh.training.adaptation import Start, prepare_start
 from elmo_zh.training.baselines import measure_baselines
 from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.training.heldout import evaluate_heldout, measure_text
@@ -43,17 +44,21 @@ def train_run(run: RunDir, config: Config, reporter: Reporter) -> StageResult:
     store = load_id_store(run.ids, vocabulary, config.model.num_slots)
     device = choose_device(config.train.device)
     _require_memory(config, store, device)
-    trainer = _build_trainer(run, config, vocabulary, store, device, reporter)
+    start = prepare_start(run, config, vocabulary, reporter) if config.train.init else None
+    trainer = _build_trainer(run, config, vocabulary, store, device, start, reporter)
     baselines = _report_baselines(config, store, reporter)
     step_seconds = trainer.measure_step_seconds()
     resumed = trainer.resume()
-    if not resumed and config.word2vec.enabled:
+    if start and not resumed:
+        start.report(reporter)
+        start.measure(trainer, store, reporter)
+    elif not resumed and config.word2vec.enabled:
         _require_vectors_of_this_vocabulary(run)
     _report_plan(trainer, config, store, step_seconds, reporter)
     if resumed:
         reporter.note(f"Going on from step {trainer.step:,} of {trainer.schedule.num_steps:,}.")
     trainer.train()
-    return _finish(run, trainer, config, store, baselines, reporter)
+    return _finish(run, trainer, config, store, baselines, start, reporter)
 
 
 def _require_vectors_of_this_vocabulary(run: RunDir) -> None:
@@ -85,10 +90,16 @@ def _require_memory(config: Config, store: IdStore, device: torch.device) -> Non
 
 
 def _build_trainer(
-    run: RunDir, config: Config, vocabulary: Vocabulary, store: IdStore, device: torch.device, reporter: Reporter
+    run: RunDir,
+    config: Config,
+    vocabulary: Vocabulary,
+    store: IdStore,
+    device: torch.device,
+    start: Start | None,
+    reporter: Reporter,
 ) -> Trainer:
     vectors = None
-    if config.word2vec.enabled:
+    if config.word2vec.enabled and not start:
         vectors = load_word_vectors(run.word2vec, vocabulary, config.model.projection_dim)
     return Trainer(
         model=LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.tie_softmax),
@@ -99,7 +110,7 @@ def _build_trainer(
         metrics=MetricsFile(run.metrics),
         device=device,
         reporter=reporter,
-        initialise=lambda model: initialise_model(model, config.train.seed, vectors),
+        initialise=start.fill if start else lambda model: initialise_model(model, config.train.seed, vectors),
     )
 
 
@@ -160,7 +171,13 @@ def _report_baselines(config: Config, store: IdStore, reporter: Reporter) -> dic
 
 
 def _finish(
-    run: RunDir, trainer: Trainer, config: Config, store: IdStore, baselines: dict[str, Any], reporter: Reporter
+    run: RunDir,
+    trainer: Trainer,
+    config: Config,
+    store: IdStore,
+    baselines: dict[str, Any],
+    start: Start | None,
+    reporter: Reporter,
 ) -> StageResult:
     checkpoints, metrics = CheckpointFolder(run.checkpoints), MetricsFile(run.metrics)
     best = checkpoints.best_step()
@@ -169,10 +186,13 @@ def _finish(
         "tokens": trainer.step * step_tokens(config.train),
         "epochs": round(trainer.step * step_tokens(config.train) / store.train.num_predictions, 3),
         "baselines": baselines,
+        **(start.counts() if start else {}),
     }
     if best is not None:
         counts["heldout"] = {"step": best, **_evaluate_best(trainer, checkpoints, best, store, reporter)}
         _report_result(counts, baselines, reporter)
+        if start:
+            start.report_result(counts["heldout"], reporter)
     outputs = [*checkpoints.files(best if best is not None else trainer.step), run.metrics]
     if can_draw():
         draw_training(metrics.lines(), run.training_picture, {name: b["perplexity"] for name, b in baselines.items()})

@@ -17,12 +17,12 @@ pytestmark = pytest.mark.usefixtures("empty_folder")
 
 COMMON = ("--config FILE", "--set SECTION.KEY=VALUE", "--force", "--quiet", "--json", "--print-config")
 OWN = {
-    "pipeline": ("CORPUS...", "--run RUN"),
+    "pipeline": ("CORPUS...", "--run RUN", "--init BUNDLE"),
     "segment": ("CORPUS...", "--run RUN"),
-    "vocab": ("--run RUN",),
+    "vocab": ("--run RUN", "--init BUNDLE", "--from FILE"),
     "word2vec": ("--run RUN", "--from FILE"),
     "encode": ("--run RUN",),
-    "train": ("--run RUN", "--device [auto|cpu|cuda]"),
+    "train": ("--run RUN", "--init BUNDLE", "--device [auto|cpu|cuda]"),
     "export": ("--run RUN", "--checkpoint best|last|STEP", "--output DIR"),
     "embed": ("FILE", "--model BUNDLE", "--output FILE", "--segmented", "--layers all|average|top|N", "--dtype"),
     "convert": ("SOURCE", "--output DIR", "--weights FILE", "--warm-on TEXT", "--layout [bundle|simple_elmo|"),
@@ -169,7 +169,7 @@ def test_the_last_setting_wins_and_set_wins_over_the_file(tmp_path: Path) -> Non
     config.write_text("[vocab]\nsize = 11\nmin_count = 7\n", encoding="utf-8")
     changes = ("--set", "vocab.size=13", "--set", "vocab.size=17")
     printed = elmo_zh("vocab", "--run", tmp_path, "--config", config, *changes, "--print-config").stdout
-    assert tomllib.loads(printed)["vocab"] == {"size": 17, "min_count": 7}
+    assert tomllib.loads(printed)["vocab"] == {"size": 17, "min_count": 7, "init": "", "words": ""}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

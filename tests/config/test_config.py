@@ -171,7 +171,7 @@ def test_values_of_assignments(assignment: str, value: object) -> None:
     [
         ("train.batchsize=3", "--set: unknown key train.batchsize. Did you mean train.batch_size?"),
         ("trian.batch_size=3", "--set: unknown section trian. Did you mean train?"),
-        ("vocab.zzz=3", "--set: unknown key vocab.zzz. Known: vocab.size, vocab.min_count."),
+        ("vocab.zzz=3", "--set: unknown key vocab.zzz. Known: vocab.size, vocab.min_count, vocab.init, vocab.words."),
         ("train.batch_size", "--set train.batch_size: expected section.key=value, for example train.batch_size=32."),
         ("batch_size=3", "--set batch_size=3: expected section.key=value, for example train.batch_size=32."),
         ("train.batch_size=big", "--set: train.batch_size = 'big' should be a whole number."),
@@ -221,6 +221,8 @@ def test_settings_that_contradict_each_other() -> None:
     assert message.startswith("model.projection_dim = 7 is above model.cell_dim = 5: ")
     (message,) = messages_of(None, "train.max_tokens=0", "train.epochs=0")
     assert message.startswith("train.max_tokens = 0 and train.epochs = 0: training would never end")
+    (message,) = messages_of(None, "vocab.init=model", "vocab.words=words.txt")
+    assert message.startswith("vocab.init and vocab.words are both given")
     (message,) = messages_of(None, "model.tie_softmax=true", "train.train_embeddings=false")
     assert message.startswith("model.tie_softmax = true needs train.train_embeddings = true")
 

@@ -1,0 +1,181 @@
+"""The settings that a bundle's model was made with, beside those of a run that is to start from it."""
+
+import json
+import shlex
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.bundle.read import Bundle, load_bundle
+from elmo_zh.config import Config, ModelConfig, result_settings
+from elmo_zh.errors import BundleError, ConfigError, RunError
+from elmo_zh.reporter import Reporter
+
+
+def model_settings(bundle: Bundle) -> dict[str, Any]:
+    """Return the settings of section model that a bundle's weights fit, by name.
+
+    Without a softmax, `tie_softmax` may be either; in token mode nothing is said of characters.
+
+    Raises:
+        BundleError: For a model of ELMoForManyLangs, which cannot be trained here.
+    """
+    shape, characters = bundle.bilm.shape, bundle.bilm.shape.characters
+    if characters is not None and not characters.is_published:
+        raise BundleError(
+            f"{bundle.path} is a model of ELMoForManyLangs: it reads another alphabet through another network, which"
+            " cannot be trained here. Start from a bundle that elmo-zh trained, or from a published model."
+        )
+    settings: dict[str, Any] = {
+        "mode": shape.mode,
+        "cell_dim": shape.cell_dim,
+        "projection_dim": shape.projection_dim,
+        "num_layers": shape.num_layers,
+        "cell_clip": shape.cell_clip,
+        "projection_clip": shape.projection_clip,
+        "skip_connections": shape.skip_connections,
+    }
+    if bundle.softmax is not None:
+        settings["tie_softmax"] = is_tied(bundle)
+    if characters is not None:
+        settings |= {
+            "character_slots": characters.num_slots,
+            "character_dim": characters.embedding_dim,
+            "character_filters": characters.filters,
+            "highway_layers": characters.num_highways,
+            "character_activation": characters.activation,
+        }
+    return settings
+
+
+def is_tied(bundle: Bundle) -> bool:
+    """Return whether the softmax is the token table once more, as a tied one is written."""
+    if bundle.bilm.shape.characters is not None or bundle.softmax is None:
+        return False
+    return torch.equal(bundle.bilm.token_table.weight, bundle.softmax.weight)
+
+
+def adopt_bundle(
+    config: Config, path: Path, text_settings: Mapping[str, Any], named: Collection[str], reporter: Reporter
+) -> Config:
+    """Return the settings of a run that is to start from a bundle, with the bundle's of section model.
+
+    Args:
+        config: The run's.
+        path: The bundle.
+        text_settings: What decides how the run's text becomes tokens; empty if that is not known.
+        named: Settings, as section.key, that the user gave a value just now: they stay, and have to be the bundle's.
+        reporter: Where to tell.
+
+    Raises:
+        BundleError: If the bundle cannot be read or trained, or has no words where they are asked for.
+        RunError: If its text was prepared otherwise, or one of the named settings is not its.
+        ConfigError: If its settings do not go with the run's others.
+    """
+    bundle = load_bundle(path)
+    if config.vocab.init and bundle.vocabulary is None:
+        raise BundleError(
+            f"{path} came without a vocabulary, so there are no words to keep. Leave --init out of vocab, and have its"
+            f" weights taken alone: --set train.init={path}"
+        )
+    require_same_text(bundle, text_settings, reporter)
+    changed = replace(config, model=take_model_settings(config.model, bundle, named, reporter))
+    if problems := list(changed.problems()):
+        raise ConfigError(*(f"{problem}. The settings of section model are those of {path}." for problem in problems))
+    return changed
+
+
+def take_model_settings(config: ModelConfig, bundle: Bundle, named: Collection[str], reporter: Reporter) -> ModelConfig:
+    """Return the settings of section model with those of the bundle, and tell what has changed.
+
+    Raises:
+        RunError: If one of the settings that stay, since the user just `named` them, is not the bundle's.
+    """
+    changes = {
+        name: value
+        for name, value in model_settings(bundle).items()
+        if getattr(config, name) != value and f"model.{name}" not in named
+    }
+    changed = replace(config, **changes)
+    require_same_model(changed, bundle)
+    if changes:
+        told = ", ".join(f"model.{name} = {_spell(value)}" for name, value in changes.items())
+        reporter.note(f"As {bundle.path} has it: {told}.")
+    return changed
+
+
+def require_same_model(config: ModelConfig, bundle: Bundle) -> None:
+    """Raise RunError, naming every difference and what to type, unless the settings are those of the bundle."""
+    differences = {name: value for name, value in model_settings(bundle).items() if getattr(config, name) != value}
+    if differences:
+        told = ", ".join(
+            f"model.{name} = {_spell(value)} there, {_spell(getattr(config, name))} here"
+            for name, value in differences.items()
+        )
+        wanted = {f"model.{name}": _spell(value) for name, value in differences.items()}
+        raise RunError(f"{bundle.path} is another model than this run's ({told}). To start from it: {_typed(wanted)}")
+
+
+def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Reporter) -> None:
+    """Raise RunError unless a run's text is prepared as that of the bundle, since words would not match else.
+
+    Args:
+        bundle: The model to start from.
+        settings: What decides how text becomes tokens, as the segment stage records it; empty if that is not known.
+        reporter: Where to warn if it is not known of the bundle.
+    """
+    if bundle.text is None:
+        reporter.warn(
+            f"It is not known how the text of {bundle.path} was segmented. Where it was otherwise than that of this"
+            " run, words do not match: see how many keep their rows."
+        )
+        return
+    there = result_settings(bundle.text)
+    wanted = {
+        f"text.{name}": (there[name], settings[name])
+        for name in bundle.info["text"]
+        if name in settings and settings[name] != there[name]
+    }
+    dictionaries = [segmenter.get("user_dictionary") for segmenter in _segmenters(bundle, settings)]
+    if dictionaries[0] != dictionaries[1]:
+        path = BundleLayout(bundle.path).user_dictionary
+        wanted["text.user_dictionary"] = (str(path) if dictionaries[0] else "", "another" if dictionaries[1] else "")
+    if wanted:
+        told = ", ".join(
+            f"{name} = {_spell(there) or 'none'} there, {_spell(here) or 'none'} here"
+            for name, (there, here) in wanted.items()
+        )
+        typed = _typed({name: _spell(there) for name, (there, _) in wanted.items()})
+        raise RunError(
+            f"{bundle.path} was trained on text prepared otherwise ({told}), so its words would not match. Have the"
+            f" corpus segmented (elmo-zh segment, or pipeline) with: {typed}"
+        )
+    _require_same_segmenter(bundle, settings)
+
+
+def _segmenters(bundle: Bundle, settings: Mapping[str, Any]) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Return name, version and digests of the bundle's segmenter and of the run's; the same where that is unknown."""
+    there = bundle.info["segmenter"] or {}
+    return there, settings.get("segmenter_version") or there
+
+
+def _require_same_segmenter(bundle: Bundle, settings: Mapping[str, Any]) -> None:
+    there, here = _segmenters(bundle, settings)
+    if there != here:
+        raise RunError(
+            f"{bundle.path} was trained with segmenter {there}, this run's text was made with {here}. Install that"
+            " version and segment the corpus again."
+        )
+
+
+def _spell(value: Any) -> str:
+    """Return a value as --set takes it."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _typed(settings: Mapping[str, str]) -> str:
+    return " ".join(f"--set {shlex.quote(f'{name}={value}')}" for name, value in settings.items())

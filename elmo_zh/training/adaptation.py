@@ -1,0 +1,235 @@
+"""Adaptation: training that starts from a bundle's weights, on another corpus and with other words.
+
+Rows of the token table and of the softmax move by word, never by position; all else moves as it is. What training
+starts from is kept in the run (RUN/start), so that nothing needs the bundle any more once training was begun.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.bundle.read import Bundle, load_bundle
+from elmo_zh.bundle.settings import require_same_model, require_same_text
+from elmo_zh.bundle.weights import named_parameters
+from elmo_zh.config import Config
+from elmo_zh.errors import RunError
+from elmo_zh.files import atomic_path, write_json
+from elmo_zh.id_store import IdStore
+from elmo_zh.model.language_model import LanguageModel, build_shape
+from elmo_zh.model.token_encoder import fill_rows
+from elmo_zh.reporter import Reporter
+from elmo_zh.run_dir import RunDir
+from elmo_zh.stages import load_record, source_digest
+from elmo_zh.training.heldout import evaluate_heldout
+from elmo_zh.training.scoring import Figures
+from elmo_zh.training.trainer import Trainer
+from elmo_zh.vocabulary import SPECIALS, Vocabulary
+
+# The parameters that have one row for each word of the vocabulary.
+_BY_WORD = ("bilm.token_table.weight", "softmax.weight", "softmax.bias")
+
+
+@dataclass(frozen=True)
+class RowMoves:
+    """Where the rows of a new vocabulary come from.
+
+    Attributes:
+        kept: New row to the old row of the same word; the specials are among them.
+        composed: New row to the old rows of its characters, one for each time that a known one stands in the word.
+        num_drawn: Words that have neither.
+    """
+
+    kept: Mapping[int, int]
+    composed: Mapping[int, list[int]]
+    num_drawn: int
+
+    @classmethod
+    def build(cls, old: Vocabulary, new: Vocabulary) -> "RowMoves":
+        """Match two vocabularies by word."""
+        kept = {row: row for row in range(len(SPECIALS))}
+        composed: dict[int, list[int]] = {}
+        for row in range(len(SPECIALS), len(new)):
+            word = new.tokens[row]
+            known = [character for character in word if character in old]
+            if word in old:
+                kept[row] = old.encode([word])[0]
+            elif known:
+                composed[row] = old.encode(known)
+        return cls(kept, composed, len(new) - len(kept) - len(composed))
+
+    @torch.no_grad()
+    def fill(self, table: Tensor, old: Tensor, generator: torch.Generator) -> None:
+        """Fill all rows of a table: moved, the mean of the characters' rows, or drawn as `fill_rows` draws.
+
+        Args:
+            table: Changed in place, float32, shape (V, P), or (V,) for a bias.
+            old: The bundle's, shape (old V, P) or (old V,).
+            generator: Of the numbers drawn.
+        """
+        rows, old_rows = (torch.tensor(list(part)) for part in (self.kept.keys(), self.kept.values()))
+        fill_rows(table.view(len(table), -1), rows, old[old_rows].view(len(rows), -1), generator)
+        for row, characters in self.composed.items():
+            table[row] = old[characters].mean(dim=0)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many words, without the specials, come from where."""
+        kept = len(self.kept) - len(SPECIALS)
+        return {"words_kept": kept, "words_composed": len(self.composed), "words_drawn": self.num_drawn}
+
+
+@torch.no_grad()
+def move_weights(model: LanguageModel, bundle: Bundle, vocabulary: Vocabulary, seed: int) -> RowMoves:
+    """Fill a model with a bundle's weights; return where its rows came from.
+
+    Args:
+        model: Of the bundle's shape, with a row for each word of `vocabulary`; changed.
+        bundle: Where from. Where it has no softmax, that is drawn as for a new model.
+        vocabulary: The words of the new rows.
+        seed: Of the numbers drawn.
+    """
+    generator = model.initialise(seed)
+    source = named_parameters(bundle.bilm, bundle.softmax)
+    moves = RowMoves.build(bundle.vocabulary or Vocabulary(SPECIALS), vocabulary)
+    for name, own in model.named_tensors().items():
+        if name not in _BY_WORD:
+            own.copy_(source[name])
+        elif name in source:
+            moves.fill(own, source[name], generator)
+    return moves
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a run's training started from: RUN/start.
+
+    Attributes:
+        path: The folder, with start.json and model.safetensors.
+        info: The bundle's path, digest, origin and tokens; the model's description; where rows came from; the figures
+            of all held-out text once they are measured.
+    """
+
+    path: Path
+    info: dict[str, Any]
+
+    def fill(self, model: LanguageModel) -> None:
+        """Give a model the weights."""
+        model.load_named_tensors(load_file(self.path / "model.safetensors"))
+
+    def report(self, reporter: Reporter) -> None:
+        """Tell where the weights came from."""
+        info = self.info
+        rows = info["rows"]
+        reporter.note(
+            f"Started from {info['bundle']}: {rows['words_kept']:,} of {sum(rows.values()):,} words keep their rows,"
+            f" {rows['words_composed']:,} new words from their characters, {rows['words_drawn']:,} drawn."
+        )
+        if not info["has_softmax"]:
+            what = "the token table serves as one" if info["model"]["tie_softmax"] else "one is drawn"
+            reporter.note(f"{info['bundle']} has no softmax: {what}.")
+
+    def measure(self, trainer: Trainer, store: IdStore, reporter: Reporter) -> None:
+        """Score all held-out text with the weights, unless that is done, while the trainer has not trained yet."""
+        if not len(store.heldout):
+            return
+        if "heldout" not in self.info:
+            with reporter.progress("evaluate", unit="tokens", total=store.heldout.num_predictions) as progress:
+                figures = evaluate_heldout(trainer.model, store, np.arange(len(store.heldout)), progress)
+            self.info["heldout"] = asdict(figures)
+            write_json(self.path / "start.json", self.info)
+        trainer.append_figures(Figures(**self.info["heldout"]), "full", step=0)
+
+    def counts(self) -> dict[str, Any]:
+        """Return what the stage's record says of it."""
+        counts = {"started_from": {"digest": self.info["digest"], **self.info["rows"]}}
+        return counts | ({"heldout_before": self.info["heldout"]} if "heldout" in self.info else {})
+
+    def report_result(self, after: Mapping[str, Any], reporter: Reporter) -> None:
+        """Tell the perplexity of all held-out text before and after."""
+        before = self.info["heldout"]
+        reporter.note(
+            f"Adapted: held-out perplexity {before['perplexity']:,.1f} before, {after['perplexity']:,.1f} after"
+            f" (exact, all {after['num_predictions']:,} predictions);"
+            f" {before['bits_per_character']:.3f} and {after['bits_per_character']:.3f} bits per character."
+        )
+        if after["perplexity"] > before["perplexity"]:
+            reporter.warn("Training made it worse. Try a lower train.learning_rate and train.table_learning_rate.")
+
+    def describe(self) -> dict[str, Any]:
+        """Return what a bundle made from it says of where it comes from."""
+        return {name: self.info[name] for name in ("digest", "tokens", "origin")}
+
+
+def load_start(run: RunDir) -> Start | None:
+    """Return what a run's training started from, or None if it started from chance.
+
+    Raises:
+        RunError: If it is damaged.
+    """
+    path = run.start / "start.json"
+    if not path.exists():
+        return None
+    try:
+        return Start(run.start, dict(json.loads(path.read_text(encoding="utf-8"))))
+    except ValueError as error:
+        raise RunError(
+            f"{path} is damaged ({error}). Start over with: elmo-zh train --run {run.path} --force"
+        ) from None
+
+
+def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, reporter: Reporter) -> Start:
+    """Return what training starts from by train.init, making it from the bundle unless the run has it already.
+
+    Raises:
+        BundleError: If the bundle cannot be read, or trained.
+        RunError: If its model, text or words are not the run's.
+    """
+    path = Path(config.train.init)
+    digest = source_digest(run, "train", "train.init", BundleLayout(path).info)
+    model = LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.tie_softmax)
+    known = load_start(run)
+    if known and known.info["digest"] == digest and known.info["model"] == model.describe(vocabulary.digest()):
+        return known
+    if run.holds(path):
+        raise RunError(f"{path} is of {run.path} itself. Give --init another model, or choose another --run.")
+    bundle = load_bundle(path)
+    require_same_model(config.model, bundle)
+    require_same_text(bundle, load_record(run.stage_record("segment")).get("settings", {}), reporter)
+    _warn_of_state(bundle, config, reporter)
+    moves = move_weights(model, bundle, vocabulary, config.train.seed)
+    if bundle.vocabulary is not None and not moves.counts()["words_kept"]:
+        raise RunError(f"{path} knows no word of {run.vocab}. Is it of the same language, script and segmenter?")
+    return _save_start(run, model, bundle, vocabulary, moves)
+
+
+def _warn_of_state(bundle: Bundle, config: Config, reporter: Reporter) -> None:
+    if bundle.info["carry_state"] != config.train.carry_state:
+        there, here = (str(carries).lower() for carries in (bundle.info["carry_state"], config.train.carry_state))
+        reporter.warn(
+            f"{bundle.path} was trained with train.carry_state={there}, and this run has {here}: the model will have"
+            " to learn to start sentences anew, and its perplexity before that is no measure of it."
+        )
+
+
+def _save_start(run: RunDir, model: LanguageModel, bundle: Bundle, vocabulary: Vocabulary, moves: RowMoves) -> Start:
+    info = {
+        "bundle": str(bundle.path),
+        "digest": bundle.digest,
+        "tokens": bundle.info["training"].get("tokens"),
+        "origin": bundle.info["origin"],
+        "has_softmax": bundle.softmax is not None,
+        "model": model.describe(vocabulary.digest()),
+        "rows": moves.counts(),
+    }
+    with atomic_path(run.start) as unfinished:
+        unfinished.mkdir()
+        save_file(model.named_tensors(), unfinished / "model.safetensors")
+        write_json(unfinished / "start.json", info)
+    return Start(run.start, info)

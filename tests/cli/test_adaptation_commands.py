@@ -1,0 +1,486 @@
+"""`vocab --init` and `--from`, `train --init`, `pipeline --init`: going on from a model on other text."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from contract.command_line import (
+    CELL,
+    PROJECTION,
+    ROOT,
+    STEP_TOKENS,
+    Answer,
+    SampleRun,
+    checkpoint_steps,
+    contents_alone,
+    elmo_zh,
+    metrics_lines,
+    remove_training,
+)
+from safetensors.torch import load_file
+
+from elmo_zh.files import file_digest
+from elmo_zh.training import train as training_stage
+from elmo_zh.training.trainer import Trainer
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+TRAINING = (
+    "text.num_workers=1",
+    f"train.max_tokens={30 * STEP_TOKENS}",
+    "train.batch_size=3",
+    "train.unroll_steps=7",
+    "train.num_negatives=29",
+    "train.num_threads=1",
+    f"train.evaluate_every_tokens={20 * STEP_TOKENS}",
+    f"train.checkpoint_every_tokens={10 * STEP_TOKENS}",
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    """training.png takes longer than these trainings."""
+    monkeypatch.setattr(training_stage, "can_draw", lambda: False)
+
+
+def settings(*assignments: str) -> list[str]:
+    return [argument for assignment in assignments for argument in ("--set", assignment)]
+
+
+@pytest.fixture(scope="module")
+def weather(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of other text, segmented; its sizes are those of the defaults, not of the model."""
+    folder = tmp_path_factory.mktemp("weather")
+    run = folder / "run"
+    corpus = shutil.copyfile(ROOT / "data" / "sample" / "weather_home.txt", folder / "weather.txt")
+    assert elmo_zh("segment", corpus, "--run", run, *settings(*TRAINING)).status == 0
+    return run
+
+
+@pytest.fixture
+def segmented_run(weather: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(weather, tmp_path / "weather"))
+
+
+@pytest.fixture
+def base(sample_run: SampleRun, tmp_path: Path) -> Path:
+    """A copy of the sample's model, to be changed."""
+    return Path(shutil.copytree(sample_run.model, tmp_path / "base"))
+
+
+@pytest.fixture(scope="module")
+def encoded(weather: Path, sample_run: SampleRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of other text with the model's words among its own, ready to train."""
+    run = Path(shutil.copytree(weather, tmp_path_factory.mktemp("encoded") / "run"))
+    assert elmo_zh("vocab", "--run", run, "--init", sample_run.model).status == 0
+    assert elmo_zh("encode", "--run", run).status == 0
+    return run
+
+
+@pytest.fixture
+def encoded_run(encoded: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(encoded, tmp_path / "encoded"))
+
+
+def words_of(folder: Path) -> list[str]:
+    return (folder / "vocab.data").read_text(encoding="utf-8").splitlines()[3:]
+
+
+def counts_of(run: Path) -> list[int]:
+    lines = (run / "vocab.counts").read_text(encoding="utf-8").splitlines()
+    return [int(line.rpartition("\t")[2]) for line in lines][3:]
+
+
+def record_of(run: Path, stage: str) -> Any:
+    return json.loads((run / "stages" / f"{stage}.json").read_text(encoding="utf-8"))
+
+
+def interrupt(monkeypatch: pytest.MonkeyPatch, run: Path, step: int, command: Callable[[], Answer]) -> None:
+    """End a training as Ctrl-C would, once it has come to a step."""
+    real = Trainer._train_step
+
+    def train_step(trainer: Trainer) -> tuple[float, float]:
+        if trainer.step == step and (run / "metrics.jsonl").exists():
+            raise KeyboardInterrupt
+        return real(trainer)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_train_step", train_step)
+        assert command().status == 130
+
+
+# vocab
+
+
+def test_vocab_keeps_the_words_of_the_model_and_adds_those_of_the_text(segmented_run: Path, base: Path) -> None:
+    run = segmented_run
+    answer = elmo_zh("vocab", "--run", run, "--init", base, "--json")
+    result = answer.result()
+    old, new, counts = words_of(base), words_of(run), counts_of(run)
+    assert set(old) < set(new)
+    assert counts == sorted(counts, reverse=True)
+    assert [*zip(counts, new, strict=True)] == sorted(
+        zip(counts, new, strict=True), key=lambda pair: (-pair[0], pair[1])
+    )
+    added = set(new) - set(old)
+    assert min(count for word, count in zip(new, counts, strict=True) if word in added) == 2
+    assert result["given_words"] == len(old)
+    assert result["absent_words"] == counts.count(0) > 0
+    told = answer.stderr.splitlines()
+    assert f"As {base} has it: model.cell_dim = {CELL}, model.projection_dim = {PROJECTION}." in told
+    assert (
+        f"vocab: of the {len(old)} words of {base / 'vocab.data'}, {counts.count(0)} do not stand in the text;"
+        f" {len(added)} words of the text are added." in told
+    )
+    assert told[-1] == f"To start from its weights: elmo-zh train --run {run} --init {base}"
+    config = (run / "config.toml").read_text(encoding="utf-8")
+    assert f"cell_dim = {CELL}\n" in config
+    assert f'init = "{base}"\n' in config
+
+
+def test_a_small_vocabulary_has_room_for_the_words_of_the_model_alone(segmented_run: Path, base: Path) -> None:
+    answer = elmo_zh("vocab", "--run", segmented_run, "--init", base, *settings("vocab.size=101"), "--json")
+    rows = answer.result()["rows"]
+    assert set(words_of(segmented_run)) == set(words_of(base))
+    (warning,) = [line for line in answer.stderr.splitlines() if line.startswith("Warning: ")]
+    head = f"Warning: vocab.size = 101 leaves no room beside the {rows} rows of {base / 'vocab.data'}, so "
+    assert warning.startswith(head)
+    num_left_out = int(warning.removeprefix(head).split(" ")[0])
+    assert warning.endswith(f" get none. To give them rows: --set vocab.size={rows + num_left_out}")
+    answer = elmo_zh("vocab", "--run", segmented_run, *settings(f"vocab.size={rows + num_left_out}"), "--json")
+    assert answer.result()["rows"] == rows + num_left_out
+    assert "Warning" not in answer.stderr
+
+
+def test_vocab_typed_again_does_nothing_also_without_the_model(segmented_run: Path, base: Path, tmp_path: Path) -> None:
+    arguments = ("vocab", "--run", segmented_run, "--json")
+    assert elmo_zh(*arguments, "--init", base).result()["skipped"] is False
+    before = contents_alone(segmented_run)
+    base.rename(tmp_path / "elsewhere")
+    assert elmo_zh(*arguments).result()["skipped"] is True
+    assert elmo_zh(*arguments, "--init", base).result()["skipped"] is True
+    assert contents_alone(segmented_run) == before
+    assert elmo_zh(*arguments, "--init", tmp_path / "elsewhere").result()["skipped"] is True
+    (tmp_path / "elsewhere").rename(base)
+    # What counts is the content.
+    (segmented_run / "vocab.data").unlink()
+    assert elmo_zh(*arguments, "--init", base).result()["skipped"] is False
+
+
+def test_vocab_notices_another_content_of_the_model(segmented_run: Path, base: Path, encoded: Path) -> None:
+    elmo_zh("vocab", "--run", segmented_run, "--init", base)
+    path = base / "vocab.data"
+    before = file_digest(path)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("".join(f"{line}\n" for line in (*lines[:-1], "新词")), encoding="utf-8")
+    info = json.loads((base / "bundle.json").read_text(encoding="utf-8"))
+    info["digests"]["vocab.data"] = file_digest(path)
+    (base / "bundle.json").write_text(json.dumps(info), encoding="utf-8")
+    answer = elmo_zh("vocab", "--run", segmented_run, "--json")
+    assert answer.result()["skipped"] is False
+    assert f"vocab: done again, init was {before!r}, is {file_digest(path)!r}" in answer.stderr.splitlines()
+    assert "新词" in words_of(segmented_run)
+
+
+def test_vocab_of_a_file_has_its_words_and_no_others(segmented_run: Path, tmp_path: Path) -> None:
+    path = tmp_path / "words.txt"
+    path.write_text("<UNK>\n不在文中\n下雨\n妈妈\n", encoding="utf-8")
+    answer = elmo_zh("vocab", "--run", segmented_run, "--from", path, "--json")
+    assert answer.result()["given_words"] == 3
+    assert sorted(words_of(segmented_run)) == ["下雨", "不在文中", "妈妈"]
+    assert words_of(segmented_run)[-1] == "不在文中"
+    assert counts_of(segmented_run)[-1] == 0 < counts_of(segmented_run)[1]
+    told = f"vocab: of the 3 words of {path}, 1 do not stand in the text; no others have a row."
+    assert told in answer.stderr.splitlines()
+    # The stages after it live with a word that never comes.
+    changes = settings("model.cell_dim=13", "model.projection_dim=7", "train.num_negatives=2")
+    for stage in ("word2vec", "encode", "train", "export"):
+        assert elmo_zh(stage, "--run", segmented_run, *changes).status == 0
+    path.write_text("妈妈\n", encoding="utf-8")
+    assert elmo_zh("vocab", "--run", segmented_run, "--force", "--json").result()["rows"] == 4
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (
+            "不在文中\n也不在\n",
+            "No word of {path} stands in {run}/segmented. Is it one word a line, of the same language,",
+        ),
+        ("<S>\n", "{path} holds no word. Give a file with one word a line."),
+        (None, "{path} is missing. Check the path."),
+    ],
+)
+def test_files_that_give_no_words(segmented_run: Path, tmp_path: Path, content: str | None, problem: str) -> None:
+    path = tmp_path / "words.txt"
+    if content is not None:
+        path.write_text(content, encoding="utf-8")
+    told = elmo_zh("vocab", "--run", segmented_run, "--from", path).only_error()
+    assert told.startswith(problem.format(path=path, run=segmented_run))
+
+
+def test_a_model_and_a_file_cannot_both_say_which_words(segmented_run: Path, base: Path, tmp_path: Path) -> None:
+    answer = elmo_zh("vocab", "--run", segmented_run, "--init", base, "--from", tmp_path / "words.txt")
+    assert answer.status == 2
+    assert "--init and --from each say which words there are" in answer.stderr
+
+
+@pytest.mark.parametrize("command", ["vocab", "train"])
+def test_what_is_no_model(encoded_run: Path, tmp_path: Path, command: str) -> None:
+    shutil.rmtree(encoded_run / "stages")
+    told = elmo_zh(command, "--run", encoded_run, "--init", tmp_path / "none").only_error()
+    assert str(tmp_path / "none") in told
+    assert "missing" in told
+
+
+def test_text_segmented_otherwise_is_refused(base: Path, tmp_path: Path) -> None:
+    corpus = tmp_path / "rain.txt"
+    corpus.write_text("今天没有下雨。\n" * 11, encoding="utf-8")
+    differences = "(text.segmenter = jieba there, character here)"
+    run = tmp_path / "run"
+    arguments = ("pipeline", corpus, "--run", run, "--init", base)
+    told = elmo_zh(*arguments, *settings("text.segmenter=character")).only_error()
+    assert differences in told
+    assert not (run / "segmented").exists()
+    assert elmo_zh("segment", corpus, "--run", run, *settings("text.segmenter=character")).status == 0
+    told = elmo_zh("vocab", "--run", run, "--init", base).only_error()
+    assert told.startswith(f"{base} was trained on text prepared otherwise {differences}, ")
+    assert told.endswith("--set text.segmenter=jieba")
+
+
+# train
+
+
+def test_training_goes_on_from_the_model(encoded_run: Path, base: Path) -> None:
+    run = encoded_run
+    answer = elmo_zh("train", "--run", run, "--init", base, "--json")
+    result = answer.result()
+    old, new = words_of(base), words_of(run)
+    start = result["started_from"]
+    assert start["digest"] == file_digest(base / "bundle.json")
+    assert start["words_kept"] == len(old)
+    assert start["words_kept"] + start["words_composed"] + start["words_drawn"] == len(new)
+    told = answer.stderr.splitlines()
+    assert (
+        f"Started from {base}: {len(old)} of {len(new)} words keep their rows, {start['words_composed']} new words from"
+        f" their characters, {start['words_drawn']} drawn." in told
+    )
+    before, after = result["heldout_before"], result["heldout"]
+    assert before["num_predictions"] == after["num_predictions"]
+    assert record_of(run, "train")["counts"]["heldout_before"] == before
+    assert (
+        f"Adapted: held-out perplexity {before['perplexity']:,.1f} before, {after['perplexity']:,.1f} after (exact, all"
+        f" {after['num_predictions']:,} predictions); {before['bits_per_character']:.3f} and"
+        f" {after['bits_per_character']:.3f} bits per character." in told
+    )
+    # The first figures are those of the start, on all text.
+    first = metrics_lines(run)[0]
+    assert (first["step"], first["heldout_set"], first["heldout_perplexity"]) == (0, "full", before["perplexity"])
+    assert not (run / "word2vec.txt").exists()
+    # Typed again, it needs the model no more and does nothing.
+    shutil.rmtree(base)
+    for arguments in ((), ("--init", base)):
+        assert elmo_zh("train", "--run", run, *arguments, "--json").result()["skipped"] is True
+    more = elmo_zh("train", "--run", run, *settings(f"train.max_tokens={37 * STEP_TOKENS}"), "--json")
+    assert "Going on from step 30 of 37." in more.stderr.splitlines()
+    assert "Started from" not in more.stderr
+    assert more.result()["heldout_before"] == before
+
+
+def test_the_model_made_says_where_it_comes_from(encoded_run: Path, base: Path, tmp_path: Path) -> None:
+    run = encoded_run
+    assert elmo_zh("train", "--run", run, "--init", base).status == 0
+    digest, theirs = file_digest(base / "bundle.json"), json.loads((base / "bundle.json").read_text(encoding="utf-8"))
+    assert elmo_zh("export", "--run", run).status == 0
+    info = json.loads((run / "model" / "bundle.json").read_text(encoding="utf-8"))
+    tokens = theirs["training"]["tokens"]
+    started_from = {"digest": digest, "tokens": tokens, "origin": {"program": "elmo-zh"}}
+    assert info["origin"] == {"program": "elmo-zh", "started_from": started_from}
+    assert info["training"]["tokens"] == 30 * STEP_TOKENS
+    assert words_of(run / "model") == words_of(run)
+    assert elmo_zh("selftest", run / "model").status == 0
+    told = elmo_zh("info", run / "model").stdout
+    assert f"{digest}, trained on {tokens:,} tokens\n" in told
+    # And a model made from that one says both.
+    assert elmo_zh("export", "--run", run, "--json").result()["skipped"] is True
+    again = tmp_path / "again"
+    shutil.copytree(run, again)
+    remove_of_training(again)
+    assert elmo_zh("train", "--run", again, "--init", run / "model").status == 0
+    assert elmo_zh("export", "--run", again).status == 0
+    info = json.loads((again / "model" / "bundle.json").read_text(encoding="utf-8"))
+    assert info["origin"]["started_from"]["origin"]["started_from"] == started_from
+
+
+def remove_of_training(run: Path) -> None:
+    (run / "training.png").touch()
+    remove_training(run)
+    shutil.rmtree(run / "start", ignore_errors=True)
+
+
+def test_the_same_text_and_words_start_with_the_models_own_perplexity(
+    sample_run: SampleRun, untrained_run: Path
+) -> None:
+    answer = elmo_zh("train", "--run", untrained_run, "--init", sample_run.model, "--json")
+    result = answer.result()
+    rows = len(words_of(untrained_run))
+    assert result["started_from"] | {"digest": ""} == {
+        "digest": "",
+        "words_kept": rows,
+        "words_composed": 0,
+        "words_drawn": 0,
+    }
+    theirs = elmo_zh("evaluate", sample_run.heldout, "--segmented", "--model", sample_run.model, "--json").result()
+    for name in ("perplexity", "forward_perplexity", "backward_perplexity", "bits_per_character", "oov_rate"):
+        assert result["heldout_before"][name] == pytest.approx(theirs[name], rel=1e-5), name
+
+
+def test_an_interrupted_training_goes_on_without_the_model(
+    encoded_run: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference = Path(shutil.copytree(encoded_run, tmp_path / "reference"))
+    assert elmo_zh("train", "--run", reference, "--init", base).status == 0
+    run = encoded_run
+    # Before the first checkpoint, and after it.
+    interrupt(monkeypatch, run, 3, lambda: elmo_zh("train", "--run", run, "--init", base))
+    assert not (run / "checkpoints").exists()
+    before = (run / "start" / "start.json").read_bytes()
+    base.rename(tmp_path / "elsewhere")
+    interrupt(monkeypatch, run, 13, lambda: elmo_zh("train", "--run", run))
+    assert checkpoint_steps(run) == [10]
+    assert elmo_zh("train", "--run", run).status == 0
+    assert (run / "start" / "start.json").read_bytes() == before
+    for name in ("model", "optimizer"):
+        file = f"checkpoints/step-00000030/{name}.safetensors"
+        assert (run / file).read_bytes() == (reference / file).read_bytes()
+    counts, expected = (record_of(path, "train")["counts"] for path in (run, reference))
+    assert counts == expected
+    full = [line["step"] for line in metrics_lines(run) if line.get("heldout_set") == "full"]
+    assert full == [0, counts["heldout"]["step"]]
+
+
+def test_a_model_that_has_changed_is_another_start(encoded_run: Path, base: Path) -> None:
+    assert elmo_zh("train", "--run", encoded_run, "--init", base).status == 0
+    path = base / "bundle.json"
+    info = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**info, "training": {}}), encoding="utf-8")
+    answer = elmo_zh("train", "--run", encoded_run)
+    assert answer.status == 1
+    assert answer.errors[0].startswith(
+        f"Error: {encoded_run} is in training and train would differ: train.init was 'sha256:"
+    )
+    old = (encoded_run / "start" / "start.json").read_bytes()
+    result = elmo_zh("train", "--run", encoded_run, "--force", "--json").result()
+    assert result["started_from"]["digest"] == file_digest(path)
+    assert (encoded_run / "start" / "start.json").read_bytes() != old
+    # Without it, training starts from chance, and nothing is left of it.
+    arguments = (*settings("train.init=", "word2vec.enabled=false"), "--force", "--json")
+    assert "started_from" not in elmo_zh("train", "--run", encoded_run, *arguments).result()
+    assert not (encoded_run / "start").exists()
+
+
+def test_another_shape_is_refused_with_what_to_type(encoded_run: Path, base: Path) -> None:
+    changes = settings("model.cell_dim=17", "model.num_layers=3")
+    told = elmo_zh("train", "--run", encoded_run, "--init", base, *changes).only_error()
+    assert told == (
+        f"{base} is another model than this run's (model.cell_dim = {CELL} there, 17 here, model.num_layers = 2 there,"
+        f" 3 here). To start from it: --set model.cell_dim={CELL} --set model.num_layers=2"
+    )
+    typed = settings(f"model.cell_dim={CELL}", "model.num_layers=2")
+    assert elmo_zh("train", "--run", encoded_run, "--init", base, *typed).status == 0
+
+
+def test_a_setting_given_with_the_model_must_be_its_own(segmented_run: Path, base: Path) -> None:
+    before = contents_alone(segmented_run)
+    told = elmo_zh("vocab", "--run", segmented_run, "--init", base, *settings("model.num_layers=3")).only_error()
+    assert told.endswith("To start from it: --set model.num_layers=2")
+    assert contents_alone(segmented_run) == before
+
+
+def test_a_run_cannot_start_from_what_it_makes(run: Path) -> None:
+    before = contents_alone(run)
+    for arguments in (("vocab",), ("train",), ("train", "--force")):
+        told = elmo_zh(*arguments, "--run", run, "--init", run / "model").only_error()
+        assert f"is of {run} itself, which cannot start from what it makes." in told
+    assert contents_alone(run) == before
+
+
+def test_carried_state_of_one_of_the_two_is_a_warning(encoded_run: Path, base: Path) -> None:
+    changes = settings("train.carry_state=true")
+    answer = elmo_zh("train", "--run", encoded_run, "--init", base, *changes)
+    assert answer.status == 0
+    assert (
+        f"Warning: {base} was trained with train.carry_state=false, and this run has true: the model will have to learn"
+        " to start sentences anew, and its perplexity before that is no measure of it." in answer.stderr.splitlines()
+    )
+
+
+def test_a_vocabulary_without_the_models_words(encoded_run: Path, base: Path, tmp_path: Path) -> None:
+    """Words that the model has and the run has not are left out; with none in common there is nothing to go on from."""
+    words = tmp_path / "words.txt"
+    known = set(words_of(base))
+    added = [word for word in words_of(encoded_run) if word not in known]
+    words.write_text("".join(f"{word}\n" for word in added), encoding="utf-8")
+    run = encoded_run
+    for stage in (("vocab", "--from", words), ("encode",)):
+        assert elmo_zh(*stage, "--run", run).status == 0
+    told = elmo_zh("train", "--run", run, "--init", base).only_error()
+    assert told == f"{base} knows no word of {run / 'vocab.data'}. Is it of the same language, script and segmenter?"
+    assert not (run / "start").exists()
+
+
+# All at once
+
+
+def test_the_pipeline_from_the_latest_model(sample_run: SampleRun, base: Path, weather: Path, tmp_path: Path) -> None:
+    """The link that names the model leads elsewhere afterwards."""
+    corpus = weather.parent / "weather.txt"
+    latest = tmp_path / "runs" / "latest"
+    latest.parent.mkdir()
+    first = tmp_path / "runs" / "first"
+    first.mkdir()
+    base.rename(first / "model")
+    latest.symlink_to(first)
+    run = tmp_path / "runs" / "law"
+    answer = elmo_zh("pipeline", corpus, "--run", run, "--init", latest / "model", *settings(*TRAINING))
+    assert answer.status == 0, answer.stderr
+    assert latest.resolve() == run
+    assert "Started from" in answer.stderr
+    assert not (run / "word2vec.txt").exists()
+    assert load_file(run / "start" / "model.safetensors")["bilm.token_table.weight"].shape[1] == PROJECTION
+    again = elmo_zh("pipeline", corpus, "--run", run)
+    assert again.stderr.splitlines() == [
+        f"{stage}: nothing has changed, skipped." for stage in ("segment", "vocab", "encode", "train", "export")
+    ]
+    # As `make train SET=` types it, each time.
+    inits = settings(f"vocab.init={first / 'model'}", f"train.init={first / 'model'}")
+    assert elmo_zh("pipeline", corpus, "--run", run, *inits).stderr.count("nothing has changed, skipped.") == 5
+    inits = settings("vocab.init=runs/latest/model", "train.init=runs/latest/model")
+    assert elmo_zh("pipeline", corpus, "--run", run, *inits).stderr.count("nothing has changed, skipped.") == 5
+    shutil.rmtree(first)
+    assert elmo_zh("pipeline", corpus, "--run", run).stderr.count("nothing has changed, skipped.") == 5
+
+
+def test_character_mode_and_carried_state_from_a_model_that_has_both(sample_run: SampleRun, tmp_path: Path) -> None:
+    changes = ("model.mode=character", "model.character_slots=11", "model.character_filters=[[1, 3], [2, 17]]")
+    changes += ("train.carry_state=true", f"train.max_tokens={7 * STEP_TOKENS}")
+    base, run = tmp_path / "base", tmp_path / "adapted"
+    first = ("pipeline", sample_run.corpus, "--run", base, "--config", sample_run.config)
+    assert elmo_zh(*first, *settings(*changes)).status == 0
+    assert (base / "model" / "warm_state.hdf5").exists()
+    carried = settings(*TRAINING, "train.carry_state=true")
+    corpus = ROOT / "data" / "sample" / "weather_home.txt"
+    answer = elmo_zh("pipeline", corpus, "--run", run, "--init", base / "model", *carried)
+    assert answer.status == 0, answer.stderr
+    assert "Warning" not in answer.stderr
+    assert record_of(run, "train")["counts"]["started_from"]["words_kept"] == len(words_of(base / "model"))
+    assert "[[1, 3], [2, 17]]" in (run / "config.toml").read_text(encoding="utf-8")
+    options = [json.loads((path / "model" / "options.json").read_text(encoding="utf-8")) for path in (base, run)]
+    assert options[0]["char_cnn"] == options[1]["char_cnn"]
+    # It starts sentences as its own text has them.
+    states = [(path / "model" / "warm_state.hdf5").read_bytes() for path in (base, run)]
+    assert states[0] != states[1]
+    assert elmo_zh("selftest", run / "model").status == 0

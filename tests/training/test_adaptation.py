@@ -1,0 +1,371 @@
+"""Weights of a bundle in a model with other words: rows by word, all else as it is."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from messages import message_of
+
+from elmo_zh.alphabet import BYTES
+from elmo_zh.bundle.read import Bundle, load_bundle
+from elmo_zh.bundle.settings import adopt_bundle, is_tied, model_settings, require_same_model, require_same_text
+from elmo_zh.bundle.write import BundleSource, write_bundle
+from elmo_zh.characters import SpellingModel
+from elmo_zh.config import Config, ModelConfig, TextConfig, TrainConfig, VocabConfig
+from elmo_zh.errors import BundleError, ConfigError, RunError
+from elmo_zh.lexicon import Lexicon
+from elmo_zh.model.bilm import BiLM
+from elmo_zh.model.character_cnn import CharacterShape
+from elmo_zh.model.language_model import LanguageModel, build_shape
+from elmo_zh.reporter import SilentReporter
+from elmo_zh.training.adaptation import RowMoves, move_weights
+from elmo_zh.training.scoring import score_sentences
+from elmo_zh.vocabulary import SPECIALS, Vocabulary
+
+OLD_WORDS = ("天", "气", "好", "苹果", "今天", "花")
+OLD = Vocabulary((*SPECIALS, *OLD_WORDS))
+# All words of OLD in another order, among new ones: of two known characters, of one known twice and an unknown one, of
+# none.
+NEW = Vocabulary((*SPECIALS, "花", "天气", "今天", "海鸥", "苹果", "好", "好好学", "气", "天", "鸥"))
+COMPOSED = {"天气": ("天", "气"), "好好学": ("好", "好")}
+DRAWN = ("海鸥", "鸥")
+
+TOKEN = ModelConfig(cell_dim=7, projection_dim=5, num_layers=2)
+TIED = replace(TOKEN, tie_softmax=True)
+CHARACTER = replace(
+    TOKEN, mode="character", character_slots=13, character_dim=3, character_filters=((1, 2), (2, 11)), highway_layers=1
+)
+MODES = {"token": TOKEN, "tied": TIED, "character": CHARACTER}
+
+
+class Listener(SilentReporter):
+    """Remembers what was told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.warnings: list[str] = []
+
+    def note(self, message: str) -> None:
+        self.notes.append(message)
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+
+
+def drawn_model(config: ModelConfig, vocabulary: Vocabulary, seed: int) -> LanguageModel:
+    """A model all of whose numbers differ, biases too."""
+    model = LanguageModel.build(build_shape(config, len(vocabulary)), tie_softmax=config.tie_softmax)
+    generator = torch.Generator().manual_seed(seed)
+    for tensor in model.named_tensors().values():
+        tensor.normal_(0.3, 0.7, generator=generator)
+    return model
+
+
+def write(
+    folder: Path,
+    model: LanguageModel,
+    vocabulary: Vocabulary | None = OLD,
+    *,
+    softmax: bool = True,
+    text: TextConfig | None = TextConfig(segmenter="character"),  # noqa: B008
+) -> Bundle:
+    source = BundleSource(
+        bilm=model.bilm,
+        softmax=model.softmax if softmax else None,
+        vocabulary=vocabulary,
+        spelling=SpellingModel.build({}),
+        user_dictionary=None,
+        text=text,
+        training_options={},
+        carry_state=False,
+        training={"tokens": 1009},
+        origin={"program": "elmo-zh"},
+    )
+    write_bundle(folder, source)
+    return load_bundle(folder)
+
+
+@pytest.fixture(params=list(MODES))
+def mode(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def bundle(mode: str, tmp_path: Path) -> Bundle:
+    return write(tmp_path / "bundle", drawn_model(MODES[mode], OLD, seed=3))
+
+
+def moved(bundle: Bundle, config: ModelConfig, vocabulary: Vocabulary = NEW, seed: int = 1) -> LanguageModel:
+    model = LanguageModel.build(build_shape(config, len(vocabulary)), tie_softmax=config.tie_softmax)
+    move_weights(model, bundle, vocabulary, seed)
+    return model
+
+
+def tables(model: LanguageModel | Bundle) -> dict[str, torch.Tensor]:
+    """All that has a row for each word."""
+    assert model.softmax is not None
+    found = {"softmax": model.softmax.weight.detach(), "bias": model.softmax.bias.detach()}
+    if model.bilm.shape.characters is None:
+        found["tokens"] = model.bilm.token_table.weight.detach()
+    return found
+
+
+# Rows
+
+
+def test_each_row_of_a_known_word_moves_with_its_word(mode: str, bundle: Bundle) -> None:
+    new, old = tables(moved(bundle, MODES[mode])), tables(bundle)
+    assert new.keys() == old.keys()
+    for name, table in new.items():
+        for word in (*SPECIALS, *OLD_WORDS):
+            found, expected = table[NEW.tokens.index(word)], old[name][OLD.tokens.index(word)]
+            assert torch.equal(found, expected), (name, word)
+
+
+def test_new_rows_are_the_mean_of_those_of_known_characters(mode: str, bundle: Bundle) -> None:
+    new, old = tables(moved(bundle, MODES[mode])), tables(bundle)
+    for name, table in new.items():
+        for word, (first, second) in COMPOSED.items():
+            expected = (old[name][OLD.tokens.index(first)] + old[name][OLD.tokens.index(second)]) / 2
+            torch.testing.assert_close(table[NEW.tokens.index(word)], expected)
+
+
+def test_a_mean_worked_by_hand() -> None:
+    """天 is (1, 2), 好 is (4, 8): 天天好 is (6 / 3, 12 / 3); the unknown 学 counts for nothing."""
+    old, new = Vocabulary((*SPECIALS, "天", "好")), Vocabulary((*SPECIALS, "天天好", "好学", "好", "天好"))
+    table = torch.empty(7, 2)
+    moves = RowMoves.build(old, new)
+    rows = torch.tensor([[0.0, 1], [2, 3], [5, 7], [1, 2], [4, 8]])
+    moves.fill(table, rows, torch.Generator().manual_seed(1))
+    assert table.tolist() == [[0, 1], [2, 3], [5, 7], [2, 4], [4, 8], [4, 8], [2.5, 5]]
+    assert moves.counts() == {"words_kept": 1, "words_composed": 3, "words_drawn": 0}
+    bias = torch.empty(7)
+    moves.fill(bias, torch.tensor([0.0, 1, 2, 3, 9]), torch.Generator().manual_seed(1))
+    assert bias.tolist() == [0, 1, 2, 5, 9, 9, 6]
+
+
+def test_all_other_rows_are_drawn_with_the_known_rows_mean_and_deviation() -> None:
+    new = Vocabulary((*SPECIALS, *OLD_WORDS, *(chr(0x3400 + number) for number in range(5003))))
+    old = torch.tensor([[10.0 + row, 100 - 7 * row] for row in range(len(OLD))])
+    table = torch.empty(len(new), 2)
+    moves = RowMoves.build(OLD, new)
+    moves.fill(table, old, torch.Generator().manual_seed(1))
+    assert moves.counts() == {"words_kept": 6, "words_composed": 0, "words_drawn": 5003}
+    torch.testing.assert_close(table[:9], old)
+    torch.testing.assert_close(table[9:].mean(dim=0), old.mean(dim=0), rtol=0, atol=1.0)
+    torch.testing.assert_close(table[9:].std(dim=0), old.std(dim=0, unbiased=False), rtol=0.05, atol=0)
+
+
+def test_drawn_rows_depend_on_the_seed_alone(mode: str, bundle: Bundle) -> None:
+    rows = [NEW.tokens.index(word) for word in DRAWN]
+    first, again, other = (tables(moved(bundle, MODES[mode], seed=seed)) for seed in (1, 1, 2))
+    for name, table in first.items():
+        assert torch.equal(table, again[name])
+        assert not torch.isclose(table[rows], other[name][rows]).any()
+
+
+def test_a_word_spelled_like_a_special_is_no_special() -> None:
+    moves = RowMoves.build(Vocabulary((*SPECIALS, "K", "<")), Vocabulary((*SPECIALS, "<UNK")))
+    # <, U, N and K: two of them are known words.
+    assert moves.composed == {3: [4, 3]}
+    assert dict(moves.kept) == {0: 0, 1: 1, 2: 2}
+
+
+# All else
+
+
+def test_all_but_rows_moves_as_it_is(mode: str, bundle: Bundle) -> None:
+    expected = dict(bundle.bilm.named_parameters())
+    found = dict(moved(bundle, MODES[mode]).bilm.named_parameters())
+    assert found.keys() == expected.keys()
+    compared = [name for name in found if name != "token_table.weight"]
+    assert any(name.startswith("character_cnn") for name in compared) == (mode == "character")
+    for name in compared:
+        assert torch.equal(found[name], expected[name]), name
+
+
+def test_the_same_words_in_another_order_cost_the_same(mode: str, bundle: Bundle) -> None:
+    vocabulary = Vocabulary((*SPECIALS, *OLD_WORDS[::-1]))
+    model = moved(bundle, MODES[mode], vocabulary)
+    assert bundle.softmax is not None
+    sentences = [["今天", "天", "气", "好"], ["花"], ["苹果", "好", "鸥", "好"]]
+    costs = []
+    for bilm, softmax, words in ((bundle.bilm, bundle.softmax, OLD), (model.bilm, model.softmax, vocabulary)):
+        lexicon = Lexicon(words, MODES[mode].num_slots)
+        ids = [np.array(lexicon.encode(sentence)) for sentence in sentences]
+        costs.append(score_sentences(bilm, softmax, lexicon, ids))
+    assert costs[0] == pytest.approx(costs[1], rel=1e-6)
+    assert costs[0][0] != pytest.approx(costs[0][1])
+
+
+def test_a_tied_model_stays_tied(tmp_path: Path) -> None:
+    bundle = write(tmp_path / "bundle", drawn_model(TIED, OLD, seed=3))
+    assert is_tied(bundle)
+    model = moved(bundle, TIED)
+    assert model.is_tied
+    assert not is_tied(write(tmp_path / "untied", drawn_model(TOKEN, OLD, seed=3)))
+
+
+@pytest.mark.parametrize("mode", ["token", "character"], indirect=True)
+def test_without_a_softmax_one_is_drawn_as_for_a_new_model(mode: str, tmp_path: Path) -> None:
+    config = MODES[mode]
+    bundle = write(tmp_path / "bundle", drawn_model(config, OLD, seed=3), softmax=False)
+    model, fresh = moved(bundle, config, seed=7), LanguageModel.build(build_shape(config, len(NEW)), tie_softmax=False)
+    fresh.initialise(7)
+    assert torch.equal(model.softmax.weight, fresh.softmax.weight)
+    assert not model.softmax.bias.any()
+    assert "tie_softmax" not in model_settings(bundle)
+
+
+def test_without_a_softmax_a_tied_one_is_the_token_table(tmp_path: Path) -> None:
+    bundle = write(tmp_path / "bundle", drawn_model(TOKEN, OLD, seed=3), softmax=False)
+    require_same_model(TIED, bundle)
+    model = moved(bundle, TIED)
+    row = NEW.tokens.index("花")
+    assert torch.equal(model.softmax.weight[row], bundle.bilm.token_table.weight[OLD.tokens.index("花")])
+
+
+def test_a_character_model_without_a_vocabulary_gives_its_network(tmp_path: Path) -> None:
+    bundle = write(tmp_path / "bundle", drawn_model(CHARACTER, OLD, seed=3), None, softmax=False)
+    model = LanguageModel.build(build_shape(CHARACTER, len(NEW)), tie_softmax=False)
+    moves = move_weights(model, bundle, NEW, 1)
+    assert moves.counts() == {"words_kept": 0, "words_composed": 0, "words_drawn": 10}
+    assert torch.equal(model.bilm.character_cnn.embedding, bundle.bilm.character_cnn.embedding)
+
+
+# Settings
+
+
+def test_the_settings_of_a_bundle_build_its_shape(mode: str, bundle: Bundle) -> None:
+    config = replace(ModelConfig(), **model_settings(bundle))
+    assert build_shape(config, len(OLD)) == bundle.bilm.shape
+    assert config.tie_softmax == (mode == "tied")
+    require_same_model(config, bundle)
+
+
+def test_differences_of_the_model_come_in_one_line_with_what_to_type(tmp_path: Path) -> None:
+    bundle = write(tmp_path / "bundle", drawn_model(TIED, OLD, seed=3))
+    config = replace(TIED, cell_dim=11, cell_clip=0.0, tie_softmax=False)
+    assert message_of(RunError, lambda: require_same_model(config, bundle)) == (
+        f"{tmp_path / 'bundle'} is another model than this run's (model.cell_dim = 7 there, 11 here, model.cell_clip ="
+        " 3.0 there, 0.0 here, model.tie_softmax = true there, false here). To start from it:"
+        " --set model.cell_dim=7 --set model.cell_clip=3.0 --set model.tie_softmax=true"
+    )
+
+
+def test_filters_are_typed_so_that_a_shell_takes_them(tmp_path: Path) -> None:
+    bundle = write(tmp_path / "bundle", drawn_model(CHARACTER, OLD, seed=3))
+    message = message_of(RunError, lambda: require_same_model(replace(CHARACTER, character_filters=((1, 5),)), bundle))
+    assert message.endswith(" --set 'model.character_filters=[[1, 2], [2, 11]]'")
+
+
+def test_a_model_of_manylangs_is_refused(tmp_path: Path) -> None:
+    bundle = write(tmp_path / "bundle", drawn_model(CHARACTER, OLD, seed=3))
+    shape = CharacterShape(
+        num_characters=17, num_slots=13, embedding_dim=3, filters=((1, 2),), num_highways=1, activation="relu",
+        word_dim=5, is_published=False,
+    )  # fmt: skip
+    bilm = BiLM(replace(bundle.bilm.shape, characters=shape))
+    message = message_of(BundleError, lambda: model_settings(replace(bundle, bilm=bilm, alphabet=BYTES)))
+    assert message.startswith(f"{tmp_path / 'bundle'} is a model of ELMoForManyLangs")
+
+
+def test_a_run_takes_the_settings_of_the_model(mode: str, bundle: Bundle) -> None:
+    listener = Listener()
+    before = Config(vocab=VocabConfig(init="x"), train=TrainConfig(seed=5))
+    config = adopt_bundle(before, bundle.path, {}, (), listener)
+    assert config.model == replace(Config().model, **model_settings(bundle))
+    assert replace(config, model=before.model) == before
+    (note,) = listener.notes
+    assert note.startswith(f"As {bundle.path} has it: ")
+    assert "model.cell_dim = 7" in note
+    assert adopt_bundle(config, bundle.path, {}, (), listener) == config
+    assert len(listener.notes) == 1
+
+
+def test_a_setting_that_was_just_given_is_not_overruled(tmp_path: Path) -> None:
+    bundle = write(tmp_path / "bundle", drawn_model(TOKEN, OLD, seed=3))
+    named = {"model.num_layers", "model.projection_dim"}
+    config = Config(model=ModelConfig(num_layers=3, projection_dim=5))
+    message = message_of(RunError, lambda: adopt_bundle(config, bundle.path, {}, named, SilentReporter()))
+    assert message.endswith("(model.num_layers = 2 there, 3 here). To start from it: --set model.num_layers=2")
+
+
+def test_settings_that_do_not_go_together(tmp_path: Path) -> None:
+    bundle = write(tmp_path / "bundle", drawn_model(TIED, OLD, seed=3))
+    config = Config(train=TrainConfig(train_embeddings=False))
+    message = message_of(ConfigError, lambda: adopt_bundle(config, bundle.path, {}, (), SilentReporter()))
+    assert message.startswith("model.tie_softmax = true needs train.train_embeddings = true")
+
+
+def test_no_words_can_be_kept_of_a_model_without_any(tmp_path: Path) -> None:
+    bundle = write(tmp_path / "bundle", drawn_model(CHARACTER, OLD, seed=3), None, softmax=False)
+    config = Config(vocab=VocabConfig(init=str(bundle.path)))
+    message = message_of(BundleError, lambda: adopt_bundle(config, bundle.path, {}, (), SilentReporter()))
+    assert message.startswith(f"{bundle.path} came without a vocabulary, so there are no words to keep.")
+    assert message.endswith(f"--set train.init={bundle.path}")
+
+
+# Text
+
+
+def prepared(**changes: object) -> dict[str, object]:
+    """What the segment stage records of text that is prepared as the bundle's."""
+    return {
+        "segmenter": "character",
+        "unicode_form": "NFC",
+        "split_sentences": True,
+        "heldout_share": 0.01,
+        "segmenter_version": {"name": "character", "version": "1"},
+        **changes,
+    }
+
+
+def test_text_prepared_as_the_bundles(tmp_path: Path) -> None:
+    bundle = write(tmp_path / "bundle", drawn_model(TOKEN, OLD, seed=3))
+    listener = Listener()
+    require_same_text(bundle, prepared(), listener)
+    require_same_text(bundle, prepared(heldout_share=0.5), listener)
+    require_same_text(bundle, {}, listener)
+    assert listener.warnings == []
+
+
+def test_text_prepared_otherwise_is_refused(tmp_path: Path) -> None:
+    bundle = write(tmp_path / "bundle", drawn_model(TOKEN, OLD, seed=3))
+    settings = prepared(segmenter="jieba", split_sentences=False, segmenter_version={"name": "jieba", "version": "7"})
+    assert message_of(RunError, lambda: require_same_text(bundle, settings, SilentReporter())) == (
+        f"{bundle.path} was trained on text prepared otherwise (text.segmenter = character there, jieba here,"
+        " text.split_sentences = true there, false here), so its words would not match. Have the corpus segmented"
+        " (elmo-zh segment, or pipeline) with: --set text.segmenter=character --set text.split_sentences=true"
+    )
+
+
+def test_another_version_of_the_segmenter_is_refused(tmp_path: Path) -> None:
+    bundle = write(tmp_path / "bundle", drawn_model(TOKEN, OLD, seed=3))
+    settings = prepared(segmenter_version={"name": "character", "version": "2"})
+    message = message_of(RunError, lambda: require_same_text(bundle, settings, SilentReporter()))
+    assert "'version': '1'}, this run's text was made with {'name': 'character', 'version': '2'}." in message
+
+
+def test_another_user_dictionary_is_refused(tmp_path: Path) -> None:
+    bundle = write(tmp_path / "bundle", drawn_model(TOKEN, OLD, seed=3))
+    segmenter = {"name": "character", "version": "1", "user_dictionary": "sha256:7"}
+    settings = prepared(segmenter_version=segmenter)
+    message = message_of(RunError, lambda: require_same_text(bundle, settings, SilentReporter()))
+    assert "(text.user_dictionary = none there, another here)" in message
+    assert message.endswith(" with: --set text.user_dictionary=")
+    bundle.info["segmenter"] = segmenter
+    message = message_of(RunError, lambda: require_same_text(bundle, prepared(), SilentReporter()))
+    assert message.endswith(f" with: --set text.user_dictionary={bundle.path / 'user_dictionary.txt'}")
+
+
+def test_text_prepared_nobody_knows_how_is_a_warning(tmp_path: Path) -> None:
+    bundle = write(tmp_path / "bundle", drawn_model(TOKEN, OLD, seed=3), text=None)
+    assert json.loads((bundle.path / "bundle.json").read_text(encoding="utf-8"))["segmenter"] is None
+    listener = Listener()
+    require_same_text(bundle, prepared(), listener)
+    (warning,) = listener.warnings
+    assert warning.startswith(f"It is not known how the text of {bundle.path} was segmented.")
