@@ -38,7 +38,7 @@ def step_forward(z: Tensor, before: Tensor, clip: float, gates: Tensor, cell: Te
 
 
 def _tanh(values: Tensor, *, out: Tensor) -> None:
-    """Fill `out` with tanh(x) = 2 sigmoid(2x) - 1: on processors, torch's sigmoid takes a sixth of the time of its tanh.
+    """Fill `out` with tanh(x) = 2 sigmoid(2x) - 1: on processors, torch takes six times as long for its own tanh.
 
     The absolute error stays that of a rounding.
     """
