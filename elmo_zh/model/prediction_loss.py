@@ -5,7 +5,6 @@ at the target. Both are at hand as soon as the scores are, so nothing the size o
 Products run in one dtype (float32 or bfloat16), sums in that of the weights.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,8 @@ import torch
 from torch import Tensor
 
 from elmo_zh.model.buffers import BufferPool
-from elmo_zh.model.products import Product, build_product, can_pack
+from elmo_zh.model.products import can_pack, multiply, pack
+from elmo_zh.model.scripted import scripted
 from elmo_zh.model.side_by_side import side_by_side
 
 # Scores that one core works on at a time, few enough to stay in its cache; on a GPU, in its memory.
@@ -21,103 +21,175 @@ _PIECE_SCORES = {"cpu": 2**18, "cuda": 2**26}
 _BUFFERS = BufferPool()
 
 
-@dataclass(frozen=True)
 class _Columns:
     """The words that predictions are scored against.
 
     Attributes:
-        weight: Shape (S, P), in the dtype of products.
         bias: Shape (S,).
-        score: Product with their weights.
-        unscore: Product with them the other way.
+        dtype: Of products.
+        shape: (S, P).
     """
 
-    weight: Tensor
-    bias: Tensor
-    score: Product
-    unscore: Product
+    def __init__(self, weight: Tensor, bias: Tensor, dtype: torch.dtype) -> None:
+        self.bias, self.dtype, self.shape = bias, dtype, weight.shape
+        self.is_packed, weight = can_pack(bias, dtype), weight.to(dtype)
+        self.to_scores, self.to_outputs = (pack(matrix, self.is_packed) for matrix in (weight.T, weight))
 
-    @classmethod
-    def build(cls, weight: Tensor, bias: Tensor, dtype: torch.dtype) -> "_Columns":
-        is_packed, weight = can_pack(bias, dtype), weight.to(dtype)
-        score, unscore = (build_product(matrix, is_packed=is_packed) for matrix in (weight.T, weight))
-        return cls(weight, bias, score, unscore)
+
+@dataclass(frozen=True)
+class _Targets:
+    """What predictions should have said.
+
+    Attributes:
+        columns: In full softmax each target's column, int64, shape (N,); else empty.
+        scores: In sampled softmax each target's own score, shape (N,); else empty.
+        hit_rows: Predictions whose target was drawn as a negative too, int64, shape (H,).
+        hit_columns: That negative's column, int64, shape (H,).
+    """
+
+    columns: Tensor
+    scores: Tensor
+    hit_rows: Tensor
+    hit_columns: Tensor
 
 
 @dataclass(frozen=True)
 class _Gradients:
-    """Gradients of outputs and columns, and the cost of each prediction.
+    """Gradients of outputs, columns and targets' own scores, and the cost of each prediction.
 
     Attributes:
         hidden: Shape (N, P).
         weight: Shape (S, P).
         bias: Shape (S,).
+        target: In sampled softmax, shape (N,); else empty.
         cost: Shape (N,).
     """
 
     hidden: Tensor
     weight: Tensor
     bias: Tensor
+    target: Tensor
     cost: Tensor
 
 
-# Turns the scores of some predictions into exponentials, in place, and returns each one's total and cost.
-Exponentiate = Callable[[Tensor, slice], tuple[Tensor, Tensor]]
-
-
-def _differentiate(hidden: Tensor, columns: _Columns, exponentiate: Exponentiate, block_scores: int) -> _Gradients:
+def _differentiate(hidden: Tensor, columns: _Columns, targets: _Targets, block_scores: int) -> _Gradients:
     """Return cost and gradients for outputs of shape (N, P); on a processor each half of its cores does half of them.
 
-    Those of targets that are not among the columns are left to the caller.
+    What the targets' own weights have in it is left to the caller.
     """
     num_rows, like = len(hidden), columns.bias
-    cost, d_hidden = like.new_empty(num_rows), torch.empty_like(hidden)
-    products_hidden = hidden.to(columns.weight.dtype)
+    found = _Gradients(
+        torch.empty_like(hidden),
+        like.new_zeros(columns.shape),
+        torch.zeros_like(like),
+        torch.empty_like(targets.scores),
+        like.new_empty(num_rows),
+    )
+    in_products = hidden.to(columns.dtype)
     is_cpu = like.device.type == "cpu"
     middle = (num_rows + 1) // 2 if is_cpu else num_rows
     block = max(1, block_scores // len(like) // (1 + is_cpu))
 
     def do(half: int) -> tuple[Tensor, Tensor]:
-        d_weight, d_bias = like.new_zeros(columns.weight.shape), torch.zeros_like(like)
+        d_weight, d_bias = like.new_zeros(columns.shape), torch.zeros_like(like)
         first, last = (0, middle) if half == 0 else (middle, num_rows)
         for start in range(first, last, block):
             rows = slice(start, min(start + block, last))
-            _do_block(products_hidden, rows, columns, exponentiate, (d_hidden, d_weight, d_bias, cost))
+            _do_block(in_products, rows, columns, targets, found, (d_weight, d_bias))
         return d_weight, d_bias
 
-    d_weight, d_bias = do(0) if not is_cpu else map(Tensor.add_, *side_by_side(do))
-    return _Gradients(d_hidden, d_weight, d_bias, cost)
+    for d_weight, d_bias in side_by_side(do) if is_cpu else [do(0)]:
+        found.weight.add_(d_weight)
+        found.bias.add_(d_bias)
+    return found
 
 
 def _do_block(
     hidden: Tensor,
     block: slice,
     columns: _Columns,
-    exponentiate: Exponentiate,
-    gradients: tuple[Tensor, Tensor, Tensor, Tensor],
+    targets: _Targets,
+    found: _Gradients,
+    d_columns: tuple[Tensor, Tensor],
 ) -> None:
-    """Fill in cost and gradient of a block of the outputs and add to that of the columns.
-
-    What depends on every score is done a few rows at a time, while they are in the cache; the columns' gradient is one
-    product over the block. Dividing its narrow side by the total saves a pass over the wide one.
-    """
-    d_hidden, d_weight, d_bias, cost = gradients
-    dtype, num_columns, num_rows = hidden.dtype, len(columns.bias), block.stop - block.start
-    probable = _BUFFERS.take((num_rows, num_columns), dtype, hidden.device)
+    """Fill in what a block of the outputs leads to, and add to the gradients of the columns: one product over it."""
+    d_weight, d_bias = d_columns
+    num_columns, num_rows = columns.shape[0], block.stop - block.start
+    probable = _BUFFERS.take((num_rows, num_columns), columns.dtype, hidden.device)
     weighted = torch.empty_like(hidden[block])
-    size = max(1, _PIECE_SCORES[hidden.device.type] // num_columns)
-    for start in range(block.start, block.stop, size):
-        rows = slice(start, min(start + size, block.stop))
-        here = slice(rows.start - block.start, rows.stop - block.start)
-        scores = columns.score(hidden[rows], bias=columns.bias).to(d_bias.dtype)
-        total, cost[rows] = exponentiate(scores, rows)
-        share = total.reciprocal()
-        probable[here] = scores
-        torch.mul(columns.unscore(probable[here]), share[:, None], out=d_hidden[rows])
-        torch.mul(hidden[rows], share[:, None], out=weighted[here])
-        d_bias.addmv_(scores.T, share)
+    here = (targets.hit_rows >= block.start) & (targets.hit_rows < block.stop)
+    scripted(loop_over_pieces)(
+        hidden[block], columns.to_scores, columns.to_outputs, columns.bias, columns.is_packed,
+        targets.columns[block], targets.scores[block], targets.hit_rows[here] - block.start, targets.hit_columns[here],
+        max(1, _PIECE_SCORES[hidden.device.type] // num_columns),
+        probable, weighted, found.hidden[block], d_bias, found.target[block], found.cost[block],
+    )  # fmt: skip
     d_weight.add_(torch.mm(probable.T, weighted))
     _BUFFERS.give_back(probable)
+
+
+def loop_over_pieces(
+    hidden: Tensor,
+    to_scores: Tensor,
+    to_outputs: Tensor,
+    bias: Tensor,
+    is_packed: bool,
+    target_columns: Tensor,
+    target_scores: Tensor,
+    hit_rows: Tensor,
+    hit_columns: Tensor,
+    piece: int,
+    probable: Tensor,
+    weighted: Tensor,
+    d_hidden: Tensor,
+    d_bias: Tensor,
+    d_target: Tensor,
+    cost: Tensor,
+) -> None:
+    """Do what depends on every score, a few rows at a time, while they are in the cache; in words of TorchScript.
+
+    Args:
+        hidden: Outputs, shape (n, P), in the dtype of products.
+        to_scores: The columns' weights, shape (P, S), made ready by `pack`.
+        to_outputs: The same the other way, shape (S, P).
+        bias: Shape (S,).
+        is_packed: As told to `pack`.
+        target_columns: As in `_Targets`, of these outputs; so are the next three.
+        target_scores: Empty in full softmax.
+        hit_rows: Counted from the first of these outputs.
+        hit_columns: Beside them.
+        piece: How many rows at a time.
+        probable: Filled with exp(score - highest), shape (n, S), in the dtype of products.
+        weighted: Filled with the outputs divided by their row's total: dividing the narrow side of the product that
+            follows saves a pass over the wide one.
+        d_hidden: Filled, shape (n, P).
+        d_bias: Added to, shape (S,).
+        d_target: Filled, shape (n,); empty in full softmax.
+        cost: Filled, shape (n,).
+    """
+    is_sampled = target_scores.size(0) > 0
+    for start in range(0, hidden.size(0), piece):
+        stop = min(start + piece, hidden.size(0))
+        rows = hidden[start:stop]
+        scores = multiply(rows, to_scores, bias, is_packed).to(bias.dtype)
+        if is_sampled:
+            here = (hit_rows >= start).logical_and_(hit_rows < stop)
+            scores[hit_rows[here] - start, hit_columns[here]] = -float("inf")
+            own = target_scores[start:stop]
+            top = torch.maximum(scores.amax(dim=1), own)
+            of_own = (own - top).exp_()
+            total = scores.sub_(top.unsqueeze(1)).exp_().sum(dim=1).add_(of_own)
+            torch.sub(of_own / total, 1, out=d_target[start:stop])
+        else:
+            own = scores.gather(1, target_columns[start:stop].unsqueeze(1)).squeeze(1)
+            top = scores.amax(dim=1)
+            total = scores.sub_(top.unsqueeze(1)).exp_().sum(dim=1)
+        torch.sub(total.log() + top, own, out=cost[start:stop])
+        share = total.reciprocal()
+        likely = probable[start:stop].copy_(scores)
+        torch.mul(multiply(likely, to_outputs, None, is_packed), share.unsqueeze(1), out=d_hidden[start:stop])
+        torch.mul(rows, share.unsqueeze(1), out=weighted[start:stop])
+        d_bias.addmv_(scores.t(), share)
 
 
 class SampledLoss(torch.autograd.Function):
@@ -140,26 +212,15 @@ class SampledLoss(torch.autograd.Function):
         touched, places = torch.unique(torch.cat([targets, negatives]), return_inverse=True)
         of_target, of_negative = places[:num_rows], places[num_rows:]
         weights, biases = weight.index_select(0, touched), bias[touched] + offset[touched]
-        columns = _Columns.build(weights.index_select(0, of_negative), biases[of_negative], dtype)
-        hit_rows, hit_columns = _find_hits(of_target, of_negative, len(touched))
+        columns = _Columns(weights.index_select(0, of_negative), biases[of_negative], dtype)
         target_weight = weights.index_select(0, of_target)
-        target_score = (hidden * target_weight).sum(dim=1) + biases[of_target]
-        d_target = torch.empty_like(target_score)
-
-        def exponentiate(scores: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
-            here = (hit_rows >= rows.start) & (hit_rows < rows.stop)
-            scores[hit_rows[here] - rows.start, hit_columns[here]] = -torch.inf
-            top = torch.maximum(scores.amax(dim=1), target_score[rows])
-            own = (target_score[rows] - top).exp_()
-            total = scores.sub_(top[:, None]).exp_().sum(dim=1).add_(own)
-            torch.sub(own / total, 1, out=d_target[rows])
-            return total, total.log() + top - target_score[rows]
-
-        found = _differentiate(hidden, columns, exponentiate, block_scores)
+        target_scores = (hidden * target_weight).sum(dim=1) + biases[of_target]
+        hits = _find_hits(of_target, of_negative, len(touched))
+        found = _differentiate(hidden, columns, _Targets(of_target[:0], target_scores, *hits), block_scores)
         d_weights, d_biases = torch.zeros_like(weights), torch.zeros_like(biases)
-        d_weights.index_add_(0, of_target, hidden * d_target[:, None]).index_add_(0, of_negative, found.weight)
-        d_biases.index_add_(0, of_target, d_target).index_add_(0, of_negative, found.bias)
-        found.hidden.addcmul_(target_weight, d_target[:, None])
+        d_weights.index_add_(0, of_target, hidden * found.target[:, None]).index_add_(0, of_negative, found.weight)
+        d_biases.index_add_(0, of_target, found.target).index_add_(0, of_negative, found.bias)
+        found.hidden.addcmul_(target_weight, found.target[:, None])
         ctx.save_for_backward(found.hidden, touched, d_weights, d_biases)
         ctx.shapes = weight.shape, bias.shape
         return found.cost.mean()
@@ -201,14 +262,8 @@ class FullLoss(torch.autograd.Function):
         block_scores: int,
     ) -> Tensor:
         """Return the mean cost; `block_scores` bounds the memory."""
-        columns = _Columns.build(weight, bias, dtype)
-
-        def exponentiate(scores: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
-            top, target_score = scores.amax(dim=1), scores.gather(1, targets[rows][:, None])[:, 0]
-            total = scores.sub_(top[:, None]).exp_().sum(dim=1)
-            return total, total.log() + top - target_score
-
-        found = _differentiate(hidden, columns, exponentiate, block_scores)
+        columns, none = _Columns(weight, bias, dtype), targets[:0]
+        found = _differentiate(hidden, columns, _Targets(targets, hidden.new_empty(0), none, none), block_scores)
         found.hidden.sub_(weight.index_select(0, targets))
         found.weight.index_add_(0, targets, hidden, alpha=-1)
         found.bias.index_add_(0, targets, torch.ones_like(found.cost), alpha=-1)

@@ -17,9 +17,10 @@ import torch
 from torch import Tensor
 
 from elmo_zh.model.buffers import BufferPool, NoPool
-from elmo_zh.model.lstm_cell import CellTrace, step_backward, step_forward
-from elmo_zh.model.products import build_product, can_pack
+from elmo_zh.model.products import can_pack, pack
+from elmo_zh.model.scripted import scripted
 from elmo_zh.model.side_by_side import side_by_side
+from elmo_zh.model.time_loop import loop_backward, loop_forward
 
 # Outputs h, (2, T, B, P), and what was read, [x, h_before], (2, T, B, I + P), in the dtype of products; cells c and
 # their tanh, (2, T, B, D); gates, (2, T, B, 4D).
@@ -129,32 +130,23 @@ def _pick(tensors: tuple[Tensor | None, ...], which: Any) -> list[Any]:
 
 def _join(input_weight: Tensor, recurrent_weight: Tensor, dtype: torch.dtype) -> Tensor:
     """Return W, shape (..., I + P, 4D)."""
-    return torch.cat([input_weight.to(dtype), recurrent_weight.to(dtype)], dim=-2)
+    width, height = input_weight.shape[-2], input_weight.shape[-2] + recurrent_weight.shape[-2]
+    joined = input_weight.new_empty(*input_weight.shape[:-2], height, input_weight.shape[-1], dtype=dtype)
+    joined[..., :width, :].copy_(input_weight)
+    joined[..., width:, :].copy_(recurrent_weight)
+    return joined
 
 
 def _run_forward(tensors: list[Any], keep: Tensor | None, clips: Clips, trace: list[Tensor]) -> None:
-    """Fill the trace of one direction, or of both at once: then every shape begins with 2."""
+    """Fill the trace of one direction, or of both at once."""
     inputs, input_weight, recurrent_weight, bias, projection, output, cell = tensors
-    dtype, state_dtype, input_dim = inputs.dtype, cell.dtype, inputs.shape[-1]
+    dtype = inputs.dtype
     is_packed = can_pack(cell, dtype)
-    into_gates = build_product(_join(input_weight, recurrent_weight, dtype), is_packed=is_packed)
-    project = None if projection is None else build_product(projection.to(dtype), is_packed=is_packed)
-    outputs, read, cells, tanh_cells, gates = (part.unbind(-3) for part in trace)
-    is_traced = len(gates) == len(outputs)
-    for step, starts in enumerate(_find_starts(keep, len(outputs))):
-        read_here = read[step if is_traced else 0]
-        read_here[..., :input_dim].copy_(inputs.select(-3, step))
-        read_here[..., input_dim:].copy_(output)
-        if starts and keep is not None:
-            read_here[..., input_dim:].mul_(keep[step])
-            cell = cell * keep[step]
-        z = into_gates(read_here, bias=bias).to(state_dtype)
-        gates_here, tanh_here = (gates[step], tanh_cells[step]) if is_traced else (z, tanh_cells[0])
-        given = step_forward(z, cell, clips.cell, gates_here, cells[step], tanh_here).to(dtype)
-        cell = cells[step]
-        output = outputs[step].copy_(given if project is None else project(given))
-        if project is not None and clips.output > 0:
-            output.clamp_(-clips.output, clips.output)
+    weight = pack(_join(input_weight, recurrent_weight, dtype), is_packed)
+    project = None if projection is None else pack(projection.to(dtype), is_packed)
+    starts = _find_starts(keep, inputs.shape[-3])
+    run = scripted(loop_forward)
+    run(inputs, weight, bias, project, is_packed, output, cell, keep, starts, clips.cell, clips.output, *trace)
 
 
 def _find_starts(keep: Tensor | None, num_steps: int) -> list[bool]:
@@ -208,11 +200,17 @@ def _run_backward(
     """Fill the gradients of one direction, or of both at once."""
     d_outputs, input_weight, recurrent_weight, projection, first_cell = tensors
     d_inputs, d_input_weight, d_recurrent_weight, d_bias, d_projection, d_z = gradients
-    _, read, _, tanh_cells, gates = trace
+    outputs, read, cells, tanh_cells, gates = trace
     dtype, input_dim = read.dtype, d_inputs.shape[-1]
     d_before_clip = d_outputs.to(dtype, copy=True)
-    weight = _join(input_weight, recurrent_weight, dtype)
-    _step_back(d_before_clip, weight, projection, first_cell, keep, clips, trace, (d_inputs, d_bias, d_z))
+    is_packed = can_pack(first_cell, dtype)
+    weight = pack(_join(input_weight, recurrent_weight, dtype).mT, is_packed)
+    unproject = None if projection is None else pack(projection.to(dtype).mT, is_packed)
+    starts = _find_starts(keep, gates.shape[-3])
+    scripted(loop_backward)(
+        d_before_clip, weight, unproject, is_packed, first_cell, keep, starts, clips.cell, clips.output,
+        outputs, cells, tanh_cells, gates, d_inputs, d_bias, d_z,
+    )  # fmt: skip
     # From here on, products over all steps at once.
     d_weight = torch.matmul(read.flatten(-3, -2).mT, d_z.flatten(-3, -2))
     d_input_weight.copy_(d_weight[..., :input_dim, :])
@@ -220,56 +218,6 @@ def _run_backward(
     if projection is not None:
         given = (gates[..., 3 * first_cell.shape[-1] :] * tanh_cells).to(dtype).flatten(-3, -2)
         d_projection.copy_(torch.matmul(given.mT, d_before_clip.flatten(-3, -2)))
-
-
-def _step_back(
-    d_outputs: Tensor,
-    weight: Tensor,
-    projection: Tensor | None,
-    first_cell: Tensor,
-    keep: Tensor | None,
-    clips: Clips,
-    trace: list[Tensor],
-    gradients: tuple[Tensor, Tensor, Tensor],
-) -> None:
-    """Go back step by step, filling in the gradients of inputs and of z and adding to that of the bias.
-
-    `d_outputs` is changed in place: afterwards it holds the gradient of each h before its clip.
-    """
-    d_inputs, d_bias, d_z = gradients
-    dtype, state_dtype, input_dim = d_outputs.dtype, first_cell.dtype, d_inputs.shape[-1]
-    is_packed = can_pack(first_cell, dtype)
-    into_read = build_product(weight.mT, is_packed=is_packed)
-    unproject = None if projection is None else build_product(projection.to(dtype).mT, is_packed=is_packed)
-    outputs, _, cells, tanh_cells, gates = (part.unbind(-3) for part in trace)
-    d_z_here = torch.empty_like(gates[0])
-    d_cell = torch.zeros_like(first_cell)
-    starts = _find_starts(keep, len(gates))
-    for step in reversed(range(len(gates))):
-        d_output, d_z_step = d_outputs.select(-3, step), d_z.select(-3, step)
-        if unproject is not None and clips.output > 0:
-            # The gradient of a clip: none where the value stands at the bound.
-            clipped = torch.ops.aten.hardtanh_backward(d_output, outputs[step], -clips.output, clips.output)
-            d_output.copy_(clipped)
-        d_given = d_output.clone() if unproject is None else unproject(d_output)
-        before = cells[step - 1] if step > 0 else first_cell
-        kept = keep[step] if starts[step] and keep is not None else None
-        if kept is not None:
-            before = before * kept
-        # Written in the dtype of the state, in place where products have the same.
-        d_z_here = d_z_step if dtype == state_dtype else d_z_here
-        here = CellTrace(gates[step], cells[step], tanh_cells[step], before)
-        d_cell = step_backward(d_given.to(state_dtype), d_cell, here, clips.cell, d_z_here)
-        d_bias += d_z_here.sum(dim=-2)
-        if d_z_here is not d_z_step:
-            d_z_step.copy_(d_z_here)
-        d_read = into_read(d_z_step)
-        d_inputs.select(-3, step).copy_(d_read[..., :input_dim])
-        if step > 0:
-            d_before = d_read[..., input_dim:]
-            if kept is not None:
-                d_cell, d_before = d_cell * kept, d_before * kept
-            d_outputs.select(-3, step - 1).add_(d_before)
 
 
 def _operator_forward(

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from elmo_zh.model.precision import choose_product_dtype
 from elmo_zh.model.prediction_loss import FullLoss, SampledLoss
-from elmo_zh.model.products import build_product, can_pack
+from elmo_zh.model.products import can_pack, multiply, pack
 
 # Logits held at once in exact computations (64 MB of float32), whatever the vocabulary.
 CHUNK_LOGITS = 16_000_000
@@ -115,8 +115,10 @@ class Softmax(nn.Module):
     @torch.no_grad()
     def nats(self, hidden: Tensor, targets: Tensor) -> Tensor:
         """Return the exact cost of each target in nats, float32, shape (N,), for outputs of shape (N, P)."""
-        score = build_product(self.weight.T, is_packed=can_pack(self.weight, self.weight.dtype))
-        size = max(1, CHUNK_LOGITS // len(self.bias))
-        chunks = zip(torch.split(hidden, size), torch.split(targets, size), strict=True)
-        costs = [functional.cross_entropy(score(rows, bias=self.bias), goal, reduction="none") for rows, goal in chunks]
+        is_packed = can_pack(self.bias, self.weight.dtype)
+        weight, size = pack(self.weight.T, is_packed), max(1, CHUNK_LOGITS // len(self.bias))
+        costs = [
+            functional.cross_entropy(multiply(rows, weight, self.bias, is_packed), goals, reduction="none")
+            for rows, goals in zip(torch.split(hidden, size), torch.split(targets, size), strict=True)
+        ]
         return torch.cat(costs) if len(hidden) else hidden.new_zeros(0)
