@@ -3,6 +3,7 @@
 import ast
 import difflib
 import inspect
+import json
 import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,8 +11,6 @@ from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
-
-import tomlkit
 
 from elmo_zh.config import schema
 from elmo_zh.config.schema import Config
@@ -187,12 +186,12 @@ def _plain(value: Any) -> Any:
 
 def render_config(config: Config) -> str:
     """Return the settings as TOML, each under a comment that explains it."""
-    document = tomlkit.document()
-    for name in SECTIONS:
-        section = getattr(config, name)
-        table = tomlkit.table()
-        for f in fields(section):
-            table.add(tomlkit.comment(_field_docs()[type(section).__name__][f.name]))
-            table.add(f.name, _plain(getattr(section, f.name)))
-        document.add(name, table)
-    return tomlkit.dumps(document)
+    return "\n".join(_render_section(name, getattr(config, name)) for name in SECTIONS)
+
+
+def _render_section(name: str, section: Any) -> str:
+    docs = _field_docs()[type(section).__name__]
+    # What JSON makes of numbers, texts and lists is TOML as well, but for one character that it lets stand.
+    values = {f.name: json.dumps(_plain(getattr(section, f.name)), ensure_ascii=False) for f in fields(section)}
+    lines = (f"# {docs[key]}\n{key} = {value}\n".replace("\x7f", "\\u007f") for key, value in values.items())
+    return "".join((f"[{name}]\n", *lines))

@@ -10,15 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import smart_open
-
 from elmo_zh.errors import CorpusError
 
 COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 TEXT_SUFFIXES = (".txt", ".text", "")
-
-_zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
-_DAMAGED = (EOFError, lzma.LZMAError, zlib.error, _zstd.ZstdError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,10 +118,18 @@ def iter_lines(path: Path, *, drop_mark: bool = True) -> Iterator[str]:
 
 
 def _iter_raw_lines(path: Path) -> Iterator[bytes]:
+    if path.suffix not in COMPRESSED_SUFFIXES:
+        with path.open("rb") as file:
+            yield from file
+        return
+    # Only here, so that training needs neither on its machine.
+    import smart_open
+
+    zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
     try:
         with smart_open.open(str(path.absolute()), "rb") as file:
             yield from file
-    except _DAMAGED as error:
+    except (EOFError, lzma.LZMAError, zlib.error, zstd.ZstdError) as error:
         raise CorpusError(f"{path} is damaged or cut off ({error}). Fetch or compress it again.") from None
     except OSError as error:
         if error.errno is not None:
