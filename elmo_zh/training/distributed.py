@@ -6,6 +6,8 @@ has to be called by all ranks, in the same order.
 """
 
 import json
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -22,6 +24,15 @@ from elmo_zh.training.launch import Launch
 # A rank that never comes is given up. Once all are there, others wait for as long as rank 0 counts bigrams or saves;
 # nobody waits for one that has died, since its connections close with it.
 _JOINING, _WAITING = timedelta(minutes=10), timedelta(hours=2)
+
+_UNMET = (
+    "This process could not meet the others at {address} ({detail}). Start all of them, with one address that every"
+    " machine can reach."
+)
+_LOST = (
+    "Lost the other processes of this training ({detail}). If one of them tells why, mend that; the same command goes"
+    " on from the last checkpoint."
+)
 
 Value = TypeVar("Value")
 
@@ -182,20 +193,14 @@ def joined(launch: Launch) -> Iterator[ProcessGroup]:
         RunError: If the others cannot be reached, or are lost; that of another rank than 0 tells which it is.
     """
     try:
-        _join()
-        yield ProcessGroup(launch)
+        with _explained(_UNMET):
+            _join()
+        with _explained(_LOST):
+            yield ProcessGroup(launch)
     except ElmoZhError as error:
         if launch.rank == 0:
             raise
-        raise RunError(*_with_rank(launch, error.messages)) from None
-    except RuntimeError as error:
-        if not _is_of_connection(error):
-            raise
-        message = (
-            f"Lost the other processes of this training ({' '.join(str(error).split())[:200]}). If one of them tells"
-            " why, mend that; the same command goes on from the last checkpoint."
-        )
-        raise RunError(*_with_rank(launch, [message])) from None
+        raise RunError(*(f"rank {launch.rank}: {message}" for message in error.messages)) from None
     finally:
         if distributed.is_initialized():
             distributed.destroy_process_group()
@@ -208,10 +213,16 @@ def _join() -> None:
     distributed.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=_WAITING)
 
 
-def _with_rank(launch: Launch, messages: Iterable[str]) -> list[str]:
-    return [f"rank {launch.rank}: {message}" if launch.rank else message for message in messages]
-
-
-def _is_of_connection(error: RuntimeError) -> bool:
-    """Return whether the others are gone or out of reach; gloo's errors have no class of their own."""
-    return isinstance(error, distributed.DistError) or "gloo" in str(error) or "NCCL" in str(error)
+@contextmanager
+def _explained(message: str) -> Iterator[None]:
+    """Turn errors of the connection into a RunError; those of gloo have no class of their own."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not (isinstance(error, distributed.DistError) or "gloo" in str(error) or "NCCL" in str(error)):
+            raise
+        first_sentence = " ".join(str(error).split()).split(". ")[0].rstrip(".")
+        # Without the place in gloo's source that it starts with.
+        detail = re.sub(r"^\[\S+] ", "", first_sentence)[:200]
+        address = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+        raise RunError(message.format(detail=detail, address=address)) from None
