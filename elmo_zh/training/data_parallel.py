@@ -87,7 +87,8 @@ def _average_rows(gradient: Tensor, num_rows: Sequence[int], group: Group) -> Te
         torch.cat([part[:number] for part, number in zip(group.gather(_pad(own, most)), num_rows, strict=True)])
         for own in (gradient.indices()[0], gradient.values())
     )
-    return torch.sparse_coo_tensor(rows[None], values.div_(group.size), gradient.shape).coalesce()
+    values.div_(group.size)
+    return torch.sparse_coo_tensor(rows[None], values, gradient.shape, check_invariants=False).coalesce()
 
 
 def _pad(part: Tensor, length: int) -> Tensor:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from elmo_zh.errors import RunError
 from elmo_zh.training import train as training_stage
 from elmo_zh.training.launch import Launch, read_launch
 
-SECONDS = 120
+SECONDS = 300
 # Two shares of 3 streams of 7 tokens.
 NUM_STEPS, STEP_TOKENS = 23, 42
 SETTINGS = (
@@ -87,20 +88,14 @@ def run_as_two(jobs: Sequence[Mapping[str, Any]]) -> list[Ended]:
     jobs = [{**job, "port": port} for job, port in zip(jobs, free_ports(len(jobs)), strict=True)]
     command = [sys.executable, str(Path(__file__).with_name("ranks.py")), json.dumps(jobs)]
     place = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
-    processes = [
-        subprocess.Popen(
-            command,
-            env={**os.environ, **place, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            encoding="utf-8",
-        )
-        for rank in range(2)
-    ]
-    try:
+    with ExitStack() as running:
+        processes = []
+        for rank in "01":
+            environment = {**os.environ, **place, "RANK": rank, "LOCAL_RANK": rank}
+            process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, encoding="utf-8")
+            processes.append(running.enter_context(process))
+            running.callback(process.kill)
         told = [process.communicate(timeout=SECONDS)[0].splitlines() for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
     return [[tuple(json.loads(lines[number])) for lines in told if number < len(lines)] for number in range(len(jobs))]
 
 
