@@ -56,11 +56,31 @@ class PackedStreams:
 
     The forward LM reads `<S> w1 .. wn` and predicts `w1 .. wn </S>`; the backward LM reads `</S> wn .. w1` and
     predicts `wn .. w1 <S>`. Both streams hold the same sentences at the same places, so `keep` serves both.
+
+    Which sentence comes in which stream follows from lengths alone. So where several processes share the streams, each
+    can keep up with all of them, and fill in only its own; positions are those of all streams, whoever saves them.
     """
 
-    def __init__(self, sentences: EncodedSentences, batch_size: int, unroll_steps: int, seed: int) -> None:
+    def __init__(
+        self,
+        sentences: EncodedSentences,
+        batch_size: int,
+        unroll_steps: int,
+        seed: int,
+        share: range | None = None,
+    ) -> None:
+        """Start the streams.
+
+        Args:
+            sentences: What they are made of.
+            batch_size: Streams of all processes (B).
+            unroll_steps: Tokens of each stream in one batch (T).
+            seed: Of the sentences' order.
+            share: The streams that batches hold; None for all.
+        """
         self._sentences = sentences
         self._unroll_steps = unroll_steps
+        self._share = range(batch_size) if share is None else share
         self._order = SentenceOrder(len(sentences), seed)
         self._epoch, self._pool, self._next = 0, 0, 0
         self._upcoming = self._order.pool(0, 0)
@@ -81,14 +101,35 @@ class PackedStreams:
         return int(self._upcoming[self._next - 1])
 
     def next_batch(self) -> StreamBatch:
-        """Return the next T tokens of every stream."""
-        batch_size = len(self._current)
-        inputs = np.empty((2, self._unroll_steps, batch_size), np.int64)
+        """Return the next T tokens of every stream of the share."""
+        inputs = np.empty((2, self._unroll_steps, len(self._share)), np.int64)
         targets = np.empty_like(inputs)
-        keep = np.ones((self._unroll_steps, batch_size, 1), np.float32)
-        for stream in range(batch_size):
-            self._fill_stream(stream, inputs[:, :, stream], targets[:, :, stream], keep[:, stream, 0])
+        keep = np.ones((self._unroll_steps, len(self._share), 1), np.float32)
+        for stream in range(len(self._current)):
+            if stream in self._share:
+                place = stream - self._share.start
+                self._fill_stream(stream, inputs[:, :, place], targets[:, :, place], keep[:, place, 0])
+            else:
+                self._pass_over(stream)
         return StreamBatch(torch.from_numpy(inputs), torch.from_numpy(targets), torch.from_numpy(keep))
+
+    def _pass_over(self, stream: int) -> None:
+        """Move a stream on as `_fill_stream` does, without reading it."""
+        left = self._unroll_steps
+        while left > 0:
+            steps = min(left, self._num_steps(self._current[stream]) - self._position[stream])
+            left -= steps
+            self._advance(stream, steps)
+
+    def _num_steps(self, sentence: int) -> int:
+        """Return a sentence's predictions: its words and its end."""
+        offsets = self._sentences.offsets
+        return int(offsets[sentence + 1]) - int(offsets[sentence]) + 1
+
+    def _advance(self, stream: int, steps: int) -> None:
+        self._position[stream] += steps
+        if self._position[stream] == self._num_steps(self._current[stream]):
+            self._current[stream], self._position[stream] = self._take_sentence(), 0
 
     def _fill_stream(
         self, stream: int, inputs: NDArray[np.int64], targets: NDArray[np.int64], keep: NDArray[np.float32]
@@ -105,9 +146,7 @@ class PackedStreams:
             if position == 0:
                 keep[filled] = 0
             filled += steps
-            self._position[stream] += steps
-            if self._position[stream] == len(marked) - 1:
-                self._current[stream], self._position[stream] = self._take_sentence(), 0
+            self._advance(stream, steps)
 
     def save_position(self) -> dict[str, Any]:
         """Return where the streams stand, as plain numbers and lists."""

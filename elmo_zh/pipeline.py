@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from shutil import copyfile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.characters import SpellingModel, load_spelling_model
@@ -40,6 +40,9 @@ from elmo_zh.vocabulary import (
     save_counts,
 )
 from elmo_zh.word2vec import load_word_vectors, save_word_vectors, train_word2vec
+
+if TYPE_CHECKING:
+    from elmo_zh.training.distributed import ProcessGroup
 
 LATEST = Path("runs/latest")
 _BUNDLE_HINT = "Give --init the folder that `elmo-zh export` wrote, such as runs/NAME/model."
@@ -280,10 +283,25 @@ def _report_cut_words(lexicon: Lexicon, reporter: Reporter) -> None:
         )
 
 
-def train(run: RunDir, config: Config, *, device: str | None = None, force: bool, reporter: Reporter) -> StageOutcome:
-    """Token id store, vocabulary and initial embeddings to checkpoints, on `device` if one is given for this time."""
+def train(
+    run: RunDir,
+    config: Config,
+    *,
+    device: str | None = None,
+    group: "ProcessGroup | None" = None,
+    force: bool,
+    reporter: Reporter,
+) -> StageOutcome:
+    """Token id store, vocabulary and initial embeddings to checkpoints, on `device` if one is given for this time.
+
+    With a group this is its rank 0; the other ranks wait in `training.together.follow` for what it begins.
+    """
     config = _with_resolved_init(config)
     require_inputs(run, [run.ids, run.vocab])
+    if group:
+        from elmo_zh.training.together import require_even_shares
+
+        require_even_shares(config, group.size)
     inputs = {f"ids/{path.name}": path for path in store_files(run.ids)}
     inputs |= {"vocab.data": run.vocab, "vocab.counts": run.vocab_counts}
     if config.word2vec.enabled and not config.train.init:
@@ -293,7 +311,12 @@ def train(run: RunDir, config: Config, *, device: str | None = None, force: bool
     def work() -> StageResult:
         from elmo_zh.training.train import train_run
 
-        return train_run(run, here, reporter)
+        if group is None:
+            return train_run(run, here, reporter)
+        from elmo_zh.training.together import begin_together
+
+        begin_together(run, here, group)
+        return train_run(run, here, reporter, group)
 
     def discard() -> None:
         for path in (run.checkpoints, run.start, run.metrics, run.training_picture):

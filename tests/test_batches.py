@@ -200,3 +200,23 @@ def test_sorted_batches_hold_every_index_once(lengths: list[int], batch_tokens: 
 
 def test_sorted_batches_worked_out_by_hand() -> None:
     assert list(iter_length_sorted([2, 7, 3, 13, 3, 2], 11)) == [[3], [1], [2, 4, 0], [5]]
+
+
+@settings(deadline=None, max_examples=31)
+@given(LENGTHS, st.integers(1, 3), st.integers(1, 3), st.integers(1, 13))
+def test_shares_put_together_are_the_streams_of_one(
+    lengths: list[int], size: int, streams_each: int, unroll_steps: int
+) -> None:
+    sentences, batch_size = encoded(distinct_sentences(lengths)), size * streams_each
+    with pytest.MonkeyPatch.context() as patch:
+        small_pools(patch)
+        whole = PackedStreams(sentences, batch_size, unroll_steps, 5)
+        shares = [range(rank * streams_each, (rank + 1) * streams_each) for rank in range(size)]
+        parts = [PackedStreams(sentences, batch_size, unroll_steps, 5, share) for share in shares]
+        for _ in range(7):
+            expected, found = whole.next_batch(), [part.next_batch() for part in parts]
+            together = (
+                torch.cat([getattr(b, n) for b in found], d) for n, d in (("inputs", 2), ("targets", 2), ("keep", 1))
+            )
+            assert same(expected, StreamBatch(*together))
+            assert all(part.save_position() == whole.save_position() for part in parts)

@@ -1,5 +1,6 @@
 """The commands that make a model: one for each stage, and one for all."""
 
+import os
 import shlex
 import shutil
 import sys
@@ -13,6 +14,7 @@ import click
 from elmo_zh.cli.options import Common, common_options, device_option, init_option, layout_option, run_option
 from elmo_zh.config import Config, config_names
 from elmo_zh.run_dir import RunDir
+from elmo_zh.training.launch import Launch, read_launch, refuse_launch
 
 corpus_argument = click.argument("corpus", nargs=-1, required=True)
 
@@ -130,17 +132,40 @@ def train(common: Common, run_path: Path, init: Path | None, device: str | None)
     With --init its weights start as those of a model: rows move by word, words that are new there start as the mean
     of their characters' rows. Once begun, that model is needed no more.
 
+    Several processes, on one machine or more, share each step's train.batch_size streams when torchrun starts them
+    (the -- keeps torchrun from reading --run); see docs/distributed.md.
+
     \b
     Example:
       elmo-zh train --run runs/mine
       elmo-zh train --run runs/mine --set train.max_tokens=10000000
       elmo-zh train --run runs/law --init runs/news/model
+      torchrun --nproc-per-node 4 -m -- elmo_zh train --run runs/mine
     """
+    launch = read_launch(os.environ)
 
     def change(config: Config) -> Config:
         return replace(config, train=replace(config.train, init=str(init.resolve()))) if init else config
 
-    _run_stage(common, run_path, "train", change=change, device=device)
+    if launch.size == 1:
+        _run_stage(common, run_path, "train", change=change, device=device)
+    else:
+        _train_together(common, run_path, change, device, launch)
+
+
+def _train_together(
+    common: Common, run_path: Path, change: Callable[[Config], Config], device: str | None, launch: Launch
+) -> None:
+    """Be one of several processes: rank 0 does the stage, the others help with what it begins."""
+    from elmo_zh.training.distributed import joined
+    from elmo_zh.training.together import follow
+
+    with joined(launch) as group:
+        if group.is_first:
+            with group.leading():
+                _run_stage(common, run_path, "train", change=change, device=device, group=group)
+        else:
+            follow(RunDir(run_path), group)
 
 
 @click.command()
@@ -203,6 +228,7 @@ def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path, init: Path
     """
     from elmo_zh import pipeline as stages
 
+    refuse_launch(os.environ)
     run = RunDir(run_path)
     config = common.resolve(run)
     if init:

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from elmo_zh.id_store import HeldoutSentences, IdStore
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.reporter import Progress
+from elmo_zh.training.distributed import ALONE, Group
 from elmo_zh.training.scoring import Figures, TextMeasure, score_sentences
 from elmo_zh.vocabulary import UNKNOWN_ID
 
@@ -36,12 +37,16 @@ def measure_text(store: IdStore, chosen: NDArray[np.int64]) -> TextMeasure:
 
 
 def evaluate_heldout(
-    model: LanguageModel, store: IdStore, chosen: NDArray[np.int64], progress: Progress | None = None
+    model: LanguageModel,
+    store: IdStore,
+    chosen: NDArray[np.int64],
+    progress: Progress | None = None,
+    group: Group = ALONE,
 ) -> Figures:
     """Return the exact figures of held-out sentences, by products in float32, as the exported model has them."""
     sentences = [store.heldout[int(index)] for index in chosen]
     training_dtype = model.bilm.product_dtype
     model.bilm.set_product_dtype(None)
-    nats = score_sentences(model.bilm, model.softmax, store.lexicon, sentences, progress)
+    nats = score_sentences(model.bilm, model.softmax, store.lexicon, sentences, progress, group)
     model.bilm.set_product_dtype(training_dtype)
     return Figures.build(measure_text(store, chosen), *nats)

@@ -34,6 +34,10 @@ class MetricsFile:
         with atomic_path(self.path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(json.dumps(line) + "\n" for line in kept)
 
+    def remove(self) -> None:
+        """Remove the file, if it is there."""
+        self.path.unlink(missing_ok=True)
+
 
 def can_draw() -> bool:
     """Return whether matplotlib is there to draw with."""

@@ -14,6 +14,7 @@ from elmo_zh.model.bilm import BiLM, State, read_both_ways
 from elmo_zh.model.softmax import Softmax
 from elmo_zh.model.token_encoder import TokenInputs
 from elmo_zh.reporter import Progress
+from elmo_zh.training.distributed import ALONE, Group
 
 BATCH_TOKENS = 2048
 
@@ -82,19 +83,27 @@ def score_sentences(
     lexicon: Lexicon,
     sentences: Sequence[NDArray[Any]],
     progress: Progress | None = None,
+    group: Group = ALONE,
 ) -> tuple[float, float]:
     """Return the total cost in nats of sentences of input ids under the forward and the backward LM.
 
-    Every sentence starts from the same state: zeros, or the model's warm state.
+    Every sentence starts from the same state: zeros, or the model's warm state. Of several ranks each scores some of
+    the batches; the batches and the order of adding up are those of one rank.
     """
     lengths = [len(sentence) + 2 for sentence in sentences]
-    totals = [0.0, 0.0]
-    for batch in iter_length_sorted(lengths, BATCH_TOKENS):
-        chosen = [sentences[index] for index in batch]
-        nats, _ = _batch_nats(bilm, softmax, lexicon, chosen, bilm.start_state(len(chosen)))
-        totals = [total + cost for total, cost in zip(totals, nats, strict=True)]
+    batches = list(iter_length_sorted(lengths, BATCH_TOKENS))
+    costs = torch.zeros(len(batches), 2, dtype=torch.float64)
+    for number, batch in enumerate(batches):
+        if number % group.size == group.rank:
+            chosen = [sentences[index] for index in batch]
+            both, _ = _batch_nats(bilm, softmax, lexicon, chosen, bilm.start_state(len(chosen)))
+            costs[number] = torch.tensor(both, dtype=torch.float64)
         if progress is not None:
             progress.update(sum(lengths[index] - 1 for index in batch))
+    group.add_up(costs)
+    totals = [0.0, 0.0]
+    for nats in costs.tolist():
+        totals = [total + cost for total, cost in zip(totals, nats, strict=True)]
     return totals[0], totals[1]
 
 

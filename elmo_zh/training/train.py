@@ -1,7 +1,7 @@
 """The train stage: from the id store to checkpoints, with everything said before, during and after."""
 
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ from elmo_zh.config import Config
 from elmo_zh.errors import RunError
 from elmo_zh.files import file_digest
 from elmo_zh.id_store import IdStore, load_id_store
-from elmo_zh.model.device import choose_device
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.model.token_encoder import fill_rows
 from elmo_zh.reporter import Reporter
@@ -21,17 +20,21 @@ from elmo_zh.stages import StageResult, load_record
 from elmo_zh.training.adaptation import Start, prepare_start
 from elmo_zh.training.baselines import measure_baselines
 from elmo_zh.training.checkpoint import CheckpointFolder
+from elmo_zh.training.distributed import ALONE, Group
 from elmo_zh.training.heldout import evaluate_heldout, measure_text
 from elmo_zh.training.memory import predict_memory
 from elmo_zh.training.metrics import MetricsFile, can_draw, draw_training
 from elmo_zh.training.optimizer import step_tokens
+from elmo_zh.training.shared_checkpoints import NoMetrics, SharedCheckpoints
 from elmo_zh.training.trainer import Trainer
 from elmo_zh.vocabulary import Vocabulary, load_counts, load_vocabulary
 from elmo_zh.word2vec import WordVectors, load_word_vectors
 
 
-def train_run(run: RunDir, config: Config, reporter: Reporter) -> StageResult:
+def train_run(run: RunDir, config: Config, reporter: Reporter, group: Group = ALONE) -> StageResult:
     """Train a run's model, or go on with it, to the end of its budget.
+
+    Of several ranks all call this, rank 0 alone tells and writes anything, and the others' result is empty.
 
     Raises:
         RunError: If an input does not fit, there is too little memory, or training fails again and again.
@@ -40,25 +43,52 @@ def train_run(run: RunDir, config: Config, reporter: Reporter) -> StageResult:
     if config.train.num_threads:
         torch.set_num_threads(config.train.num_threads)
     vocabulary = load_vocabulary(run.vocab)
-    load_counts(run.vocab_counts, vocabulary)
+    group.first(lambda: _require_counts(run, vocabulary))
     store = load_id_store(run.ids, vocabulary, config.model.num_slots)
-    device = choose_device(config.train.device)
-    _require_memory(config, store, device)
-    start = prepare_start(run, config, vocabulary, reporter) if config.train.init else None
-    trainer = _build_trainer(run, config, vocabulary, store, device, start, reporter)
-    baselines = _report_baselines(config, store, reporter)
+    device = group.choose_device(config.train.device)
+    group.first(lambda: _require_memory(config, store, device, group))
+    start = _prepare_start(run, config, vocabulary, reporter, group)
+    trainer = _build_trainer(run, config, vocabulary, store, device, start, reporter, group)
+    baselines = group.first(lambda: _report_baselines(config, store, reporter))
     step_seconds = trainer.measure_step_seconds()
     resumed = trainer.resume()
-    if start and not resumed:
-        start.report(reporter)
-        start.measure(trainer, store, reporter)
-    elif not resumed and config.word2vec.enabled:
-        _require_vectors_of_this_vocabulary(run)
-    _report_plan(trainer, config, store, step_seconds, reporter)
+    if not resumed:
+        group.first(lambda: _report_start(run, config, trainer, store, start, reporter))
+    _report_plan(trainer, config, store, step_seconds, reporter, group)
     if resumed:
         reporter.note(f"Going on from step {trainer.step:,} of {trainer.schedule.num_steps:,}.")
     trainer.train()
-    return _finish(run, trainer, config, store, baselines, start, reporter)
+    best = trainer.checkpoints.best_step()
+    heldout = None if best is None else {"step": best, **_evaluate_best(trainer, best, store, reporter, group)}
+    if not group.is_first:
+        return StageResult(outputs=[])
+    return _finish(run, trainer, config, store, baselines, start, heldout, reporter)
+
+
+def _require_counts(run: RunDir, vocabulary: Vocabulary) -> None:
+    """Raise RunError unless words come by falling count, as sampling negatives needs."""
+    load_counts(run.vocab_counts, vocabulary)
+
+
+def _prepare_start(
+    run: RunDir, config: Config, vocabulary: Vocabulary, reporter: Reporter, group: Group
+) -> Start | None:
+    """Return, on rank 0, what training starts from where that is a bundle; the other ranks are given its weights."""
+    made: list[Start] = []
+    if config.train.init:
+        group.first(lambda: made.append(prepare_start(run, config, vocabulary, reporter)))
+    return made[0] if made else None
+
+
+def _report_start(
+    run: RunDir, config: Config, trainer: Trainer, store: IdStore, start: Start | None, reporter: Reporter
+) -> None:
+    """Tell and check what the first step starts from."""
+    if start:
+        start.report(reporter)
+        start.measure(trainer, store, reporter)
+    elif config.word2vec.enabled:
+        _require_vectors_of_this_vocabulary(run)
 
 
 def _require_vectors_of_this_vocabulary(run: RunDir) -> None:
@@ -71,15 +101,15 @@ def _require_vectors_of_this_vocabulary(run: RunDir) -> None:
         )
 
 
-def _predict_memory(config: Config, store: IdStore) -> int:
+def _predict_memory(config: Config, store: IdStore, group: Group) -> int:
+    """Return the bytes that each process takes."""
     lexicon = store.lexicon
-    return predict_memory(
-        config.model, config.train, len(lexicon.vocabulary), store.train.num_tokens, len(lexicon.other_words)
-    )
+    mine = replace(config.train, batch_size=len(group.share_of(config.train.batch_size)))
+    return predict_memory(config.model, mine, len(lexicon.vocabulary), store.train.num_tokens, len(lexicon.other_words))
 
 
-def _require_memory(config: Config, store: IdStore, device: torch.device) -> None:
-    needed = _predict_memory(config, store)
+def _require_memory(config: Config, store: IdStore, device: torch.device, group: Group) -> None:
+    needed = _predict_memory(config, store, group)
     if device.type == "cpu":
         there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         if needed > there:
@@ -97,20 +127,24 @@ def _build_trainer(
     device: torch.device,
     start: Start | None,
     reporter: Reporter,
+    group: Group,
 ) -> Trainer:
     vectors = None
-    if config.word2vec.enabled and not start:
+    # The other ranks are given rank 0's weights.
+    if config.word2vec.enabled and not start and group.is_first:
         vectors = load_word_vectors(run.word2vec, vocabulary, config.model.projection_dim)
+    folder = CheckpointFolder(run.checkpoints, config.train.keep_checkpoints)
     return Trainer(
         model=LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.tie_softmax),
         store=store,
         vocabulary_digest=vocabulary.digest(),
         config=config.train,
-        checkpoints=CheckpointFolder(run.checkpoints, config.train.keep_checkpoints),
-        metrics=MetricsFile(run.metrics),
+        checkpoints=folder if group.size == 1 else SharedCheckpoints(folder, group),
+        metrics=MetricsFile(run.metrics) if group.is_first else NoMetrics(run.metrics),
         device=device,
         reporter=reporter,
         initialise=start.fill if start else lambda model: initialise_model(model, config.train.seed, vectors),
+        group=group,
     )
 
 
@@ -127,20 +161,24 @@ def initialise_model(model: LanguageModel, seed: int, vectors: WordVectors | Non
         fill_rows(table, torch.from_numpy(vectors.rows), torch.from_numpy(vectors.vectors), generator)
 
 
-def _report_plan(trainer: Trainer, config: Config, store: IdStore, step_seconds: float, reporter: Reporter) -> None:
+def _report_plan(
+    trainer: Trainer, config: Config, store: IdStore, step_seconds: float, reporter: Reporter, group: Group
+) -> None:
     """Tell what is about to happen before the first step."""
     steps, epoch_tokens = trainer.schedule.num_steps, store.train.num_predictions
     tokens = steps * step_tokens(config.train)
     seconds = step_seconds * max(0, steps - trainer.step)
-    memory = _predict_memory(config, store)
+    memory = _predict_memory(config, store, group)
+    device = trainer.device.type
+    where, each = (f"{device} in {group.size} processes", " each") if group.size > 1 else (device, "")
     reporter.note(
         f"Training text: {store.train.num_tokens:,} tokens in {len(store.train):,} sentences;"
         f" held out: {store.heldout.num_tokens:,} tokens in {len(store.heldout):,} sentences."
     )
     reporter.note(
         f"Plan: {tokens:,} predicted tokens in each direction = {tokens / epoch_tokens:.2f} epochs = {steps:,} steps;"
-        f" {trainer.model.num_parameters():,} parameters, about {memory / 1e9:.1f} GB of memory,"
-        f" about {format_seconds(seconds)} on {trainer.device.type} ({config.train.precision}) and evaluation."
+        f" {trainer.model.num_parameters():,} parameters, about {memory / 1e9:.1f} GB of memory{each},"
+        f" about {format_seconds(seconds)} on {where} ({config.train.precision}) and evaluation."
     )
 
 
@@ -177,10 +215,9 @@ def _finish(
     store: IdStore,
     baselines: dict[str, Any],
     start: Start | None,
+    heldout: dict[str, Any] | None,
     reporter: Reporter,
 ) -> StageResult:
-    checkpoints, metrics = CheckpointFolder(run.checkpoints), MetricsFile(run.metrics)
-    best = checkpoints.best_step()
     counts: dict[str, Any] = {
         "steps": trainer.step,
         "tokens": trainer.step * step_tokens(config.train),
@@ -188,14 +225,18 @@ def _finish(
         "baselines": baselines,
         **(start.counts() if start else {}),
     }
-    if best is not None:
-        counts["heldout"] = {"step": best, **_evaluate_best(trainer, checkpoints, best, store, reporter)}
+    if heldout:
+        counts["heldout"] = heldout
         _report_result(counts, baselines, reporter)
         if start:
-            start.report_result(counts["heldout"], reporter)
-    outputs = [*checkpoints.files(best if best is not None else trainer.step), run.metrics]
+            start.report_result(heldout, reporter)
+    outputs = [*trainer.checkpoints.files(heldout["step"] if heldout else trainer.step), run.metrics]
     if can_draw():
-        draw_training(metrics.lines(), run.training_picture, {name: b["perplexity"] for name, b in baselines.items()})
+        draw_training(
+            MetricsFile(run.metrics).lines(),
+            run.training_picture,
+            {name: b["perplexity"] for name, b in baselines.items()},
+        )
         outputs.append(run.training_picture)
     else:
         reporter.note("matplotlib is not installed, so training.png is not drawn.")
@@ -206,17 +247,16 @@ def _finish(
     return StageResult(outputs=outputs, counts=counts)
 
 
-def _evaluate_best(
-    trainer: Trainer, checkpoints: CheckpointFolder, best: int, store: IdStore, reporter: Reporter
-) -> dict[str, Any]:
+def _evaluate_best(trainer: Trainer, best: int, store: IdStore, reporter: Reporter, group: Group) -> dict[str, Any]:
     """Score all held-out text with the best checkpoint's weights, unless that is done; return the figures."""
+    checkpoints = trainer.checkpoints
     known = checkpoints.state(best).get("heldout_full")
     if known:
         return dict(known)
     if best != trainer.step:
         trainer.model.load_named_tensors(checkpoints.load(best, with_optimizer=False).model)
     with reporter.progress("evaluate", unit="tokens", total=store.heldout.num_predictions) as progress:
-        figures = evaluate_heldout(trainer.model, store, np.arange(len(store.heldout)), progress)
+        figures = evaluate_heldout(trainer.model, store, np.arange(len(store.heldout)), progress, group)
     trainer.append_figures(figures, "full", step=best)
     checkpoints.update_state(best, heldout_full=asdict(figures))
     return asdict(figures)

@@ -21,11 +21,14 @@ from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.model.softmax import LogUniformSampler
 from elmo_zh.reporter import Progress, Reporter
 from elmo_zh.training.checkpoint import Checkpoint, CheckpointFolder
+from elmo_zh.training.data_parallel import average_tables, build_network
+from elmo_zh.training.distributed import ALONE, Group
 from elmo_zh.training.heldout import evaluate_heldout, sample_sentences
 from elmo_zh.training.memory import scores_every_word
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.optimizer import Optimizers, Schedule, clip_gradients, step_tokens
 from elmo_zh.training.scoring import Figures
+from elmo_zh.training.shared_checkpoints import SharedCheckpoints
 
 _MAX_ROLLBACKS = 8
 
@@ -53,7 +56,10 @@ class NotFiniteError(ArithmeticError):
 
 
 class Trainer:
-    """Trains a language model on an id store, with checkpoints, measurements and a way back from numbers gone wild."""
+    """Trains a language model on an id store, with checkpoints, measurements and a way back from numbers gone wild.
+
+    Of several ranks each has a trainer, and all do the same things at the same steps, each on its share of the streams.
+    """
 
     def __init__(
         self,
@@ -61,17 +67,20 @@ class Trainer:
         store: IdStore,
         vocabulary_digest: str,
         config: TrainConfig,
-        checkpoints: CheckpointFolder,
+        checkpoints: CheckpointFolder | SharedCheckpoints,
         metrics: MetricsFile,
         device: torch.device,
         reporter: Reporter,
         initialise: Callable[[LanguageModel], None],
+        group: Group = ALONE,
     ) -> None:
-        self.model, self.config, self.device = model, config, device
+        self.model, self.config, self.device, self.checkpoints = model, config, device, checkpoints
         self.schedule = Schedule.build(config, store.train.num_predictions)
         self._store, self._vocabulary_digest = store, vocabulary_digest
-        self._checkpoints, self._metrics, self._reporter = checkpoints, metrics, reporter
-        self._initialise = initialise
+        self._metrics, self._reporter = metrics, reporter
+        self._initialise, self._group = initialise, group
+        self._received: list[int] = []
+        self._agreed_signal = 0
         num_tokens = model.bilm.shape.num_tokens
         self._scores_every_word = scores_every_word(config, num_tokens)
         self._sampler = LogUniformSampler(num_tokens, config.num_negatives)
@@ -89,20 +98,23 @@ class Trainer:
     def _start_over(self) -> None:
         # Drawn on the CPU, so that a GPU starts from the very same weights.
         self.model.to(torch.device("cpu"))
-        self._initialise(self.model)
+        if self._group.is_first:
+            self._initialise(self.model)
         self.model.to(self.device)
+        self._group.broadcast(self.model.named_tensors().values())
         self._optimizers = Optimizers(self.config, self.model.bilm, self.model.softmax)
-        config = self.config
-        self._streams = PackedStreams(self._store.train, config.batch_size, config.unroll_steps, config.seed)
-        self._state = self.model.bilm.zero_state(config.batch_size)
+        self._network = build_network(self.model.bilm, self._group)
+        config, share = self.config, self._group.share_of(self.config.batch_size)
+        self._streams = PackedStreams(self._store.train, config.batch_size, config.unroll_steps, config.seed, share)
+        self._state = self.model.bilm.zero_state(len(share))
         self._position.step = 0
 
     def resume(self) -> bool:
         """Go on from the last checkpoint, if there is one; return whether there was."""
-        steps = self._checkpoints.steps()
+        steps = self.checkpoints.steps()
         if not steps:
             # Lines of an attempt that was killed before its first checkpoint.
-            self._metrics.path.unlink(missing_ok=True)
+            self._metrics.remove()
             return False
         state = self._restore(steps[-1])
         self._position.num_rollbacks = state["num_rollbacks"]
@@ -112,9 +124,9 @@ class Trainer:
         return True
 
     def _restore(self, step: int) -> Mapping[str, Any]:
-        checkpoint = self._checkpoints.load(step)
+        checkpoint = self.checkpoints.load(step)
         state = checkpoint.state
-        where = f"{self._checkpoints.path}/step-{step:08d}"
+        where = f"{self.checkpoints.path}/step-{step:08d}"
         self.model.require_same(state["model"], self._vocabulary_digest, where)
         self._start_over()
         self.model.load_named_tensors(checkpoint.model)
@@ -122,9 +134,10 @@ class Trainer:
             {name: tensor for name, tensor in checkpoint.optimizer.items() if not name.startswith("state.")}
         )
         self._streams.restore_position(state["streams"])
+        share = self._group.share_of(self.config.batch_size)
         for index, carried in enumerate(self._state):
-            carried.output.copy_(checkpoint.optimizer[f"state.{index}.output"])
-            carried.cell.copy_(checkpoint.optimizer[f"state.{index}.cell"])
+            carried.output.copy_(checkpoint.optimizer[f"state.{index}.output"][:, share.start : share.stop])
+            carried.cell.copy_(checkpoint.optimizer[f"state.{index}.cell"][:, share.start : share.stop])
         self._position.step = state["step"]
         return state
 
@@ -143,26 +156,33 @@ class Trainer:
     def train(self) -> None:
         """Train to the end of the schedule.
 
-        Ctrl-C and SIGTERM end it between two steps, with a checkpoint to go on from; a second one at once.
+        Ctrl-C and SIGTERM end it between two steps, with a checkpoint to go on from; a second one at once, unless there
+        are more ranks: torchrun passes on what the terminal has sent them already.
         """
         tokens_per_step = step_tokens(self.config)
         total, done = self.schedule.num_steps * tokens_per_step, self.step * tokens_per_step
         with (
             self._reporter.progress("train", unit="tokens", total=total, initial=done) as progress,
-            _deferred_signals() as received,
+            _deferred_signals(second_breaks_in=self._group.size == 1) as self._received,
         ):
             self._clock = time.monotonic() - self._position.elapsed_seconds
             if self.step == 0:
                 self._evaluate_sample()
             while self.step < self.schedule.num_steps:
                 self._train_step_or_roll_back(progress, tokens_per_step)
-                if received:
-                    self._stop(received[0])
+                if stop := self._signal_to_stop_at():
+                    self._stop(stop)
+
+    def _signal_to_stop_at(self) -> int:
+        """Return the signal that all ranks know of, 0 if there is none; one rank alone knows it at once."""
+        if self._group.size > 1:
+            return self._agreed_signal
+        return self._received[0] if self._received else 0
 
     def _stop(self, signal_number: int) -> None:
-        if self.step not in self._checkpoints.steps():
+        if self.step not in self.checkpoints.steps():
             self._save_checkpoint(interrupted=True)
-        if signal_number == signal.SIGINT:
+        if signal_number == signal.SIGINT and self._group.is_first:
             raise KeyboardInterrupt
         raise SystemExit(128 + signal_number)
 
@@ -199,13 +219,15 @@ class Trainer:
         config = self.config
         batch = self._streams.next_batch()
         # All chance of a step comes from the seed and its number, so that there is no generator state to save.
-        torch.manual_seed(config.seed * 1_000_003 + self.step)
+        # Ranks drop different parts; the seed of a step is below 2**52.
+        torch.manual_seed(config.seed * 1_000_003 + self.step + (self._group.rank << 52))
         loss, state = self._loss(batch)
-        loss_value = float(loss.detach())
+        loss_value = self._agree(float(loss.detach()))
         if not math.isfinite(loss_value):
             raise NotFiniteError(f"the loss is {loss_value}")
         self._optimizers.zero_grad()
         (loss * config.unroll_steps).backward()  # type: ignore[no-untyped-call]
+        average_tables(self._optimizers.tables, self._group)
         norm = clip_gradients(self._optimizers.parameters, config.max_grad_norm)
         if not math.isfinite(norm):
             raise NotFiniteError(f"the gradient's norm is {norm}")
@@ -214,13 +236,19 @@ class Trainer:
         self._position.step += 1
         return loss_value, norm
 
+    def _agree(self, loss: float) -> float:
+        """Return the mean of all ranks' losses, and learn of a signal that any of them has received."""
+        told = self._group.gather_numbers(loss, self._received[0] if self._received else 0)
+        self._agreed_signal = int(max(signal_number for _, signal_number in told))
+        return sum(each for each, _ in told) / len(told)
+
     def _loss(self, batch: StreamBatch) -> tuple[Tensor, Any]:
         config, device = self.config, self.device
         keep = None if config.carry_state else batch.keep.to(device)
         lexicon = self._store.lexicon
         targets = torch.from_numpy(lexicon.targets(batch.targets.numpy())).to(device).flatten()
         inputs = build_inputs(lexicon, batch.inputs).to(device)
-        activations, state = self.model.bilm(inputs, self._state, keep, config.dropout)
+        activations, state = self._network(inputs, self._state, keep, config.dropout)
         hidden = activations[-1].flatten(0, 2)
         if self._scores_every_word:
             return self.model.softmax.full_loss(hidden, targets), state
@@ -240,12 +268,12 @@ class Trainer:
                 f"Training failed at step {failed_step}: {problem}, after {_MAX_ROLLBACKS} attempts with ever lower"
                 " learning rates. Start over with a lower train.learning_rate, in another --run or with --force."
             )
-        step = self._checkpoints.last_regular_step()
+        step = self.checkpoints.last_regular_step()
         if step is None:
             self._start_over()
         else:
             self._restore(step)
-        self._checkpoints.remove_after(self.step)
+        self.checkpoints.remove_after(self.step)
         self._metrics.cut_after(self.step)
         self._metrics.append(
             step=self.step, event="rollback", failed_step=failed_step, learning_rate_scale=position.learning_rate_scale
@@ -273,7 +301,7 @@ class Trainer:
     def _evaluate_sample(self) -> Figures | None:
         if not len(self._sample):
             return None
-        figures = evaluate_heldout(self.model, self._store, self._sample)
+        figures = evaluate_heldout(self.model, self._store, self._sample, None, self._group)
         self.append_figures(figures, "sample", step=self.step)
         self._reporter.note(
             f"step {self.step}, {self.step * step_tokens(self.config):,} tokens: held-out perplexity"
@@ -296,11 +324,11 @@ class Trainer:
 
     def _save_checkpoint(self, *, figures: Figures | None = None, interrupted: bool = False) -> None:
         carried = {
-            f"state.{index}.{part}": tensor.contiguous()
+            f"state.{index}.{part}": torch.cat(self._group.gather(tensor), dim=1)
             for index, layer in enumerate(self._state)
             for part, tensor in (("output", layer.output), ("cell", layer.cell))
         }
-        self._checkpoints.save(
+        self.checkpoints.save(
             Checkpoint(
                 state={
                     "step": self.step,
@@ -321,8 +349,8 @@ class Trainer:
 
 
 @contextmanager
-def _deferred_signals() -> Iterator[list[int]]:
-    """Collect SIGINT and SIGTERM in the yielded list instead of breaking into a step; a second one breaks in.
+def _deferred_signals(*, second_breaks_in: bool) -> Iterator[list[int]]:
+    """Collect SIGINT and SIGTERM in the yielded list instead of breaking into a step; a second one may break in.
 
     Outside the main thread, where Python allows no handlers, nothing is collected.
     """
@@ -335,7 +363,7 @@ def _deferred_signals() -> Iterator[list[int]]:
 
     def receive(number: int, _frame: object) -> None:
         received.append(number)
-        for each in signals:
+        for each in signals if second_breaks_in else ():
             signal.signal(each, before[each])
 
     for number in signals:

@@ -1,0 +1,66 @@
+"""Type commands one after another as one of two ranks, without torchrun: `python ranks.py JOBS`, JOBS in JSON."""
+
+import contextlib
+import errno
+import io
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+from elmo_zh.batches import StreamBatch
+from elmo_zh.cli import main
+from elmo_zh.training import checkpoint, train
+from elmo_zh.training.trainer import Trainer
+
+
+@contextlib.contextmanager
+def mishap(what: str, step: int) -> Iterator[None]:
+    """Let something happen, once, in the step after `step`; of the first three the time is measured before."""
+    real = Trainer._loss
+    left = [what]
+
+    def _loss(trainer: Trainer, batch: StreamBatch) -> tuple[torch.Tensor, Any]:
+        loss, state = real(trainer, batch)
+        if trainer.step == step and left:
+            left.clear()
+            if what == "nan":
+                return loss * torch.nan, state
+            os.kill(os.getpid(), signal.Signals[what])
+        return loss, state
+
+    def save_file(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "a checkpoint")
+
+    changed = (checkpoint, "save_file", save_file) if what == "full disk" else (Trainer, "_loss", _loss)
+    with patch.object(*changed):
+        yield
+
+
+def run_job(job: dict[str, Any]) -> tuple[int, str]:
+    """Return exit status and stderr of a command."""
+    told = io.StringIO()
+    os.environ["MASTER_PORT"] = str(job["port"])
+    with contextlib.ExitStack() as changes:
+        changes.enter_context(contextlib.redirect_stderr(told))
+        changes.enter_context(patch.object(sys, "argv", ["elmo-zh", *job["arguments"]]))
+        # The picture takes longer than these trainings.
+        changes.enter_context(patch.object(train, "can_draw", lambda: False))
+        if job.get("rank") == int(os.environ["RANK"]):
+            changes.enter_context(mishap(job["what"], job["step"]))
+        try:
+            main()
+        except SystemExit as ended:
+            return int(ended.code or 0), told.getvalue()
+    raise AssertionError("main always exits")
+
+
+if __name__ == "__main__":
+    for job in json.loads(sys.argv[1]):
+        sys.stdout.write(json.dumps(run_job(job)) + "\n")
+        sys.stdout.flush()

@@ -1,0 +1,89 @@
+"""The mean of tables' gradients over ranks against dense sums; two threads stand for two processes."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from elmo_zh.training.data_parallel import average_tables
+from elmo_zh.training.distributed import Group
+
+ROWS, WIDTH = 13, 5
+
+
+class Pair(Group):
+    """One of two ranks in one process."""
+
+    size = 2
+
+    def __init__(self, rank: int, table: list[Tensor], barrier: Barrier) -> None:
+        self.rank, self._table, self._barrier = rank, table, barrier
+
+    def gather(self, tensor: Tensor) -> list[Tensor]:
+        self._table[self.rank] = tensor.clone()
+        self._barrier.wait(timeout=60)
+        gathered = list(self._table)
+        assert gathered[0].shape == gathered[1].shape
+        self._barrier.wait(timeout=60)
+        return gathered
+
+    def gather_numbers(self, *numbers: float) -> list[tuple[float, ...]]:
+        return [tuple(told.tolist()) for told in self.gather(torch.tensor(numbers, dtype=torch.float64))]
+
+    def add_up(self, tensor: Tensor) -> None:
+        tensor.copy_(sum(self.gather(tensor)))
+
+
+def on_two_ranks(work: Callable[[Group], list[Tensor]]) -> list[list[Tensor]]:
+    table, barrier = [torch.empty(0)] * 2, Barrier(2)
+    with ThreadPoolExecutor(2) as ranks:
+        return list(ranks.map(lambda rank: work(Pair(rank, table, barrier)), range(2)))
+
+
+def sparse(rows: list[int], *shape: int) -> Tensor:
+    values = dense(len(rows), len(rows), *shape[1:])
+    indices = torch.tensor([rows], dtype=torch.int64)
+    return torch.sparse_coo_tensor(indices, values, shape, check_invariants=False)
+
+
+def dense(seed: int, *shape: int) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("shape", [(ROWS, WIDTH), (ROWS,)])
+@pytest.mark.parametrize(
+    "kinds", [([5, 2, 5, 11], [2, 7]), ([3], []), ([], []), (None, None), ([5, 2, 5], None), (None, [1])]
+)
+def test_the_mean_of_sparse_and_dense_gradients(
+    shape: tuple[int, ...], kinds: tuple[list[int] | None, list[int] | None]
+) -> None:
+    gradients = [dense(rank, *shape) if rows is None else sparse(rows, *shape) for rank, rows in enumerate(kinds)]
+    expected = sum(gradient.to_dense().clone() for gradient in gradients) / 2
+
+    def work(group: Group) -> list[Tensor]:
+        tables = [nn.Parameter(torch.zeros(shape)), nn.Parameter(torch.zeros(shape))]
+        tables[0].grad = gradients[group.rank].clone()
+        average_tables(tables, group)  # the second has no gradient, as a table that is not trained
+        assert tables[1].grad is None
+        assert tables[0].grad is not None
+        return [tables[0].grad]
+
+    found = [gradient for (gradient,) in on_two_ranks(work)]
+    for gradient in found:
+        assert gradient.is_sparse == (None not in kinds)
+        torch.testing.assert_close(gradient.to_dense(), expected)
+        if gradient.is_sparse:
+            # Only touched rows, each once.
+            assert gradient.indices()[0].tolist() == sorted({row for rows in kinds for row in rows or []})
+
+
+def test_one_rank_alone_changes_nothing() -> None:
+    table = nn.Parameter(torch.zeros(ROWS, WIDTH))
+    table.grad = sparse([5, 2, 5], ROWS, WIDTH)
+    before = table.grad
+    average_tables([table], Group())
+    assert table.grad is before
+    assert not table.grad.is_coalesced()

@@ -1,0 +1,329 @@
+"""Two processes train one model as one process does, and end together whatever happens to one of them."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from contract.command_line import (
+    SampleRun,
+    checkpoint_steps,
+    elmo_zh,
+    metrics_lines,
+    remove_training,
+    training_lines,
+)
+from safetensors.numpy import load_file
+from training.ranks import mishap
+
+from elmo_zh.errors import RunError
+from elmo_zh.training import train as training_stage
+from elmo_zh.training.launch import Launch, read_launch
+
+SECONDS = 300
+# Two shares of 3 streams of 7 tokens.
+NUM_STEPS, STEP_TOKENS = 23, 42
+SETTINGS = (
+    "train.batch_size=6",
+    "train.dropout=0",
+    f"train.max_tokens={NUM_STEPS * STEP_TOKENS}",
+    f"train.evaluate_every_tokens={11 * STEP_TOKENS}",
+    f"train.checkpoint_every_tokens={5 * STEP_TOKENS}",
+)
+CHARACTERS = (
+    "model.mode=character",
+    "model.character_slots=13",
+    "model.character_dim=5",
+    "model.character_filters=[[1,2],[3,3],[7,19]]",
+)
+PLAIN = "tokens, state carried"
+CASES = {
+    PLAIN: ("train.carry_state=true",),
+    "tokens, every word scored": ("train.softmax=full",),
+    "characters, state carried": (*CHARACTERS, "train.carry_state=true"),
+    "characters, every word scored": (*CHARACTERS, "train.softmax=full"),
+    "tied": ("model.tie_softmax=true", "train.optimizer=adagrad"),
+}
+# What befalls one of two ranks in the plain case; without a rank, what is asked of both.
+JOBS: dict[str, dict[str, Any]] = {
+    "terminated": {"rank": 1, "what": "SIGTERM", "step": 13},
+    "continued": {},
+    "not a number": {"rank": 1, "what": "nan", "step": 8},
+    "full disk": {"rank": 0, "what": "full disk", "step": 5},
+    "uneven": {"settings": ("train.batch_size=7",)},
+    "killed": {"rank": 1, "what": "SIGKILL", "step": 17},
+}
+FIGURES = (
+    "train_loss", "grad_norm", "heldout_perplexity", "heldout_forward_perplexity", "heldout_backward_perplexity",
+    "heldout_bits_per_character",
+)  # fmt: skip
+
+Ended = list[tuple[int, str]]
+
+
+def as_options(settings: Sequence[str]) -> list[str]:
+    return [argument for setting in settings for argument in ("--set", setting)]
+
+
+def free_ports(number: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def run_as_two(jobs: Sequence[Mapping[str, Any]]) -> list[Ended]:
+    """Return each rank's exit status and stderr in each job; nothing of a rank that was killed."""
+    jobs = [{**job, "port": port} for job, port in zip(jobs, free_ports(len(jobs)), strict=True)]
+    command = [sys.executable, str(Path(__file__).with_name("ranks.py")), json.dumps(jobs)]
+    place = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+    with ExitStack() as running:
+        processes = []
+        for rank in "01":
+            environment = {**os.environ, **place, "RANK": rank, "LOCAL_RANK": rank}
+            process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, encoding="utf-8")
+            processes.append(running.enter_context(process))
+            running.callback(process.kill)
+        told = [process.communicate(timeout=SECONDS)[0].splitlines() for process in processes]
+    return [[tuple(json.loads(lines[number])) for lines in told if number < len(lines)] for number in range(len(jobs))]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_picture() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training_stage, "can_draw", lambda: False)
+        yield
+
+
+@pytest.fixture(scope="module")
+def untrained(sample_run: SampleRun, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The sample's run with the settings of each case, before its training."""
+    folder = tmp_path_factory.mktemp("untrained")
+    runs = {}
+    for name, settings in CASES.items():
+        run = runs[name] = Path(shutil.copytree(sample_run.path, folder / name))
+        remove_training(run)
+        assert elmo_zh("encode", "--run", run, *as_options([*SETTINGS, *settings])).status == 0
+    return runs
+
+
+@pytest.fixture(scope="module")
+def alone(untrained: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Each case, trained by one process."""
+    folder = tmp_path_factory.mktemp("alone")
+    runs = {name: Path(shutil.copytree(run, folder / name)) for name, run in untrained.items()}
+    for run in runs.values():
+        answer = elmo_zh("train", "--run", run)
+        assert answer.status == 0, answer.stderr
+    return runs
+
+
+def job_of(run: Path, settings: Sequence[str] = (), **mishap: Any) -> dict[str, Any]:
+    return {"arguments": ["train", "--run", str(run), *as_options(settings)], **mishap}
+
+
+@pytest.fixture(scope="module")
+def together(untrained: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Ended]]:
+    """Each case and each mishap, trained by two processes: the run, and how each of them ended.
+
+    All in one pair of processes, since starting one takes longer than all that it does.
+    """
+    folder = tmp_path_factory.mktemp("together")
+    names = [*CASES, *JOBS]
+    runs = {name: Path(shutil.copytree(untrained.get(name, untrained[PLAIN]), folder / name)) for name in names}
+    with mishap("SIGTERM", 16):
+        assert elmo_zh("train", "--run", runs["continued"]).status == 143
+    runs["repeated"] = runs[PLAIN]
+    # What kills a process comes last.
+    order = [*CASES, "repeated", *JOBS]
+    jobs = [job_of(runs[name], **JOBS.get(name, {})) for name in order]
+    return {name: (runs[name], ended) for name, ended in zip(order, run_as_two(jobs), strict=True)}
+
+
+def assert_same_figures(run: Path, reference: Path) -> None:
+    found, expected = metrics_lines(run), metrics_lines(reference)
+    assert [line["step"] for line in training_lines(run)] == list(range(1, NUM_STEPS + 1))
+    for line, other in zip(found, expected, strict=True):
+        assert (line["step"], line["tokens"], line.keys()) == (other["step"], other["tokens"], other.keys())
+        of_line, of_other = ({name: each[name] for name in FIGURES if name in each} for each in (line, other))
+        assert of_line == pytest.approx(of_other, rel=1e-5)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_two_ranks_train_as_one(case: str, alone: dict[str, Path], together: dict[str, tuple[Path, Ended]]) -> None:
+    run, ended = together[case]
+    assert [status for status, _ in ended] == [0, 0], ended
+    assert ended[1][1] == ""
+    assert_same_figures(run, alone[case])
+    # Positions are those of all streams, and the state is everyone's.
+    last = f"checkpoints/step-{NUM_STEPS:08d}"
+    states = [json.loads((path / last / "state.json").read_text(encoding="utf-8")) for path in (run, alone[case])]
+    assert states[0]["streams"] == states[1]["streams"]
+    found, expected = (load_file(path / last / "optimizer.safetensors") for path in (run, alone[case]))
+    assert found.keys() == expected.keys()
+    assert found["state.1.cell"].shape == (2, 6, 13)
+    for name in found:
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-3, atol=1e-5, err_msg=name)
+
+
+def test_a_finished_training_is_not_repeated(together: dict[str, tuple[Path, Ended]]) -> None:
+    assert together["repeated"][1] == [(0, "train: nothing has changed, skipped.\n"), (0, "")]
+
+
+def test_a_signal_to_one_rank_stops_both_and_one_process_goes_on(
+    alone: dict[str, Path], together: dict[str, tuple[Path, Ended]]
+) -> None:
+    run, ended = together["terminated"]
+    assert [status for status, _ in ended] == [143, 143]
+    assert checkpoint_steps(run)[-1] == 14
+    answer = elmo_zh("train", "--run", run)
+    assert "Going on from step 14 of 23." in answer.stderr.splitlines()
+    assert_same_figures(run, alone[PLAIN])
+
+
+def test_two_ranks_go_on_with_what_one_began(alone: dict[str, Path], together: dict[str, tuple[Path, Ended]]) -> None:
+    run, ended = together["continued"]
+    assert [status for status, _ in ended] == [0, 0]
+    assert "Going on from step 17 of 23." in ended[0][1].splitlines()
+    assert_same_figures(run, alone[PLAIN])
+
+
+def test_both_ranks_go_back_when_the_numbers_of_one_go_wild(
+    alone: dict[str, Path], together: dict[str, tuple[Path, Ended]]
+) -> None:
+    run, ended = together["not a number"]
+    assert [status for status, _ in ended] == [0, 0]
+    assert "Warning: Step 8: the loss is nan. Back to step 5 with the learning rate times 0.5." in ended[0][1]
+    losses = [line["train_loss"] for line in training_lines(run)]
+    assert len(losses) == NUM_STEPS
+    expected = [line["train_loss"] for line in training_lines(alone[PLAIN])]
+    assert losses[:6] == pytest.approx(expected[:6], rel=1e-5)
+    assert losses[7] != pytest.approx(expected[7], rel=1e-5)
+
+
+def test_an_error_of_rank_0_ends_the_other_without_a_word(together: dict[str, tuple[Path, Ended]]) -> None:
+    _, ended = together["full disk"]
+    assert [status for status, _ in ended] == [1, 1]
+    errors = [line for line in ended[0][1].splitlines() if line.startswith("Error: ")]
+    assert len(errors) == 1
+    assert errors[0].startswith("Error: There is no room left on the disk")
+    assert ended[1][1] == ""
+
+
+def test_streams_that_cannot_be_dealt_evenly(together: dict[str, tuple[Path, Ended]]) -> None:
+    run, ended = together["uneven"]
+    told = (
+        "Error: train.batch_size = 7 cannot be dealt evenly to 2 processes. Start another number of them, or a new run"
+        " with --set train.batch_size=8\n"
+    )
+    assert ended == [(1, told), (1, "")]
+    assert not (run / "stages" / "train.json").exists()
+
+
+def test_a_dead_peer_is_told_in_one_line(together: dict[str, tuple[Path, Ended]]) -> None:
+    run, ended = together["killed"]
+    ((status, stderr),) = ended
+    assert status == 1
+    error = stderr.splitlines()[-1]
+    assert error.startswith("Error: Lost the other processes of this training (")
+    assert error.endswith("the same command goes on from the last checkpoint.")
+    assert "Traceback" not in stderr
+    assert checkpoint_steps(run)[-1] == 15
+
+
+def second_worker(parent: int) -> int:
+    """Return the process of rank 1 that torchrun has started."""
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            status, variables = (path / "status").read_text(), (path / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if f"\nPPid:\t{parent}\n" in status and b"RANK=1" in variables:
+            return int(path.name)
+    raise AssertionError(f"no rank 1 below {parent}")
+
+
+def test_torchrun_ends_when_a_rank_is_killed_and_one_process_goes_on(
+    untrained: dict[str, Path], alone: dict[str, Path], tmp_path: Path
+) -> None:
+    run = Path(shutil.copytree(untrained[PLAIN], tmp_path / "run"))
+    # Saving often makes the steps slow enough to hit, and changes nothing in them.
+    often = ("--set", f"train.checkpoint_every_tokens={STEP_TOKENS}")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--"]
+    with subprocess.Popen(
+        [*command, "elmo_zh", "train", "--run", run, *often], stderr=subprocess.PIPE, encoding="utf-8"
+    ) as process:
+        deadline = time.monotonic() + SECONDS
+        while not training_lines(run) and time.monotonic() < deadline:
+            time.sleep(0.005)
+        os.kill(second_worker(process.pid), signal.SIGKILL)
+        _, stderr = process.communicate(timeout=SECONDS)
+    assert process.returncode == 1
+    (error,) = [line for line in stderr.splitlines() if line.startswith("Error: ")]
+    assert error.startswith("Error: Lost the other processes of this training (")
+    assert stderr.count("Traceback") == stderr.count("ChildFailedError:")  # torchrun's own
+    assert len(training_lines(run)) < NUM_STEPS
+    assert elmo_zh("train", "--run", run).status == 0
+    assert_same_figures(run, alone[PLAIN])
+
+
+@pytest.mark.parametrize(
+    ("given", "launch"),
+    [
+        ({}, Launch()),
+        ({"WORLD_SIZE": "1", "RANK": "0"}, Launch()),
+        (
+            {"RANK": "5", "WORLD_SIZE": "7", "LOCAL_RANK": "2", "MASTER_ADDR": "one", "MASTER_PORT": "29500"},
+            Launch(rank=5, size=7, local_rank=2),
+        ),
+    ],
+)
+def test_a_place_in_the_environment(given: dict[str, str], launch: Launch) -> None:
+    assert read_launch(given) == launch
+
+
+WHOLE = {"RANK": "5", "WORLD_SIZE": "7", "LOCAL_RANK": "2", "MASTER_ADDR": "one", "MASTER_PORT": "29500"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"LOCAL_RANK": "", "MASTER_PORT": ""},
+            "The environment has RANK, WORLD_SIZE but not LOCAL_RANK, MASTER_PORT. Start with torchrun, which sets them"
+            " all, or unset RANK, WORLD_SIZE to train in one process.",
+        ),
+        (
+            {"RANK": "7"},
+            "The environment has RANK=7, WORLD_SIZE=7, LOCAL_RANK=2, MASTER_PORT=29500: RANK should be below"
+            " WORLD_SIZE. Start with torchrun.",
+        ),
+        (
+            {"LOCAL_RANK": "two"},
+            "The environment has RANK=5, WORLD_SIZE=7, LOCAL_RANK=two, MASTER_PORT=29500: these should be whole"
+            " numbers. Start with torchrun.",
+        ),
+    ],
+)
+def test_an_environment_that_makes_no_sense(changes: dict[str, str], message: str) -> None:
+    with pytest.raises(RunError) as refused:
+        read_launch({**WHOLE, **changes})
+    assert refused.value.messages == (message,)
+
+
+def test_the_pipeline_is_for_one_process(sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in WHOLE.items():
+        monkeypatch.setenv(name, value)
+    told = elmo_zh("pipeline", sample_run.corpus, "--run", sample_run.path).only_error()
+    assert told.startswith("The pipeline was started in 7 processes, and only train can use them.")
