@@ -229,8 +229,8 @@ class TrainConfig:
     """Clip the global norm of the gradient of (loss x unroll_steps) at this."""
     seed: int = 1
     """Seed of initial weights, sentence order, dropout and negative samples."""
-    precision: str = "float32"
-    """float32, or bfloat16 for the LSTM's matrix products (states, weights and sums stay float32)."""
+    precision: str = "auto"
+    """Of matrix products: float32, bfloat16 (states, weights, sums stay float32) or auto: bfloat16 where it is fast."""
     device: str = _free("auto")
     """auto (a GPU if there is one), cpu or cuda."""
     num_threads: int = _free(0)
@@ -252,7 +252,7 @@ class TrainConfig:
             "softmax": ("sampled", "full"),
             "optimizer": ("adamw", "adagrad"),
             "schedule": ("constant", "linear", "cosine"),
-            "precision": ("float32", "bfloat16"),
+            "precision": ("auto", "float32", "bfloat16"),
             "device": ("auto", "cpu", "cuda"),
         }
         for name, allowed in choices.items():

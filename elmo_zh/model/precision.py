@@ -10,3 +10,11 @@ def choose_product_dtype(chosen: torch.dtype | None, weight: Tensor) -> torch.dt
     if chosen is None and torch.is_autocast_enabled(kind):
         return torch.get_autocast_dtype(kind)
     return chosen or weight.dtype
+
+
+def has_fast_bfloat16(device: torch.device) -> bool:
+    """Return whether a device has instructions for products in bfloat16: AVX512_BF16 or AMX, or an Ampere GPU's."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= (8, 0)
+    capabilities = torch.cpu.get_capabilities()
+    return any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16"))

@@ -13,8 +13,10 @@ from elmo_zh.model.precision import choose_product_dtype
 from elmo_zh.model.prediction_loss import FullLoss, SampledLoss
 from elmo_zh.model.products import can_pack, multiply, pack
 
-# Logits held at once in exact computations (64 MB of float32), whatever the vocabulary.
-CHUNK_LOGITS = 16_000_000
+# Probabilities that training keeps at once for a product over them (64 MB of float32), whatever the vocabulary.
+BLOCK_SCORES = 16_000_000
+# Scores that evaluation holds at once.
+PIECE_SCORES = 2**21
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class Softmax(nn.Module):
         """
         dtype = choose_product_dtype(self.product_dtype, self.weight)
         loss: Tensor = SampledLoss.apply(  # type: ignore[no-untyped-call]
-            hidden, self.weight, self.bias, targets, negatives.ids, -negatives.log_expected, dtype, CHUNK_LOGITS
+            hidden, self.weight, self.bias, targets, negatives.ids, -negatives.log_expected, dtype, BLOCK_SCORES
         )
         return loss
 
@@ -108,7 +110,7 @@ class Softmax(nn.Module):
         """Return the mean exact loss in nats, for outputs of shape (N, P) and targets of shape (N,)."""
         dtype = choose_product_dtype(self.product_dtype, self.weight)
         loss: Tensor = FullLoss.apply(  # type: ignore[no-untyped-call]
-            hidden, self.weight, self.bias, targets, dtype, CHUNK_LOGITS
+            hidden, self.weight, self.bias, targets, dtype, BLOCK_SCORES
         )
         return loss
 
@@ -116,7 +118,7 @@ class Softmax(nn.Module):
     def nats(self, hidden: Tensor, targets: Tensor) -> Tensor:
         """Return the exact cost of each target in nats, float32, shape (N,), for outputs of shape (N, P)."""
         is_packed = can_pack(self.bias, self.weight.dtype)
-        weight, size = pack(self.weight.T, is_packed), max(1, CHUNK_LOGITS // len(self.bias))
+        weight, size = pack(self.weight.T, is_packed), max(1, PIECE_SCORES // len(self.bias))
         costs = [
             functional.cross_entropy(multiply(rows, weight, self.bias, is_packed), goals, reduction="none")
             for rows, goals in zip(torch.split(hidden, size), torch.split(targets, size), strict=True)

@@ -1,14 +1,18 @@
 """How much memory training takes, worked out before it is taken."""
 
 from elmo_zh.config import ModelConfig, TrainConfig
+from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.language_model import build_shape
-from elmo_zh.model.softmax import CHUNK_LOGITS
+from elmo_zh.model.softmax import BLOCK_SCORES, PIECE_SCORES
 from elmo_zh.training.baselines import MAX_TRAIN_TOKENS
+from elmo_zh.training.scoring import BATCH_TOKENS
 
-# Python, torch and its thread pools before any model is built.
-_PROCESS_BYTES = 400_000_000
+# Python and torch, their code included, before any model is built.
+_PROCESS_BYTES = 290_000_000
 _FLOAT = 4
+# The allocator keeps what is freed, and what is taken next does not always fit in.
+_FRAGMENTATION = 1.25
 # A Python string of a few characters and its place in a list.
 _OTHER_WORD_BYTES = 90
 # Pairs of neighbours as 64-bit keys, their sorted copy and their counts.
@@ -28,36 +32,63 @@ def _character_values(shape: CharacterShape) -> int:
 
 
 def predict_memory(
-    model: ModelConfig, train: TrainConfig, num_tokens: int, num_train_tokens: int, num_other_words: int = 0
+    model: ModelConfig,
+    train: TrainConfig,
+    product_bytes: int,
+    num_tokens: int,
+    num_train_tokens: int,
+    num_other_words: int = 0,
 ) -> int:
-    """Return the bytes that weights, gradients, optimiser and one step's activations take together.
-
-    Or those that counting bigrams for the baseline takes before, if they are more.
+    """Return the bytes that a process takes at most, while it counts bigrams for the baseline or while it trains.
 
     Args:
         model: The model's settings.
         train: The training settings.
+        product_bytes: Of a number in matrix products: 4 in float32, 2 in bfloat16.
         num_tokens: Vocabulary rows V.
         num_train_tokens: Tokens of the training text.
         num_other_words: Different words outside the vocabulary, in character mode.
     """
-    P, D = model.projection_dim, model.cell_dim
     shape = build_shape(model, num_tokens)
-    table = num_tokens * P
+    needed = _parameters(model, train, shape, num_tokens) + _evaluation(model, num_tokens)
+    needed += _activations(model, train, shape, product_bytes) + _softmax(model, train, product_bytes, num_tokens)
+    counting = _BASELINE_BYTES_PER_TOKEN * min(num_train_tokens, MAX_TRAIN_TOKENS)
+    return _PROCESS_BYTES + max(int(_FRAGMENTATION * needed), counting) + _OTHER_WORD_BYTES * num_other_words
+
+
+def _parameters(model: ModelConfig, train: TrainConfig, shape: BiLMShape, num_tokens: int) -> int:
+    """Return the bytes of weights, gradients, what the optimisers keep, and word2vec's vectors twice."""
+    table = num_tokens * model.projection_dim
     has_token_table = shape.characters is None
     tables = table * (2 if has_token_table and not model.tie_softmax else 1) + num_tokens
     network = shape.num_parameters() - (table if has_token_table else 0)
     states = 2 if train.optimizer == "adamw" else 1
-    # Network: weights, gradients, optimiser. Tables: weights, Adagrad sums; word2vec's copy of one table.
-    parameters = network * (2 + states) + tables * 2 + table
+    return _FLOAT * (network * (2 + states) + tables * 2 + table * 2)
+
+
+def _activations(model: ModelConfig, train: TrainConfig, shape: BiLMShape, product_bytes: int) -> int:
+    """Return the bytes of what layers keep for their gradient, and of one layer's gradient while it is worked out."""
+    P, D = model.projection_dim, model.cell_dim
     predictions = 2 * train.batch_size * train.unroll_steps
-    # A layer keeps gate values, cells and outputs, and in its gradient the same again.
-    layer = predictions * (2 * 4 * D + 4 * D + 6 * P)
+    # Gates, cells and their tanh; what is read and given out, in both dtypes.
+    kept = predictions * (_FLOAT * (6 * D + 3 * P) + product_bytes * 3 * P)
+    # The gradient of the gates; a layer's joined matrix as it is, transposed, packed, and its gradient.
+    passing = predictions * product_bytes * 4 * D + 4 * product_bytes * 2 * 2 * P * 4 * D
     # Of each distinct word the CNN keeps its windows and responses, and as much again in the gradient.
-    characters = predictions * _character_values(shape.characters) if shape.characters else 0
-    sampled = predictions * train.num_negatives
-    # Exact scores go chunk by chunk, in training where they are used and in every evaluation.
-    logits = 4 * max(CHUNK_LOGITS, 0 if scores_every_word(train, num_tokens) else sampled)
-    training = _FLOAT * (parameters + layer * (model.num_layers + 1) // 2 + characters + logits)
-    counting = _BASELINE_BYTES_PER_TOKEN * min(num_train_tokens, MAX_TRAIN_TOKENS)
-    return _PROCESS_BYTES + max(training, counting) + _OTHER_WORD_BYTES * num_other_words
+    words = predictions * _character_values(shape.characters) if shape.characters else 0
+    return kept * model.num_layers + passing + _FLOAT * words
+
+
+def _softmax(model: ModelConfig, train: TrainConfig, product_bytes: int, num_tokens: int) -> int:
+    """Return the bytes of one step's scores, and of the scored rows: themselves, packed both ways, their gradient."""
+    predictions = 2 * train.batch_size * train.unroll_steps
+    scored = num_tokens if scores_every_word(train, num_tokens) else train.num_negatives
+    rows = scored * model.projection_dim
+    return product_bytes * (min(predictions * scored, BLOCK_SCORES) + 4 * rows) + _FLOAT * 5 * rows
+
+
+def _evaluation(model: ModelConfig, num_tokens: int) -> int:
+    """Return the bytes of the packed softmax, of its scores, and of the layers' outputs for a batch of sentences."""
+    P, D = model.projection_dim, model.cell_dim
+    outputs = 2 * BATCH_TOKENS * ((model.num_layers + 1) * P + D)
+    return _FLOAT * (2 * num_tokens * P + 3 * max(PIECE_SCORES, num_tokens) + outputs)

@@ -1,6 +1,7 @@
 """The train stage: from the id store to checkpoints, with everything said before, during and after."""
 
 import os
+import resource
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -20,12 +21,14 @@ from elmo_zh.stages import StageResult, load_record
 from elmo_zh.training.adaptation import Start, prepare_start
 from elmo_zh.training.baselines import measure_baselines
 from elmo_zh.training.checkpoint import CheckpointFolder
+from elmo_zh.training.computation import Computation, choose_computation
 from elmo_zh.training.distributed import ALONE, Group
 from elmo_zh.training.heldout import evaluate_heldout, measure_text
 from elmo_zh.training.memory import predict_memory
 from elmo_zh.training.metrics import MetricsFile, can_draw, draw_training
 from elmo_zh.training.optimizer import step_tokens
 from elmo_zh.training.shared_checkpoints import NoMetrics, SharedCheckpoints
+from elmo_zh.training.summary import format_seconds, report_summary
 from elmo_zh.training.trainer import Trainer
 from elmo_zh.vocabulary import Vocabulary, load_counts, load_vocabulary
 from elmo_zh.word2vec import WordVectors, load_word_vectors
@@ -39,22 +42,24 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: Group = AL
     Raises:
         RunError: If an input does not fit, there is too little memory, or training fails again and again.
     """
-    keep_freed_memory()
-    if config.train.num_threads:
-        torch.set_num_threads(config.train.num_threads)
     vocabulary = load_vocabulary(run.vocab)
     group.first(lambda: _require_counts(run, vocabulary))
     store = load_id_store(run.ids, vocabulary, config.model.num_slots)
     device = group.choose_device(config.train.device)
-    group.first(lambda: _require_memory(config, store, device, group))
-    start = _prepare_start(run, config, vocabulary, reporter, group)
-    trainer = _build_trainer(run, config, vocabulary, store, device, start, reporter, group)
+    checkpoints = _open_checkpoints(run, config, group)
+    computation = _choose_computation(config, device, checkpoints, reporter)
+    memory = _predict_memory(config, store, computation.precision, group)
+    group.first(lambda: _require_memory(memory, device))
     baselines = group.first(lambda: _report_baselines(config, store, reporter))
+    # Only now: what counting took is given back.
+    keep_freed_memory()
+    start = _prepare_start(run, config, vocabulary, reporter, group)
+    trainer = _build_trainer(run, config, vocabulary, store, device, computation, checkpoints, start, reporter, group)
     step_seconds = trainer.measure_step_seconds()
     resumed = trainer.resume()
     if not resumed:
         group.first(lambda: _report_start(run, config, trainer, store, start, reporter))
-    _report_plan(trainer, config, store, step_seconds, reporter, group)
+    _report_plan(trainer, config, store, step_seconds, memory, reporter, group)
     if resumed:
         reporter.note(f"Going on from step {trainer.step:,} of {trainer.schedule.num_steps:,}.")
     trainer.train()
@@ -62,7 +67,26 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: Group = AL
     heldout = None if best is None else {"step": best, **_evaluate_best(trainer, best, store, reporter, group)}
     if not group.is_first:
         return StageResult(outputs=[])
-    return _finish(run, trainer, config, store, baselines, start, heldout, reporter)
+    return _finish(run, trainer, config, store, baselines, start, heldout, memory, reporter)
+
+
+def _open_checkpoints(run: RunDir, config: Config, group: Group) -> CheckpointFolder | SharedCheckpoints:
+    folder = CheckpointFolder(run.checkpoints, config.train.keep_checkpoints)
+    return folder if group.size == 1 else SharedCheckpoints(folder, group)
+
+
+def _choose_computation(
+    config: Config, device: torch.device, checkpoints: CheckpointFolder | SharedCheckpoints, reporter: Reporter
+) -> Computation:
+    """Return how to compute: as the run did before, where the settings leave it open."""
+    steps = checkpoints.steps()
+    before = checkpoints.state(steps[-1]).get("computation", {}) if steps else {}
+    computation = choose_computation(config.train, device, before)
+    for difference in computation.differences(before):
+        reporter.warn(
+            f"{difference[0].upper()}{difference[1:]}: what follows is not bit for bit what it would have been."
+        )
+    return computation
 
 
 def _require_counts(run: RunDir, vocabulary: Vocabulary) -> None:
@@ -101,15 +125,21 @@ def _require_vectors_of_this_vocabulary(run: RunDir) -> None:
         )
 
 
-def _predict_memory(config: Config, store: IdStore, group: Group) -> int:
+def _predict_memory(config: Config, store: IdStore, precision: str, group: Group) -> int:
     """Return the bytes that each process takes."""
     lexicon = store.lexicon
     mine = replace(config.train, batch_size=len(group.share_of(config.train.batch_size)))
-    return predict_memory(config.model, mine, len(lexicon.vocabulary), store.train.num_tokens, len(lexicon.other_words))
+    return predict_memory(
+        config.model,
+        mine,
+        2 if precision == "bfloat16" else 4,
+        len(lexicon.vocabulary),
+        store.train.num_tokens,
+        len(lexicon.other_words),
+    )
 
 
-def _require_memory(config: Config, store: IdStore, device: torch.device, group: Group) -> None:
-    needed = _predict_memory(config, store, group)
+def _require_memory(needed: int, device: torch.device) -> None:
     if device.type == "cpu":
         there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         if needed > there:
@@ -119,12 +149,19 @@ def _require_memory(config: Config, store: IdStore, device: torch.device, group:
             )
 
 
+def peak_memory() -> int:
+    """Return the bytes of memory that this process has taken at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
 def _build_trainer(
     run: RunDir,
     config: Config,
     vocabulary: Vocabulary,
     store: IdStore,
     device: torch.device,
+    computation: Computation,
+    checkpoints: CheckpointFolder | SharedCheckpoints,
     start: Start | None,
     reporter: Reporter,
     group: Group,
@@ -133,15 +170,15 @@ def _build_trainer(
     # The other ranks are given rank 0's weights.
     if config.word2vec.enabled and not start and group.is_first:
         vectors = load_word_vectors(run.word2vec, vocabulary, config.model.projection_dim)
-    folder = CheckpointFolder(run.checkpoints, config.train.keep_checkpoints)
     return Trainer(
         model=LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.tie_softmax),
         store=store,
         vocabulary_digest=vocabulary.digest(),
         config=config.train,
-        checkpoints=folder if group.size == 1 else SharedCheckpoints(folder, group),
+        checkpoints=checkpoints,
         metrics=MetricsFile(run.metrics) if group.is_first else NoMetrics(run.metrics),
         device=device,
+        computation=computation,
         reporter=reporter,
         initialise=start.fill if start else lambda model: initialise_model(model, config.train.seed, vectors),
         group=group,
@@ -162,13 +199,18 @@ def initialise_model(model: LanguageModel, seed: int, vectors: WordVectors | Non
 
 
 def _report_plan(
-    trainer: Trainer, config: Config, store: IdStore, step_seconds: float, reporter: Reporter, group: Group
+    trainer: Trainer,
+    config: Config,
+    store: IdStore,
+    step_seconds: float,
+    memory: int,
+    reporter: Reporter,
+    group: Group,
 ) -> None:
     """Tell what is about to happen before the first step."""
     steps, epoch_tokens = trainer.schedule.num_steps, store.train.num_predictions
     tokens = steps * step_tokens(config.train)
     seconds = step_seconds * max(0, steps - trainer.step)
-    memory = _predict_memory(config, store, group)
     device = trainer.device.type
     where, each = (f"{device} in {group.size} processes", " each") if group.size > 1 else (device, "")
     reporter.note(
@@ -178,15 +220,8 @@ def _report_plan(
     reporter.note(
         f"Plan: {tokens:,} predicted tokens in each direction = {tokens / epoch_tokens:.2f} epochs = {steps:,} steps;"
         f" {trainer.model.num_parameters():,} parameters, about {memory / 1e9:.1f} GB of memory{each},"
-        f" about {format_seconds(seconds)} on {where} ({config.train.precision}) and evaluation."
+        f" about {format_seconds(seconds)} on {where} ({trainer.computation.precision}) and evaluation."
     )
-
-
-def format_seconds(seconds: float) -> str:
-    """Return a duration for people: 45 s, 12 min, 3.4 h."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _report_baselines(config: Config, store: IdStore, reporter: Reporter) -> dict[str, Any]:
@@ -216,20 +251,24 @@ def _finish(
     baselines: dict[str, Any],
     start: Start | None,
     heldout: dict[str, Any] | None,
+    memory: int,
     reporter: Reporter,
 ) -> StageResult:
     counts: dict[str, Any] = {
         "steps": trainer.step,
         "tokens": trainer.step * step_tokens(config.train),
         "epochs": round(trainer.step * step_tokens(config.train) / store.train.num_predictions, 3),
+        "training_seconds": round(trainer.elapsed_seconds, 3),
+        "computation": trainer.computation.describe(),
+        "memory": {"predicted_bytes": memory, "peak_bytes": peak_memory()},
         "baselines": baselines,
         **(start.counts() if start else {}),
     }
     if heldout:
         counts["heldout"] = heldout
-        _report_result(counts, baselines, reporter)
-        if start:
-            start.report_result(heldout, reporter)
+    report_summary(counts, reporter)
+    if heldout and start:
+        start.report_result(heldout, reporter)
     outputs = [*trainer.checkpoints.files(heldout["step"] if heldout else trainer.step), run.metrics]
     if can_draw():
         draw_training(
@@ -240,10 +279,7 @@ def _finish(
         outputs.append(run.training_picture)
     else:
         reporter.note("matplotlib is not installed, so training.png is not drawn.")
-    reporter.note(
-        f"The budget is used up: {counts['tokens']:,} tokens, {counts['epochs']:.2f} epochs. To train on, repeat the"
-        f" command with {_more(config)}."
-    )
+    reporter.note(f"The budget is used up. To train on, repeat the command with {_more(config)}.")
     return StageResult(outputs=outputs, counts=counts)
 
 
@@ -260,17 +296,6 @@ def _evaluate_best(trainer: Trainer, best: int, store: IdStore, reporter: Report
     trainer.append_figures(figures, "full", step=best)
     checkpoints.update_state(best, heldout_full=asdict(figures))
     return asdict(figures)
-
-
-def _report_result(counts: dict[str, Any], baselines: dict[str, Any], reporter: Reporter) -> None:
-    heldout = counts["heldout"]
-    reporter.note(
-        f"Held-out perplexity, all {heldout['num_predictions']:,} predictions, step {heldout['step']:,}:"
-        f" {heldout['perplexity']:,.1f} (forward {heldout['forward_perplexity']:,.1f},"
-        f" backward {heldout['backward_perplexity']:,.1f}), {heldout['bits_per_character']:.3f} bits per character;"
-        f" bigram baseline {baselines['bigram']['perplexity']:,.1f},"
-        f" {baselines['bigram']['bits_per_character']:.3f} bits per character."
-    )
 
 
 def _more(config: Config) -> str:

@@ -21,6 +21,7 @@ from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.model.softmax import LogUniformSampler
 from elmo_zh.reporter import Progress, Reporter
 from elmo_zh.training.checkpoint import Checkpoint, CheckpointFolder
+from elmo_zh.training.computation import Computation
 from elmo_zh.training.data_parallel import average_tables, build_network
 from elmo_zh.training.distributed import ALONE, Group
 from elmo_zh.training.heldout import evaluate_heldout, sample_sentences
@@ -70,6 +71,7 @@ class Trainer:
         checkpoints: CheckpointFolder | SharedCheckpoints,
         metrics: MetricsFile,
         device: torch.device,
+        computation: Computation,
         reporter: Reporter,
         initialise: Callable[[LanguageModel], None],
         group: Group = ALONE,
@@ -87,13 +89,19 @@ class Trainer:
         self._sample = sample_sentences(store.heldout, config.evaluate_sample_tokens)
         self._position = _Position()
         self._unlogged = _Pace()
-        model.prepare_for_training(torch.bfloat16 if config.precision == "bfloat16" else None)
+        self.computation = computation
+        model.prepare_for_training(computation.product_dtype)
         self._start_over()
 
     @property
     def step(self) -> int:
         """Steps trained."""
         return self._position.step
+
+    @property
+    def elapsed_seconds(self) -> float:
+        """Seconds of training, measurements and checkpoints included, up to the last one."""
+        return self._position.elapsed_seconds
 
     def _start_over(self) -> None:
         # Drawn on the CPU, so that a GPU starts from the very same weights.
@@ -336,6 +344,7 @@ class Trainer:
                     "interrupted": interrupted,
                     "model": self.model.describe(self._vocabulary_digest),
                     "carry_state": self.config.carry_state,
+                    "computation": self.computation.describe(),
                     "heldout_sample": asdict(figures) if figures else None,
                     "learning_rate_scale": self._position.learning_rate_scale,
                     "num_rollbacks": self._position.num_rollbacks,

@@ -26,11 +26,10 @@ def draw() -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randn(ROWS, WIDTH, generator=generator), torch.randint(0, WORDS, (ROWS,), generator=generator)
 
 
-@pytest.mark.parametrize("chunk_logits", [1, 3 * WORDS, 10**9])
-def test_exact_costs_and_loss_in_any_chunks(
-    softmax: Softmax, chunk_logits: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "CHUNK_LOGITS", chunk_logits)
+@pytest.mark.parametrize("scores", [1, 3 * WORDS, 10**9])
+def test_exact_costs_and_loss_in_any_chunks(softmax: Softmax, scores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BLOCK_SCORES", scores)
+    monkeypatch.setattr(module, "PIECE_SCORES", scores)
     hidden, targets = draw()
     hidden.requires_grad_()
     logits = hidden @ softmax.weight.T + softmax.bias

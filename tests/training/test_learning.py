@@ -14,6 +14,7 @@ from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.reporter import SilentReporter
 from elmo_zh.training.checkpoint import CheckpointFolder
+from elmo_zh.training.computation import choose_computation
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.scoring import Figures, TextMeasure, score_sentences
 from elmo_zh.training.train import initialise_model
@@ -56,13 +57,13 @@ def test_a_tiny_text_is_learned(tmp_path: Path, changes: dict[str, object]) -> N
         num_tokens=ROWS, cell_dim=23, projection_dim=13, num_layers=2, cell_clip=3.0, projection_clip=3.0,
         skip_connections=True,
     )  # fmt: skip
-    model = LanguageModel.build(shape, tie_softmax=False)
+    model, device = LanguageModel.build(shape, tie_softmax=False), torch.device("cpu")
     trainer = Trainer(
         model, build_store(), "digest", config, CheckpointFolder(tmp_path / "c"), MetricsFile(tmp_path / "m.jsonl"),
-        torch.device("cpu"), SilentReporter(), lambda m: initialise_model(m, 1, None),
+        device, choose_computation(config, device, {}), SilentReporter(), lambda m: initialise_model(m, 1, None),
     )  # fmt: skip
     trainer.train()
-    model.bilm.set_product_dtype(None)
+    model.prepare_for_training(None)
     nats = score_sentences(
         model.bilm, model.softmax, Lexicon(VOCABULARY, None), [np.array(sentence) for sentence in SENTENCES]
     )

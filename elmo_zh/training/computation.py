@@ -1,0 +1,73 @@
+"""How a run computes: what is chosen once, by the machine, and kept when the run goes on.
+
+Other choices give other roundings, and so in the end other weights.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+from elmo_zh.config import TrainConfig
+from elmo_zh.model.precision import has_fast_bfloat16
+from elmo_zh.model.products import can_pack
+
+
+@dataclass(frozen=True, kw_only=True)
+class Computation:
+    """What was chosen.
+
+    Attributes:
+        device: cpu or cuda.
+        precision: float32 or bfloat16, of matrix products.
+        kernel: onednn (packed matrices) or torch, of the time loops' products.
+        num_threads: Processor threads of each process.
+        torch_version: As torch says.
+    """
+
+    device: str
+    precision: str
+    kernel: str
+    num_threads: int
+    torch_version: str
+
+    @property
+    def product_dtype(self) -> torch.dtype | None:
+        """The dtype of products; None is that of the weights."""
+        return torch.bfloat16 if self.precision == "bfloat16" else None
+
+    def describe(self) -> dict[str, Any]:
+        """Return plain values for records."""
+        return asdict(self)
+
+    def differences(self, before: Mapping[str, Any]) -> list[str]:
+        """Return what has changed since an earlier description, in words."""
+        return [
+            f"{name} was {before[name]}, is {value}"
+            for name, value in self.describe().items()
+            if name in before and before[name] != value
+        ]
+
+
+def choose_computation(config: TrainConfig, device: torch.device, before: Mapping[str, Any]) -> Computation:
+    """Choose for a device, and let torch have as many threads.
+
+    Args:
+        config: What the settings leave open is chosen as before, else by the machine.
+        device: Where to compute.
+        before: The description of the run's computation so far; empty for a new run.
+    """
+    precision = config.precision
+    if precision == "auto":
+        precision = before.get("precision") or ("bfloat16" if has_fast_bfloat16(device) else "float32")
+    if num_threads := config.num_threads or before.get("num_threads"):
+        torch.set_num_threads(num_threads)
+    is_packed = can_pack(torch.empty(0, device=device), getattr(torch, precision))
+    return Computation(
+        device=device.type,
+        precision=precision,
+        kernel="onednn" if is_packed else "torch",
+        num_threads=torch.get_num_threads(),
+        torch_version=str(torch.__version__),
+    )
