@@ -319,7 +319,7 @@ def train(
         return train_run(run, here, reporter, group)
 
     def discard() -> None:
-        for path in (run.checkpoints, run.start, run.metrics, run.training_picture):
+        for path in (run.checkpoints, run.start, run.metrics, run.tensorboard, run.training_picture):
             remove(path)
 
     budget = ("max_tokens", "epochs")

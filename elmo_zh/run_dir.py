@@ -72,6 +72,11 @@ class RunDir:
         return self.path / "metrics.jsonl"
 
     @property
+    def tensorboard(self) -> Path:
+        """The folder of TensorBoard's event files."""
+        return self.path / "tensorboard"
+
+    @property
     def training_picture(self) -> Path:
         """Loss and held-out perplexity over the tokens trained."""
         return self.path / "training.png"

@@ -211,9 +211,9 @@ class TrainConfig:
     """Train the token layer; false freezes it as word2vec (or chance) made it. Character mode needs true."""
     optimizer: str = "adamw"
     """adamw (AdamW on the LSTMs, Adagrad on the token and softmax tables) or adagrad (on all: the published recipe)."""
-    learning_rate: float = 0.002
+    learning_rate: float = 0.004
     """Highest learning rate of the LSTMs."""
-    table_learning_rate: float = 0.2
+    table_learning_rate: float = 0.5
     """Highest learning rate of the token and softmax tables."""
     adagrad_accumulator: float = 1.0
     """Adagrad's initial sum of squares."""
@@ -235,6 +235,8 @@ class TrainConfig:
     """auto (a GPU if there is one), cpu or cuda."""
     num_threads: int = _free(0)
     """Processor threads; 0 leaves the choice to PyTorch."""
+    tensorboard: bool = _free(False)
+    """Write TensorBoard event files (RUN/tensorboard) too; needs the extra: pip install "elmo-zh[tensorboard]"."""
     log_every_steps: int = _free(20)
     """Steps between lines in metrics.jsonl."""
     evaluate_every_tokens: int = _free(300_000)

@@ -23,6 +23,7 @@ from elmo_zh.training.baselines import measure_baselines
 from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.training.computation import Computation, choose_computation
 from elmo_zh.training.distributed import ALONE, Group
+from elmo_zh.training.event_files import MetricsWithEvents
 from elmo_zh.training.heldout import evaluate_heldout, measure_text
 from elmo_zh.training.memory import predict_memory
 from elmo_zh.training.metrics import MetricsFile, can_draw, draw_training
@@ -87,6 +88,10 @@ def _choose_computation(
             f"{difference[0].upper()}{difference[1:]}: what follows is not bit for bit what it would have been."
         )
     return computation
+
+
+def _open_metrics(run: RunDir, config: Config) -> MetricsFile:
+    return MetricsWithEvents(run.metrics, run.tensorboard) if config.train.tensorboard else MetricsFile(run.metrics)
 
 
 def _require_counts(run: RunDir, vocabulary: Vocabulary) -> None:
@@ -176,7 +181,7 @@ def _build_trainer(
         vocabulary_digest=vocabulary.digest(),
         config=config.train,
         checkpoints=checkpoints,
-        metrics=MetricsFile(run.metrics) if group.is_first else NoMetrics(run.metrics),
+        metrics=_open_metrics(run, config) if group.is_first else NoMetrics(run.metrics),
         device=device,
         computation=computation,
         reporter=reporter,

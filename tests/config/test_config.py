@@ -257,6 +257,7 @@ def test_settings_without_influence_on_results_are_left_out() -> None:
             "device",
             "num_threads",
             "keep_checkpoints",
+            "tensorboard",
             "log_every_steps",
             "evaluate_every_tokens",
             "evaluate_sample_tokens",

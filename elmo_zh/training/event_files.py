@@ -1,0 +1,74 @@
+"""metrics.jsonl and, beside it, the same figures as TensorBoard's event files."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from elmo_zh.errors import RunError
+from elmo_zh.files import remove
+from elmo_zh.training.metrics import MetricsFile
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+
+_NO_CURVES = ("step", "tokens", "event", "heldout_set", "failed_step")
+
+
+class MetricsWithEvents(MetricsFile):
+    """A `MetricsFile` that also writes event files, a curve for each figure over the tokens trained."""
+
+    def __init__(self, path: Path, folder: Path) -> None:
+        """Check that TensorBoard is there.
+
+        Args:
+            path: The metrics file.
+            folder: For the event files.
+
+        Raises:
+            RunError: If it is not installed.
+        """
+        super().__init__(path)
+        self._folder = folder
+        self._open: SummaryWriter | None = None
+        if importlib.util.find_spec("tensorboard") is None:
+            raise RunError(
+                "train.tensorboard = true needs the package tensorboard. Install it with: pip install"
+                " 'elmo-zh[tensorboard]', or --set train.tensorboard=false"
+            )
+
+    def append(self, **figures: Any) -> None:
+        """Write one line, and its figures as events."""
+        super().append(**figures)
+        if "tokens" not in figures:
+            return
+        group = f"heldout_{figures['heldout_set']}" if "heldout_set" in figures else "train"
+        for name, value in figures.items():
+            if name not in _NO_CURVES:
+                short = name.removeprefix("heldout_").removeprefix("train_")
+                self._writer().add_scalar(f"{group}/{short}", value, figures["tokens"])
+        self._writer().flush()
+
+    def _writer(self) -> SummaryWriter:
+        if self._open is None:
+            from torch.utils.tensorboard import SummaryWriter
+
+            self._open = SummaryWriter(str(self._folder))
+        return self._open
+
+    def cut_after(self, step: int) -> None:
+        """Drop the lines of later steps; the events are written anew, since what was written cannot be taken back."""
+        super().cut_after(step)
+        kept = self.lines()
+        self.remove()
+        for line in kept:
+            self.append(**line)
+
+    def remove(self) -> None:
+        """Remove the file and the events, if they are there."""
+        super().remove()
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+        remove(self._folder)
