@@ -1,20 +1,27 @@
 """How fast training and embedding are on this machine, beside the rate of its plain matrix products.
 
-Usage: python benchmarks/speed.py [--seconds S]     (make bench)
+Usage: python benchmarks/speed.py [--seconds S] [--only TEXT]     (make bench)
 
-SMALL is configs/small.toml's model (cell 1024, projection 256, 2 layers) with a vocabulary of 30,000; its character
-mode has the published filters, over words of one to four Chinese characters as frequent as in text. Products are
-measured at the shapes of its recurrence (two directions in one batched product), so that the shares are fair. Prints
-a table and writes benchmarks/records/DATE-speed.json.
+SMALL is configs/small.toml's model (cell 1024, projection 256, 2 layers) with a vocabulary of 30,000, batch 64 and
+4,096 negatives; FULL is the published size (cell 4096, projection 512), 50,000 words, batch 128 and 8,192 negatives.
+Character mode has the published filters, over words of one to four Chinese characters as frequent as in text. Each
+row is a process of its own and gives two rates of products at the shapes of its recurrence, measured in the same
+process right before: torch's own, and that of the packed kernel which the model uses; the share is of the first, and
+counts the products of LSTMs and softmax only. Prints a table and writes benchmarks/records/DATE-speed.json.
 """
 
 import argparse
 import json
 import platform
+import resource
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,12 +31,21 @@ from elmo_zh.batches import build_inputs, mark_sentence, pad_sentences
 from elmo_zh.config import Config
 from elmo_zh.lexicon import Lexicon
 from elmo_zh.model.language_model import LanguageModel, build_shape
+from elmo_zh.model.products import can_pack, multiply, pack
+from elmo_zh.model.side_by_side import side_by_side
 from elmo_zh.model.softmax import LogUniformSampler
 from elmo_zh.training.optimizer import Optimizers, clip_gradients, step_tokens
 from elmo_zh.vocabulary import SPECIALS, Vocabulary
 
-VOCABULARY = 30_000
 SENTENCE_TOKENS = 20
+SMALL = Config()
+FULL = replace(
+    SMALL,
+    vocab=replace(SMALL.vocab, size=50_000),
+    model=replace(SMALL.model, cell_dim=4096, projection_dim=512),
+    train=replace(SMALL.train, batch_size=128, num_negatives=8192),
+)
+SIZES = {"SMALL": SMALL, "FULL": FULL}
 
 
 def per_second(work: Callable[[], object], seconds: float) -> float:
@@ -43,21 +59,33 @@ def per_second(work: Callable[[], object], seconds: float) -> float:
     return count / (time.perf_counter() - start)
 
 
-def product_gflops(dtype: torch.dtype, seconds: float) -> float:
-    """Return the rate of the products that make up the recurrence: (2, 64, 256) x (2, 256, 4096)."""
-    left, right = torch.randn(2, 64, 256, dtype=dtype), torch.randn(2, 256, 4096, dtype=dtype)
-    return per_second(lambda: torch.bmm(left, right), seconds) * 2 * left.numel() * 4096 / 1e9
+@torch.no_grad()
+def product_gflops(config: Config, dtype: torch.dtype, seconds: float) -> dict[str, float]:
+    """Return the rates of the product that makes up the recurrence, (2, B, 2P) x (2, 2P, 4D): torch's and packed."""
+    rows, width, columns = config.train.batch_size, 2 * config.model.projection_dim, 4 * config.model.cell_dim
+    left, right = torch.randn(2, rows, width, dtype=dtype), torch.randn(2, width, columns, dtype=dtype)
+    gflop = 2 * left.numel() * columns / 1e9
+    is_packed = can_pack(torch.zeros(1), dtype)
+    packed = [pack(right[direction], is_packed) for direction in range(2)]
+
+    def both() -> object:
+        return side_by_side(lambda direction: multiply(left[direction], packed[direction], None, is_packed))
+
+    return {
+        "torch_gflops": per_second(lambda: torch.bmm(left, right), seconds) * gflop,
+        "packed_gflops": per_second(both, seconds) * gflop,
+    }
 
 
 def build_lexicon(config: Config) -> Lexicon:
     """Return what gives words their ids: a vocabulary of made-up words, and character slots in character mode."""
-    generator = np.random.default_rng(2)
-    lengths = generator.choice([1, 2, 3, 4], VOCABULARY, p=[0.15, 0.55, 0.2, 0.1])
+    generator, size = np.random.default_rng(2), config.vocab.size
+    lengths = generator.choice([1, 2, 3, 4], size, p=[0.15, 0.55, 0.2, 0.1])
     words = {
         "".join(chr(0x4E00 + character) for character in generator.integers(0, 3000, length)) for length in lengths
     }
-    spare = (f"词{number}" for number in range(VOCABULARY))
-    tokens = [*SPECIALS, *sorted(words), *spare][:VOCABULARY]
+    spare = (f"词{number}" for number in range(size))
+    tokens = [*SPECIALS, *sorted(words), *spare][:size]
     return Lexicon(Vocabulary(tokens), config.model.num_slots)
 
 
@@ -65,41 +93,52 @@ def training_flops_per_token(config: Config) -> float:
     """Return the products of one trained token (both directions): forward, and twice that backward."""
     model, train = config.model, config.train
     cell = 2 * model.projection_dim * 4 * model.cell_dim + model.cell_dim * model.projection_dim
-    softmax = train.num_negatives * model.projection_dim
-    return 3 * 2 * 2 * (model.num_layers * cell + softmax)
+    scored = config.vocab.size if train.softmax == "full" else train.num_negatives
+    return 3 * 2 * 2 * (model.num_layers * cell + scored * model.projection_dim)
+
+
+def embedding_flops_per_token(config: Config) -> float:
+    """Return the products of one embedded token."""
+    scored = config.vocab.size if config.train.softmax == "full" else config.train.num_negatives
+    return training_flops_per_token(config) / 3 - 4 * scored * config.model.projection_dim
 
 
 def train_tokens_per_second(config: Config, seconds: float) -> float:
     """Return trained tokens in a second: forward, loss, backward, clipping and optimiser."""
-    model = LanguageModel.build(build_shape(config.model, VOCABULARY), tie_softmax=False)
+    train, size = config.train, config.vocab.size
+    model = LanguageModel.build(build_shape(config.model, size), tie_softmax=False)
     model.initialise(1)
-    model.prepare_for_training(torch.bfloat16 if config.train.precision == "bfloat16" else None)
-    optimizers = Optimizers(config.train, model.bilm, model.softmax)
-    sampler, generator = LogUniformSampler(VOCABULARY, config.train.num_negatives), np.random.default_rng(1)
-    shape = (2, config.train.unroll_steps, config.train.batch_size)
+    model.prepare_for_training(torch.bfloat16 if train.precision == "bfloat16" else None)
+    optimizers = Optimizers(train, model.bilm, model.softmax)
+    sampler, generator = LogUniformSampler(size, train.num_negatives), np.random.default_rng(1)
+    shape = (2, train.unroll_steps, train.batch_size)
     # Words as frequent as in text: by Zipf's law.
-    words = np.minimum(generator.zipf(1.3, (2, *shape)) + 2, VOCABULARY - 1)
+    words = np.minimum(generator.zipf(1.3, (2, *shape)) + 2, size - 1)
     ids, targets = torch.from_numpy(words[0]), torch.from_numpy(words[1]).flatten()
     lexicon = build_lexicon(config)
     keep = torch.from_numpy((generator.random((*shape[1:], 1)) > 1 / SENTENCE_TOKENS).astype(np.float32))
-    state = model.bilm.zero_state(config.train.batch_size)
+    state = model.bilm.zero_state(train.batch_size)
 
     def step() -> None:
-        activations, _ = model.bilm(build_inputs(lexicon, ids), state, keep, config.train.dropout)
-        loss = model.softmax.sampled_loss(activations[-1].flatten(0, 2), targets, sampler.draw(generator))
+        activations, _ = model.bilm(build_inputs(lexicon, ids), state, keep, train.dropout)
+        hidden = activations[-1].flatten(0, 2)
+        if train.softmax == "full":
+            loss = model.softmax.full_loss(hidden, targets)
+        else:
+            loss = model.softmax.sampled_loss(hidden, targets, sampler.draw(generator))
         optimizers.zero_grad()
-        (loss * config.train.unroll_steps).backward()
-        clip_gradients(optimizers.parameters, config.train.max_grad_norm)
+        (loss * train.unroll_steps).backward()
+        clip_gradients(optimizers.parameters, train.max_grad_norm)
         optimizers.step(1.0)
 
-    return per_second(step, seconds) * step_tokens(config.train)
+    return per_second(step, seconds) * step_tokens(train)
 
 
 def embed_tokens_per_second(config: Config, seconds: float, batch: int) -> float:
     """Return embedded tokens in a second, all layers, sentences of 20 words."""
-    model = LanguageModel.build(build_shape(config.model, VOCABULARY), tie_softmax=False)
+    model = LanguageModel.build(build_shape(config.model, config.vocab.size), tie_softmax=False)
     model.initialise(1)
-    words = np.random.default_rng(1).integers(3, VOCABULARY, (batch, SENTENCE_TOKENS))
+    words = np.random.default_rng(1).integers(3, config.vocab.size, (batch, SENTENCE_TOKENS))
     ids, mask = pad_sentences([mark_sentence(sentence) for sentence in words])
     lexicon = build_lexicon(config)
 
@@ -109,39 +148,78 @@ def embed_tokens_per_second(config: Config, seconds: float, batch: int) -> float
     return per_second(embed, seconds) * batch * SENTENCE_TOKENS
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=15.0, help="for each measurement")
-    seconds = parser.parse_args().seconds
+def list_rows() -> list[dict[str, str]]:
+    """Return what is measured."""
+    rows = [
+        {"work": "train", "size": size, "mode": mode, "precision": precision, "softmax": "sampled"}
+        for size in SIZES
+        for mode in ("token", "character")
+        for precision in ("float32", "bfloat16")
+    ]
+    rows += [
+        {"work": "train", "size": "SMALL", "mode": "token", "precision": precision, "softmax": "full"}
+        for precision in ("float32", "bfloat16")
+    ]
+    return rows + [
+        {"work": "embed", "size": "SMALL", "mode": mode, "precision": "float32", "softmax": "sampled"}
+        for mode in ("token", "character")
+    ]
+
+
+def measure(row: dict[str, str], seconds: float) -> dict[str, Any]:
+    """Return a row with its figures."""
     keep_freed_memory()
-    config = Config()
-    characters = Config(model=type(config.model)(mode="character"))
-    flops = training_flops_per_token(config)
+    config = SIZES[row["size"]]
+    config = replace(
+        config,
+        model=replace(config.model, mode=row["mode"]),
+        train=replace(config.train, precision=row["precision"], softmax=row["softmax"]),
+    )
+    rates = product_gflops(config, getattr(torch, row["precision"]), min(3.0, seconds))
+    if row["work"] == "train":
+        tokens, flops = train_tokens_per_second(config, seconds), training_flops_per_token(config)
+    else:
+        tokens, flops = embed_tokens_per_second(config, seconds, 64), embedding_flops_per_token(config)
+    gflops = tokens * flops / 1e9
+    return {
+        **row,
+        "tokens_per_second": tokens,
+        "gflops": gflops,
+        **rates,
+        "share_of_torch": gflops / rates["torch_gflops"],
+        "share_of_packed": gflops / rates["packed_gflops"],
+        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=15.0, help="for each measurement")
+    parser.add_argument("--only", default="", help="rows with this text in them, such as 'train SMALL token'")
+    parser.add_argument("--row", type=json.loads, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.row:
+        print(json.dumps(measure(arguments.row, arguments.seconds)))
+        return
     rows = []
-    for precision in ("float32", "bfloat16"):
-        rate = product_gflops(getattr(torch, precision), min(3.0, seconds))
-        settings = {"vocab": config.vocab, "model": config.model}
-        train = type(config.train)(**{**vars(config.train), "precision": precision})
-        tokens = train_tokens_per_second(Config(**settings, train=train), seconds)
-        rows.append({"work": f"train SMALL, {precision}", "tokens_per_second": tokens, "product_gflops": rate,
-                     "share_of_products": tokens * flops / 1e9 / rate})  # fmt: skip
-        tokens = train_tokens_per_second(Config(model=characters.model, train=train), seconds)
-        rows.append({"work": f"train SMALL, character mode, {precision}", "tokens_per_second": tokens})
-    rate = product_gflops(torch.float32, min(3.0, seconds))
-    embed_flops = training_flops_per_token(config) / 3 - 4 * config.train.num_negatives * config.model.projection_dim
-    tokens = embed_tokens_per_second(config, seconds, 64)
-    rows.append({"work": "embed SMALL, float32", "tokens_per_second": tokens, "product_gflops": rate,
-                 "share_of_products": tokens * embed_flops / 1e9 / rate})  # fmt: skip
-    tokens = embed_tokens_per_second(characters, seconds, 64)
-    rows.append({"work": "embed SMALL, character mode, float32", "tokens_per_second": tokens})
-    print(f"{'work':38} {'tokens/s':>9} {'products, GFLOP/s':>18} {'share':>6}")
-    for row in rows:
-        beside = f" {row['product_gflops']:18,.0f} {row['share_of_products']:6.0%}" if "product_gflops" in row else ""
-        print(f"{row['work']:38} {row['tokens_per_second']:9,.0f}{beside}")
+    print(f"{'work':42} {'tokens/s':>9} {'GFLOP/s':>8} {'torch':>6} {'packed':>7} {'share':>6} {'memory':>7}")
+    for row in list_rows():
+        name = " ".join(row.values())
+        if arguments.only not in name:
+            continue
+        command = [sys.executable, __file__, "--seconds", str(arguments.seconds), "--row", json.dumps(row)]
+        rows.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+        found = rows[-1]
+        print(
+            f"{name:42} {found['tokens_per_second']:9,.0f} {found['gflops']:8,.0f} {found['torch_gflops']:6,.0f}"
+            f" {found['packed_gflops']:7,.0f} {found['share_of_torch']:6.0%} {found['peak_bytes'] / 1e9:4.1f} GB",
+            flush=True,
+        )
     record = {"date": str(date.today()), "machine": platform.machine(), "threads": torch.get_num_threads(),
-              "torch": torch.__version__, "seconds_each": seconds, "rows": rows}  # fmt: skip
-    output = Path(__file__).parent / "records" / f"{date.today()}-speed.json"
-    output.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+              "torch": torch.__version__, "seconds_each": arguments.seconds, "rows": rows}  # fmt: skip
+    if not arguments.only:
+        output = Path(__file__).parent / "records" / f"{date.today()}-speed.json"
+        output.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

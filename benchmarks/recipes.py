@@ -1,0 +1,152 @@
+"""What the default recipe and the published one learn from the same text, by exact held-out perplexity.
+
+Usage: python benchmarks/recipes.py CORPUS... --work FOLDER [--tokens N] [--set section.key=value ...]
+       python benchmarks/recipes.py --work FOLDER --measure     (runs that are there already)
+
+Both train configs/small.toml's model. The published recipe is that of configs/original.toml (Adagrad 0.2 from random
+embeddings, state carried), at small.toml's batch, vocabulary and negatives. Each checkpoint is scored both ways: every
+sentence from zero state, and the state carried over the held-out text in its order, which is the best case of a model
+trained so. Prints a table, writes benchmarks/records/DATE-recipes.json and .png; interrupted, it goes on.
+"""
+
+import argparse
+import json
+import shutil
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from elmo_zh import pipeline
+from elmo_zh.cli.console import Console
+from elmo_zh.config import Config, load_config
+from elmo_zh.id_store import IdStore, load_id_store
+from elmo_zh.model.language_model import LanguageModel, build_shape
+from elmo_zh.run_dir import RunDir
+from elmo_zh.training.checkpoint import CheckpointFolder
+from elmo_zh.training.heldout import measure_text
+from elmo_zh.training.metrics import MetricsFile
+from elmo_zh.training.optimizer import step_tokens
+from elmo_zh.training.scoring import Figures, score_sentences, score_stream
+from elmo_zh.vocabulary import load_vocabulary
+
+PUBLISHED = ["word2vec.enabled=false", "train.carry_state=true", "train.optimizer=adagrad", "train.learning_rate=0.2",
+             "train.table_learning_rate=0.2", "train.schedule=constant", "train.warmup_tokens=0"]  # fmt: skip
+RECIPES: dict[str, list[str]] = {"published": PUBLISHED, "default": []}
+
+
+def train(corpus: list[str], work: Path, tokens: int, settings: list[str]) -> None:
+    """Prepare the text once, and train both recipes on it."""
+    console, often = Console(quiet=False), max(1, tokens // 10)
+    budget = [f"train.max_tokens={tokens}", "train.epochs=0", "train.keep_checkpoints=1000",
+              f"train.checkpoint_every_tokens={often}", f"train.evaluate_every_tokens={often}"]  # fmt: skip
+    base = RunDir(work / "base")
+    config = load_config(Config(), None, [*budget, *settings])
+    pipeline.segment(base, config, corpus, force=False, reporter=console)
+    for stage in (pipeline.vocab, pipeline.word2vec, pipeline.encode):
+        stage(base, config, force=False, reporter=console)
+    for name, changes in RECIPES.items():
+        if not (work / name).exists():
+            shutil.copytree(base.path, work / name)
+        config = load_config(Config(), None, [*budget, *changes, *settings])
+        pipeline.train(RunDir(work / name), config, force=False, reporter=console)
+
+
+def score(model: LanguageModel, store: IdStore, chosen: np.ndarray[Any, Any], *, carried: bool) -> Figures:
+    """Return the exact figures of held-out sentences, each from zero state or with the state of the one before."""
+    sentences = [store.heldout[int(index)] for index in chosen]
+    if not carried:
+        return Figures.build(
+            measure_text(store, chosen), *score_sentences(model.bilm, model.softmax, store.lexicon, sentences)
+        )
+    totals, state = np.zeros(2), model.bilm.zero_state(1)
+    for sentence in sentences:
+        nats, state = score_stream(model.bilm, model.softmax, store.lexicon, sentence, state)
+        totals += nats
+    return Figures.build(measure_text(store, chosen), *totals)
+
+
+def measure(run: RunDir, heldout_tokens: int, most_tokens: int) -> list[dict[str, Any]]:
+    """Return the figures of every checkpoint at a fixed step."""
+    config = run.load_config(None, [])
+    vocabulary = load_vocabulary(run.vocab)
+    store = load_id_store(run.ids, vocabulary)
+    lengths = np.diff(store.heldout.offsets.astype(np.int64))
+    # The first of the text, as it stands: a carried state means something only there.
+    chosen = np.arange(int(np.searchsorted(np.cumsum(lengths), heldout_tokens)) + 1)[: len(lengths)]
+    model = LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.tie_softmax)
+    seconds = {
+        line["tokens"]: line["elapsed_seconds"] for line in MetricsFile(run.metrics).lines() if "train_loss" in line
+    }
+    folder, rows = CheckpointFolder(run.checkpoints), []
+    for step in folder.steps():
+        tokens = step * step_tokens(config.train)
+        if folder.state(step)["interrupted"] or tokens > 1.01 * most_tokens:
+            continue
+        model.load_named_tensors(folder.load(step, with_optimizer=False).model)
+        zero, carried = (score(model, store, chosen, carried=way) for way in (False, True))
+        near = min(seconds, key=lambda known: abs(known - tokens))
+        rows.append({"tokens": tokens, "seconds": seconds[near] * tokens / near, "zero_state": zero.perplexity,
+                     "carried_state": carried.perplexity, "bits_per_character": zero.bits_per_character})  # fmt: skip
+        print(
+            f"{run.path.name:10} {tokens:>11,} {rows[-1]['seconds']:9,.0f} {zero.perplexity:12,.1f}"
+            f" {carried.perplexity:12,.1f}",
+            flush=True,
+        )
+    return rows
+
+
+def draw(curves: dict[str, list[dict[str, Any]]], output: Path) -> None:
+    figure = Figure(figsize=(10, 4.5), layout="constrained")
+    for axes, across, label in zip(
+        figure.subplots(1, 2, sharey=True), ("tokens", "seconds"), ("tokens (one direction)", "seconds"), strict=True
+    ):
+        for name, rows in curves.items():
+            for way, style in (("zero_state", "-o"), ("carried_state", "--")):
+                axes.plot(
+                    [r[across] for r in rows],
+                    [r[way] for r in rows],
+                    style,
+                    markersize=3,
+                    label=f"{name}, {way.replace('_', ' ')}",
+                )
+        axes.set_yscale("log")
+        axes.set_xlabel(label)
+        axes.grid(alpha=0.3, which="both")
+    figure.axes[0].set_ylabel("exact held-out perplexity")
+    figure.axes[0].legend()
+    figure.savefig(output, dpi=110, metadata={"Software": None})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", nargs="*")
+    parser.add_argument("--work", type=Path, required=True, help="folder for the runs")
+    parser.add_argument("--tokens", type=int, default=10_000_000, help="budget of each recipe")
+    parser.add_argument("--heldout-tokens", type=int, default=20_000, help="scored at each checkpoint")
+    parser.add_argument("--set", action="append", default=[], help="a setting of both recipes")
+    parser.add_argument("--measure", action="store_true", help="only score the checkpoints that are there")
+    arguments = parser.parse_args()
+    if not arguments.measure:
+        train(arguments.corpus, arguments.work, arguments.tokens, arguments.set)
+    print(f"{'recipe':10} {'tokens':>11} {'seconds':>9} {'zero state':>12} {'carried':>12}   exact held-out perplexity")
+    curves = {
+        name: measure(RunDir(arguments.work / name), arguments.heldout_tokens, arguments.tokens) for name in RECIPES
+    }
+    last, best = curves["default"][-1], min(r["carried_state"] for r in curves["published"])
+    there = next((row["tokens"] for row in curves["default"] if row["zero_state"] <= best), None)
+    print(
+        f"At the end: default {last['zero_state']:,.1f} from zero state, published {best:,.1f} in its best case,"
+        f" carried: {1 - last['zero_state'] / best:.0%} lower; the default has that at {there or 'no'} tokens."
+    )
+    output = Path(__file__).parent / "records" / f"{date.today()}-recipes"
+    output.with_suffix(".json").write_text(
+        json.dumps({"date": str(date.today()), "curves": curves}, indent=1) + "\n", encoding="utf-8"
+    )
+    draw(curves, output.with_suffix(".png"))
+
+
+if __name__ == "__main__":
+    main()
