@@ -1,0 +1,62 @@
+"""A time loop captured as two CUDA graphs, one forward and one backward.
+
+At the sizes of an LSTM step, starting a kernel takes a processor longer than a GPU takes to run it. A graph starts all
+of a loop's kernels at once. It reads and writes the tensors that it was captured with, which `TimeLoop` owns. By the
+book: https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from elmo_zh.model.gpu_loop import CellSteps, LoopShape, TimeLoop
+
+# Kernels are compiled, and libraries take their workspaces, outside of a capture.
+_WARM_UP_RUNS = 3
+
+
+class CapturedLoop(TimeLoop):
+    """A time loop of which each run is one launch.
+
+    Raises:
+        RuntimeError: On construction, if the device cannot capture it.
+    """
+
+    def __init__(self, shape: LoopShape, steps: CellSteps) -> None:
+        super().__init__(shape, steps)
+        self.prepare_backward()
+        # Numbers for the runs that capturing needs; nobody sees what comes of them.
+        for tensor in (self.recurrent_weight, self.bias, self.first_output, self.first_cell, self.z, self.d_outputs):
+            tensor.zero_()
+        for maybe in (self.projection, self.keep):
+            if maybe is not None:
+                maybe.zero_()
+        with torch.cuda.device(shape.device):
+            # Both at once, so that nothing is captured while other gradients are on their way. They may share memory:
+            # they run one after the other, always in this order, and what lies in it is done with at the end of each.
+            pool = torch.cuda.graph_pool_handle()
+            self._forward_graph = _capture(super().forward, pool)
+            self._backward_graph = _capture(super().backward, pool)
+
+    def forward(self) -> None:
+        """Run over time."""
+        self._forward_graph.replay()
+
+    def backward(self) -> None:
+        """Go back over time."""
+        self._backward_graph.replay()
+
+
+def _capture(function: Callable[[], None], pool: Any) -> torch.cuda.CUDAGraph:
+    current, aside = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    aside.wait_stream(current)
+    with torch.cuda.stream(aside):
+        for _ in range(_WARM_UP_RUNS):
+            function()
+    current.wait_stream(aside)
+    graph = torch.cuda.CUDAGraph()
+    # Other threads, such as NCCL's watchdog, may ask the device something meanwhile.
+    with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
+        function()
+    return graph
