@@ -5,14 +5,12 @@ of a loop's kernels at once. It reads and writes the tensors that it was capture
 book: https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import torch
 
 from elmo_zh.model.gpu_loop import CellSteps, LoopShape, TimeLoop
 
-# Kernels are compiled, and libraries take their workspaces, outside of a capture.
 _WARM_UP_RUNS = 3
 
 
@@ -32,12 +30,8 @@ class CapturedLoop(TimeLoop):
         for maybe in (self.projection, self.keep):
             if maybe is not None:
                 maybe.zero_()
-        with torch.cuda.device(shape.device):
-            # Both at once, so that nothing is captured while other gradients are on their way. They may share memory:
-            # they run one after the other, always in this order, and what lies in it is done with at the end of each.
-            pool = torch.cuda.graph_pool_handle()
-            self._forward_graph = _capture(super().forward, pool)
-            self._backward_graph = _capture(super().backward, pool)
+        # Both at once, so that nothing is captured while other gradients are on their way.
+        self._forward_graph, self._backward_graph = _capture([super().forward, super().backward], shape.device)
 
     def forward(self) -> None:
         """Run over time."""
@@ -48,15 +42,30 @@ class CapturedLoop(TimeLoop):
         self._backward_graph.replay()
 
 
-def _capture(function: Callable[[], None], pool: Any) -> torch.cuda.CUDAGraph:
+def _capture(functions: Sequence[Callable[[], None]], device: torch.device) -> list[torch.cuda.CUDAGraph]:
+    """Return a graph of each function.
+
+    They may share memory for what comes and goes: they run one after the other, always in this order, and nothing that
+    lies in it is read after the end of each.
+    """
+    graphs = []
+    with torch.cuda.device(device):
+        pool = torch.cuda.graph_pool_handle()
+        for function in functions:
+            _warm_up(function)
+            graph = torch.cuda.CUDAGraph()
+            # Other threads, such as NCCL's watchdog, may ask the device something meanwhile.
+            with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
+                function()
+            graphs.append(graph)
+    return graphs
+
+
+def _warm_up(function: Callable[[], None]) -> None:
+    """Run a few times on a stream aside, so that kernels are compiled and workspaces taken outside of the capture."""
     current, aside = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
     aside.wait_stream(current)
     with torch.cuda.stream(aside):
         for _ in range(_WARM_UP_RUNS):
             function()
     current.wait_stream(aside)
-    graph = torch.cuda.CUDAGraph()
-    # Other threads, such as NCCL's watchdog, may ask the device something meanwhile.
-    with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
-        function()
-    return graph

@@ -7,6 +7,7 @@ and writes, so that it can be captured as a CUDA graph (`model.gpu_graph`). Shap
 """
 
 import functools
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -228,10 +229,12 @@ def choose_steps(device: torch.device, state_dtype: torch.dtype) -> CellSteps:
 def _fused_steps_that_work(device: torch.device) -> CellSteps | None:
     """Try them: Triton is there with most of torch's builds only, and needs a C compiler on the machine."""
     try:
-        from elmo_zh.model.fused_cell import fused_backward, fused_forward
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what Triton will do otherwise in another version
+            from elmo_zh.model.fused_cell import fused_backward, fused_forward
 
-        steps = CellSteps("triton", fused_forward, fused_backward)
-        found, expected = (_try_steps(each, device) for each in (steps, PLAIN_STEPS))
+            steps = CellSteps("triton", fused_forward, fused_backward)
+            found, expected = (_try_steps(each, device) for each in (steps, PLAIN_STEPS))
     # Whatever is missing, from the package to the compiler, torch's own operations do without it.
     except Exception:
         return None

@@ -61,7 +61,7 @@ def run_gpu_recurrence(
 def _take_loop(shape: LoopShape, pool: BufferPool | None) -> TimeLoop:
     """Return a captured loop that is free, else a new one, captured where that is wanted and works."""
     steps = choose_steps(shape.device, shape.state_dtype)
-    if pool is None or not _USE_GRAPHS or shape.device.type != "cuda" or not pool.can_capture:
+    if pool is None or not (_USE_GRAPHS and pool.can_capture):
         return TimeLoop(shape, steps)
     if free := pool.captured[shape]:
         loop: TimeLoop = free.pop()

@@ -2,14 +2,17 @@
 
 import importlib.util
 import os
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from elmo_zh.model import gpu_loop, gpu_recurrence
+from elmo_zh.model import gpu_graph, gpu_loop, gpu_recurrence, projected_lstm
 from elmo_zh.model.buffers import BufferPool
-from elmo_zh.model.gpu_loop import PLAIN_STEPS, CellSteps
+from elmo_zh.model.gpu_loop import PLAIN_STEPS, CellSteps, LoopShape, TimeLoop
 from elmo_zh.model.projected_lstm import LSTMState, ProjectedLSTM
 from elmo_zh.model.recurrence import Clips, run_recurrence
 
@@ -52,7 +55,7 @@ def run_recurrences(
     arguments = (inputs, *weights, *state, start_flags(dtype) if with_starts else None)
     clips = layer.cell_clip, layer.projection_clip
     if on_gpu_path:
-        outputs, cells = gpu_recurrence.run_gpu_recurrence(*arguments, *clips, BufferPool())
+        outputs, cells = gpu_recurrence.run_gpu_recurrence(*arguments, *clips, None)
     else:
         outputs, cells = run_recurrence(*arguments, Clips(*clips))
     if not torch.is_grad_enabled():
@@ -105,13 +108,13 @@ def test_the_loop_with_fused_cells_equals_the_processors(
 
 
 def test_a_loop_may_go_back_again_and_others_may_run_meanwhile() -> None:
-    layer, pool = build_layer((0.3, 0.4), OUTPUT), BufferPool()
+    layer = build_layer((0.3, 0.4), OUTPUT)
     state = draw(2, STREAMS, OUTPUT, seed=5, dtype=torch.float64), draw(2, STREAMS, CELL, seed=6, dtype=torch.float64)
     weights = (layer.input_weight, layer.recurrent_weight, layer.bias, layer.projection)
 
     def run(seed: int) -> Tensor:
         inputs = draw(2, STEPS, STREAMS, INPUT, seed=seed, dtype=torch.float64)
-        return gpu_recurrence.run_gpu_recurrence(inputs, *weights, *state, None, 0.3, 0.4, pool)[0].square().sum()
+        return gpu_recurrence.run_gpu_recurrence(inputs, *weights, *state, None, 0.3, 0.4, None)[0].square().sum()
 
     first = run(1)
     expected = torch.autograd.grad(first, layer.recurrent_weight, retain_graph=True)[0]
@@ -122,8 +125,6 @@ def test_a_loop_may_go_back_again_and_others_may_run_meanwhile() -> None:
 def test_without_cuda_cells_are_torchs() -> None:
     assert gpu_loop.choose_steps(torch.device("cpu"), torch.float32) is PLAIN_STEPS
 
-
-# From here on for a GPU.
 
 SEVERAL = 3
 
@@ -147,6 +148,70 @@ def train_layers(device: str, product_dtype: torch.dtype | None = None, with_sta
         optimizer.step()
         told += [hidden.detach().cpu(), states[0].cell.cpu()]
     return [*told, *(parameter.detach().cpu() for parameter in parameters)]
+
+
+@pytest.fixture
+def pretended_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a processor: training goes through the GPU's recurrence, and a graph is the function that it was made of."""
+
+    def capture(functions: Sequence[Callable[[], None]], _: torch.device) -> list[SimpleNamespace]:
+        return [SimpleNamespace(replay=function) for function in functions]
+
+    def run(*arguments: Any) -> tuple[Tensor, Tensor]:
+        *tensors, clips, pool = arguments
+        return gpu_recurrence.run_gpu_recurrence(*tensors, clips.cell, clips.output, pool)
+
+    monkeypatch.setattr(gpu_graph, "_capture", capture)
+    monkeypatch.setattr(projected_lstm, "run_recurrence", run)
+
+
+@pytest.mark.parametrize("with_starts", [False, True])
+def test_loops_used_again_train_as_new_ones(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, with_starts: bool
+) -> None:
+    processors = train_layers("cpu", None, with_starts)
+    request.getfixturevalue("pretended_graphs")
+    again = train_layers("cpu", None, with_starts)
+    monkeypatch.setattr(gpu_recurrence, "_USE_GRAPHS", False)
+    for ours, new, theirs in zip(again, train_layers("cpu", None, with_starts), processors, strict=True):
+        assert torch.equal(ours, new)
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.usefixtures("pretended_graphs")
+def test_a_loop_is_free_again_after_its_way_back_only() -> None:
+    pool, layer = BufferPool(), build_layer((0.3, 0.4), INPUT, torch.float32)
+    layer.buffer_pool = pool
+    inputs, state = torch.ones(2, STEPS, STREAMS, INPUT), layer.zero_state(STREAMS)
+    first, _ = layer(inputs, state)
+    kept = first.detach().clone()
+    second, _ = layer(2 * inputs, state)
+    assert not any(pool.captured.values())
+    first.sum().backward()
+    third, _ = layer(3 * inputs, state)
+    assert torch.equal(first, kept)
+    (second.sum() + third.sum()).backward()
+    assert [len(loops) for loops in pool.captured.values()] == [2]
+
+
+def test_where_capturing_fails_operations_start_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    shape = LoopShape(
+        num_steps=STEPS, num_streams=STREAMS, cell_dim=CELL, output_dim=OUTPUT, product_dtype=torch.float32,
+        state_dtype=torch.float32, device=torch.device("cpu"), has_projection=True, has_keep=False, cell_clip=3.0,
+        output_clip=3.0, is_traced=True,
+    )  # fmt: skip
+    monkeypatch.setattr(gpu_graph, "_capture", fail)
+    pool = BufferPool()
+    for _ in range(2):
+        assert type(gpu_recurrence._take_loop(shape, pool)) is TimeLoop
+        monkeypatch.setattr(gpu_graph, "_capture", None)  # not tried again
+    assert not pool.can_capture
+
+
+# From here on for a GPU.
 
 
 @pytest.mark.gpu
