@@ -5,6 +5,7 @@ of a loop's kernels at once. It reads and writes the tensors that it was capture
 book: https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs
 """
 
+import functools
 from collections.abc import Callable, Sequence
 
 import torch
@@ -48,22 +49,28 @@ def _capture(functions: Sequence[Callable[[], None]], device: torch.device) -> l
     They may share memory for what comes and goes: they run one after the other, always in this order, and nothing that
     lies in it is read after the end of each.
     """
-    graphs = []
+    graphs, aside = [], _stream_for_capture(device)
     with torch.cuda.device(device):
         pool = torch.cuda.graph_pool_handle()
         for function in functions:
-            _warm_up(function)
+            _warm_up(function, aside)
             graph = torch.cuda.CUDAGraph()
             # Other threads, such as NCCL's watchdog, may ask the device something meanwhile.
-            with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
+            with torch.cuda.graph(graph, pool=pool, stream=aside, capture_error_mode="thread_local"):
                 function()
             graphs.append(graph)
     return graphs
 
 
-def _warm_up(function: Callable[[], None]) -> None:
-    """Run a few times on a stream aside, so that kernels are compiled and workspaces taken outside of the capture."""
-    current, aside = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
+@functools.cache
+def _stream_for_capture(device: torch.device) -> torch.cuda.Stream:
+    """Return one and the same stream, since cuBLAS keeps a workspace for each that it has seen."""
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+
+def _warm_up(function: Callable[[], None], aside: torch.cuda.Stream) -> None:
+    """Run a few times on the stream aside, so that kernels are compiled and workspaces taken before the capture."""
+    current = torch.cuda.current_stream()
     aside.wait_stream(current)
     with torch.cuda.stream(aside):
         for _ in range(_WARM_UP_RUNS):
