@@ -50,7 +50,8 @@ def _capture(functions: Sequence[Callable[[], None]], device: torch.device) -> l
     lies in it is read after the end of each.
     """
     graphs, aside = [], _stream_for_capture(device)
-    with torch.cuda.device(device):
+    # A capture that fails does not leave its stream, so that is done here.
+    with torch.cuda.device(device), torch.cuda.stream(torch.cuda.current_stream(device)):
         pool = torch.cuda.graph_pool_handle()
         for function in functions:
             _warm_up(function, aside)
