@@ -231,6 +231,8 @@ class TrainConfig:
     """Seed of initial weights, sentence order, dropout and negative samples."""
     precision: str = "auto"
     """Of matrix products: float32, bfloat16 (states, weights, sums stay float32) or auto: bfloat16 where it is fast."""
+    deterministic: bool = False
+    """Have a GPU give the same numbers each time, more slowly; a processor does so anyway."""
     device: str = _free("auto")
     """auto (a GPU if there is one), cpu or cuda."""
     num_threads: int = _free(0)

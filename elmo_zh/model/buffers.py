@@ -1,7 +1,8 @@
 """Large tensors used again at every step."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,10 +13,16 @@ class BufferPool:
 
     The C library gives a large block back to the kernel when it is freed and gets it anew, page by page and zeroed, at
     the next step: with small models that takes longer than what is computed in it.
+
+    Attributes:
+        captured: CUDA graphs, with the tensors that they use, that are free, by what they were captured for.
+        can_capture: False once capturing has failed.
     """
 
     def __init__(self) -> None:
         self._free: defaultdict[tuple[tuple[int, ...], torch.dtype, torch.device], list[Tensor]] = defaultdict(list)
+        self.captured: defaultdict[Hashable, list[Any]] = defaultdict(list)
+        self.can_capture = True
 
     def take(self, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> Tensor:
         """Return a tensor with any content."""

@@ -1,6 +1,7 @@
 """One LSTM layer with projection and clipping, for both directions at once.
 
-The cell is that of `model.lstm_cell`, run over time by `model.recurrence`. `torch.nn.LSTM` cannot clip.
+The cell is that of `model.lstm_cell`, run over time by `model.recurrence`; `torch.nn.LSTM` cannot clip. What a GPU
+trains without clips, state carried, cuDNN does (`model.library_lstm`).
 
 The forward and the backward LM have the same shapes and never meet, so direction is simply the first axis of every
 tensor (size 2). Shapes: see `model.bilm`.
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from elmo_zh.model.buffers import BufferPool
+from elmo_zh.model.library_lstm import run_library_lstm, suits_library
 from elmo_zh.model.precision import choose_product_dtype
 from elmo_zh.model.recurrence import Clips, run_recurrence
 
@@ -94,13 +96,16 @@ class ProjectedLSTM(nn.Module):
         Returns:
             The outputs, shape (2, T, B, P), and the state after the last step that counts, without a gradient.
         """
+        read = inputs.to(choose_product_dtype(self.product_dtype, self.bias))
+        if lengths is None and suits_library(read, self.bias, keep, self.cell_clip, self.projection_clip):
+            return self._run_library(read, state)
         # Without a gradient a part of the time at once will do, and memory stays bounded.
         num_steps = inputs.shape[1]
         at_once = num_steps if torch.is_grad_enabled() or torch.compiler.is_compiling() else _INFERENCE_STEPS
         all_outputs, last = [], state
         for start in range(0, num_steps, at_once):
             steps = slice(start, start + at_once)
-            outputs, cells = self._run(inputs[:, steps], state, None if keep is None else keep[steps])
+            outputs, cells = self._run(read[:, steps], state, None if keep is None else keep[steps])
             state = LSTMState(outputs[:, -1].detach(), cells[:, -1].detach().clone())
             last = state if lengths is None else _state_at(lengths - 1 - start, outputs, cells, last)
             all_outputs.append(outputs)
@@ -108,7 +113,7 @@ class ProjectedLSTM(nn.Module):
 
     def _run(self, inputs: Tensor, state: LSTMState, keep: Tensor | None) -> tuple[Tensor, Tensor]:
         outputs, cells = run_recurrence(
-            inputs.to(choose_product_dtype(self.product_dtype, self.bias)),
+            inputs,
             self.input_weight,
             self.recurrent_weight,
             self.bias,
@@ -120,6 +125,12 @@ class ProjectedLSTM(nn.Module):
             self.buffer_pool,
         )
         return outputs.to(self.bias.dtype), cells
+
+    def _run_library(self, inputs: Tensor, state: LSTMState) -> tuple[Tensor, LSTMState]:
+        weights = (self.input_weight, self.recurrent_weight, self.bias, self.projection)
+        with torch.autocast(inputs.device.type, enabled=False):
+            outputs, cell = run_library_lstm(inputs, *weights, state.output, state.cell)
+        return outputs, LSTMState(outputs[:, -1].detach(), cell)
 
 
 def _state_at(steps: Tensor, outputs: Tensor, cells: Tensor, otherwise: LSTMState) -> LSTMState:

@@ -3,10 +3,11 @@
 With z = [x, h_before] W + b, split into i, j, f, o:
     c = clip(sigmoid(f + 1) c_before + sigmoid(i) tanh(j)),  m = sigmoid(o) tanh(c),  h = clip(m W_p).
 Writing the gradient by hand lets each weight's gradient be one product over all steps. On a processor the two
-directions run side by side, each on its own cores with packed matrices; on a GPU every operation does both. Input and
-output before go through one product a step: batching the input's over time is no faster once matrices are packed, and
-its result would leave the cache in between. Products run in one dtype (float32 or bfloat16), cells, gates and sums in
-that of the bias.
+directions run side by side, each on its own cores with packed matrices; a GPU has a loop of its own
+(`model.gpu_recurrence`), and takes this one, every operation for both, under torch.compile only. Input and output
+before go through one product a step: batching the input's over time is no faster once matrices are packed, and its
+result would leave the cache in between. Products run in one dtype (float32 or bfloat16), cells, gates and sums in that
+of the bias.
 """
 
 from collections.abc import Callable
@@ -17,6 +18,7 @@ import torch
 from torch import Tensor
 
 from elmo_zh.model.buffers import BufferPool, NoPool
+from elmo_zh.model.gpu_recurrence import run_gpu_recurrence
 from elmo_zh.model.products import can_pack, pack
 from elmo_zh.model.scripted import scripted
 from elmo_zh.model.side_by_side import side_by_side
@@ -71,6 +73,8 @@ def run_recurrence(
         # The operator is for torch.compile, which takes it as a whole; calling it otherwise makes torch import its
         # compiler, more than a second.
         outputs, _, cells, _, _ = _recurrence_operator(*arguments, clips.cell, clips.output)
+    elif inputs.device.type == "cuda":
+        outputs, cells = run_gpu_recurrence(*arguments, clips.cell, clips.output, buffers)
     elif torch.is_grad_enabled():
         outputs, _, cells, _, _ = _Recurrence.apply(*arguments, clips, buffers)  # type: ignore[no-untyped-call]
     else:
@@ -116,7 +120,7 @@ def _forward(
 
 
 def _run_directions(run: Callable[[Any], object], inputs: Tensor) -> None:
-    """Call `run` with the index of each direction, or with one for both where one operation had better do both."""
+    """Call `run` with the index of each direction, or with one for both at once on a GPU."""
     with torch.autocast(inputs.device.type, enabled=False):
         if inputs.device.type == "cpu":
             side_by_side(run)

@@ -3,6 +3,7 @@
 Other choices give other roundings, and so in the end other weights.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import torch
 
 from elmo_zh.config import TrainConfig
+from elmo_zh.model.gpu_loop import choose_steps
 from elmo_zh.model.precision import has_fast_bfloat16
 from elmo_zh.model.products import can_pack
 
@@ -21,7 +23,7 @@ class Computation:
     Attributes:
         device: cpu or cuda.
         precision: float32 or bfloat16, of matrix products.
-        kernel: onednn (packed matrices) or torch, of the time loops' products.
+        kernel: Of the time loops: onednn (packed matrices), triton (a GPU's cells) or torch.
         num_threads: Processor threads of each process.
         torch_version: As torch says.
     """
@@ -63,11 +65,24 @@ def choose_computation(config: TrainConfig, device: torch.device, before: Mappin
         precision = before.get("precision") or ("bfloat16" if has_fast_bfloat16(device) else "float32")
     if num_threads := config.num_threads or before.get("num_threads"):
         torch.set_num_threads(num_threads)
+    if device.type == "cuda":
+        _set_up_gpu(config.deterministic)
     is_packed = can_pack(torch.empty(0, device=device), getattr(torch, precision))
     return Computation(
         device=device.type,
         precision=precision,
-        kernel="onednn" if is_packed else "torch",
+        kernel="onednn" if is_packed else choose_steps(device, torch.float32).name,
         num_threads=torch.get_num_threads(),
         torch_version=str(torch.__version__),
     )
+
+
+def _set_up_gpu(is_deterministic: bool) -> None:
+    """Let float32 be float32 in cuDNN too, which rounds to TF32 unless told not to, and choose repeatable kernels."""
+    torch.backends.cudnn.allow_tf32 = False
+    if is_deterministic:
+        # cuBLAS reads this when it is first used: https://docs.nvidia.com/cuda/cublas/#results-reproducibility
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True)
+        # Would fill whatever is about to be written anyway.
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]

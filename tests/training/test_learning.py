@@ -1,15 +1,18 @@
 """A tiny text is learned, by every recipe, as far as it can be."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from elmo_zh.config import TrainConfig
 from elmo_zh.id_store import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.lexicon import Lexicon
+from elmo_zh.model import gpu_recurrence
 from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.reporter import SilentReporter
@@ -77,3 +80,68 @@ def test_a_tiny_text_is_learned(tmp_path: Path, changes: dict[str, object]) -> N
         assert figures.perplexity > 1.6
     else:
         assert figures.perplexity < 1.55
+
+
+def train_some_steps(folder: Path, device: torch.device, config: TrainConfig) -> tuple[list[float], dict[str, Tensor]]:
+    """Return the losses and the weights after a short training."""
+    shape = BiLMShape(
+        num_tokens=ROWS, cell_dim=23, projection_dim=13, num_layers=2, cell_clip=3.0, projection_clip=3.0,
+        skip_connections=True,
+    )  # fmt: skip
+    model, metrics = LanguageModel.build(shape, tie_softmax=False), MetricsFile(folder / "m.jsonl")
+    trainer = Trainer(
+        model, build_store(), "digest", config, CheckpointFolder(folder / "c"), metrics, device,
+        choose_computation(config, device, {}), SilentReporter(), lambda m: initialise_model(m, 1, None),
+    )  # fmt: skip
+    trainer.train()
+    losses = [line["train_loss"] for line in metrics.lines() if "train_loss" in line]
+    return losses, {name: value.cpu().clone() for name, value in model.named_tensors().items()}
+
+
+SHORT = replace(
+    TrainConfig(), batch_size=7, unroll_steps=11, num_negatives=13, max_tokens=1_000, epochs=0.0, precision="float32",
+    deterministic=True, log_every_steps=1,
+)  # fmt: skip
+
+
+def test_on_a_processor_deterministic_changes_nothing(tmp_path: Path) -> None:
+    device, results = torch.device("cpu"), []
+    for deterministic in (True, False):
+        config = replace(SHORT, deterministic=deterministic)
+        results.append(train_some_steps(tmp_path / str(deterministic), device, config))
+        assert not torch.are_deterministic_algorithms_enabled()
+    assert results[0][0] == results[1][0]
+    assert all(torch.equal(value, results[1][1][name]) for name, value in results[0][1].items())
+
+
+@pytest.fixture
+def _gpu_settings_are_put_back(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", torch.backends.cudnn.allow_tf32)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+@pytest.mark.usefixtures("_gpu_settings_are_put_back")
+@pytest.mark.parametrize("softmax", ["sampled", "full"])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("use_graphs", [True, False])
+def test_a_gpu_trains_twice_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, use_graphs: bool, precision: str, softmax: str
+) -> None:
+    monkeypatch.setattr(gpu_recurrence, "_USE_GRAPHS", use_graphs)
+    config, device = replace(SHORT, precision=precision, softmax=softmax), torch.device("cuda")
+    first, second = (train_some_steps(tmp_path / name, device, config) for name in ("first", "second"))
+    assert first[0] == second[0]
+    assert all(torch.equal(value, second[1][name]) for name, value in first[1].items())
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+@pytest.mark.usefixtures("_gpu_settings_are_put_back")
+def test_a_gpu_trains_as_a_processor(tmp_path: Path) -> None:
+    # Without dropout, of which each device draws its own.
+    config = replace(SHORT, dropout=0.0)
+    losses = [train_some_steps(tmp_path / name, torch.device(name), config)[0] for name in ("cpu", "cuda")]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
