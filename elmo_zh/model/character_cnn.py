@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from elmo_zh.model.affine import affine
 from elmo_zh.model.precision import choose_product_dtype
 from elmo_zh.model.token_encoder import TokenInputs
 
@@ -94,13 +95,6 @@ class Highway(nn.Module):
         return torch.lerp(x, transformed, gate)
 
 
-def affine(x: Tensor, weight: Tensor, bias: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return x W + b with the product in `dtype` and the sum in that of the weights."""
-    if dtype == weight.dtype:
-        return torch.addmm(bias, x, weight)
-    return (x.to(dtype) @ weight.to(dtype)).to(weight.dtype) + bias
-
-
 class CharacterCNN(nn.Module):
     """From spellings to token vectors, once for each distinct word.
 
@@ -170,31 +164,23 @@ class CharacterCNN(nn.Module):
         Returns:
             float32, shape (W, P).
         """
+        return self._combine(self._respond(character_ids), words)
+
+    def _respond(self, character_ids: Tensor) -> Tensor:
+        """Return each filter's largest response to spellings, shape (W, N)."""
         if torch.compiler.is_compiling() or not len(character_ids):
-            return self._project(self._encode_characters(character_ids), words)
+            return self._respond_to_chunk(character_ids)
         lengths = (character_ids != self.shape.num_characters - 1).sum(dim=1)
         order = lengths.argsort(stable=True)
         longest_window = max(width for width, _ in self.shape.filters)
-        vectors = []
+        responses = []
         for chunk in torch.split(order, _CHUNK_WORDS):
             # Windows of nothing but padding all respond alike, so that one of them stands for all.
             needed = min(self.shape.num_slots, int(lengths[chunk[-1]]) + longest_window)
-            vectors.append(self._encode_characters(character_ids[chunk, :needed]))
-        return self._project(torch.cat(vectors)[order.argsort()], words)
+            responses.append(self._respond_to_chunk(character_ids[chunk, :needed]))
+        return torch.cat(responses)[order.argsort()]
 
-    def _project(self, x: Tensor, words: Tensor | None) -> Tensor:
-        """Return the token vectors, shape (W, P), of the filters' output, shape (W, N)."""
-        if self.word_embedding is not None:
-            assert words is not None, "this model needs the words beside their spellings"
-            x = torch.cat([functional.embedding(words, self.word_embedding), x], dim=1)
-        if self.projection_weight is None or self.projection_bias is None:
-            return x
-        dtype = choose_product_dtype(self.product_dtype, self.embedding)
-        with torch.autocast(self.embedding.device.type, enabled=False):
-            return affine(x, self.projection_weight, self.projection_bias, dtype)
-
-    def _encode_characters(self, character_ids: Tensor) -> Tensor:
-        """Return what the filters and highway layers make of spellings, shape (W, N)."""
+    def _respond_to_chunk(self, character_ids: Tensor) -> Tensor:
         dtype = choose_product_dtype(self.product_dtype, self.embedding)
         with torch.autocast(self.embedding.device.type, enabled=False):
             characters = functional.embedding(character_ids, self.embedding)
@@ -202,11 +188,22 @@ class CharacterCNN(nn.Module):
                 self._largest_response(characters, kernel, bias, dtype)
                 for kernel, bias in zip(self.kernels, self.kernel_biases, strict=True)
             ]
+            return torch.cat(responses, dim=1)
+
+    def _combine(self, responses: Tensor, words: Tensor | None) -> Tensor:
+        """Return the token vectors, shape (W, P), that follow from the filters' responses, shape (W, N)."""
+        dtype = choose_product_dtype(self.product_dtype, self.embedding)
+        with torch.autocast(self.embedding.device.type, enabled=False):
             activate = functional.relu if self.shape.activation == "relu" else torch.tanh
-            x = activate(torch.cat(responses, dim=1))
+            x = activate(responses)
             for highway in self._highways():
                 x = highway(x, dtype)
-            return x
+            if self.word_embedding is not None:
+                assert words is not None, "this model needs the words beside their spellings"
+                x = torch.cat([functional.embedding(words, self.word_embedding), x], dim=1)
+            if self.projection_weight is None or self.projection_bias is None:
+                return x
+            return affine(x, self.projection_weight, self.projection_bias, dtype)
 
     @staticmethod
     def _largest_response(characters: Tensor, kernel: Tensor, bias: Tensor, dtype: torch.dtype) -> Tensor:
