@@ -1,0 +1,334 @@
+"""How a run computes: chosen once, kept, told; what training can do without; and how much memory it takes."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from contract.command_line import NUM_STEPS, STEP_TOKENS, checkpoint_steps, elmo_zh, run_python, training_lines
+
+from elmo_zh.config import TrainConfig
+from elmo_zh.model import precision
+from elmo_zh.training import computation, train, trainer
+from elmo_zh.training.computation import Computation, choose_computation
+from elmo_zh.training.summary import format_seconds, report_summary
+
+CPU = torch.device("cpu")
+ONE_STEP = f"train.max_tokens={STEP_TOKENS}"
+
+
+@pytest.fixture(autouse=True)
+def _as_many_threads_as_before() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True)
+def _no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train, "can_draw", lambda: False)
+
+
+Machine = Callable[..., None]
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """Say what the machine can do."""
+
+    def can(*, bfloat16: bool, packed: bool = True) -> None:
+        monkeypatch.setattr(computation, "has_fast_bfloat16", lambda _: bfloat16)
+        monkeypatch.setattr(computation, "can_pack", lambda *_: packed)
+
+    return can
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "expected"),
+    [
+        ({}, False),
+        ({"avx512_f": True, "avx512_vnni": True, "avx512_bf16": False}, False),
+        ({"avx512_bf16": True}, True),
+        ({"amx_bf16": True, "avx512_bf16": False}, True),
+    ],
+)
+def test_bfloat16_is_fast_where_there_are_instructions_for_it(
+    monkeypatch: pytest.MonkeyPatch, capabilities: dict[str, bool], expected: bool
+) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
+    assert precision.has_fast_bfloat16(CPU) is expected
+
+
+@pytest.mark.parametrize(("capability", "expected"), [((7, 5), False), ((8, 0), True), ((9, 0), True)])
+def test_bfloat16_is_fast_on_gpus_from_ampere_on(
+    monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], expected: bool
+) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
+    assert precision.has_fast_bfloat16(torch.device("cuda")) is expected
+
+
+@pytest.mark.parametrize(
+    ("setting", "before", "is_fast", "expected"),
+    [
+        ("auto", {}, True, "bfloat16"),
+        ("auto", {}, False, "float32"),
+        ("auto", {"precision": "float32"}, True, "float32"),
+        ("auto", {"precision": "bfloat16"}, False, "bfloat16"),
+        ("float32", {"precision": "bfloat16"}, True, "float32"),
+        ("bfloat16", {}, False, "bfloat16"),
+    ],
+)
+def test_the_setting_decides_then_the_run_then_the_machine(
+    machine: Machine, setting: str, before: dict[str, Any], is_fast: bool, expected: str
+) -> None:
+    machine(bfloat16=is_fast)
+    chosen = choose_computation(TrainConfig(precision=setting), CPU, before)
+    assert chosen.precision == expected
+    assert chosen.product_dtype is (torch.bfloat16 if expected == "bfloat16" else None)
+
+
+@pytest.mark.parametrize(
+    ("setting", "before", "expected"), [(0, {}, 5), (0, {"num_threads": 3}, 3), (2, {"num_threads": 3}, 2)]
+)
+def test_threads_are_as_set_or_as_before_or_as_they_are(setting: int, before: dict[str, int], expected: int) -> None:
+    torch.set_num_threads(5)
+    assert choose_computation(TrainConfig(num_threads=setting), CPU, before).num_threads == expected
+    assert torch.get_num_threads() == expected
+
+
+@pytest.mark.parametrize(("packed", "kernel"), [(True, "onednn"), (False, "torch")])
+def test_a_description_is_plain_and_tells_every_difference(machine: Machine, packed: bool, kernel: str) -> None:
+    machine(bfloat16=False, packed=packed)
+    chosen = choose_computation(TrainConfig(num_threads=2), CPU, {})
+    described = json.loads(json.dumps(chosen.describe()))
+    assert described == {
+        "device": "cpu", "precision": "float32", "kernel": kernel, "num_threads": 2,
+        "torch_version": str(torch.__version__),
+    }  # fmt: skip
+    assert chosen.differences(described) == chosen.differences({}) == []
+    assert Computation(**described) == chosen
+    other = replace(chosen, device="cuda", precision="bfloat16", kernel="odd", num_threads=7, torch_version="1.0")
+    assert other.differences({**described, "of another version": 1}) == [
+        "device was cpu, is cuda",
+        "precision was float32, is bfloat16",
+        f"kernel was {kernel}, is odd",
+        "num_threads was 2, is 7",
+        f"torch_version was {torch.__version__}, is 1.0",
+    ]
+
+
+def state_of(run: Path, step: int) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((run / "checkpoints" / f"step-{step:08d}" / "state.json").read_text("utf-8"))
+    return found
+
+
+def warnings_of(stderr: str) -> list[str]:
+    return [line.removeprefix("Warning: ") for line in stderr.splitlines() if line.startswith("Warning: ")]
+
+
+def interrupted(run: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """Train up to a step, as if somebody had pressed Control-C there."""
+    real = trainer.Trainer._log
+
+    def log(self: trainer.Trainer, *figures: float) -> None:
+        real(self, *figures)
+        if self.step == step:
+            signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as during:
+        during.setattr(trainer.Trainer, "_log", log)
+        assert elmo_zh("train", "--run", run).status == 130
+    assert checkpoint_steps(run)[-1] == step
+
+
+@pytest.mark.parametrize("is_fast", [True, False])
+def test_what_was_chosen_is_recorded_and_kept_on_another_machine(
+    untrained_run: Path, machine: Machine, monkeypatch: pytest.MonkeyPatch, is_fast: bool
+) -> None:
+    run, expected = untrained_run, "bfloat16" if is_fast else "float32"
+    machine(bfloat16=is_fast)
+    interrupted(run, monkeypatch, step=13)
+    chosen = state_of(run, 13)["computation"]
+    assert chosen["precision"] == expected
+    machine(bfloat16=not is_fast)
+    answer = elmo_zh("train", "--run", run, "--json")
+    assert warnings_of(answer.stderr) == []
+    assert f" on cpu ({expected}) and evaluation." in answer.stderr
+    assert answer.result()["computation"] == state_of(run, NUM_STEPS)["computation"] == chosen
+    record = json.loads((run / "stages" / "train.json").read_text("utf-8"))
+    assert record["counts"]["computation"] == chosen
+    # What was trained is not only called so: the other precision gives other figures.
+    losses = [line["train_loss"] for line in training_lines(run)]
+    machine(bfloat16=not is_fast)
+    elmo_zh("train", "--run", run, "--force", "--set", ONE_STEP)
+    assert state_of(run, 1)["computation"]["precision"] != expected
+    assert training_lines(run)[0]["train_loss"] != losses[0]
+    assert training_lines(run)[0]["train_loss"] == pytest.approx(losses[0], rel=0.01)
+
+
+def test_what_cannot_be_kept_is_told(untrained_run: Path, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = untrained_run
+    machine(bfloat16=False)
+    interrupted(run, monkeypatch, step=3)
+    assert state_of(run, 3)["computation"]["kernel"] == "onednn"
+    machine(bfloat16=False, packed=False)
+    answer = elmo_zh("train", "--run", run, "--set", "train.num_threads=2")
+    assert answer.status == 0
+    assert warnings_of(answer.stderr) == [
+        f"{difference}: what follows is not bit for bit what it would have been."
+        for difference in ("Kernel was onednn, is torch", "Num_threads was 1, is 2")
+    ]
+    assert state_of(run, NUM_STEPS)["computation"]["num_threads"] == 2
+
+
+WITHOUT = """
+import sys
+for name in ("jieba", "gensim", "smart_open", "matplotlib", "tomlkit", "pandas"):
+    sys.modules[name] = None
+from elmo_zh.cli import main
+main()
+"""
+
+
+def test_training_needs_no_segmenter_and_no_picture(untrained_run: Path, tmp_path: Path) -> None:
+    run = untrained_run
+    arguments = ("train", "--run", run, "--set", ONE_STEP)
+    answer = run_python("-W", "ignore", "-c", WITHOUT, *arguments, cwd=tmp_path)
+    assert answer.status == 0, answer.stderr
+    assert "matplotlib is not installed, so training.png is not drawn." in answer.stderr.splitlines()
+    assert not (run / "training.png").exists()
+    assert checkpoint_steps(run) == [1]
+    record = json.loads((run / "stages" / "train.json").read_text("utf-8"))
+    assert record["finished"] is True
+    assert not [name for name in record["outputs"] if "training.png" in name]
+    # With a picture it would be the same.
+    assert elmo_zh("train", "--run", run, "--json").result()["skipped"] is True
+
+
+class Listener:
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, message: str) -> None:
+        self.notes.append(message)
+
+
+COUNTS: dict[str, Any] = {
+    "tokens": 1234567,
+    "epochs": 3.14159,
+    "steps": 2357,
+    "training_seconds": 754.0,
+    "memory": {"peak_bytes": 1_260_000_000, "predicted_bytes": 1_949_000_000},
+    "baselines": {
+        "unigram": {"perplexity": 1131.04, "bits_per_character": 7.89012},
+        "bigram": {"perplexity": 517.26, "bits_per_character": 5.5},
+    },
+    "heldout": {
+        "step": 2300, "num_predictions": 54321, "perplexity": 97.32, "bits_per_character": 4.12345,
+        "forward_perplexity": 12101.0, "backward_perplexity": 89.0,
+    },
+}  # fmt: skip
+
+
+def test_the_table_at_the_end() -> None:
+    listener = Listener()
+    report_summary(COUNTS, listener)  # type: ignore[arg-type]
+    assert listener.notes == [
+        "Trained 1,234,567 tokens, 3.14 epochs, 2,357 steps in 13 min, evaluation included;"
+        " at most 1.3 GB of memory (1.9 GB predicted).",
+        "All held-out text, 54,321 predictions, step 2,300:",
+        "                    perplexity  bits per character",
+        "  biLM                    97.3               4.123",
+        "    forward LM        12,101.0",
+        "    backward LM           89.0",
+        "  unigram              1,131.0               7.890",
+        "  bigram                 517.3               5.500",
+    ]
+    del listener.notes[:]
+    report_summary({name: value for name, value in COUNTS.items() if name != "heldout"}, listener)  # type: ignore[arg-type]
+    assert len(listener.notes) == 1
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (0, "0 s"),
+        (0.6, "1 s"),
+        (89.4, "89 s"),
+        (90, "2 min"),
+        (754, "13 min"),
+        (5399, "90 min"),
+        (5400, "1.5 h"),
+        (360000, "100.0 h"),
+    ],
+)
+def test_durations_for_people(seconds: float, told: str) -> None:
+    assert format_seconds(seconds) == told
+
+
+TRAINING = """
+import json, resource, sys
+from dataclasses import replace
+from pathlib import Path
+import numpy as np, torch
+from elmo_zh.allocator import keep_freed_memory
+from elmo_zh.config import ModelConfig, TrainConfig
+from elmo_zh.id_store import EncodedSentences, HeldoutSentences, IdStore
+from elmo_zh.lexicon import Lexicon
+from elmo_zh.model.language_model import LanguageModel, build_shape
+from elmo_zh.reporter import SilentReporter
+from elmo_zh.training.checkpoint import CheckpointFolder
+from elmo_zh.training.computation import choose_computation
+from elmo_zh.training.memory import predict_memory
+from elmo_zh.training.metrics import MetricsFile
+from elmo_zh.training.train import initialise_model
+from elmo_zh.training.trainer import Trainer
+from elmo_zh.vocabulary import SPECIALS, Vocabulary
+
+folder, changes, rows = Path(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3])
+model_config = ModelConfig(cell_dim=509, projection_dim=127)
+config = replace(TrainConfig(), max_tokens=5 * 64 * 20, epochs=0.0, num_threads=1, device="cpu", **changes)
+vocabulary = Vocabulary([*SPECIALS, *(chr(0x4e00 + k) for k in range(rows - 3))])
+generator = np.random.default_rng(1)
+def sentences(number):
+    ids = np.minimum(3 + generator.zipf(1.3, 17 * number), rows - 1).astype(np.uint16)
+    return ids, np.arange(number + 1, dtype=np.uint64) * 17
+ids, offsets = sentences(300)
+heldout = HeldoutSentences(ids, offsets, np.full(300, 29, np.uint32), np.zeros(300))
+store = IdStore(EncodedSentences(*sentences(3000)), heldout, Lexicon(vocabulary, None))
+keep_freed_memory()
+device = torch.device("cpu")
+trainer = Trainer(
+    LanguageModel.build(build_shape(model_config, rows), tie_softmax=False), store, "digest", config,
+    CheckpointFolder(folder / "c"), MetricsFile(folder / "m.jsonl"), device, choose_computation(config, device, {}),
+    SilentReporter(), lambda model: initialise_model(model, 1, None),
+)
+trainer.train()
+predicted = predict_memory(model_config, config, 2 if config.precision == "bfloat16" else 4, rows, 51000)
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+print(json.dumps({"predicted": predicted, "peak": peak}))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("rows", "changes"),
+    [
+        (19_001, {"precision": "float32"}),
+        (19_001, {"precision": "bfloat16"}),
+        (7_001, {"precision": "float32", "softmax": "full", "batch_size": 128}),
+        (7_001, {"precision": "float32", "num_negatives": 97, "unroll_steps": 61}),
+    ],
+)
+def test_predicted_memory_is_near_what_training_takes(tmp_path: Path, rows: int, changes: dict[str, Any]) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", TRAINING, str(tmp_path), json.dumps(changes), str(rows)]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=600)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["predicted"] / found["peak"] == pytest.approx(1, abs=0.35)
