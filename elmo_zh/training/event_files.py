@@ -57,12 +57,10 @@ class MetricsWithEvents(MetricsFile):
             self._open = SummaryWriter(str(self._folder))
         return self._open
 
-    def cut_after(self, step: int) -> None:
-        """Drop the lines of later steps; the events are written anew, since what was written cannot be taken back."""
-        super().cut_after(step)
-        kept = self.lines()
+    def _replace(self, lines: list[dict[str, Any]]) -> None:
+        # Events that were written cannot be taken back, so all are written anew.
         self.remove()
-        for line in kept:
+        for line in lines:
             self.append(**line)
 
     def remove(self) -> None:

@@ -30,9 +30,18 @@ class MetricsFile:
 
     def cut_after(self, step: int) -> None:
         """Drop the lines of steps later than `step`, which are about to be trained again."""
-        kept = [line for line in self.lines() if line["step"] <= step]
+        self._replace([line for line in self.lines() if line["step"] <= step])
+
+    def discard(self, **figures: Any) -> None:
+        """Drop the lines that say just this, and perhaps more, such as those that a kill let be written too early."""
+        lines = self.lines()
+        kept = [line for line in lines if not figures.items() <= line.items()]
+        if len(kept) < len(lines):
+            self._replace(kept)
+
+    def _replace(self, lines: list[dict[str, Any]]) -> None:
         with atomic_path(self.path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(json.dumps(line) + "\n" for line in kept)
+            file.writelines(json.dumps(line) + "\n" for line in lines)
 
     def remove(self) -> None:
         """Remove the file, if it is there."""

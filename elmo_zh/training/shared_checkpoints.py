@@ -91,5 +91,8 @@ class NoMetrics(MetricsFile):
     def cut_after(self, step: int) -> None:  # noqa: D102
         pass
 
+    def discard(self, **figures: Any) -> None:  # noqa: D102
+        pass
+
     def remove(self) -> None:  # noqa: D102
         pass

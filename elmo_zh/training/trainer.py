@@ -318,7 +318,8 @@ class Trainer:
         return figures
 
     def append_figures(self, figures: Figures, heldout_set: str, *, step: int) -> None:
-        """Write the held-out figures of a step's weights to metrics.jsonl."""
+        """Write the held-out figures of a step's weights to metrics.jsonl, once."""
+        self._metrics.discard(step=step, heldout_set=heldout_set)
         self._metrics.append(
             step=step,
             tokens=step * step_tokens(self.config),

@@ -190,7 +190,6 @@ def test_killed_at_every_place_where_files_are_written(
     assert_same(run, untouched)
 
 
-@pytest.mark.xfail(strict=True, reason="the line of all held-out text is then in metrics.jsonl twice")
 def test_killed_after_the_last_step(
     untrained_run: Path, untouched: Path, start: Start, recipe: tuple[str, ...]
 ) -> None:
