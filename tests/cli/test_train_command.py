@@ -210,7 +210,7 @@ def assert_refused(answer: Answer, run: Path, *differences: str) -> None:
             ["train.learning_rate=0.01", "model.num_layers=3"],
             [
                 "train would differ: model.num_layers was 2, is 3",
-                "train would differ: train.learning_rate was 0.002, is 0.01",
+                "train would differ: train.learning_rate was 0.004, is 0.01",
             ],
         ),
         ("vocab", ["vocab.size=101"], ["vocab would differ: size was 30000, is 101"]),
@@ -240,7 +240,7 @@ def test_a_refused_change_leaves_the_settings_of_the_run_alone(run: Path, sample
     before = contents_alone(run)
     arguments = ("pipeline", sample_run.corpus, "--run", run)
     answer = elmo_zh(*arguments, "--set", "train.learning_rate=0.01")
-    assert_refused(answer, run, "train would differ: train.learning_rate was 0.002, is 0.01")
+    assert_refused(answer, run, "train would differ: train.learning_rate was 0.004, is 0.01")
     assert contents_alone(run) == before
     assert elmo_zh(*arguments).status == 0
 
