@@ -34,9 +34,7 @@ SECONDS = 300
 # Two shares of 3 streams of 7 tokens.
 NUM_STEPS, STEP_TOKENS = 23, 42
 SETTINGS = (
-    # Higher ones make more of the roundings in which two ranks differ from one.
-    "train.learning_rate=0.002",
-    "train.table_learning_rate=0.2",
+    "train.precision=float32",
     "train.batch_size=6",
     "train.dropout=0",
     f"train.max_tokens={NUM_STEPS * STEP_TOKENS}",
