@@ -201,6 +201,7 @@ def main() -> None:
     if arguments.row:
         print(json.dumps(measure(arguments.row, arguments.seconds)))
         return
+    let_idle_threads_sleep()  # in the processes of the rows
     rows = []
     print(f"{'work':42} {'tokens/s':>9} {'GFLOP/s':>8} {'torch':>6} {'packed':>7} {'share':>6} {'memory':>7}")
     for row in list_rows():

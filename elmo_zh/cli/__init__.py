@@ -10,6 +10,7 @@ from elmo_zh.cli.failures import explain_failure
 from elmo_zh.cli.models import convert, info, selftest
 from elmo_zh.cli.stages import encode, export, pipeline, segment, train, vocab, word2vec
 from elmo_zh.cli.vectors import embed, evaluate
+from elmo_zh.idle_threads import let_idle_threads_sleep
 
 EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
 
@@ -44,6 +45,7 @@ def _end_children() -> None:
 
 def main() -> None:
     """Run the command line and exit with its status."""
+    let_idle_threads_sleep()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))
     try:
         status = cli.main(standalone_mode=False)

@@ -43,5 +43,9 @@ class BufferPool:
 class NoPool(BufferPool):
     """Keeps nothing: every tensor is a new one."""
 
+    def take(self, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> Tensor:
+        """Return a new tensor with any content."""
+        return torch.empty(shape, dtype=dtype, device=device)
+
     def give_back(self, *buffers: Tensor) -> None:
         """Let them go."""
