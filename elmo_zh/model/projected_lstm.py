@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from elmo_zh.model.buffers import BufferPool
 from elmo_zh.model.library_lstm import run_library_lstm, suits_library
 from elmo_zh.model.precision import choose_product_dtype
-from elmo_zh.model.recurrence import Clips, run_recurrence
+from elmo_zh.model.recurrence import run_recurrence
+from elmo_zh.model.recurrence_passes import Clips
 
 # Time steps computed at once where no gradient is needed, so that memory stays bounded for long sentences.
 _INFERENCE_STEPS = 256

@@ -2,10 +2,9 @@
 
 import math
 import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -23,6 +22,7 @@ from elmo_zh.reporter import Progress, Reporter
 from elmo_zh.training.checkpoint import Checkpoint, CheckpointFolder
 from elmo_zh.training.computation import Computation
 from elmo_zh.training.data_parallel import average_tables, build_network
+from elmo_zh.training.deferred_signals import deferred_signals
 from elmo_zh.training.distributed import ALONE, Group
 from elmo_zh.training.heldout import evaluate_heldout, sample_sentences
 from elmo_zh.training.memory import scores_every_word
@@ -171,7 +171,7 @@ class Trainer:
         total, done = self.schedule.num_steps * tokens_per_step, self.step * tokens_per_step
         with (
             self._reporter.progress("train", unit="tokens", total=total, initial=done) as progress,
-            _deferred_signals(second_breaks_in=self._group.size == 1) as self._received,
+            deferred_signals(second_breaks_in=self._group.size == 1) as self._received,
         ):
             self._clock = time.monotonic() - self._position.elapsed_seconds
             if self.step == 0:
@@ -356,30 +356,3 @@ class Trainer:
                 optimizer={**self._optimizers.state_tensors(), **carried},
             )
         )
-
-
-@contextmanager
-def _deferred_signals(*, second_breaks_in: bool) -> Iterator[list[int]]:
-    """Collect SIGINT and SIGTERM in the yielded list instead of breaking into a step; a second one may break in.
-
-    Outside the main thread, where Python allows no handlers, nothing is collected.
-    """
-    received: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield received
-        return
-    signals = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.getsignal(number) for number in signals}
-
-    def receive(number: int, _frame: object) -> None:
-        received.append(number)
-        for each in signals if second_breaks_in else ():
-            signal.signal(each, before[each])
-
-    for number in signals:
-        signal.signal(number, receive)
-    try:
-        yield received
-    finally:
-        for number in signals:
-            signal.signal(number, before[number])

@@ -14,7 +14,8 @@ from elmo_zh.model import gpu_graph, gpu_loop, gpu_recurrence, projected_lstm
 from elmo_zh.model.buffers import BufferPool
 from elmo_zh.model.gpu_loop import PLAIN_STEPS, CellSteps, LoopShape, TimeLoop
 from elmo_zh.model.projected_lstm import LSTMState, ProjectedLSTM
-from elmo_zh.model.recurrence import Clips, run_recurrence
+from elmo_zh.model.recurrence import run_recurrence
+from elmo_zh.model.recurrence_passes import Clips
 
 STEPS, STREAMS, INPUT, CELL, OUTPUT = 5, 3, 7, 11, 2
 HAS_GPU = torch.cuda.is_available()
