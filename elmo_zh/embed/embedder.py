@@ -13,6 +13,7 @@ from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.lexicon import Lexicon
 from elmo_zh.model.device import choose_device
+from elmo_zh.text.alignment import TokenisedLine, find_tokens
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters import split_tokens
 from elmo_zh.vocabulary import UNKNOWN_ID
@@ -90,6 +91,28 @@ class ElmoEmbedder:
         if self._preparation is None:
             self._preparation = self.bundle.build_preparation()
         return self._preparation.tokens(sentence)
+
+    def prepare(self, line: str, *, segmented: bool = False) -> TokenisedLine:
+        """Return a line's tokens, and where they stand in it.
+
+        Args:
+            line: One sentence.
+            segmented: Whether its tokens are split by U+0020 already; else it is normalised and segmented.
+
+        Raises:
+            BundleError: If the segmenter is not installed here, or not known.
+        """
+        if segmented:
+            tokens = split_tokens(line)
+            return TokenisedLine(tokens, find_tokens(line, tokens))
+        tokens = self.tokens(line)
+        return TokenisedLine(tokens, np.zeros((len(tokens), 2), np.int32))
+
+    def find_unknown(self, tokens: Sequence[str]) -> NDArray[np.bool_]:
+        """Return which tokens the model cannot tell apart, shape (n,): outside the vocabulary in token mode."""
+        if self.bundle.vocabulary is None or self._bilm.shape.characters is not None:
+            return np.zeros(len(tokens), np.bool_)
+        return np.array(self.bundle.vocabulary.encode(tokens), np.int64) == UNKNOWN_ID
 
     def embed(self, sentences: Sequence[str]) -> list[NDArray[np.float32]]:
         """Return the vectors of raw sentences, each float32 of shape (L + 1, n, 2P), n its number of tokens."""
