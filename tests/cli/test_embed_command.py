@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ def write_lines(path: Path, lines: Sequence[str]) -> Path:
 def read_dump(path: Path) -> tuple[list[Any], list[list[str]], dict[str, Any]]:
     """Return vectors and tokens of each line in order, and the root attributes."""
     with h5py.File(path) as file:
-        names = sorted(set(file) - {"tokens", "sentence_to_index"}, key=int)
+        names = sorted(set(file) - {"tokens", "offsets", "sentence_to_index"}, key=int)
         assert names == [str(line) for line in range(len(names))]
         assert sorted(file["tokens"], key=int) == names
         vectors = [file[name][()] for name in names]
@@ -73,6 +74,11 @@ def embed(sample: SampleRun, source: Path | str, *options: str | Path, stdin: by
 @pytest.fixture(scope="module")
 def embedder(sample_run: SampleRun) -> ElmoEmbedder:
     return ElmoEmbedder.load(str(sample_run.model))
+
+
+def unknown_words(embedder: ElmoEmbedder) -> dict[str, int]:
+    words = [word for line in SEGMENTED_TOKENS for word in line]
+    return dict(Counter(word for word, unknown in zip(words, embedder.find_unknown(words), strict=True) if unknown))
 
 
 def test_segmented_lines(sample_run: SampleRun, embedder: ElmoEmbedder, tmp_path: Path) -> None:
@@ -98,6 +104,7 @@ def test_segmented_lines(sample_run: SampleRun, embedder: ElmoEmbedder, tmp_path
         "tokens": sum(map(len, SEGMENTED_TOKENS)),
         "unknown_tokens": sum(embedder.count_unknown(line) for line in SEGMENTED_TOKENS),
         "cut_tokens": 0,
+        "unknown_words": unknown_words(embedder),
     }
     # Equal lines stay, and have equal vectors; layer 0 is the token layer written twice.
     assert_close(vectors[3], vectors[0])
@@ -172,7 +179,7 @@ def test_layers_and_dtype_can_be_settings(sample_run: SampleRun, embedder: ElmoE
 @pytest.mark.parametrize("layers", ["3", "-1", "topmost"])
 def test_layers_that_there_are_not(sample_run: SampleRun, source: Path, layers: str) -> None:
     told = elmo_zh("embed", source, "--segmented", "--model", sample_run.model, "--layers", layers).only_error()
-    assert told == f"--layers {layers}: expected all, average, top or a number from 0 to 2."
+    assert told == f"--layers {layers}: expected all, average, top, mix or a number from 0 to 2."
     assert os.listdir(source.parent) == ["file.txt"]  # noqa: PTH208
 
 
