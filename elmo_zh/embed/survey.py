@@ -86,10 +86,10 @@ class _Sample:
 
 def format_bytes(num_bytes: float) -> str:
     """Return a size for people."""
-    for unit, size in (("TB", 1e12), ("GB", 1e9)):
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
         if num_bytes >= size:
             return f"{num_bytes / size:,.1f} {unit}"
-    return f"{num_bytes / 1e6:,.1f} MB"
+    return f"{num_bytes / 1e3:,.1f} kB"
 
 
 def check_room(output: Path, needed: float, *, is_exact: bool, reporter: Reporter) -> str:

@@ -44,6 +44,7 @@ def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: Out
         vectors, tokens = _Datasets(file), _TokenDatasets(file.create_group("tokens"))
         offsets = _Datasets(file.create_group("offsets")) if contents.has_offsets else None
         for block in blocks:
+            # Line by line, so that the file's bytes do not depend on where one block ends and the next begins.
             for line, own in block.iter_lines():
                 words = block.tokens[own]
                 vectors.add(line, block.line_vectors(line, own))

@@ -58,7 +58,9 @@ def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: Out
             text.writelines(b" ".join(block.tokens[own]) + b"\n" for _, own in block.iter_lines())
             num_tokens += len(block.tokens)
     info = {**contents.attributes, "lines": contents.num_lines, "tokens": contents.num_tokens, "shape": contents.shape}
-    (path / INFO_NAME).write_text(json.dumps(info, ensure_ascii=False, indent=2, default=_plain) + "\n", "utf-8")
+    (path / INFO_NAME).write_text(
+        json.dumps(info, ensure_ascii=False, indent=2, sort_keys=True, default=_plain) + "\n", "utf-8"
+    )
     return {}
 
 

@@ -62,7 +62,7 @@ def _schema(contents: Contents) -> Any:
 
 
 def _plain(contents: Contents) -> Iterator[tuple[str, Any]]:
-    for key, value in contents.attributes.items():
+    for key, value in sorted(contents.attributes.items()):
         yield key, value.tolist() if isinstance(value, np.generic | np.ndarray) else value
 
 
