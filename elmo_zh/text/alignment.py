@@ -20,6 +20,13 @@ class TokenisedLine:
     tokens: list[str]
     offsets: NDArray[np.int32]
 
+    @classmethod
+    def of_tokens(cls, tokens: Sequence[str]) -> "TokenisedLine":
+        """Return the line in which one space stands between tokens."""
+        lengths = np.array([len(token) for token in tokens], np.int32)
+        ends = np.cumsum(lengths + 1, dtype=np.int32) - 1
+        return cls(list(tokens), np.stack([ends - lengths, ends], axis=1))
+
 
 def find_tokens(text: str, tokens: Sequence[str]) -> NDArray[np.int32]:
     """Return where tokens stand in a text that holds nothing beside them but spaces (U+0020).
