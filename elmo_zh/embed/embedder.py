@@ -88,9 +88,7 @@ class ElmoEmbedder:
         Raises:
             BundleError: If that segmenter is not installed here, or not known.
         """
-        if self._preparation is None:
-            self._preparation = self.bundle.build_preparation()
-        return self._preparation.tokens(sentence)
+        return self._text_preparation().tokens(sentence)
 
     def prepare(self, line: str, *, segmented: bool = False) -> TokenisedLine:
         """Return a line's tokens, and where they stand in it.
@@ -105,8 +103,12 @@ class ElmoEmbedder:
         if segmented:
             tokens = split_tokens(line)
             return TokenisedLine(tokens, find_tokens(line, tokens))
-        tokens = self.tokens(line)
-        return TokenisedLine(tokens, np.zeros((len(tokens), 2), np.int32))
+        return self._text_preparation().prepare(line)
+
+    def _text_preparation(self) -> TextPreparation:
+        if self._preparation is None:
+            self._preparation = self.bundle.build_preparation()
+        return self._preparation
 
     def find_unknown(self, tokens: Sequence[str]) -> NDArray[np.bool_]:
         """Return which tokens the model cannot tell apart, shape (n,): outside the vocabulary in token mode."""
