@@ -136,13 +136,7 @@ class ElmoEmbedder:
         Raises:
             BundleError: If that segmenter is not installed here, or not known.
         """
-        return self._prepare().tokens(sentence)
-
-    def _prepare(self) -> TextPreparation:
-        with self._lock:
-            if self._preparation is None:
-                self._preparation = self.bundle.build_preparation()
-            return self._preparation
+        return self._text_preparation().tokens(sentence)
 
     def prepare(self, line: str, *, segmented: bool = False) -> TokenisedLine:
         """Return a line's tokens, and where they stand in it.
@@ -157,8 +151,13 @@ class ElmoEmbedder:
         if segmented:
             tokens = split_tokens(line)
             return TokenisedLine(tokens, find_tokens(line, tokens))
-        tokens = self.tokens(line)
-        return TokenisedLine(tokens, np.zeros((len(tokens), 2), np.int32))
+        return self._text_preparation().prepare(line)
+
+    def _text_preparation(self) -> TextPreparation:
+        with self._lock:
+            if self._preparation is None:
+                self._preparation = self.bundle.build_preparation()
+            return self._preparation
 
     @overload
     def embed(self, sentences: Iterable[str]) -> list[Vectors]: ...
