@@ -29,6 +29,7 @@ import torch
 from elmo_zh.allocator import keep_freed_memory
 from elmo_zh.batches import build_inputs, mark_sentence, pad_sentences
 from elmo_zh.config import Config
+from elmo_zh.idle_threads import let_idle_threads_sleep
 from elmo_zh.lexicon import Lexicon
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.model.products import can_pack, multiply, pack
