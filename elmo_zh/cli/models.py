@@ -112,7 +112,6 @@ def _rows(vocabulary: Any) -> str:
 def _known_text(common: Common) -> "KnownText":
     """Return what the user says of the model's text; without a word of it, nothing is known."""
     from elmo_zh.convert.published import KnownText
-    from elmo_zh.embed.deviation import Deviation
 
     config = common.resolve().text
     said = {name for name in config_names(common.config_path, common.assignments) if name.startswith("text.")}

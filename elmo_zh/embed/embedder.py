@@ -246,7 +246,7 @@ class ElmoEmbedder:
         Raises:
             ElmoZhError: If the lengths or weights do not fit.
         """
-        return hub_outputs(self, sentences, sequence_len, layer_weights)
+        return hub_outputs(self.embed_tokens, self.num_layers, self.dimension, sentences, sequence_len, layer_weights)
 
     def reset_state(self) -> None:
         """Let a stateful embedder start from zeros again."""
