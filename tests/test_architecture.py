@@ -24,7 +24,7 @@ STOREYS = (
     {"bundle"},
     {"model", "batches", "word2vec", "id_store", "stages", "hdf5", "allocator"},
     {"text", "vocabulary", "characters", "alphabet", "lexicon", "config", "run_dir", "files", "reporter"},
-    {"errors"},
+    {"errors", "idle_threads"},
 )
 STOREY_OF = {room: number for number, rooms in enumerate(STOREYS) for room in rooms}
 WITHOUT_TORCH = STOREYS[-1] | STOREYS[-2]
