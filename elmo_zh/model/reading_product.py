@@ -99,9 +99,15 @@ def read_product(rows: Tensor, product: ReadingProduct) -> Tensor:
 
 @functools.cache
 def _quantised_product_works() -> bool:
-    """Try it, since these operators are torch's own business and may be gone or other in another version."""
+    """Try it, since these operators are torch's own business and may be gone or other in another version.
+
+    Processors without products of 8-bit numbers (VNNI) add neighbouring ones in 16 bits, and where these do not hold
+    the sum, oneDNN takes the largest number that they do: so the largest numbers are among those tried.
+    """
     matrix = torch.arange(-17, 18, dtype=torch.int8).view(5, 7)
+    matrix[:, 0], matrix[:, 1] = _LARGEST, -_LARGEST
     rows = torch.arange(15, dtype=torch.uint8).view(3, 5) * 17
+    rows[0] = _ZERO_POINT + _LARGEST
     try:
         packed = torch.ops.onednn.qlinear_prepack(matrix.mT.contiguous(), None)
         found = torch.ops.onednn.qlinear_pointwise(
