@@ -49,7 +49,7 @@ def build_product(matrix: Tensor, bias: Tensor | None, precision: str) -> Readin
     if precision != "int8":
         dtype = getattr(torch, precision)
         is_packed = can_pack(matrix[:1], dtype)
-        return ReadingProduct(pack(matrix.to(dtype), is_packed), bias, None, is_packed)
+        return ReadingProduct(pack(matrix.to(dtype, copy=not is_packed), is_packed), bias, None, is_packed)
     quantised, scales = quantise_columns(matrix)
     if _quantised_product_works():
         return ReadingProduct(torch.ops.onednn.qlinear_prepack(quantised.mT.contiguous(), None), bias, scales, True)
