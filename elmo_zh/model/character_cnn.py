@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elmo_zh.model.affine import affine
+from elmo_zh.model.character_windows import largest_responses
 from elmo_zh.model.precision import choose_product_dtype
 from elmo_zh.model.products import can_pack, multiply, pack
 from elmo_zh.model.token_encoder import TokenInputs
@@ -171,6 +172,18 @@ class CharacterCNN(nn.Module):
         """Return each filter's largest response to spellings, shape (W, N)."""
         if torch.compiler.is_compiling() or not len(character_ids):
             return self._respond_to_chunk(character_ids)
+        if self.embedding.device.type == "cpu":
+            return self._respond_by_endings(character_ids)
+        return self._respond_by_windows(character_ids)
+
+    def _respond_by_endings(self, character_ids: Tensor) -> Tensor:
+        dtype = choose_product_dtype(self.product_dtype, self.embedding)
+        with torch.autocast(self.embedding.device.type, enabled=False):
+            padding, kernels = self.shape.num_characters - 1, list(self.kernels)
+            responses = largest_responses(character_ids, padding, self.embedding, kernels, dtype)
+            return responses + torch.cat(list(self.kernel_biases))
+
+    def _respond_by_windows(self, character_ids: Tensor) -> Tensor:
         lengths = (character_ids != self.shape.num_characters - 1).sum(dim=1)
         order = lengths.argsort(stable=True)
         longest_window = max(width for width, _ in self.shape.filters)

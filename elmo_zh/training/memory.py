@@ -26,9 +26,9 @@ def scores_every_word(train: TrainConfig, num_tokens: int) -> bool:
 
 def _character_values(shape: CharacterShape) -> int:
     """Return how many numbers the character CNN keeps for a word of usual length, as long as its longest window."""
-    slots = min(shape.num_slots, 2 * max(width for width, _ in shape.filters))
-    windows = sum(slots * (width * shape.embedding_dim + 2 * count) for width, count in shape.filters)
-    return windows + shape.num_highways * 4 * shape.num_filters
+    # Of each ending that it shares with no other word, the largest responses and their gradient.
+    endings = min(shape.num_slots, max(width for width, _ in shape.filters))
+    return (2 * endings + 4 * shape.num_highways) * shape.num_filters
 
 
 def predict_memory(
@@ -74,7 +74,7 @@ def _activations(model: ModelConfig, train: TrainConfig, shape: BiLMShape, produ
     kept = predictions * (_FLOAT * (6 * D + 3 * P) + product_bytes * 3 * P)
     # The gradient of the gates; a layer's joined matrix as it is, transposed, packed, and its gradient.
     passing = predictions * product_bytes * 4 * D + 4 * product_bytes * 2 * 2 * P * 4 * D
-    # Of each distinct word the CNN keeps its windows and responses, and as much again in the gradient.
+    # For each distinct word, its gradient included.
     words = predictions * _character_values(shape.characters) if shape.characters else 0
     return kept * model.num_layers + passing + _FLOAT * words
 

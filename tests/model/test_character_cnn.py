@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from elmo_zh.batches import build_inputs
 from elmo_zh.lexicon import Lexicon
-from elmo_zh.model import character_cnn
+from elmo_zh.model import character_cnn, character_windows
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterCNN, CharacterShape
 from elmo_zh.model.token_encoder import TokenInputs
@@ -61,6 +61,14 @@ def build_cnn(
     return cnn
 
 
+@pytest.fixture(params=["endings", "windows"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both ways to the largest responses; that by windows is for GPUs."""
+    if request.param == "windows":
+        monkeypatch.setattr(CharacterCNN, "_respond_by_endings", CharacterCNN._respond_by_windows)
+    return str(request.param)
+
+
 def spellings(words: Sequence[str], num_slots: int = SLOTS) -> Tensor:
     return torch.tensor([oracle.character_ids(word, num_slots) for word in words])
 
@@ -91,6 +99,7 @@ def assert_equal_to_the_oracle(cnn: CharacterCNN, words: Sequence[str]) -> None:
     torch.testing.assert_close(found, expected_vectors(cnn, words), rtol=0, atol=1e-12)
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("output_dim", [OUTPUT, NUM_FILTERS])
 @pytest.mark.parametrize("num_highways", [0, 1, 3])
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
@@ -109,13 +118,14 @@ def test_the_words_of_these_tests_have_all_lengths_in_no_order() -> None:
 
 @pytest.mark.parametrize("chunk_words", [1, 3, 5, len(WORDS)])
 def test_words_come_back_in_their_order_whatever_is_computed_at_once(
-    monkeypatch: pytest.MonkeyPatch, chunk_words: int
+    monkeypatch: pytest.MonkeyPatch, way: str, chunk_words: int
 ) -> None:
-    monkeypatch.setattr(character_cnn, "_CHUNK_WORDS", chunk_words)
+    module = character_cnn if way == "windows" else character_windows
+    monkeypatch.setattr(module, "_CHUNK_WORDS", chunk_words)
     assert_equal_to_the_oracle(build_cnn(), WORDS)
 
 
-def test_short_words_do_not_pay_for_empty_slots_and_are_the_same_alone() -> None:
+def test_short_words_do_not_pay_for_empty_slots_and_are_the_same_alone(way: str) -> None:
     cnn, num_slots = build_cnn(num_slots=53), 53
     costs = {}
     for name, words in {"short": ["a", "好"], "long": ["a", "好" * 16]}.items():
@@ -123,9 +133,11 @@ def test_short_words_do_not_pay_for_empty_slots_and_are_the_same_alone() -> None
             found = cnn.encode(spellings(words, num_slots))
         costs[name] = counter.get_total_flops()
         torch.testing.assert_close(found, expected_vectors(cnn, words), rtol=0, atol=1e-12)
-    assert costs["short"] < costs["long"] / 3
+    # By endings, products are of the different characters only, however many slots there are.
+    assert (costs["short"] < costs["long"] / 3) if way == "windows" else (costs["short"] == costs["long"])
 
 
+@pytest.mark.usefixtures("way")
 def test_a_filter_may_respond_most_to_padding() -> None:
     """Worked by hand. Cutting off padding must leave what such a filter responds to, where a word has that much."""
     cnn = build_cnn(filters=((3, 1),), num_highways=0, output_dim=1)
@@ -142,6 +154,7 @@ def test_a_filter_may_respond_most_to_padding() -> None:
         assert cnn.encode(spellings(["x"])).tolist() == expected[:1]
 
 
+@pytest.mark.usefixtures("way")
 def test_a_word_that_stands_twice_has_one_vector_and_both_gradients() -> None:
     cnn = build_cnn()
     ids = torch.tensor([[0, 2, 1], [2, 2, 0]])
@@ -172,6 +185,7 @@ def test_a_batch_spells_each_distinct_word_once() -> None:
     torch.testing.assert_close(found, expected.view(2, 5, OUTPUT), rtol=0, atol=1e-12)
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("num_highways", [0, 1])
 def test_gradcheck(num_highways: int) -> None:
     """With six characters only, since it moves each weight by itself."""
@@ -195,6 +209,7 @@ def test_parameters_are_counted() -> None:
         assert sum(parameter.numel() for parameter in cnn.parameters()) == expected
 
 
+@pytest.mark.usefixtures("way")
 def test_products_in_bfloat16_are_close() -> None:
     cnn = build_cnn().float()
     with torch.no_grad():
@@ -206,6 +221,7 @@ def test_products_in_bfloat16_are_close() -> None:
     assert 1e-4 < difference < 0.03
 
 
+@pytest.mark.usefixtures("way")
 def test_autocast_chooses_the_precision_of_products_too() -> None:
     cnn = build_cnn().float()
     inputs = TokenInputs(torch.arange(len(WORDS)), spellings(WORDS))
