@@ -14,7 +14,6 @@ from torch.nn import functional
 from elmo_zh.model.affine import affine
 from elmo_zh.model.character_windows import largest_responses
 from elmo_zh.model.precision import choose_product_dtype
-from elmo_zh.model.products import can_pack, multiply, pack
 from elmo_zh.model.token_encoder import TokenInputs
 
 # Words computed at once: memory stays bounded, and words of like length share the slots that they need.
@@ -225,8 +224,5 @@ class CharacterCNN(nn.Module):
         width, dimension, count = kernel.shape
         windows = characters.unfold(1, width, 1).transpose(2, 3)  # (W, windows, width, c)
         windows = windows.flatten(2)
-        # Without a gradient packed: then no bit of a word's vector depends on the words beside it.
-        is_packed = not (torch.is_grad_enabled() or torch.compiler.is_compiling()) and can_pack(bias, dtype)
-        matrix = pack(kernel.view(width * dimension, count).to(dtype), is_packed)
-        responses = multiply(windows.to(dtype), matrix, None, is_packed)
+        responses = windows.to(dtype) @ kernel.view(width * dimension, count).to(dtype)
         return responses.max(dim=1).values.to(bias.dtype) + bias
