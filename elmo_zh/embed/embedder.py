@@ -16,7 +16,7 @@ from elmo_zh.embed.hub_outputs import hub_outputs
 from elmo_zh.embed.sentence_vectors import SentenceVectors
 from elmo_zh.embed.word_vectors import UNKNOWN_WAYS
 from elmo_zh.errors import BundleError, ElmoZhError
-from elmo_zh.model.device import choose_device
+from elmo_zh.model.device import DEVICES, choose_device
 from elmo_zh.model.reading_product import PRECISIONS
 from elmo_zh.text.alignment import TokenisedLine, find_tokens
 from elmo_zh.text.preparation import TextPreparation
@@ -74,7 +74,11 @@ class ElmoEmbedder:
         batch_tokens: int = 4096,
         unknown: str = "unk",
     ) -> None:
-        for name, value, known in (("precision", precision, PRECISIONS), ("unknown", unknown, UNKNOWN_WAYS)):
+        for name, value, known in (
+            ("device", device, DEVICES),
+            ("precision", precision, PRECISIONS),
+            ("unknown", unknown, UNKNOWN_WAYS),
+        ):
             if value not in known:
                 raise ElmoZhError(f"{name} {value}: expected {', '.join(known[:-1])} or {known[-1]}.")
         self.bundle, self.precision, self.unknown = bundle, precision, unknown

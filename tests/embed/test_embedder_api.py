@@ -2,7 +2,7 @@
 
 import pickle
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -379,17 +379,16 @@ def test_vectors_of_lower_precision_point_the_same_way(sample_run: SampleRun, pr
 
 
 @pytest.mark.parametrize(
-    ("attempt", "message"),
+    ("settings", "message"),
     [
-        (lambda bundle: ElmoEmbedder.load(bundle, unknown="drop"), "unknown drop: expected unk or backoff."),
-        (
-            lambda bundle: ElmoEmbedder.load(bundle, precision="int4"),
-            "precision int4: expected float32, bfloat16 or int8.",
-        ),
+        ({"unknown": "drop"}, "unknown drop: expected unk or backoff."),
+        ({"precision": "int4"}, "precision int4: expected float32, bfloat16 or int8."),
+        ({"device": "cuda:1"}, "device cuda:1: expected auto, cpu or cuda."),
+        ({"device": "gpu"}, "device gpu: expected auto, cpu or cuda."),
     ],
 )
-def test_settings_that_are_not_known(bundles: dict[str, Path], attempt: Callable[[Path], object], message: str) -> None:
-    assert message_of(ElmoZhError, lambda: attempt(bundles["token"])) == message
+def test_settings_that_are_not_known(bundles: dict[str, Path], settings: dict[str, str], message: str) -> None:
+    assert message_of(ElmoZhError, lambda: ElmoEmbedder.load(bundles["token"], **settings)) == message
 
 
 def test_a_cut_word_has_the_vector_of_what_is_read_of_it(bundles: dict[str, Path]) -> None:
