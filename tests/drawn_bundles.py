@@ -43,8 +43,8 @@ def write_model(
     words: Sequence[str] = WORDS,
     text: TextConfig | None = None,
 ) -> Path:
-    """Write a bundle; `text` says how raw text becomes tokens."""
-    bilm = BiLM(shape)
+    """Write a bundle with these words; `text` says how raw text becomes tokens."""
+    bilm = BiLM(replace(shape, num_tokens=len(SPECIALS) + len(words)))
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in bilm.parameters():
