@@ -93,6 +93,16 @@ def _build_form(config: EmbedConfig, chosen: dict[str, Any]) -> "OutputForm":
 )
 @click.option("--pool", type=click.Choice(POOLS), help="Write one vector for each line instead of each token.")
 @click.option("--dtype", type=click.Choice(["float32", "float16"]), help="Kind of numbers; default float32.")
+@click.option(
+    "--precision",
+    type=click.Choice(["float32", "bfloat16", "int8"]),
+    help="Of matrix products; default float32. The others are faster and less exact: elmo-zh info BUNDLE --precision.",
+)
+@click.option(
+    "--unknown",
+    type=click.Choice(["unk", "backoff"]),
+    help="What a word outside the vocabulary reads: <UNK>'s vector (default) or the mean of its known pieces'.",
+)
 @form_options
 @click.option("--shard", metavar="I/N", help="Take only share I of N of the lines; elmo-zh merge joins them.")
 @stateful_option
@@ -140,8 +150,14 @@ def embed(
         if bundle.needs_warm_state() and not stateful:
             common.console.warn(f"{_FROM_ZERO}, so its vectors are poorer than they could be. {_WARM_UP}")
         settings = _build_settings(config.embed, bundle, stateful, chosen)
-        batch_tokens = config.embed.batch_tokens
-        embedder = ElmoEmbedder(bundle, device or "auto", stateful=stateful, batch_tokens=batch_tokens)
+        embedder = ElmoEmbedder(
+            bundle,
+            device or "auto",
+            settings.precision,
+            stateful=stateful,
+            batch_tokens=config.embed.batch_tokens,
+            unknown=settings.unknown,
+        )
         _run_jobs(common, embedder, jobs, is_single, settings, form, chosen["shard"])
 
 
@@ -161,6 +177,8 @@ def _build_settings(config: EmbedConfig, bundle: "Bundle", stateful: bool, chose
         pool=chosen["pool"] or config.pool,
         mix_weights=load_mix_weights(path, num_layers) if path else None,
         stateful=stateful,
+        precision=chosen["precision"] or config.precision,
+        unknown=chosen["unknown"] or config.unknown,
     )
 
 

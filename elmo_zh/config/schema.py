@@ -298,8 +298,12 @@ class EmbedConfig:
     """Of hdf5: lines (one dataset for each line) or packed (one for all, with a table of offsets)."""
     compression: str = "none"
     """Of packed hdf5: none, gzip or lzf."""
+    precision: str = "float32"
+    """Of matrix products: float32, bfloat16 or int8 (faster where the processor has instructions for them)."""
+    unknown: str = "unk"
+    """What a word outside the vocabulary reads in token mode: unk (<UNK>'s vector) or backoff (its pieces' mean)."""
     batch_tokens: int = _free(4096)
-    """Tokens computed together, padding included."""
+    """Tokens computed together."""
 
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""
@@ -308,6 +312,8 @@ class EmbedConfig:
             yield from _one_of("embed.layers", self.layers, choices)
         yield from _one_of("embed.dtype", self.dtype, ("float32", "float16"))
         yield from _one_of("embed.pool", self.pool, POOLS)
+        yield from _one_of("embed.precision", self.precision, ("float32", "bfloat16", "int8"))
+        yield from _one_of("embed.unknown", self.unknown, ("unk", "backoff"))
         yield from _one_of("embed.format", self.format, FORMATS)
         yield from _one_of("embed.layout", self.layout, LAYOUTS)
         yield from _one_of("embed.compression", self.compression, COMPRESSIONS)

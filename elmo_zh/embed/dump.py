@@ -40,6 +40,8 @@ class DumpSettings:
         pool: none, or what makes one vector of a line's: mean, max, first-last.
         mix_weights: The weight of each layer, for layers = mix.
         stateful: The state is carried from line to line.
+        precision: Of the embedder's matrix products.
+        unknown: What unknown words read there.
     """
 
     segmented: bool
@@ -48,6 +50,8 @@ class DumpSettings:
     pool: str = "none"
     mix_weights: tuple[float, ...] | None = None
     stateful: bool = False
+    precision: str = "float32"
+    unknown: str = "unk"
 
     @property
     def reduction(self) -> Reduction:
@@ -174,8 +178,9 @@ class _Dump:
     def _attributes(self) -> dict[str, Any]:
         segmenter = json.dumps(self.embedder.bundle.info["segmenter"], ensure_ascii=False)
         chosen: dict[str, Any] = {"stateful": True} if self.settings.stateful else {}
-        if self.settings.pool != "none":
-            chosen["pool"] = self.settings.pool
+        for name, usual in (("pool", "none"), ("precision", "float32"), ("unknown", "unk")):
+            if (value := getattr(self.settings, name)) != usual:
+                chosen[name] = value
         if self.settings.mix_weights is not None:
             chosen["mix_weights"] = np.array(self.settings.mix_weights)
         return {
