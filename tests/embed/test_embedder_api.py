@@ -2,7 +2,8 @@
 
 import pickle
 import shutil
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from elmo_zh import ElmoEmbedder
 from elmo_zh.config import TextConfig
 from elmo_zh.embed import embedder as embedder_module
 from elmo_zh.embed.embedder import EmbeddedSentence
+from elmo_zh.embed.sentence_vectors import SentenceVectors
 from elmo_zh.errors import BundleError, ElmoZhError
 from elmo_zh.model.sentence_reader import PackedSentences
 
@@ -249,6 +251,32 @@ def test_threads_share_an_embedder(bundle: Path, precision: str) -> None:
     for theirs, ours in zip(expected, found, strict=True):
         for vectors in ours:
             assert_all_close(vectors, theirs)
+
+
+def test_threads_take_turns(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that waits has time enough to come in between, if it could."""
+    inside, most = [0], [0]
+
+    def slow(real: Callable[..., Any]) -> Callable[..., Any]:
+        def work(*arguments: Any, **settings: Any) -> Any:
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+            time.sleep(0.02)
+            found = real(*arguments, **settings)
+            inside[0] -= 1
+            return found
+
+        return work
+
+    made = []
+    monkeypatch.setattr(SentenceVectors, "read", slow(SentenceVectors.read))
+    monkeypatch.setattr(
+        embedder_module, "SentenceVectors", slow(lambda *settings: made.append(1) or SentenceVectors(*settings))
+    )
+    shared = ElmoEmbedder.load(bundle, "cpu")
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(shared.embed, [LINES] * 7))
+    assert (len(made), most, inside) == (1, [1], [0])
 
 
 @pytest.mark.parametrize(
