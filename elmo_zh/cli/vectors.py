@@ -14,7 +14,7 @@ import click
 
 from elmo_zh.cli.options import Common, common_options, device_option
 from elmo_zh.config import EmbedConfig
-from elmo_zh.config.schema import COMPRESSIONS, FORMATS, LAYOUTS, POOLS
+from elmo_zh.config.schema import COMPRESSIONS, EMBED_PRECISIONS, FORMATS, LAYOUTS, POOLS, UNKNOWN_WAYS
 from elmo_zh.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -94,6 +94,14 @@ def _build_form(config: EmbedConfig, chosen: dict[str, Any]) -> "OutputForm":
 @click.option("--pool", type=click.Choice(POOLS), help="Write one vector for each line instead of each token.")
 @click.option("--dtype", type=click.Choice(["float32", "float16"]), help="Kind of numbers; default float32.")
 @form_options
+@click.option(
+    "--precision", type=click.Choice(EMBED_PRECISIONS), help="Of matrix products; default float32. Lower is faster."
+)
+@click.option(
+    "--unknown",
+    type=click.Choice(UNKNOWN_WAYS),
+    help="What words outside the vocabulary read: <UNK> (default), or the mean of their pieces.",
+)
 @click.option("--shard", metavar="I/N", help="Take only share I of N of the lines; elmo-zh merge joins them.")
 @stateful_option
 @device_option
@@ -140,8 +148,14 @@ def embed(
         if bundle.needs_warm_state() and not stateful:
             common.console.warn(f"{_FROM_ZERO}, so its vectors are poorer than they could be. {_WARM_UP}")
         settings = _build_settings(config.embed, bundle, stateful, chosen)
-        batch_tokens = config.embed.batch_tokens
-        embedder = ElmoEmbedder(bundle, device or "auto", stateful=stateful, batch_tokens=batch_tokens)
+        embedder = ElmoEmbedder(
+            bundle,
+            device or "auto",
+            chosen["precision"] or config.embed.precision,
+            stateful=stateful,
+            batch_tokens=config.embed.batch_tokens,
+            unknown=chosen["unknown"] or config.embed.unknown,
+        )
         _run_jobs(common, embedder, jobs, is_single, settings, form, chosen["shard"])
 
 

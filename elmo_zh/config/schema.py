@@ -14,6 +14,8 @@ PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7
 POOLS = ("none", "mean", "max", "first-last")
 FORMATS = ("hdf5", "npy", "parquet", "jsonl", "word2vec")
 LAYOUTS = ("lines", "packed")
+EMBED_PRECISIONS = ("float32", "bfloat16", "int8")
+UNKNOWN_WAYS = ("unk", "backoff")
 COMPRESSIONS = ("none", "gzip", "lzf")
 UNICODE_FORMS = ("none", "NFC", "NFD", "NFKC", "NFKD")
 
@@ -298,6 +300,10 @@ class EmbedConfig:
     """Of hdf5: lines (one dataset for each line) or packed (one for all, with a table of offsets)."""
     compression: str = "none"
     """Of packed hdf5: none, gzip or lzf."""
+    precision: str = "float32"
+    """Of matrix products: float32; bfloat16 or int8 (on a processor) are faster on newer ones and less exact."""
+    unknown: str = "unk"
+    """Token mode, words outside the vocabulary: unk (the vector of <UNK>) or backoff (the mean of their pieces')."""
     batch_tokens: int = _free(4096)
     """Tokens computed together, padding included."""
 
@@ -310,6 +316,8 @@ class EmbedConfig:
         yield from _one_of("embed.pool", self.pool, POOLS)
         yield from _one_of("embed.format", self.format, FORMATS)
         yield from _one_of("embed.layout", self.layout, LAYOUTS)
+        yield from _one_of("embed.precision", self.precision, EMBED_PRECISIONS)
+        yield from _one_of("embed.unknown", self.unknown, UNKNOWN_WAYS)
         yield from _one_of("embed.compression", self.compression, COMPRESSIONS)
         yield from _at_least("embed.batch_tokens", self.batch_tokens, 1)
 
