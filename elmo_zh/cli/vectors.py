@@ -14,7 +14,7 @@ import click
 
 from elmo_zh.cli.options import Common, common_options, device_option
 from elmo_zh.config import EmbedConfig
-from elmo_zh.config.schema import COMPRESSIONS, FORMATS, LAYOUTS, POOLS
+from elmo_zh.config.schema import COMPRESSIONS, EMBED_PRECISIONS, FORMATS, LAYOUTS, POOLS, UNKNOWN_WAYS
 from elmo_zh.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -104,6 +104,14 @@ def _build_form(config: EmbedConfig, chosen: dict[str, Any]) -> "OutputForm":
     help="What a word outside the vocabulary reads: <UNK>'s vector (default) or the mean of its known pieces'.",
 )
 @form_options
+@click.option(
+    "--precision", type=click.Choice(EMBED_PRECISIONS), help="Of matrix products; default float32. Lower is faster."
+)
+@click.option(
+    "--unknown",
+    type=click.Choice(UNKNOWN_WAYS),
+    help="What words outside the vocabulary read: <UNK> (default), or the mean of their pieces.",
+)
 @click.option("--shard", metavar="I/N", help="Take only share I of N of the lines; elmo-zh merge joins them.")
 @stateful_option
 @device_option
@@ -153,10 +161,10 @@ def embed(
         embedder = ElmoEmbedder(
             bundle,
             device or "auto",
-            settings.precision,
+            chosen["precision"] or config.embed.precision,
             stateful=stateful,
             batch_tokens=config.embed.batch_tokens,
-            unknown=settings.unknown,
+            unknown=chosen["unknown"] or config.embed.unknown,
         )
         _run_jobs(common, embedder, jobs, is_single, settings, form, chosen["shard"])
 

@@ -14,6 +14,8 @@ PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7
 POOLS = ("none", "mean", "max", "first-last")
 FORMATS = ("hdf5", "npy", "parquet", "jsonl", "word2vec")
 LAYOUTS = ("lines", "packed")
+EMBED_PRECISIONS = ("float32", "bfloat16", "int8")
+UNKNOWN_WAYS = ("unk", "backoff")
 COMPRESSIONS = ("none", "gzip", "lzf")
 UNICODE_FORMS = ("none", "NFC", "NFD", "NFKC", "NFKD")
 
@@ -299,9 +301,9 @@ class EmbedConfig:
     compression: str = "none"
     """Of packed hdf5: none, gzip or lzf."""
     precision: str = "float32"
-    """Of matrix products: float32, bfloat16 or int8 (faster where the processor has instructions for them)."""
+    """Of matrix products: float32; bfloat16 or int8 (on a processor) are faster on newer ones and less exact."""
     unknown: str = "unk"
-    """What a word outside the vocabulary reads in token mode: unk (<UNK>'s vector) or backoff (its pieces' mean)."""
+    """Token mode, words outside the vocabulary: unk (the vector of <UNK>) or backoff (the mean of their pieces')."""
     batch_tokens: int = _free(4096)
     """Tokens computed together."""
 
@@ -316,6 +318,8 @@ class EmbedConfig:
         yield from _one_of("embed.unknown", self.unknown, ("unk", "backoff"))
         yield from _one_of("embed.format", self.format, FORMATS)
         yield from _one_of("embed.layout", self.layout, LAYOUTS)
+        yield from _one_of("embed.precision", self.precision, EMBED_PRECISIONS)
+        yield from _one_of("embed.unknown", self.unknown, UNKNOWN_WAYS)
         yield from _one_of("embed.compression", self.compression, COMPRESSIONS)
         yield from _at_least("embed.batch_tokens", self.batch_tokens, 1)
 

@@ -102,7 +102,7 @@ def dump_vectors(
     with claimed_output(output, force=force):
         survey = survey_text(embedder, source, segmented=settings.segmented)
         lines = shard.lines(survey.lines) if shard else range(survey.lines)
-        manifest = {"source_digest": file_digest(source), "model_digest": embedder.bundle.digest, **asdict(settings)}
+        manifest = {"source_digest": file_digest(source), **_describe_model(embedder), **asdict(settings)}
         place = {"shard": [shard.number, shard.count]} if shard else {}
         work = _Dump(embedder, source, settings, Parts.of(output), lines)
         work.parts.open({**manifest, **place}, force=force)
@@ -178,14 +178,14 @@ class _Dump:
     def _attributes(self) -> dict[str, Any]:
         segmenter = json.dumps(self.embedder.bundle.info["segmenter"], ensure_ascii=False)
         chosen: dict[str, Any] = {"stateful": True} if self.settings.stateful else {}
-        for name, usual in (("pool", "none"), ("precision", "float32"), ("unknown", "unk")):
-            if (value := getattr(self.settings, name)) != usual:
-                chosen[name] = value
+        usual = {"precision": "float32", "unknown": "unk"}
+        chosen |= {name: way for name, way in _describe_model(self.embedder).items() if usual.get(name) != way}
+        if self.settings.pool != "none":
+            chosen["pool"] = self.settings.pool
         if self.settings.mix_weights is not None:
             chosen["mix_weights"] = np.array(self.settings.mix_weights)
         return {
             **chosen,
-            "model_digest": self.embedder.bundle.digest,
             "layers": self.settings.layers,
             "dtype": self.settings.dtype,
             "segmenter": "as given" if self.settings.segmented else segmenter,
@@ -257,6 +257,15 @@ class _Dump:
             vectors=vectors,
             is_pooled=contents.is_pooled,
         )
+
+
+def _describe_model(embedder: ElmoEmbedder) -> dict[str, str]:
+    """Return which model computes, and how."""
+    return {
+        "model_digest": embedder.bundle.digest,
+        "precision": embedder.precision,
+        "unknown": embedder.unknown,
+    }
 
 
 def _tell(progress: Progress, num_lines: int, tokens_per_second: float) -> None:

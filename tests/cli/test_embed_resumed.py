@@ -198,3 +198,13 @@ def test_a_text_that_changes_while_it_is_read(
     told = elmo_zh("embed", source, "--segmented", "--model", sample_run.model).only_error()
     assert told == f"{source} has changed while it was read. Type the same command again."
     assert not source.with_name("file.txt.hdf5").exists()
+
+
+@pytest.mark.parametrize("options", [["--precision", "bfloat16"], ["--unknown", "backoff"], ["--pool", "mean"]])
+def test_what_changes_vectors_is_not_changed_on_the_way(
+    sample_run: SampleRun, source: Path, unfinished: Path, options: list[str]
+) -> None:
+    arguments = ("embed", source, "--segmented", "--model", sample_run.model, *options)
+    assert elmo_zh(*arguments).only_error().startswith(f"{unfinished} holds an unfinished output of another text")
+    assert elmo_zh(*arguments, "--force").status == 0
+    assert options[1] == read_dump(source.with_name("file.txt.hdf5"))[2][options[0].removeprefix("--")]
