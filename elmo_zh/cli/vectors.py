@@ -93,16 +93,6 @@ def _build_form(config: EmbedConfig, chosen: dict[str, Any]) -> "OutputForm":
 )
 @click.option("--pool", type=click.Choice(POOLS), help="Write one vector for each line instead of each token.")
 @click.option("--dtype", type=click.Choice(["float32", "float16"]), help="Kind of numbers; default float32.")
-@click.option(
-    "--precision",
-    type=click.Choice(["float32", "bfloat16", "int8"]),
-    help="Of matrix products; default float32. The others are faster and less exact: elmo-zh info BUNDLE --precision.",
-)
-@click.option(
-    "--unknown",
-    type=click.Choice(["unk", "backoff"]),
-    help="What a word outside the vocabulary reads: <UNK>'s vector (default) or the mean of its known pieces'.",
-)
 @form_options
 @click.option(
     "--precision", type=click.Choice(EMBED_PRECISIONS), help="Of matrix products; default float32. Lower is faster."
@@ -185,8 +175,6 @@ def _build_settings(config: EmbedConfig, bundle: "Bundle", stateful: bool, chose
         pool=chosen["pool"] or config.pool,
         mix_weights=load_mix_weights(path, num_layers) if path else None,
         stateful=stateful,
-        precision=chosen["precision"] or config.precision,
-        unknown=chosen["unknown"] or config.unknown,
     )
 
 

@@ -314,8 +314,6 @@ class EmbedConfig:
             yield from _one_of("embed.layers", self.layers, choices)
         yield from _one_of("embed.dtype", self.dtype, ("float32", "float16"))
         yield from _one_of("embed.pool", self.pool, POOLS)
-        yield from _one_of("embed.precision", self.precision, ("float32", "bfloat16", "int8"))
-        yield from _one_of("embed.unknown", self.unknown, ("unk", "backoff"))
         yield from _one_of("embed.format", self.format, FORMATS)
         yield from _one_of("embed.layout", self.layout, LAYOUTS)
         yield from _one_of("embed.precision", self.precision, EMBED_PRECISIONS)

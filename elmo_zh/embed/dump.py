@@ -40,8 +40,6 @@ class DumpSettings:
         pool: none, or what makes one vector of a line's: mean, max, first-last.
         mix_weights: The weight of each layer, for layers = mix.
         stateful: The state is carried from line to line.
-        precision: Of the embedder's matrix products.
-        unknown: What unknown words read there.
     """
 
     segmented: bool
@@ -50,8 +48,6 @@ class DumpSettings:
     pool: str = "none"
     mix_weights: tuple[float, ...] | None = None
     stateful: bool = False
-    precision: str = "float32"
-    unknown: str = "unk"
 
     @property
     def reduction(self) -> Reduction:
