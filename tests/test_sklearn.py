@@ -5,7 +5,7 @@ import importlib
 import pickle
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'scikit-learn>=1.6'")
 
+from joblib.externals.loky import get_reusable_executor
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
@@ -267,6 +268,14 @@ def test_beside_other_features() -> None:
     assert columns.get_feature_names_out()[[0, -1]].tolist() == ["elmo__elmovectorizer0", "number__x1"]
 
 
+@pytest.fixture
+def no_processes_left() -> Iterator[None]:
+    """joblib keeps its processes for the next call, and other tests look at what children there are."""
+    yield
+    get_reusable_executor().shutdown(wait=True)
+
+
+@pytest.mark.usefixtures("no_processes_left")
 def test_cross_validation_and_search_in_other_processes() -> None:
     pipeline = Pipeline([("elmo", vectorizer()), ("classify", LogisticRegression())])
     assert cross_val_score(pipeline, TEXTS, LABELS, cv=3, n_jobs=2).tolist() == [1, 1, 1]
