@@ -178,6 +178,7 @@ def _segment_in_processes(
         while waiting:
             yield waiting.popleft().result()
     except BrokenProcessPool:
+        _stop_feeding(executor)
         raise CorpusError(
             "A segmenting process was killed, perhaps for lack of memory."
             " Type the command again with fewer of them: --set text.num_workers=1"
@@ -187,9 +188,21 @@ def _segment_in_processes(
         for child in active_children():
             if child not in children_of_others:
                 child.terminate()
+        _stop_feeding(executor)
         raise
     finally:
         executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _stop_feeding(executor: ProcessPoolExecutor) -> None:
+    """Close the pipe to the workers, now that nobody reads it.
+
+    Where a batch does not fit into the pipe, the thread that writes it would wait for ever, and the end of the process
+    for that thread. Python 3.12 closes it by itself (python/cpython#94777).
+    """
+    queue = getattr(executor, "_call_queue", None)
+    if queue is not None:
+        queue._reader.close()
 
 
 class _Writer:
