@@ -305,7 +305,7 @@ class EmbedConfig:
     unknown: str = "unk"
     """Token mode, words outside the vocabulary: unk (the vector of <UNK>) or backoff (the mean of their pieces')."""
     batch_tokens: int = _free(4096)
-    """Tokens computed together, padding included."""
+    """Tokens computed together."""
 
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""

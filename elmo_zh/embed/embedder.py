@@ -16,7 +16,7 @@ from elmo_zh.embed.hub_outputs import hub_outputs
 from elmo_zh.embed.sentence_vectors import SentenceVectors
 from elmo_zh.embed.word_vectors import UNKNOWN_WAYS
 from elmo_zh.errors import BundleError, ElmoZhError
-from elmo_zh.model.device import choose_device
+from elmo_zh.model.device import DEVICES, choose_device
 from elmo_zh.model.reading_product import PRECISIONS
 from elmo_zh.text.alignment import TokenisedLine, find_tokens
 from elmo_zh.text.preparation import TextPreparation
@@ -74,7 +74,11 @@ class ElmoEmbedder:
         batch_tokens: int = 4096,
         unknown: str = "unk",
     ) -> None:
-        for name, value, known in (("precision", precision, PRECISIONS), ("unknown", unknown, UNKNOWN_WAYS)):
+        for name, value, known in (
+            ("device", device, DEVICES),
+            ("precision", precision, PRECISIONS),
+            ("unknown", unknown, UNKNOWN_WAYS),
+        ):
             if value not in known:
                 raise ElmoZhError(f"{name} {value}: expected {', '.join(known[:-1])} or {known[-1]}.")
         self.bundle, self.precision, self.unknown = bundle, precision, unknown
@@ -273,10 +277,6 @@ class ElmoEmbedder:
             return np.zeros(len(tokens), np.bool_)
         return np.equal(self.bundle.vocabulary.encode(tokens), UNKNOWN_ID)
 
-    def count_unknown(self, tokens: Sequence[str]) -> int:
-        """Return how many tokens the model cannot tell apart: outside the vocabulary in token mode, else none."""
-        return int(self.find_unknown(tokens).sum())
-
     def count_cut(self, tokens: Sequence[str]) -> int:
         """Return how many tokens are longer than the character slots; none in token mode."""
         return sum(self._lexicon.is_cut(token) for token in tokens)
@@ -288,19 +288,3 @@ def _load_same(path: Path, digest: str, device: str, precision: str, settings: M
     if bundle.digest != digest:
         raise BundleError(f"{path} is not the model that was pickled: {bundle.digest}, expected {digest}.")
     return ElmoEmbedder(bundle, device, precision, **settings)
-
-
-def check_layers(layers: str, num_layers: int) -> None:
-    """Raise ElmoZhError unless `layers` is all, average, top or the number of one of `num_layers` layers."""
-    if layers in ("all", "average", "top") or (layers.isdecimal() and int(layers) < num_layers):
-        return
-    raise ElmoZhError(f"--layers {layers}: expected all, average, top or a number from 0 to {num_layers - 1}.")
-
-
-def select_layers(vectors: NDArray[Any], layers: str) -> NDArray[Any]:
-    """Return all layers as they are, shape (L + 1, n, 2P), or their average or one of them, shape (n, 2P)."""
-    if layers == "all":
-        return vectors
-    if layers == "average":
-        return np.asarray(vectors.mean(axis=0))
-    return np.asarray(vectors[-1 if layers == "top" else int(layers)])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.embed.pooling import pool_tokens
 from elmo_zh.errors import ElmoZhError
 
 
@@ -35,7 +36,8 @@ class Reduction:
         Returns:
             float32, shape (L + 1, n, 2P) for all layers, else (n, 2P); with pooling the axis n is not there.
         """
-        return _pool(self._select(activations), self.pool)
+        selected = self._select(activations)
+        return selected if self.pool == "none" else pool_tokens(selected, self.pool)
 
     def _select(self, activations: NDArray[np.float32]) -> NDArray[np.float32]:
         if self.layers == "all":
@@ -45,22 +47,6 @@ class Reduction:
         if self.layers == "mix":
             return np.tensordot(np.array(self.mix_weights, np.float32), activations, axes=1)
         return np.asarray(activations[-1 if self.layers == "top" else int(self.layers)])
-
-
-def _pool(vectors: NDArray[np.float32], pool: str) -> NDArray[np.float32]:
-    """Take away the axis of the tokens, the last but one; no tokens give zeros."""
-    if pool == "none":
-        return vectors
-    *layers, num_tokens, dimension = vectors.shape
-    if num_tokens == 0:
-        return np.zeros((*layers, dimension), np.float32)
-    if pool == "mean":
-        return np.asarray(vectors.mean(axis=-2))
-    if pool == "max":
-        return np.asarray(vectors.max(axis=-2))
-    # The forward LM has read the whole line at its last token, the backward LM at its first one.
-    half = dimension // 2
-    return np.concatenate([vectors[..., -1, :half], vectors[..., 0, half:]], axis=-1)
 
 
 def check_layers(layers: str, num_layers: int) -> None:

@@ -32,10 +32,10 @@ class WordVectors:
         self._bilm, self._lexicon = bilm, lexicon
         self._product_dtype = torch.bfloat16 if precision == "bfloat16" else None
         self._backs_off = unknown == "backoff" and bilm.shape.characters is None
+        self._marks = self._encode(lexicon.without_other_words(), [BEGIN_ID, END_ID])
         # Rows of words that a character CNN has read already, in memory that is taken as they come.
         self._kept: dict[str, int] = {}
-        self._table = torch.empty(0)
-        self._marks = self._encode(lexicon.without_other_words(), [BEGIN_ID, END_ID])
+        self._table = self._marks[:0]
 
     def __call__(self, words: Sequence[str]) -> Tensor:
         """Return the vectors of <S>, </S> and then the words, all different, float32, shape (2 + W, P)."""

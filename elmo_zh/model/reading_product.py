@@ -49,7 +49,7 @@ def build_product(matrix: Tensor, bias: Tensor | None, precision: str) -> Readin
     if precision != "int8":
         dtype = getattr(torch, precision)
         is_packed = can_pack(matrix[:1], dtype)
-        return ReadingProduct(pack(matrix.to(dtype), is_packed), bias, None, is_packed)
+        return ReadingProduct(pack(matrix.to(dtype, copy=not is_packed), is_packed), bias, None, is_packed)
     quantised, scales = quantise_columns(matrix)
     if _quantised_product_works():
         return ReadingProduct(torch.ops.onednn.qlinear_prepack(quantised.mT.contiguous(), None), bias, scales, True)
@@ -99,9 +99,15 @@ def read_product(rows: Tensor, product: ReadingProduct) -> Tensor:
 
 @functools.cache
 def _quantised_product_works() -> bool:
-    """Try it, since these operators are torch's own business and may be gone or other in another version."""
+    """Try it, since these operators are torch's own business and may be gone or other in another version.
+
+    Processors without products of 8-bit numbers (VNNI) add neighbouring ones in 16 bits, and where these do not hold
+    the sum, oneDNN takes the largest number that they do: so the largest numbers are among those tried.
+    """
     matrix = torch.arange(-17, 18, dtype=torch.int8).view(5, 7)
+    matrix[:, 0], matrix[:, 1] = _LARGEST, -_LARGEST
     rows = torch.arange(15, dtype=torch.uint8).view(3, 5) * 17
+    rows[0] = _ZERO_POINT + _LARGEST
     try:
         packed = torch.ops.onednn.qlinear_prepack(matrix.mT.contiguous(), None)
         found = torch.ops.onednn.qlinear_pointwise(

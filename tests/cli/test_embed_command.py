@@ -46,7 +46,7 @@ def test_segmented_lines(sample_run: SampleRun, embedder: ElmoEmbedder, tmp_path
         "lines": 7,
         "empty_lines": 1,
         "tokens": sum(map(len, SEGMENTED_TOKENS)),
-        "unknown_tokens": sum(embedder.count_unknown(line) for line in SEGMENTED_TOKENS),
+        "unknown_tokens": sum(int(embedder.find_unknown(line).sum()) for line in SEGMENTED_TOKENS),
         "cut_tokens": 0,
         "unknown_words": unknown_words(embedder),
     }

@@ -13,7 +13,6 @@ from parity.numpy_bilm import Array, run_bilm
 from elmo_zh import ElmoEmbedder
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.errors import ElmoZhError
-from elmo_zh.model import projected_lstm
 
 # Known words and unknown ones, equal sentences, an empty one, and one that is longer than the others together.
 SENTENCES: tuple[list[str], ...] = (
@@ -100,9 +99,8 @@ def test_a_stateful_embedder_equals_the_oracle_that_carries_its_state(
 
 
 def test_a_stateful_embedder_goes_on_from_call_to_call_until_it_is_reset(
-    sample_run: SampleRun, stateful: ElmoEmbedder, monkeypatch: pytest.MonkeyPatch
+    sample_run: SampleRun, stateful: ElmoEmbedder
 ) -> None:
-    monkeypatch.setattr(projected_lstm, "_INFERENCE_STEPS", 4)
     expected = carried(sample_run.model)
     for _ in range(2):
         assert_all_close([stateful.embed_tokens([words])[0] for words in SENTENCES], expected)
