@@ -28,4 +28,4 @@ def keep_few_kernels() -> None:
     is imported; a user's own settings stay.
     """
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
-        os.environ.setdefault(name, "16")
+        os.environ.setdefault(name, "64")

@@ -223,4 +223,4 @@ finally:
 
 def test_kernels_are_not_kept_for_every_shape(sample_run: SampleRun, source: Path, tmp_path: Path) -> None:
     arguments = ("embed", source, "--segmented", "--model", sample_run.model, "--quiet")
-    assert run_python("-c", MOST_KERNELS, *arguments, cwd=tmp_path).stdout == "16 16\n"
+    assert run_python("-c", MOST_KERNELS, *arguments, cwd=tmp_path).stdout == "64 64\n"
