@@ -1,6 +1,7 @@
-"""How the C library gives memory back."""
+"""How the C library gives memory back, and how much oneDNN keeps."""
 
 import ctypes
+import os
 
 # From glibc's malloc.h.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -17,3 +18,14 @@ def keep_freed_memory() -> None:
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _GIGABYTE)
         mallopt(_M_TRIM_THRESHOLD, _GIGABYTE)
+
+
+def keep_few_kernels() -> None:
+    """Let oneDNN, and what torch puts around it, keep few of the kernels that they make for every shape of a product.
+
+    Sentences packed together make hundreds of shapes, and a thousand kernels of each kind are kept by default: half a
+    gigabyte that a long text slowly fills. Made anew they cost no time that could be measured. Works only before torch
+    is imported; a user's own settings stay.
+    """
+    for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
+        os.environ.setdefault(name, "64")

@@ -139,11 +139,13 @@ def embed(
         raise click.UsageError("A shard is packed HDF5. Give --format, --layout and so on to: elmo-zh merge")
     form = _build_form(config.embed, chosen)
     with _planned(files, output, form) as (jobs, is_single):
-        from elmo_zh.allocator import keep_freed_memory
+        from elmo_zh.allocator import keep_few_kernels, keep_freed_memory
+
+        keep_few_kernels()
+        keep_freed_memory()
         from elmo_zh.bundle.read import load_bundle
         from elmo_zh.embed.embedder import ElmoEmbedder
 
-        keep_freed_memory()
         bundle = load_bundle(_model_path(model))
         if bundle.needs_warm_state() and not stateful:
             common.console.warn(f"{_FROM_ZERO}, so its vectors are poorer than they could be. {_WARM_UP}")

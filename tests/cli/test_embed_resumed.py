@@ -208,3 +208,19 @@ def test_what_changes_vectors_is_not_changed_on_the_way(
     assert elmo_zh(*arguments).only_error().startswith(f"{unfinished} holds an unfinished output of another text")
     assert elmo_zh(*arguments, "--force").status == 0
     assert options[1] == read_dump(source.with_name("file.txt.hdf5"))[2][options[0].removeprefix("--")]
+
+
+MOST_KERNELS = """
+import os, sys
+from elmo_zh.cli import main
+try:
+    main()
+finally:
+    assert "torch" in sys.modules
+    print(os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"], os.environ["LRU_CACHE_CAPACITY"])
+"""
+
+
+def test_kernels_are_not_kept_for_every_shape(sample_run: SampleRun, source: Path, tmp_path: Path) -> None:
+    arguments = ("embed", source, "--segmented", "--model", sample_run.model, "--quiet")
+    assert run_python("-c", MOST_KERNELS, *arguments, cwd=tmp_path).stdout == "64 64\n"
