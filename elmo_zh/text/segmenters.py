@@ -6,6 +6,7 @@ from pathlib import Path
 from elmo_zh.config import TextConfig
 from elmo_zh.files import file_digest
 from elmo_zh.text.jieba_segmenter import build_jieba, describe_jieba
+from elmo_zh.text.long_runs import limit_runs
 from elmo_zh.text.rjieba_segmenter import build_rjieba, describe_rjieba
 
 Segmenter = Callable[[str], list[str]]
@@ -14,7 +15,8 @@ Segmenter = Callable[[str], list[str]]
 def build_segmenter(config: TextConfig, user_dictionary: Path | None = None) -> Segmenter:
     """Return the function from a normalised sentence to its tokens.
 
-    No token is empty or holds U+0020, and together they hold all other characters of the sentence in order.
+    No token is empty or holds U+0020, and together they hold all other characters of the sentence in order. Time and
+    memory are in proportion to the sentence's length.
 
     Args:
         config: Names the segmenter.
@@ -29,7 +31,7 @@ def build_segmenter(config: TextConfig, user_dictionary: Path | None = None) -> 
     if config.segmenter == "whitespace":
         return split_tokens
     build = build_rjieba if config.segmenter == "rjieba" else build_jieba
-    segment = build(config.jieba_hmm, user_dictionary)
+    segment = limit_runs(build(config.jieba_hmm, user_dictionary))
 
     def segment_words(sentence: str) -> list[str]:
         words = segment(sentence)

@@ -18,6 +18,8 @@ from elmo_zh.config import TextConfig
 from elmo_zh.config.schema import SEGMENTERS
 from elmo_zh.errors import ConfigError, CorpusError
 from elmo_zh.files import file_digest
+from elmo_zh.text import long_runs
+from elmo_zh.text.long_runs import RUN_LIMIT, limit_runs
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters import Segmenter, build_segmenter, describe_segmenter
 
@@ -65,6 +67,17 @@ def test_no_character_is_lost(segmenter: str, text: str, jieba_hmm: bool, is_nor
     sentences = prepared.sentences(text)
     assert "".join(token for tokens in sentences for token in tokens) == normalised.replace(" ", "")
     assert [] not in sentences
+
+
+@pytest.mark.parametrize("segmenter", SEGMENTERS)
+@pytest.mark.parametrize(
+    "unit", ["a", "的", "今天天气很好", "好a1.", "7", " ", "\x00", "🍎", "㐂", "-", "国 ", "é\u0301"]
+)
+def test_no_character_of_a_very_long_run_is_lost(segmenter: str, unit: str) -> None:
+    text = unit * (3 * RUN_LIMIT // len(unit) + 1)
+    tokens = preparation(segmenter, True, False).segment(text)
+    assert "".join(tokens) == text.replace(" ", "")
+    assert all(token and " " not in token for token in tokens)
 
 
 @settings(deadline=None, max_examples=307)
@@ -197,6 +210,52 @@ def test_rjieba_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         assert caught.value.messages == (
             "text.segmenter = rjieba needs the package rjieba. Install it with: pip install 'elmo-zh[rjieba]'",
         )
+
+
+def set_limit(monkeypatch: pytest.MonkeyPatch, limit: int, overlap: int) -> None:
+    monkeypatch.setattr(long_runs, "RUN_LIMIT", limit)
+    monkeypatch.setattr(long_runs, "OVERLAP", overlap)
+
+
+def pairs(text: str) -> list[str]:
+    """Return tokens of two characters, from the start of each run, as jieba sees a run by itself."""
+    return [run[i : i + 2] for run in text.replace("，", " ， ").split() for i in range(0, len(run), 2)]
+
+
+def test_a_long_run_is_segmented_in_pieces_from_token_to_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_limit(monkeypatch, 7, 1)
+    # Seven characters at a time would cut a pair each time; that pair is the first of the next piece.
+    assert limit_runs(pairs)("abcdefghijklmnopqr") == ["ab", "cd", "ef", "gh", "ij", "kl", "mn", "op", "qr"]
+    assert limit_runs(pairs)("abcdefgh") == ["ab", "cd", "ef", "gh"]
+    assert limit_runs(pairs)("abc，defghijkl，mn") == ["ab", "c", "，", "de", "fg", "hi", "jk", "l", "，", "mn"]
+
+
+def test_only_long_runs_come_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_limit(monkeypatch, 5, 2)
+    seen: list[str] = []
+
+    def segment(text: str) -> list[str]:
+        seen.append(text)
+        return pairs(text)
+
+    assert limit_runs(segment)("好-1.%，abcde！天气") == pairs("好-1.%，abcde！天气")
+    assert limit_runs(segment)("好，𠮷\u3000天气很好啊呀！天") == ["好", "，", "𠮷", "天气", "很好", "啊呀", "！天"]
+    assert seen == ["好-1.%，abcde！天气", "好，𠮷\u3000", "天气很好啊", "很好啊呀", "！天"]
+
+
+def test_a_token_longer_than_the_limit_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_limit(monkeypatch, 5, 2)
+    assert preparation("jieba", True, True).segment("a" * 13) == ["aaaaa", "aaaaa", "aaa"]
+
+
+@pytest.mark.parametrize("segmenter", WITH_DICTIONARY)
+def test_pieces_of_a_long_run_have_the_words_of_the_whole(segmenter: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = "今天天气很好我们一起去公园散步看见许多孩子正在湖边放风筝" * 20
+    segment = preparation(segmenter, True, True).segment
+    whole = segment(run)
+    assert 31 < len(run) <= RUN_LIMIT
+    set_limit(monkeypatch, 31, 10)
+    assert segment(run) == whole
 
 
 @pytest.fixture
