@@ -52,7 +52,7 @@ TEXT = st.text(
     max_size=37,
 )
 # What jieba's rules are about: Latin letters, digits, signs, words with them (T恤, C++), and Han that it does not know.
-RULES = st.text(st.sampled_from("abC12+#&._%-的国T恤天气很好常在𠮷㐂龦 ，１é"), max_size=17)
+RULES = st.text(st.sampled_from("abC12+#&._%-的国T恤天气很好𠮷㐂龦 ，１é"), max_size=17)
 
 
 @pytest.mark.parametrize("segmenter", SEGMENTERS)
@@ -100,6 +100,13 @@ def test_the_tokens_of_rjieba_are_those_of_jieba(text: str, jieba_hmm: bool) -> 
 def test_the_tokens_of_rjieba_where_it_would_differ_alone(text: str) -> None:
     for jieba_hmm in (True, False):
         assert preparation("rjieba", jieba_hmm, True).tokens(text) == preparation("jieba", jieba_hmm, True).tokens(text)
+
+
+def test_the_one_known_place_where_rjieba_differs() -> None:
+    """docs/segmenters.md: the last digits of the hidden Markov model's numbers decide."""
+    sentence = "邮差常在此歇脚"
+    assert preparation("jieba", True, True).tokens(sentence) == ["邮差", "常", "在", "此", "歇脚"]
+    assert preparation("rjieba", True, True).tokens(sentence) == ["邮差", "常在", "此", "歇脚"]
 
 
 USER_WORDS = "天气很好 3\n很好国 70000 n\n国的天\nB1-a 500\n好B n\n天气 1\n𠮷国 9\n的-的\n"
