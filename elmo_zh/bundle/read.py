@@ -70,7 +70,10 @@ class Bundle:
             )
         dictionary = BundleLayout(self.path).user_dictionary
         user_dictionary = dictionary if dictionary.exists() else None
-        here = describe_segmenter(self.text, user_dictionary)
+        try:
+            here = describe_segmenter(self.text, user_dictionary)
+        except ConfigError as error:
+            raise BundleError(f"{self.path} was trained with segmenter {self.info['segmenter']}. {error}") from None
         if here != self.info["segmenter"]:
             raise BundleError(
                 f"{self.path} was trained with segmenter {self.info['segmenter']}, here it is {here}."

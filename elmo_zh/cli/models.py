@@ -117,7 +117,11 @@ def _known_text(common: Common) -> "KnownText":
     said = {name for name in config_names(common.config_path, common.assignments) if name.startswith("text.")}
     if not said:
         return KnownText()
-    if not said & {"text.segmenter", "text.user_dictionary", "text.jieba_hmm"}:  # the last two are jieba's
+    if not said & {
+        "text.segmenter",
+        "text.user_dictionary",
+        "text.jieba_hmm",
+    }:  # the last two are those of jieba and rjieba
         raise BundleError(f"{', '.join(sorted(said))} without text.segmenter says too little. Give both, or neither.")
     dictionary = Path(config.user_dictionary) if config.user_dictionary else None
     if dictionary is not None and not dictionary.is_file():

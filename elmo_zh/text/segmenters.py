@@ -1,12 +1,13 @@
 """Segmenters: from a normalised sentence to its tokens."""
 
-import importlib.metadata
 from collections.abc import Callable
 from pathlib import Path
 
 from elmo_zh.config import TextConfig
-from elmo_zh.errors import CorpusError
 from elmo_zh.files import file_digest
+from elmo_zh.text.jieba_segmenter import build_jieba, describe_jieba
+from elmo_zh.text.long_runs import limit_runs
+from elmo_zh.text.rjieba_segmenter import build_rjieba, describe_rjieba
 
 Segmenter = Callable[[str], list[str]]
 
@@ -14,20 +15,30 @@ Segmenter = Callable[[str], list[str]]
 def build_segmenter(config: TextConfig, user_dictionary: Path | None = None) -> Segmenter:
     """Return the function from a normalised sentence to its tokens.
 
-    No token is empty or holds U+0020, and together they hold all other characters of the sentence in order.
+    No token is empty or holds U+0020, and together they hold all other characters of the sentence in order. Time and
+    memory are in proportion to the sentence's length.
 
     Args:
         config: Names the segmenter.
-        user_dictionary: A jieba user dictionary, or None.
+        user_dictionary: A jieba user dictionary, or None; for jieba and rjieba only.
 
     Raises:
+        ConfigError: If the segmenter's package is not installed.
         CorpusError: If the user dictionary cannot be read.
     """
-    if config.segmenter == "jieba":
-        return _build_jieba(config.jieba_hmm, user_dictionary)
     if config.segmenter == "character":
         return lambda sentence: [character for character in sentence if character != " "]
-    return split_tokens
+    if config.segmenter == "whitespace":
+        return split_tokens
+    build = build_rjieba if config.segmenter == "rjieba" else build_jieba
+    segment = limit_runs(build(config.jieba_hmm, user_dictionary))
+
+    def segment_words(sentence: str) -> list[str]:
+        words = segment(sentence)
+        # Both pass white space on, each character as a token of its own.
+        return [word for word in words if word != " "] if " " in sentence else words
+
+    return segment_words
 
 
 def split_tokens(sentence: str) -> list[str]:
@@ -35,45 +46,17 @@ def split_tokens(sentence: str) -> list[str]:
     return [token for token in sentence.split(" ") if token]
 
 
-def _build_jieba(use_hmm: bool, user_dictionary: Path | None) -> Segmenter:
-    import jieba
-
-    class Tokenizer(jieba.Tokenizer):  # type: ignore[misc]
-        """jieba without the cache file that it would unmarshal from the shared temporary folder."""
-
-        def initialize(self, *_: object) -> None:
-            if not self.initialized:  # type: ignore[has-type]
-                self.FREQ, self.total = self.gen_pfdict(self.get_dict_file())
-                self.initialized = True
-
-    tokenizer = Tokenizer()
-    tokenizer.initialize()
-    if user_dictionary is not None:
-        try:
-            with user_dictionary.open("rb") as file:
-                tokenizer.load_userdict(file)
-        except (ValueError, OSError) as error:
-            raise CorpusError(
-                f"{user_dictionary} is not a jieba user dictionary ({error})."
-                " Each line is a word, then optionally a count and a tag, split by spaces, in UTF-8."
-            ) from None
-
-    def segment(sentence: str) -> list[str]:
-        tokens = tokenizer.lcut(sentence, cut_all=False, HMM=use_hmm)
-        # jieba passes white space on as tokens, and joins some runs of signs with a space between them.
-        return [token for piece in tokens for token in piece.split(" ") if token]
-
-    return segment
-
-
 def describe_segmenter(config: TextConfig, user_dictionary: Path | None = None) -> dict[str, str]:
-    """Return name, version and dictionary digest: what has to be equal for equal tokens."""
+    """Return name, version and dictionary digest: what has to be equal for equal tokens.
+
+    Raises:
+        ConfigError: If the segmenter's package is not installed.
+    """
     described = {"name": config.segmenter, "version": "1"}
     if config.segmenter == "jieba":
-        import jieba
-
-        described["version"] = importlib.metadata.version("jieba")
-        described["dictionary"] = file_digest(Path(jieba.__file__).with_name("dict.txt"))
+        described |= describe_jieba()
+    elif config.segmenter == "rjieba":
+        described |= describe_rjieba()
     if user_dictionary is not None:
         described["user_dictionary"] = file_digest(user_dictionary)
     return described

@@ -199,7 +199,7 @@ def test_all_problems_of_the_settings_are_told_at_once(tmp_path: Path) -> None:
             f"{config}: unknown key train.learningrate. Did you mean train.learning_rate?",
             f"{config}: train.epochs = 'many' should be a finite number.",
             "--set vocab.size: expected section.key=value, for example train.batch_size=32.",
-            "text.segmenter = 'pkuseg' is not one of jieba, whitespace, character.",
+            "text.segmenter = 'pkuseg' is not one of jieba, rjieba, whitespace, character.",
             "model.cell_dim = 0 is below 1.",
             "model.projection_dim = 256 is above model.cell_dim = 0:",
         ),

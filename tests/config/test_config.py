@@ -184,7 +184,7 @@ def test_values_of_assignments(assignment: str, value: object) -> None:
         ("train.softmax=[]", "--set: train.softmax = [] should be text."),
         (
             "text.segmenter=jeiba",
-            "text.segmenter = 'jeiba' is not one of jieba, whitespace, character."
+            "text.segmenter = 'jeiba' is not one of jieba, rjieba, whitespace, character."
             " Change it with --set or in the config file.",
         ),
         ("vocab.size=3", "vocab.size = 3 is below 4. Change it with --set or in the config file."),
@@ -223,6 +223,12 @@ def test_settings_that_contradict_each_other() -> None:
     assert message.startswith("train.max_tokens = 0 and train.epochs = 0: training would never end")
     (message,) = messages_of(None, "vocab.init=model", "vocab.words=words.txt")
     assert message.startswith("vocab.init and vocab.words are both given")
+    for segmenter in ("whitespace", "character"):
+        (message,) = messages_of(None, f"text.segmenter={segmenter}", "text.user_dictionary=words.txt")
+        assert message == (
+            f"text.user_dictionary = words.txt is for jieba and rjieba; text.segmenter = {segmenter} has no dictionary."
+            " Leave one of them out. Change it with --set or in the config file."
+        )
     (message,) = messages_of(None, "model.tie_softmax=true", "train.train_embeddings=false")
     assert message.startswith("model.tie_softmax = true needs train.train_embeddings = true")
 

@@ -1,6 +1,7 @@
 """`elmo-zh selftest`: a sound model passes, and each fault is found by the check that is there for it."""
 
 import hashlib
+import importlib.metadata
 import json
 import shutil
 from collections.abc import Callable, Sequence
@@ -22,10 +23,12 @@ from elmo_zh.characters import SpellingModel
 from elmo_zh.config import TextConfig
 from elmo_zh.embed import embedder as embedder_module
 from elmo_zh.embed.selftest import find_neighbours, run_selftest
+from elmo_zh.errors import ConfigError
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.sentence_reader import PackedSentences, SentenceReader
 from elmo_zh.model.softmax import Softmax
+from elmo_zh.text import segmenters
 from elmo_zh.vocabulary import SPECIALS, Vocabulary
 
 TOKENS = "raw text becomes the same tokens"
@@ -383,6 +386,26 @@ def test_a_model_whose_text_was_split_into_characters(tmp_path: Path, characters
     shape = replace(SHAPE, characters=characters)
     write_bundle(tmp_path / "model", random_source(shape, text=TextConfig(segmenter="character")))
     assert failed_checks(elmo_zh("selftest", tmp_path / "model")) == []
+
+
+def test_a_model_whose_text_was_segmented_by_rjieba(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_bundle(tmp_path / "model", random_source(SHAPE, text=TextConfig(segmenter="rjieba")))
+    described = {"name": "rjieba", "version": importlib.metadata.version("rjieba")}
+    assert json.loads((tmp_path / "model" / "bundle.json").read_text(encoding="utf-8"))["segmenter"] == described
+    answer = elmo_zh("selftest", tmp_path / "model")
+    assert failed_checks(answer) == []
+    assert answer.stdout.splitlines()[0] == f'ok     {TOKENS}: segmenter "rjieba"'
+
+    monkeypatch.setattr(segmenters, "describe_rjieba", no_rjieba)
+    answer = elmo_zh("selftest", tmp_path / "model")
+    assert failed_checks(answer) == [TOKENS]
+    (tmp_path / "a.txt").write_text("今天\n", encoding="utf-8")
+    told = elmo_zh("embed", tmp_path / "a.txt", "--model", tmp_path / "model").only_error()
+    assert told == f"{tmp_path / 'model'} was trained with segmenter {described}. No rjieba."
+
+
+def no_rjieba() -> dict[str, str]:
+    raise ConfigError("No rjieba.")
 
 
 def drop_tokens(file: h5py.File) -> None:

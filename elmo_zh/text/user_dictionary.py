@@ -1,0 +1,47 @@
+"""User dictionaries in jieba's format: words of one's field, beside those of a segmenter's own dictionary."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from elmo_zh.errors import CorpusError
+
+AddWord = Callable[[str, int | None, str | None], object]
+
+_LINE = re.compile("(.+?)( [0-9]+)?( [a-z]+)?")
+
+
+def load_user_dictionary(path: Path, add_word: AddWord) -> None:
+    """Give every word of a user dictionary, with its count and its tag where it has them, to a segmenter.
+
+    Lines are read as jieba's own `load_userdict` reads them.
+
+    Args:
+        path: Each line is a word, then optionally a count and a tag, in UTF-8.
+        add_word: Takes them; may raise ValueError for a word that the segmenter cannot take.
+
+    Raises:
+        CorpusError: If the file cannot be read, or `add_word` refuses a word.
+    """
+    try:
+        for word, count, tag in _iter_words(path):
+            add_word(word, count, tag)
+    except (ValueError, OSError) as error:
+        raise CorpusError(
+            f"{path} is not a jieba user dictionary ({error})."
+            " Each line is a word, then optionally a count and a tag, split by spaces, in UTF-8."
+        ) from None
+
+
+def _iter_words(path: Path) -> Iterator[tuple[str, int | None, str | None]]:
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, start=1):
+            try:
+                line = raw.strip().decode("utf-8").lstrip("\ufeff")
+            except UnicodeDecodeError:
+                raise ValueError(f"line {number} is not UTF-8") from None
+            if line:
+                match = _LINE.fullmatch(line)
+                assert match is not None  # a line that is not empty has at least a word
+                word, count, tag = match.groups()
+                yield word, int(count) if count else None, tag.strip() if tag else None
