@@ -1,0 +1,195 @@
+"""The encoding of one file: by its mark, else by what decodes, judged on all of its bytes."""
+
+import codecs
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from elmo_zh.text.readers.content import Content, UnsuitableError
+
+# Stands for bytes that cannot be decoded. Unicode keeps it from ever being a character.
+MARK = "\ufdd0"
+MARKING = "elmo-zh-mark"
+CHUNK_BYTES = 2**18
+
+_BYTE_ORDER_MARKS = (  # that of UTF-32 starts with that of UTF-16
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+# GB18030 holds GBK and GB2312. Of the kinds of Big5 the first that decodes best is taken.
+_GB, _BIG5 = ("gb18030",), ("cp950", "big5hkscs")
+# Enough of each piece to know its encoding by, and so few that most have no broken byte where some do.
+_PIECE_BYTES, _LONGEST_PIECE_BYTES, _NUM_PIECES = 100, 1000, 100
+_HEAD_BYTES = 2**16
+# Below this share of characters from three bytes, what looks like UTF-8 by chance is no UTF-8; GBK text has some 0.03.
+_LEAST_UTF8_SHARE = 0.2
+# Above this share of bytes that decode to nothing, a file is no text in an encoding.
+_MOST_BAD_SHARE = 0.3
+_FROM_THREE_BYTES = re.compile("[\u0800-\ud7ff\ue000-\ufdcf\ufdf0-\U0010ffff]")
+
+
+def _mark(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return MARK, error.end
+
+
+codecs.register_error(MARKING, _mark)
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How the bytes of a file become characters.
+
+    Attributes:
+        name: As Python knows it.
+        num_bad: Places in the file that do not decode.
+    """
+
+    name: str
+    num_bad: int
+
+
+@dataclass
+class _Survey:
+    """What a whole file is like when decoded in one encoding."""
+
+    num_bad: int = 0
+    num_high: int = 0
+    num_from_three_bytes: int = 0
+
+
+def find_encoding(content: Content, wanted: str) -> Encoding:
+    """Return the encoding of a file, having decoded all of it.
+
+    A byte order mark decides; else UTF-8 if all of the file, or a fair part of what is not ASCII, is UTF-8; else
+    what chardet takes most pieces of it for, if that is a kind of GB18030 or Big5.
+
+    Args:
+        content: The file.
+        wanted: The encoding to take in any case, or "auto".
+
+    Raises:
+        UnsuitableError: If the file is in none of these encodings.
+    """
+    with content.open() as stream:
+        head = stream.read(_HEAD_BYTES)
+    if wanted != "auto":
+        return Encoding(wanted, _survey(content, wanted).num_bad)
+    for mark, name in _BYTE_ORDER_MARKS:
+        if head.startswith(mark):
+            return Encoding(name, _survey(content, name).num_bad)
+    utf8 = _survey(content, "utf-8", counts_high=False)
+    if not utf8.num_bad:
+        return Encoding("utf-8", 0)
+    if b"\0" in head:
+        raise _not_text(content)
+    utf8 = _survey(content, "utf-8")
+    if utf8.num_from_three_bytes >= _LEAST_UTF8_SHARE * (utf8.num_from_three_bytes + utf8.num_bad):
+        return Encoding("utf-8", utf8.num_bad)
+    return _best(content, _candidates(content))
+
+
+def _survey(content: Content, encoding: str, *, counts_high: bool = True) -> _Survey:
+    """Decode a file and count what does not decode and, where wanted, what is beyond ASCII."""
+    survey = _Survey()
+    decoder = codecs.getincrementaldecoder(encoding)(MARKING)
+    with content.open() as stream:
+        is_last = False
+        while not is_last:
+            chunk = stream.read(CHUNK_BYTES)
+            is_last = not chunk
+            text = decoder.decode(chunk, is_last)
+            survey.num_bad += _num_bad(text, chunk, encoding)
+            if counts_high:
+                survey.num_high += len(text) - len(text.encode("ascii", "ignore"))
+                survey.num_from_three_bytes += len(_FROM_THREE_BYTES.findall(text))
+    return survey
+
+
+def _num_bad(text: str, chunk: bytes, encoding: str) -> int:
+    """Count the marks; those that stand in the file itself as U+FDD0 are none, though that is no character either."""
+    num_marks = text.count(MARK)
+    if num_marks and encoding == "utf-8":
+        return num_marks - chunk.count(MARK.encode("utf-8"))
+    return num_marks
+
+
+def _candidates(content: Content) -> Sequence[str]:
+    guess = _guess(content)
+    family = guess.lower().replace("-", "")
+    if family.startswith("gb"):
+        return _GB
+    if family.startswith(("big5", "cp950")):
+        return _BIG5
+    raise _not_text(content, f" It looks like {guess}; if it is, add: --encoding {guess}" if guess else "")
+
+
+def _guess(content: Content) -> str:
+    """Return what most of the pieces of a sample look like; empty if like nothing.
+
+    One broken byte rules an encoding out for chardet, so it is not asked about the sample as a whole.
+    """
+    # Only here: most files are UTF-8, and chardet takes a while to load its tables.
+    import chardet
+
+    votes: Counter[str] = Counter()
+    for piece in _pieces(content):
+        found = chardet.detect(piece)
+        votes[found["encoding"] or ""] += found["confidence"]
+    return max(votes, key=lambda name: votes[name], default="")
+
+
+def _pieces(content: Content) -> Iterator[bytes]:
+    """Yield some pieces of a file, of whole lines where these are not too long, that are not ASCII only."""
+    num_pieces = 0
+    piece = b""
+    with content.open() as stream:
+        while num_pieces < _NUM_PIECES and (line := stream.readline(_LONGEST_PIECE_BYTES)):
+            if not line.isascii():
+                piece += line
+            if len(piece) >= _PIECE_BYTES:
+                yield piece
+                num_pieces += 1
+                piece = b""
+    if piece:
+        yield piece
+
+
+def _best(content: Content, candidates: Sequence[str]) -> Encoding:
+    surveys = {name: _survey(content, name) for name in candidates}
+    name = min(candidates, key=lambda candidate: surveys[candidate].num_bad)
+    if surveys[name].num_bad > _MOST_BAD_SHARE * surveys[name].num_high:
+        raise _not_text(content)
+    return Encoding(name, surveys[name].num_bad)
+
+
+def _not_text(content: Content, guess: str = "") -> UnsuitableError:
+    return UnsuitableError(
+        content.name,
+        "not text in UTF-8, GB18030 or Big5, nor with a byte order mark",
+        guess.strip() or "If it is text in another encoding, name that: --encoding NAME",
+    )
+
+
+def bad_byte(stream: BinaryIO, encoding: str) -> tuple[int, int, int] | None:
+    """Return line (from 1), place (from 0) and value of the first byte that does not decode; None if all do."""
+    decoder = codecs.getincrementaldecoder(encoding)("strict")
+    num_before, line = 0, 1
+    is_last = False
+    while not is_last:
+        chunk = stream.read(CHUNK_BYTES)
+        is_last = not chunk
+        try:
+            line += decoder.decode(chunk, is_last).count("\n")
+        except UnicodeDecodeError as error:
+            # The decoder had kept back bytes of the chunk before.
+            place = num_before - (len(error.object) - len(chunk)) + error.start
+            line += error.object[: error.start].decode(encoding, "ignore").count("\n")
+            return line, place, error.object[error.start]
+        num_before += len(chunk)
+    return None
