@@ -31,9 +31,11 @@ def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> Iterator[str]:
 
 def _is_encoding(name: str) -> bool:
     try:
-        b"".decode(name)
-    except (LookupError, ValueError):
+        b"a".decode(name)
+    except LookupError:
         return False
+    except UnicodeError:
+        pass  # half of a character, or no letter of it
     return True
 
 

@@ -11,7 +11,7 @@ from tempfile import SpooledTemporaryFile
 from typing import BinaryIO, Self, cast
 
 from elmo_zh.errors import CorpusError
-from elmo_zh.text.packing import compression_of, expansion_error, most_unpacked_bytes, unpacked
+from elmo_zh.text.packing import compression_of, damage_told, expansion_error, most_unpacked_bytes, unpacked
 from elmo_zh.text.readers.content import Content, UnsuitableError
 from elmo_zh.text.readers.names import is_archive_name, is_hidden, is_other_name
 from elmo_zh.text.readers.tally import PassedOver
@@ -88,7 +88,11 @@ def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) ->
     @contextmanager
     def opened() -> Iterator[BinaryIO]:
         try:
-            with archive.open(member) as stream, _plain(cast(BinaryIO, stream), name, member.file_size) as content:
+            with (
+                damage_told(name),
+                archive.open(member) as stream,
+                _plain(cast(BinaryIO, stream), name, member.file_size) as content,
+            ):
                 yield content
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:
             raise CorpusError(f"{name} is damaged ({error}). Fetch or pack the archive again.") from None

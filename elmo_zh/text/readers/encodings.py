@@ -2,7 +2,6 @@
 
 import codecs
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -27,7 +26,9 @@ _GB, _BIG5 = ("gb18030",), ("cp950", "big5hkscs")
 _PIECE_BYTES, _LONGEST_PIECE_BYTES, _NUM_PIECES = 100, 1000, 100
 _HEAD_BYTES = 2**16
 # Below this share of characters from three bytes, what looks like UTF-8 by chance is no UTF-8; GBK text has some 0.03.
-_LEAST_UTF8_SHARE = 0.2
+_LEAST_UTF8_SHARE, _MANY = 0.2, 20
+# Below this a guess says nothing, as of a text of very few different characters.
+_LEAST_CONFIDENCE = 0.2
 # Above this share of bytes that decode to nothing, a file is no text in an encoding.
 _MOST_BAD_SHARE = 0.3
 _FROM_THREE_BYTES = re.compile("[\u0800-\ud7ff\ue000-\ufdcf\ufdf0-\U0010ffff]")
@@ -89,9 +90,15 @@ def find_encoding(content: Content, wanted: str) -> Encoding:
     if b"\0" in head:
         raise _not_text(content)
     utf8 = _survey(content, "utf-8")
-    if utf8.num_from_three_bytes >= _LEAST_UTF8_SHARE * (utf8.num_from_three_bytes + utf8.num_bad):
+    if _is_utf8(utf8):
         return Encoding("utf-8", utf8.num_bad)
     return _best(content, _candidates(content))
+
+
+def _is_utf8(survey: _Survey) -> bool:
+    """Return whether what decoded as UTF-8 is more than chance would bring, of which a short text has more."""
+    good, bad = survey.num_from_three_bytes, survey.num_bad
+    return good >= (_LEAST_UTF8_SHARE if good > _MANY else 0.5) * (good + bad)
 
 
 def _survey(content: Content, encoding: str, *, counts_high: bool = True) -> _Survey:
@@ -120,28 +127,32 @@ def _num_bad(text: str, chunk: bytes, encoding: str) -> int:
 
 
 def _candidates(content: Content) -> Sequence[str]:
-    guess = _guess(content)
+    guess, confidence = _guess(content)
     family = guess.lower().replace("-", "")
     if family.startswith("gb"):
         return _GB
     if family.startswith(("big5", "cp950")):
         return _BIG5
+    if confidence < _LEAST_CONFIDENCE:
+        return (*_GB, *_BIG5)
     raise _not_text(content, f" It looks like {guess}; if it is, add: --encoding {guess}" if guess else "")
 
 
-def _guess(content: Content) -> str:
-    """Return what most of the pieces of a sample look like; empty if like nothing.
+def _guess(content: Content) -> tuple[str, float]:
+    """Return what most of the pieces of a sample look like, empty if like nothing, and how much so from 0 to 1.
 
     One broken byte rules an encoding out for chardet, so it is not asked about the sample as a whole.
     """
     # Only here: most files are UTF-8, and chardet takes a while to load its tables.
     import chardet
 
-    votes: Counter[str] = Counter()
-    for piece in _pieces(content):
-        found = chardet.detect(piece)
-        votes[found["encoding"] or ""] += found["confidence"]
-    return max(votes, key=lambda name: votes[name], default="")
+    votes: dict[str, float] = {}
+    found = [chardet.detect(piece) for piece in _pieces(content)]
+    for guess in found:
+        name = guess["encoding"] or ""
+        votes[name] = votes.get(name, 0.0) + guess["confidence"]
+    best = max(votes, key=lambda name: votes[name], default="")
+    return best, votes.get(best, 0.0) / max(1, len(found))
 
 
 def _pieces(content: Content) -> Iterator[bytes]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from elmo_zh.config import TextConfig
@@ -12,7 +13,7 @@ from elmo_zh.text.readers.prose import joined
 from elmo_zh.text.readers.tally import Tally
 
 _DROPPED = frozenset(
-    ("head", "script", "style", "noscript", "template", "nav", "footer", "aside", "form", "button", "select",
+    ("title", "script", "style", "noscript", "template", "nav", "footer", "aside", "form", "button", "select",
      "textarea", "svg", "math", "iframe", "object", "audio", "video", "canvas")
 )  # fmt: skip
 _INLINE = frozenset(
@@ -36,11 +37,11 @@ def read_html(text: DecodedText, _config: TextConfig, tally: Tally) -> Iterator[
 def _lines(text: DecodedText, etree: Any, tally: Tally) -> Iterator[str]:
     page = _Page(tally)
     parser = etree.HTMLParser(target=page, encoding="utf-8", no_network=True, huge_tree=False)
-    for chunk in text.chunks():
-        if chunk:
-            parser.feed(chunk.encode("utf-8", "replace"))
-            yield from page.taken_lines()
-    page.end_block()
+    # Without a start the parser takes an empty file for a damaged one.
+    for chunk in chain(("<html>",), text.chunks()):
+        parser.feed(chunk.encode("utf-8", "replace"))
+        yield from page.taken_lines()
+    parser.close()
     yield from page.taken_lines()
 
 
@@ -89,7 +90,8 @@ class _Page:
         self._tally.drop("html: comment", len(comment))
 
     def close(self) -> None:
-        """Nothing is left to do; the parser calls it."""
+        """End the last block; the parser calls this at the end of the file."""
+        self.end_block()
 
     def _reason(self) -> str:
         return f"html: {self._dropped}"

@@ -9,7 +9,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.errors import CorpusError
 from elmo_zh.text.readers.content import UnsuitableError
 from elmo_zh.text.readers.decoding import DecodedText
-from elmo_zh.text.readers.fields import Path, known_path, listed, parse_fields, split_path, strings_with_paths, texts_at
+from elmo_zh.text.readers.fields import known_path, listed, parse_fields, strings_with_paths, texts_at
 from elmo_zh.text.readers.lines import lines_of
 from elmo_zh.text.readers.tally import Tally
 
@@ -58,11 +58,11 @@ def _records(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[An
 _ADVICE = "Correct it, or leave such lines out: --bad-bytes skip-line"
 
 
-def _paths(text: DecodedText, config: TextConfig, sample: list[Any]) -> list[Path]:
+def _paths(text: DecodedText, config: TextConfig, sample: list[Any]) -> list[str]:
     if config.field:
-        return [split_path(name) for name in parse_fields(config.field)]
+        return list(parse_fields(config.field))
     paths = {path for record in sample for path, _ in strings_with_paths(record)}
-    known = () if () in paths else known_path(paths)
+    known = "" if "" in paths else known_path(paths)
     if known is None:
         raise _no_text(text, config, sample)
     return [known]

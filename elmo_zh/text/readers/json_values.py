@@ -3,13 +3,11 @@
 from collections.abc import Iterator
 from itertools import groupby
 
-import ijson
-
 from elmo_zh.config import TextConfig
 from elmo_zh.errors import CorpusError
 from elmo_zh.text.readers.content import UnsuitableError
 from elmo_zh.text.readers.decoding import DecodedText
-from elmo_zh.text.readers.fields import Path, known_path, listed, parse_fields, split_path
+from elmo_zh.text.readers.fields import known_path, listed, parse_fields
 from elmo_zh.text.readers.lines import lines_of
 from elmo_zh.text.readers.tally import Tally
 
@@ -38,11 +36,11 @@ def read_json(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[I
         )
 
 
-def _paths(text: DecodedText, config: TextConfig) -> set[Path]:
+def _paths(text: DecodedText, config: TextConfig) -> set[str]:
     if config.field:
-        return {split_path(name) for name in parse_fields(config.field)}
+        return set(parse_fields(config.field))
     paths = _sample_paths(text)
-    known = () if () in paths else known_path(paths)
+    known = "" if "" in paths else known_path(paths)
     if known is None:
         raise UnsuitableError(
             text.name, f"no field is text for sure among {listed(paths)}", "Name one or several: --field NAME"
@@ -50,16 +48,19 @@ def _paths(text: DecodedText, config: TextConfig) -> set[Path]:
     return {known}
 
 
-def _sample_paths(text: DecodedText) -> set[Path]:
+def _sample_paths(text: DecodedText) -> set[str]:
     return {path for _, (_, path, _) in zip(range(_SAMPLE_TEXTS), _strings(text), strict=False)}
 
 
-def _strings(text: DecodedText) -> Iterator[tuple[int, Path, str]]:
+def _strings(text: DecodedText) -> Iterator[tuple[int, str, str]]:
     """Yield the number of the record, the keys that lead to it, and the value of every text in the file."""
+    # Only here, so that training does not need it on its machine.
+    import ijson
+
     stream = _Utf8(text)
     # A key for each object around the place, None for each array.
     around: list[str | None] = []
-    record = 0
+    record = num_found = 0
     try:
         for event, value in ijson.basic_parse(stream, buf_size=2**16):
             stream.num_bytes = 0
@@ -75,12 +76,14 @@ def _strings(text: DecodedText) -> Iterator[tuple[int, Path, str]]:
                 if len(around) > DEEPEST:
                     raise CorpusError(f"{text.name} is nested deeper than {DEEPEST} levels, which no corpus should be.")
             elif event == "string":
-                yield record, tuple(key for key in around if key is not None), value
+                yield record, ".".join(key for key in around if key is not None), value
+                num_found += 1
     except ijson.JSONError as error:
         told = " ".join(str(error).split())[:80]
-        raise UnsuitableError(
+        unsuitable = UnsuitableError(
             text.name, f"not JSON, or cut off ({told})", "Check its format, or fetch it again."
-        ) from None
+        )
+        raise (CorpusError(*unsuitable.messages) if num_found else unsuitable) from None
 
 
 class _Utf8:

@@ -65,4 +65,4 @@ def is_other_name(name: str) -> bool:
 
 def is_hidden(path: PurePosixPath) -> bool:
     """Return whether a part of a path starts with a dot, or is the folder of forks that macOS puts into archives."""
-    return any(part.startswith(".") or part == "__MACOSX" for part in path.parts)
+    return any((part.startswith(".") and part != "..") or part == "__MACOSX" for part in path.parts)

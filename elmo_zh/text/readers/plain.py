@@ -16,6 +16,16 @@ def read_plain(text: DecodedText, config: TextConfig, _tally: Tally) -> Iterator
         for line in text.lines():
             yield iter((line,))
     else:
-        # Empty lines come as documents without text, so that they are counted like others.
-        for _, lines in groupby(text.lines(), key=lambda line: bool(line.strip())):
-            yield lines
+        for _, numbered in groupby(_numbered_paragraphs(text.lines()), key=lambda pair: pair[0]):
+            yield (line for _, line in numbered)
+
+
+def _numbered_paragraphs(lines: Iterator[str]) -> Iterator[tuple[int, str]]:
+    """Yield each line after the number of its paragraph; empty lines are the end of the one before them."""
+    number = 0
+    was_empty = False
+    for line in lines:
+        is_empty = not line.strip()
+        number += was_empty and not is_empty
+        was_empty = is_empty
+        yield number, line

@@ -26,13 +26,13 @@ def read_source(source: Source, config: TextConfig, tally: Tally, passed_over: P
     Raises:
         CorpusError: For damaged files, and for a file that was named and is no corpus.
     """
-    for content in _contents(source, passed_over):
-        try:
-            yield from _read_content(content, config, tally, passed_over)
-        except UnsuitableError as error:
-            if content.is_named:
-                raise
-            passed_over.add(error.reason, content.name)
+    try:
+        for content in _contents(source, passed_over):
+            yield from _read_or_pass_over(content, config, tally, passed_over)
+    except UnsuitableError as error:
+        if source.is_named:
+            raise
+        passed_over.add(error.reason, source.name)
 
 
 def _contents(source: Source, passed_over: PassedOver) -> Iterator[Content]:
@@ -49,6 +49,15 @@ def _contents(source: Source, passed_over: PassedOver) -> Iterator[Content]:
                 yield from tar_contents(again, source.name, passed_over)
             return
     yield Content(name=source.name, file_name=source.file_name, open=source.open, is_named=source.is_named)
+
+
+def _read_or_pass_over(content: Content, config: TextConfig, tally: Tally, passed_over: PassedOver) -> Documents:
+    try:
+        yield from _read_content(content, config, tally, passed_over)
+    except UnsuitableError as error:
+        if content.is_named:
+            raise
+        passed_over.add(error.reason, content.name)
 
 
 def _read_content(content: Content, config: TextConfig, tally: Tally, passed_over: PassedOver) -> Documents:
