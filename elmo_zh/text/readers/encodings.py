@@ -31,6 +31,7 @@ _LEAST_UTF8_SHARE, _MANY = 0.2, 20
 _LEAST_CONFIDENCE = 0.2
 # Above this share of bytes that decode to nothing, a file is no text in an encoding.
 _MOST_BAD_SHARE = 0.3
+_HIGH_RUN = re.compile(rb"[\x80-\xff]+")
 _FROM_THREE_BYTES = re.compile("[\u0800-\ud7ff\ue000-\ufdcf\ufdf0-\U0010ffff]")
 
 
@@ -55,20 +56,11 @@ class Encoding:
     num_bad: int
 
 
-@dataclass
-class _Survey:
-    """What a whole file is like when decoded in one encoding."""
-
-    num_bad: int = 0
-    num_high: int = 0
-    num_from_three_bytes: int = 0
-
-
 def find_encoding(content: Content, wanted: str) -> Encoding:
     """Return the encoding of a file, having decoded all of it.
 
-    A byte order mark decides; else UTF-8 if all of the file, or a fair part of what is not ASCII, is UTF-8; else
-    what chardet takes most pieces of it for, if that is a kind of GB18030 or Big5.
+    A byte order mark decides; else UTF-8 if all of the file is, or a fair part of what is not ASCII in a sample; else
+    what chardet takes most pieces of the sample for, if that is a kind of GB18030 or Big5.
 
     Args:
         content: The file.
@@ -77,48 +69,45 @@ def find_encoding(content: Content, wanted: str) -> Encoding:
     Raises:
         UnsuitableError: If the file is in none of these encodings.
     """
+    if wanted != "auto":
+        return Encoding(wanted, _num_bad(content, wanted))
     with content.open() as stream:
         head = stream.read(_HEAD_BYTES)
-    if wanted != "auto":
-        return Encoding(wanted, _survey(content, wanted).num_bad)
     for mark, name in _BYTE_ORDER_MARKS:
         if head.startswith(mark):
-            return Encoding(name, _survey(content, name).num_bad)
-    utf8 = _survey(content, "utf-8", counts_high=False)
-    if not utf8.num_bad:
-        return Encoding("utf-8", 0)
+            return Encoding(name, _num_bad(content, name))
+    with content.open() as stream:
+        if bad_byte(stream, "utf-8") is None:
+            return Encoding("utf-8", 0)
     if b"\0" in head:
         raise _not_text(content)
-    utf8 = _survey(content, "utf-8")
-    if _is_utf8(utf8):
-        return Encoding("utf-8", utf8.num_bad)
-    return _best(content, _candidates(content))
+    sample = list(_pieces(content))
+    if _is_utf8(b"".join(sample)):
+        return Encoding("utf-8", _num_bad(content, "utf-8"))
+    return _best(content, _candidates(content, sample))
 
 
-def _is_utf8(survey: _Survey) -> bool:
-    """Return whether what decoded as UTF-8 is more than chance would bring, of which a short text has more."""
-    good, bad = survey.num_from_three_bytes, survey.num_bad
+def _is_utf8(sample: bytes) -> bool:
+    """Return whether more of a sample decodes as UTF-8 than chance would bring, of which a short one has more."""
+    text = sample.decode("utf-8", MARKING)
+    good, bad = len(_FROM_THREE_BYTES.findall(text)), text.count(MARK)
     return good >= (_LEAST_UTF8_SHARE if good > _MANY else 0.5) * (good + bad)
 
 
-def _survey(content: Content, encoding: str, *, counts_high: bool = True) -> _Survey:
-    """Decode a file and count what does not decode and, where wanted, what is beyond ASCII."""
-    survey = _Survey()
+def _num_bad(content: Content, encoding: str) -> int:
+    """Decode a file and count the places that do not decode."""
+    return sum(_num_marks(text, chunk, encoding) for text, chunk in _decoded(content, encoding))
+
+
+def _decoded(content: Content, encoding: str) -> Iterator[tuple[str, bytes]]:
     decoder = codecs.getincrementaldecoder(encoding)(MARKING)
     with content.open() as stream:
-        is_last = False
-        while not is_last:
-            chunk = stream.read(CHUNK_BYTES)
-            is_last = not chunk
-            text = decoder.decode(chunk, is_last)
-            survey.num_bad += _num_bad(text, chunk, encoding)
-            if counts_high:
-                survey.num_high += len(text) - len(text.encode("ascii", "ignore"))
-                survey.num_from_three_bytes += len(_FROM_THREE_BYTES.findall(text))
-    return survey
+        while chunk := stream.read(CHUNK_BYTES):
+            yield decoder.decode(chunk), chunk
+        yield decoder.decode(b"", True), b""
 
 
-def _num_bad(text: str, chunk: bytes, encoding: str) -> int:
+def _num_marks(text: str, chunk: bytes, encoding: str) -> int:
     """Count the marks; those that stand in the file itself as U+FDD0 are none, though that is no character either."""
     num_marks = text.count(MARK)
     if num_marks and encoding == "utf-8":
@@ -126,19 +115,25 @@ def _num_bad(text: str, chunk: bytes, encoding: str) -> int:
     return num_marks
 
 
-def _candidates(content: Content) -> Sequence[str]:
-    guess, confidence = _guess(content)
+def _candidates(content: Content, sample: Sequence[bytes]) -> Sequence[str]:
+    guess, confidence = _guess(sample)
     family = guess.lower().replace("-", "")
     if family.startswith("gb"):
         return _GB
     if family.startswith(("big5", "cp950")):
         return _BIG5
-    if confidence < _LEAST_CONFIDENCE:
+    if confidence < _LEAST_CONFIDENCE and _has_pairs(sample):
         return (*_GB, *_BIG5)
     raise _not_text(content, f" It looks like {guess}; if it is, add: --encoding {guess}" if guess else "")
 
 
-def _guess(content: Content) -> tuple[str, float]:
+def _has_pairs(sample: Sequence[bytes]) -> bool:
+    """Return whether bytes beyond ASCII mostly stand together, as in Chinese and not in European languages."""
+    runs = [run for piece in sample for run in _HIGH_RUN.findall(piece)]
+    return sum(len(run) > 1 for run in runs) > 0.8 * len(runs)
+
+
+def _guess(sample: Sequence[bytes]) -> tuple[str, float]:
     """Return what most of the pieces of a sample look like, empty if like nothing, and how much so from 0 to 1.
 
     One broken byte rules an encoding out for chardet, so it is not asked about the sample as a whole.
@@ -147,7 +142,7 @@ def _guess(content: Content) -> tuple[str, float]:
     import chardet
 
     votes: dict[str, float] = {}
-    found = [chardet.detect(piece) for piece in _pieces(content)]
+    found = [chardet.detect(piece) for piece in sample]
     for guess in found:
         name = guess["encoding"] or ""
         votes[name] = votes.get(name, 0.0) + guess["confidence"]
@@ -172,11 +167,14 @@ def _pieces(content: Content) -> Iterator[bytes]:
 
 
 def _best(content: Content, candidates: Sequence[str]) -> Encoding:
-    surveys = {name: _survey(content, name) for name in candidates}
-    name = min(candidates, key=lambda candidate: surveys[candidate].num_bad)
-    if surveys[name].num_bad > _MOST_BAD_SHARE * surveys[name].num_high:
-        raise _not_text(content)
-    return Encoding(name, surveys[name].num_bad)
+    """Return the candidate that decodes most of the file, if that is nearly all that is not ASCII."""
+    found = {name: _num_bad(content, name) for name in candidates}
+    name = min(candidates, key=lambda candidate: found[candidate])
+    if found[name]:
+        num_high = sum(len(text) - len(text.encode("ascii", "ignore")) for text, _ in _decoded(content, name))
+        if found[name] > _MOST_BAD_SHARE * num_high:
+            raise _not_text(content)
+    return Encoding(name, found[name])
 
 
 def _not_text(content: Content, guess: str = "") -> UnsuitableError:

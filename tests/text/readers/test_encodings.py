@@ -80,6 +80,9 @@ def test_what_is_no_text(data: bytes) -> None:
 
 
 def test_other_encodings_are_named() -> None:
+    german = "Grüße aus München, schöne Straße. Überall größere Bäume.\n".encode("latin-1") * 31
+    told = message_of(CorpusError, lambda: find_encoding(content_of(german), "auto"))
+    assert told.endswith("add: --encoding Windows-1252")
     data = "日本語の文章です。これはテストです。漢字とかなが混ざっています。\n".encode("euc-jp") * 5
     told = message_of(CorpusError, lambda: find_encoding(content_of(data), "auto"))
     assert told.endswith("It looks like EUC-JP; if it is, add: --encoding EUC-JP")
