@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from elmo_zh.errors import CorpusError
-from elmo_zh.text.readers.content import Content
+from elmo_zh.text.readers.content import Content, UnsuitableError
 from elmo_zh.text.readers.encodings import CHUNK_BYTES, MARK, MARKING, Encoding, bad_byte
 from elmo_zh.text.readers.lines import lines_of_chunks, whole_lines_of_chunks
 from elmo_zh.text.readers.tally import Tally
@@ -67,6 +67,19 @@ class DecodedText:
             if sum(map(len, parts)) >= most_characters:
                 break
         return "".join(parts)[:most_characters]
+
+
+def require_length(text: DecodedText, longest: int, what: str) -> None:
+    """Raise UnsuitableError for a file of more characters than the parser of its format should be given."""
+    num_characters = 0
+    for chunk in text.chunks():
+        num_characters += len(chunk)
+        if num_characters > longest:
+            raise UnsuitableError(
+                text.name,
+                f"longer than {longest:,} characters, which is too long for {what}",
+                "Split it, or read it as plain text: --format text",
+            )
 
 
 def refuse_bad_bytes(text: DecodedText) -> None:

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any
 
 from elmo_zh.config import TextConfig
-from elmo_zh.text.readers.decoding import DecodedText
+from elmo_zh.text.readers.decoding import DecodedText, require_length
 from elmo_zh.text.readers.extra import needed
 from elmo_zh.text.readers.lines import LONGEST_LINE, lines_of
 from elmo_zh.text.readers.prose import joined
@@ -21,6 +21,8 @@ _INLINE = frozenset(
      "kbd", "label", "mark", "q", "rb", "rp", "rt", "ruby", "s", "samp", "small", "span", "strike", "strong", "sub",
      "sup", "time", "tt", "u", "var", "wbr")
 )  # fmt: skip
+# libxml2 keeps what it has read of a page to its end.
+LONGEST_FILE = 2**26
 # Old pages lay their text out in tables; a cell is prose if it holds a clause.
 _CLAUSE = re.compile(r"[。！？；，…]|[.!?](?:\s|$)")
 
@@ -28,9 +30,13 @@ _CLAUSE = re.compile(r"[。！？；，…]|[.!?](?:\s|$)")
 def read_html(text: DecodedText, _config: TextConfig, tally: Tally) -> Iterator[Iterator[str]]:
     """Yield the file as one document.
 
-    The parser streams and builds no tree, so that neither length nor depth of a page takes memory.
+    The parser builds no tree, so that the depth of a page takes no memory; its length does, and has a limit.
+
+    Raises:
+        UnsuitableError: If it is longer than that.
     """
     etree = needed("lxml.etree", f"{text.name}: HTML")
+    require_length(text, LONGEST_FILE, "HTML")
     yield _lines(text, etree, tally)
 
 

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from elmo_zh.config import TextConfig
-from elmo_zh.text.readers.content import UnsuitableError
-from elmo_zh.text.readers.decoding import DecodedText
+from elmo_zh.text.readers.decoding import DecodedText, require_length
 from elmo_zh.text.readers.extra import needed
 from elmo_zh.text.readers.lines import lines_of
 from elmo_zh.text.readers.prose import joined
@@ -26,14 +25,8 @@ def read_markdown(text: DecodedText, _config: TextConfig, tally: Tally) -> Itera
         UnsuitableError: If it is longer than the parser can hold.
     """
     parser = _parser(text.name)
-    source = text.head(LONGEST_FILE + 1)
-    if len(source) > LONGEST_FILE:
-        raise UnsuitableError(
-            text.name,
-            f"longer than {LONGEST_FILE // 2**20} Mi characters, which is too long for Markdown",
-            "Split it, or read it as plain text: --format text",
-        )
-    yield _lines(parser, source, tally)
+    require_length(text, LONGEST_FILE, "Markdown")
+    yield _lines(parser, "".join(text.chunks()), tally)
 
 
 def _parser(name: str) -> Any:
