@@ -4,19 +4,22 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from elmo_zh.embed.characters import align_to_characters, pool_spans
     from elmo_zh.embed.elmo import Elmo, batch_to_ids
     from elmo_zh.embed.embedder import ElmoEmbedder
     from elmo_zh.model.scalar_mix import ScalarMix
 
 __version__ = "0.1.0"
 
-__all__ = ["Elmo", "ElmoEmbedder", "ScalarMix", "__version__", "batch_to_ids"]
+__all__ = ["Elmo", "ElmoEmbedder", "ScalarMix", "__version__", "align_to_characters", "batch_to_ids", "pool_spans"]
 
 _HOMES = {
     "Elmo": "elmo_zh.embed.elmo",
     "ElmoEmbedder": "elmo_zh.embed.embedder",
     "ScalarMix": "elmo_zh.model.scalar_mix",
+    "align_to_characters": "elmo_zh.embed.characters",
     "batch_to_ids": "elmo_zh.embed.elmo",
+    "pool_spans": "elmo_zh.embed.characters",
 }
 
 

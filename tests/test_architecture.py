@@ -19,7 +19,7 @@ MODULES = {
 STOREYS = (
     {"__main__"},
     {"cli"},
-    {"pipeline"},
+    {"pipeline", "sklearn"},
     {"training", "embed", "convert"},
     {"bundle"},
     {"model", "batches", "word2vec", "id_store", "stages", "hdf5", "allocator"},

@@ -9,7 +9,7 @@ from elmo_zh import __version__
 from elmo_zh.cli.failures import explain_failure
 from elmo_zh.cli.models import convert, info, selftest
 from elmo_zh.cli.stages import encode, export, pipeline, segment, train, vocab, word2vec
-from elmo_zh.cli.vectors import embed, evaluate
+from elmo_zh.cli.vectors import embed, evaluate, merge
 from elmo_zh.idle_threads import let_idle_threads_sleep
 
 EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
@@ -31,7 +31,21 @@ def cli() -> None:
     """
 
 
-for command in (pipeline, segment, vocab, word2vec, encode, train, export, embed, evaluate, convert, info, selftest):
+for command in (
+    pipeline,
+    segment,
+    vocab,
+    word2vec,
+    encode,
+    train,
+    export,
+    embed,
+    merge,
+    evaluate,
+    convert,
+    info,
+    selftest,
+):
     cli.add_command(command)
 
 

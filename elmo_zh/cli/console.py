@@ -52,6 +52,11 @@ class Console:
                 yield _Lines(description, unit, total, initial)
 
 
+def _figure(value: float) -> str:
+    """Return a number for people: rates without digits after the point, losses with some."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3f}"
+
+
 class _Bar:
     def __init__(self, bar: Any) -> None:
         self._bar = bar
@@ -59,7 +64,7 @@ class _Bar:
     def update(self, amount: int, **figures: float) -> None:
         self._bar.update(amount)
         if figures:
-            self._bar.set_postfix({name: f"{value:.3f}" for name, value in figures.items()}, refresh=False)
+            self._bar.set_postfix({name: _figure(value) for name, value in figures.items()}, refresh=False)
 
 
 class _Lines:
@@ -85,6 +90,6 @@ class _Lines:
             prefix=self._description,
             unit=f" {self._unit}",
             unit_scale=True,
-            postfix=", ".join(f"{name}={value:.3f}" for name, value in figures.items()),
+            postfix=", ".join(f"{name}={_figure(value)}" for name, value in figures.items()),
         )
         click.echo(line, err=True)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from elmo_zh.bundle.read import Bundle
     from elmo_zh.bundle.write import BundleSource
     from elmo_zh.convert.published import KnownText
+    from elmo_zh.embed.deviation import Deviation
 
 bundle_argument = click.argument("bundle", type=click.Path(path_type=Path))
 _file = click.Path(path_type=Path, dir_okay=False)
@@ -126,15 +127,22 @@ def _known_text(common: Common) -> "KnownText":
 
 @click.command()
 @bundle_argument
+@click.option(
+    "--precision",
+    "with_precisions",
+    is_flag=True,
+    help="Measure how far bfloat16 and int8 vectors of the bundle's own sentences are from float32's.",
+)
 @common_options
 @click.pass_obj
-def info(common: Common, bundle: Path) -> None:
+def info(common: Common, bundle: Path, with_precisions: bool) -> None:
     """Print what a model bundle is: sizes, segmenter, training, digests, which programs can read it.
 
     \b
     Example:
       elmo-zh info runs/mine/model
       elmo-zh info runs/mine/model --json
+      elmo-zh info runs/mine/model --precision
     """
     common.resolve()
     from elmo_zh.bundle.read import load_bundle
@@ -143,8 +151,22 @@ def info(common: Common, bundle: Path) -> None:
     loaded = load_bundle(bundle)
     shape = loaded.bilm.shape
     summary = {**_describe(loaded), "readers": refusals(shape)}
-    lines = (f"{name + ':':22} {value}" for name, value in _for_people(summary))
+    lines = [f"{name + ':':22} {value}" for name, value in _for_people(summary)]
+    if with_precisions:
+        from elmo_zh.embed.deviation import measure_deviations
+        from elmo_zh.embed.golden import load_golden
+
+        found = measure_deviations(loaded, load_golden(loaded).sentences)
+        summary["precisions"] = [asdict(deviation) for deviation in found]
+        lines += map(_describe_deviation, found)
     common.finish(summary, f"{bundle}", *lines, *describe_readers(shape))
+
+
+def _describe_deviation(found: "Deviation") -> str:
+    return (
+        f"{f'{found.precision}, layer {found.layer}:':22} differs from float32 by {found.mean:.1e} in the mean,"
+        f" {found.largest:.1e} at most; cosine {found.cosine:.6f} in the mean, {found.lowest_cosine:.6f} at least"
+    )
 
 
 def _describe(bundle: "Bundle") -> dict[str, Any]:

@@ -10,7 +10,7 @@ import click
 
 from elmo_zh.cli.console import Console
 from elmo_zh.config import Config, load_config, render_config
-from elmo_zh.config.schema import BAD_BYTES, DOCUMENTS, FORMATS
+from elmo_zh.config.schema import BAD_BYTES, CORPUS_FORMATS, DOCUMENTS
 from elmo_zh.run_dir import RunDir
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -121,7 +121,9 @@ def reading_options(function: Function) -> Function:
         return click.option(name, default=None, expose_value=False, callback=keep, **attributes)
 
     options = [
-        option("--format", type=click.Choice(FORMATS), metavar="FORMAT", help=f"One of {', '.join(FORMATS)}."),
+        option(
+            "--format", type=click.Choice(CORPUS_FORMATS), metavar="FORMAT", help=f"One of {', '.join(CORPUS_FORMATS)}."
+        ),
         option("--field", metavar="NAME,...", help="Columns of CSV and TSV, by name or number; keys of JSON (a.b)."),
         option("--encoding", metavar="NAME", help="Such as gb18030; by default that of each file is found."),
         option("--bad-bytes", type=click.Choice(BAD_BYTES), help="Lines that do not decode; default skip-line."),

@@ -11,11 +11,17 @@ from typing import Any
 SEGMENTERS = ("jieba", "whitespace", "character")
 # Of the published ELMo models.
 PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
-FORMATS = ("auto", "text", "csv", "tsv", "json", "jsonl", "wikidump", "wikiextractor", "html", "markdown")
+CORPUS_FORMATS = ("auto", "text", "csv", "tsv", "json", "jsonl", "wikidump", "wikiextractor", "html", "markdown")
 BAD_BYTES = ("strict", "skip-line", "replace")
 DOCUMENTS = ("file", "paragraph", "line")
 # Of section text: how a corpus is read, of no concern to a model that is made from it.
 READING = ("format", "field", "encoding", "bad_bytes", "document")
+POOLS = ("none", "mean", "max", "first-last")
+FORMATS = ("hdf5", "npy", "parquet", "jsonl", "word2vec")
+LAYOUTS = ("lines", "packed")
+EMBED_PRECISIONS = ("float32", "bfloat16", "int8")
+UNKNOWN_WAYS = ("unk", "backoff")
+COMPRESSIONS = ("none", "gzip", "lzf")
 UNICODE_FORMS = ("none", "NFC", "NFD", "NFKC", "NFKD")
 
 
@@ -96,7 +102,7 @@ class TextConfig:
         yield from _at_least("text.heldout_min_sentences", self.heldout_min_sentences, 0)
         yield from _at_least("text.heldout_max_tokens", self.heldout_max_tokens, 0)
         yield from _at_least("text.num_workers", self.num_workers, 0)
-        yield from _one_of("text.format", self.format, FORMATS)
+        yield from _one_of("text.format", self.format, CORPUS_FORMATS)
         yield from _one_of("text.bad_bytes", self.bad_bytes, BAD_BYTES)
         yield from _one_of("text.document", self.document, DOCUMENTS)
         if self.encoding != "auto" and not _is_encoding(self.encoding):
@@ -313,17 +319,36 @@ class EmbedConfig:
     """How text becomes vectors."""
 
     layers: str = "all"
-    """all (every layer), average (their mean), top (the last) or a layer's number from 0."""
+    """all (every layer), average (their mean), top (the last), mix (learned weights) or a layer's number from 0."""
     dtype: str = "float32"
     """float32 or float16 (half the size)."""
+    pool: str = "none"
+    """none (a vector for each token), or one for each line: mean, max or first-last (where each direction ends)."""
+    format: str = "hdf5"
+    """hdf5, npy (a folder of arrays), parquet, jsonl (text) or word2vec (text, the mean vector of each word)."""
+    layout: str = "lines"
+    """Of hdf5: lines (one dataset for each line) or packed (one for all, with a table of offsets)."""
+    compression: str = "none"
+    """Of packed hdf5: none, gzip or lzf."""
+    precision: str = "float32"
+    """Of matrix products: float32; bfloat16 or int8 (on a processor) are faster on newer ones and less exact."""
+    unknown: str = "unk"
+    """Token mode, words outside the vocabulary: unk (the vector of <UNK>) or backoff (the mean of their pieces')."""
     batch_tokens: int = _free(4096)
-    """Tokens computed together, padding included."""
+    """Tokens computed together."""
 
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""
         if not self.layers.isdecimal():
-            yield from _one_of("embed.layers", self.layers, ("all", "average", "top", "or a layer's number"))
+            choices = ("all", "average", "top", "mix", "or a layer's number")
+            yield from _one_of("embed.layers", self.layers, choices)
         yield from _one_of("embed.dtype", self.dtype, ("float32", "float16"))
+        yield from _one_of("embed.pool", self.pool, POOLS)
+        yield from _one_of("embed.format", self.format, FORMATS)
+        yield from _one_of("embed.layout", self.layout, LAYOUTS)
+        yield from _one_of("embed.precision", self.precision, EMBED_PRECISIONS)
+        yield from _one_of("embed.unknown", self.unknown, UNKNOWN_WAYS)
+        yield from _one_of("embed.compression", self.compression, COMPRESSIONS)
         yield from _at_least("embed.batch_tokens", self.batch_tokens, 1)
 
 

@@ -1,22 +1,28 @@
-"""Vectors of a whole file to HDF5, in parts, so that a dump that was stopped goes on where it stopped."""
+"""Vectors of a whole file, in parts, so that a dump that was stopped goes on where it stopped."""
 
 import json
+import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 
-from elmo_zh.embed.embedder import ElmoEmbedder, check_layers, select_layers
+from elmo_zh.embed.blocks import Contents, LineBlock
+from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed
+from elmo_zh.embed.join import DumpReport, check_form, claimed_output, join_files
+from elmo_zh.embed.parts import DumpCounts, Parts
+from elmo_zh.embed.reduction import Reduction, check_layers
+from elmo_zh.embed.shards import Shard
+from elmo_zh.embed.survey import Survey, check_room, format_bytes, survey_text
 from elmo_zh.errors import CorpusError, OutputError
-from elmo_zh.files import atomic_path, file_digest, locked, remove, write_json
-from elmo_zh.hdf5 import create_hdf5
+from elmo_zh.files import file_digest
 from elmo_zh.reporter import Progress, Reporter
+from elmo_zh.text.alignment import TokenisedLine
 from elmo_zh.text.corpus import iter_lines
-from elmo_zh.text.segmenters import split_tokens
 
 # A part ends after so many lines or tokens: little is lost, few files are joined, and memory stays bounded.
 PART_LINES = 2000
@@ -25,189 +31,238 @@ PART_TOKENS = 20_000
 
 @dataclass(frozen=True, kw_only=True)
 class DumpSettings:
-    """How a file becomes vectors.
+    """How a file becomes vectors, whatever the form in which they are written.
 
     Attributes:
         segmented: Tokens are split at U+0020 and looked up as they are; else lines are normalised and segmented.
-        layers: all, average, top or a number.
+        layers: all, average, top, mix or a number.
         dtype: float32 or float16.
-        sentence_index: Add AllenNLP's sentence_to_index.
+        pool: none, or what makes one vector of a line's: mean, max, first-last.
+        mix_weights: The weight of each layer, for layers = mix.
         stateful: The state is carried from line to line.
     """
 
     segmented: bool
     layers: str
     dtype: str
-    sentence_index: bool
+    pool: str = "none"
+    mix_weights: tuple[float, ...] | None = None
     stateful: bool = False
 
-
-@dataclass(kw_only=True)
-class DumpCounts:
-    """What a dump holds."""
-
-    lines: int = 0
-    empty_lines: int = 0
-    tokens: int = 0
-    unknown_tokens: int = 0
-    cut_tokens: int = 0
+    @property
+    def reduction(self) -> Reduction:
+        """What is kept of the activations."""
+        return Reduction(layers=self.layers, pool=self.pool, mix_weights=self.mix_weights)
 
 
 def dump_vectors(
-    embedder: ElmoEmbedder, source: Path, output: Path, settings: DumpSettings, *, force: bool, reporter: Reporter
-) -> DumpCounts:
-    """Write the vectors of each line of a text file to HDF5.
-
-    Dataset "0", "1", ... is the line's vectors, (L + 1, n, 2P) for all layers, else (n, 2P); tokens/<line> its tokens.
-    An empty line has n = 0. Root attributes: model digest, layers, dtype, segmenter.
+    embedder: ElmoEmbedder,
+    source: Path,
+    output: Path,
+    settings: DumpSettings,
+    form: OutputForm | None = None,
+    *,
+    shard: Shard | None = None,
+    force: bool,
+    reporter: Reporter,
+    name: str = "",
+) -> DumpReport:
+    """Write the vectors of each line of a text file.
 
     Args:
         embedder: The model.
         source: One sentence a line, UTF-8, plain or compressed.
-        output: The HDF5 file, complete or not there at all.
-        settings: What to write.
+        output: Where, complete or not there at all; of a shard the name is that of the whole.
+        settings: How lines become vectors.
+        form: What to write; default HDF5 with one dataset a line. A shard is packed HDF5, whatever it says.
+        shard: The share of the lines to take; default all.
         force: Replace an existing output, and do not continue an unfinished one.
         reporter: Where to tell.
+        name: What to call the text where it is told of; default its path.
 
     Raises:
-        OutputError: If the output exists, or an unfinished one is of another text, model or settings.
+        ElmoZhError: For choices that do not go together.
+        OutputError: If the output exists or does not fit on its disk; if an unfinished one is of another text, model
+            or settings.
         CorpusError: If the text cannot be read.
     """
+    form = form or OutputForm()
     check_layers(settings.layers, embedder.num_layers)
-    parts = output.with_name(output.name + ".parts")
-    refusal = f"{output} is being written by another elmo-zh process. Wait for it, or choose another --output."
-    with locked(output.with_name(output.name + ".lock"), refusal):
-        if output.exists() and not force:
-            raise OutputError(f"{output} exists already. Choose another --output, or replace it with --force.")
-        counts = _prepare_parts(embedder, source, parts, settings, force=force)
+    if (settings.layers == "mix") != (settings.mix_weights is not None):
+        raise OutputError("--layers mix and --mix-weights FILE go together: give both or neither.")
+    if shard is not None:
+        if settings.stateful:
+            raise OutputError("--stateful reads a file from its first line on, so it cannot go with --shard.")
+        form, output = OutputForm(layout="packed"), shard.output(output)
+    check_form(form, layers=settings.layers, pool=settings.pool)
+    with claimed_output(output, force=force):
+        survey = survey_text(embedder, source, segmented=settings.segmented)
+        lines = shard.lines(survey.lines) if shard else range(survey.lines)
+        manifest = {"source_digest": file_digest(source), **_describe_model(embedder), **asdict(settings)}
+        place = {"shard": [shard.number, shard.count]} if shard else {}
+        work = _Dump(embedder, source, settings, Parts.of(output), lines)
+        work.parts.open({**manifest, **place}, force=force)
         try:
-            with reporter.progress("embed", unit="lines", initial=counts.lines) as progress:
-                for sentences in _iter_part_sentences(embedder, source, counts.lines, segmented=settings.segmented):
-                    _write_part(embedder, sentences, parts, settings, counts, progress)
-            _join_parts(parts, output, embedder, settings)
-            remove(parts)
+            work.go_on()
+            told = _check_room(work, output, survey.share(len(lines)), form, reporter)
+            reporter.note(f"{name or source}: {told}")
+            work.write_parts(reporter)
+            contents = work.contents(num_lines=work.counts.lines, num_tokens=work.counts.tokens)
+            if shard:
+                described = shard.attributes(manifest, survey.lines, asdict(work.counts))
+                contents = contents.with_attributes(described)
+            report = join_files(work.parts.finished(), output, contents, work.counts, form, reporter)
+            work.parts.remove()
         finally:
-            if not _finished_parts(parts):
-                remove(parts)  # nothing to go on from
-    return counts
+            work.parts.remove(if_empty=True)
+    return report
 
 
-def _prepare_parts(
-    embedder: ElmoEmbedder, source: Path, parts: Path, settings: DumpSettings, *, force: bool
-) -> DumpCounts:
-    """Open or make the folder of parts; return what the finished ones hold."""
-    manifest = {
-        "source_digest": file_digest(source),
-        "model_digest": embedder.bundle.digest,
-        **asdict(settings),
-    }
-    known = parts / "manifest.json"
-    if force or not _finished_parts(parts):
-        remove(parts)
-    elif json.loads(known.read_text(encoding="utf-8")) != manifest:
-        raise OutputError(
-            f"{parts} holds an unfinished output of another text, model or settings."
-            " Give the same ones to continue it, or --force to start anew."
+def _check_room(work: "_Dump", output: Path, survey: Survey, form: OutputForm, reporter: Reporter) -> str:
+    """Return what there is to do and how much room that needs, for people; an error if there is not enough."""
+    contents = work.contents(num_lines=survey.lines, num_tokens=survey.tokens)
+    of_parts = max(0, hdf5_packed.estimate_bytes(contents) - work.parts.finished_bytes())
+    needed = of_parts + choose_writer(form).estimate_bytes(contents)
+    room = check_room(output, needed, is_exact=not survey.sampled_lines, reporter=reporter)
+    pool = "" if work.settings.pool == "none" else f", {work.settings.pool} of each line"
+    kind = f"{work.settings.layers}, {work.settings.dtype}{pool}"
+    return f"{survey.describe()}; {format_bytes(contents.vector_bytes)} of vectors ({kind}), {room}"
+
+
+@dataclass
+class _Dump:
+    """A dump at work.
+
+    Attributes:
+        embedder: The model.
+        source: The text.
+        settings: How lines become vectors.
+        parts: What is finished.
+        lines: Which lines of the text are wanted.
+        counts: What the finished parts hold.
+    """
+
+    embedder: ElmoEmbedder
+    source: Path
+    settings: DumpSettings
+    parts: Parts
+    lines: range
+    counts: DumpCounts = field(default_factory=DumpCounts)
+
+    def go_on(self) -> None:
+        """Take up where the finished parts end."""
+        self.counts = self.parts.counts()
+        if self.settings.stateful:
+            self.embedder.reset_state()
+            if state := self.parts.state():
+                self.embedder.restore_state(state)
+
+    def contents(self, *, num_lines: int, num_tokens: int, first_line: int | None = None) -> Contents:
+        """Return the description of so many lines of this dump."""
+        return Contents(
+            attributes=self._attributes(),
+            first_line=self.lines.start if first_line is None else first_line,
+            num_lines=num_lines,
+            num_tokens=num_tokens,
+            num_layers=self.embedder.num_layers if self.settings.layers == "all" else None,
+            dimension=self.embedder.dimension,
+            dtype=self.settings.dtype,
+            is_pooled=self.settings.pool != "none",
+            has_offsets=not self.settings.segmented,
         )
-    write_json(known, manifest)
-    latest = max(parts.glob("part-*.json"), default=None)
-    if settings.stateful:
-        _restore_state(embedder, latest)
-    return DumpCounts(**json.loads(latest.read_text(encoding="utf-8"))) if latest else DumpCounts()
+
+    def _attributes(self) -> dict[str, Any]:
+        segmenter = json.dumps(self.embedder.bundle.info["segmenter"], ensure_ascii=False)
+        chosen: dict[str, Any] = {"stateful": True} if self.settings.stateful else {}
+        usual = {"precision": "float32", "unknown": "unk"}
+        chosen |= {name: way for name, way in _describe_model(self.embedder).items() if usual.get(name) != way}
+        if self.settings.pool != "none":
+            chosen["pool"] = self.settings.pool
+        if self.settings.mix_weights is not None:
+            chosen["mix_weights"] = np.array(self.settings.mix_weights)
+        return {
+            **chosen,
+            "layers": self.settings.layers,
+            "dtype": self.settings.dtype,
+            "segmenter": "as given" if self.settings.segmented else segmenter,
+        }
+
+    def write_parts(self, reporter: Reporter) -> None:
+        """Embed all lines that are not in finished parts.
+
+        Raises:
+            CorpusError: If the text has changed since it was looked through.
+        """
+        with reporter.progress("embed", unit="lines", total=len(self.lines), initial=self.counts.lines) as progress:
+            started, tokens_before = time.monotonic(), self.counts.tokens
+            for lines in self._iter_part_lines():
+                self._write_part(lines)
+                _tell(progress, len(lines), (self.counts.tokens - tokens_before) / (time.monotonic() - started))
+        if self.counts.lines != len(self.lines):
+            raise CorpusError(f"{self.source} has changed while it was read. Type the same command again.")
+
+    def _iter_part_lines(self) -> Iterator[list[TokenisedLine]]:
+        """Yield the lines that are left, as many at a time as make a part."""
+        part: list[TokenisedLine] = []
+        num_tokens = 0
+        first = self.lines.start + self.counts.lines
+        for number, text in enumerate(islice(iter_lines(self.source), first, self.lines.stop), start=first + 1):
+            line = self.embedder.prepare(text, segmented=self.settings.segmented)
+            if "\0" in text and any("\0" in token for token in line.tokens):
+                raise CorpusError(
+                    f"{self.source}: line {number} holds a NUL character, which HDF5 cannot store. Remove it."
+                )
+            part.append(line)
+            num_tokens += len(line.tokens)
+            if len(part) >= PART_LINES or num_tokens >= PART_TOKENS:
+                yield part
+                part, num_tokens = [], 0
+        if part:
+            yield part
+
+    def _write_part(self, lines: list[TokenisedLine]) -> None:
+        block = self._embed(lines)
+        tokens = [token for line in lines for token in line.tokens]
+        added = DumpCounts(
+            lines=len(lines),
+            empty_lines=sum(not line.tokens for line in lines),
+            tokens=len(tokens),
+            unknown_tokens=int(block.unknown.sum()),
+            cut_tokens=self.embedder.count_cut(tokens),
+        )
+        contents = self.contents(num_lines=len(lines), num_tokens=len(tokens), first_line=block.first_line)
+        state = self.embedder.state_arrays() if self.settings.stateful else {}
+        self.counts.add(added)
+        self.parts.write(block, contents, self.counts, state)
+
+    def _embed(self, lines: list[TokenisedLine]) -> LineBlock:
+        offsets = np.cumsum([0, *(len(line.tokens) for line in lines)], dtype=np.int64)
+        tokens = [token for line in lines for token in line.tokens]
+        contents = self.contents(num_lines=len(lines), num_tokens=len(tokens))
+        vectors = np.empty(contents.shape, self.settings.dtype)
+        reduction = self.settings.reduction
+        for index, activations in enumerate(self.embedder.embed_tokens([line.tokens for line in lines])):
+            own = index if contents.is_pooled else slice(offsets[index], offsets[index + 1])
+            vectors[..., own, :] = reduction.apply(activations)
+        return LineBlock(
+            first_line=self.lines.start + self.counts.lines,
+            line_offsets=offsets,
+            tokens=[token.encode() for token in tokens],
+            unknown=self.embedder.find_unknown(tokens),
+            character_offsets=np.concatenate([line.offsets for line in lines]) if contents.has_offsets else None,
+            vectors=vectors,
+            is_pooled=contents.is_pooled,
+        )
 
 
-def _restore_state(embedder: ElmoEmbedder, latest: Path | None) -> None:
-    """Let the state be what it was after the latest finished part, or zeros."""
-    embedder.reset_state()
-    if latest is not None:
-        with h5py.File(latest.with_suffix(".hdf5"), "r") as part:
-            embedder.restore_state({name: array[()] for name, array in part["state"].items()})
-
-
-def _iter_part_sentences(
-    embedder: ElmoEmbedder, source: Path, first: int, *, segmented: bool
-) -> Iterator[list[list[str]]]:
-    """Yield the tokens of the lines from `first` on, as many at a time as make a part."""
-    sentences: list[list[str]] = []
-    num_tokens = 0
-    for number, line in enumerate(islice(iter_lines(source), first, None), start=first + 1):
-        tokens = split_tokens(line) if segmented else embedder.tokens(line)
-        if any("\0" in token for token in tokens):
-            raise CorpusError(f"{source}: line {number} holds a NUL character, which HDF5 cannot store. Remove it.")
-        sentences.append(tokens)
-        num_tokens += len(tokens)
-        if len(sentences) >= PART_LINES or num_tokens >= PART_TOKENS:
-            yield sentences
-            sentences, num_tokens = [], 0
-    if sentences:
-        yield sentences
-
-
-def _write_part(
-    embedder: ElmoEmbedder,
-    sentences: list[list[str]],
-    parts: Path,
-    settings: DumpSettings,
-    counts: DumpCounts,
-    progress: Progress,
-) -> None:
-    """Write one closed HDF5 file and then the running counts, which say that it is whole."""
-    vectors = embedder.embed_tokens(sentences)
-    first = counts.lines
-    name = f"part-{first:012d}"
-    with atomic_path(parts / f"{name}.hdf5") as unfinished, create_hdf5(unfinished) as file:
-        tokens_group = file.create_group("tokens")
-        for number, (tokens, vector) in enumerate(zip(sentences, vectors, strict=True), start=first):
-            file.create_dataset(str(number), data=select_layers(vector, settings.layers).astype(settings.dtype))
-            tokens_group.create_dataset(str(number), data=np.array(tokens, object), dtype=h5py.string_dtype())
-            counts.tokens += len(tokens)
-            counts.unknown_tokens += embedder.count_unknown(tokens)
-            counts.cut_tokens += embedder.count_cut(tokens)
-            counts.empty_lines += not tokens
-            progress.update(1)
-        for part, array in embedder.state_arrays().items() if settings.stateful else ():
-            file.create_dataset(f"state/{part}", data=array)
-    counts.lines += len(sentences)
-    write_json(parts / f"{name}.json", asdict(counts))
-
-
-def _attributes(embedder: ElmoEmbedder, settings: DumpSettings) -> dict[str, Any]:
-    segmenter = json.dumps(embedder.bundle.info["segmenter"], ensure_ascii=False)
-    stateful = {"stateful": True} if settings.stateful else {}
+def _describe_model(embedder: ElmoEmbedder) -> dict[str, str]:
+    """Return which model computes, and how."""
     return {
-        **stateful,
         "model_digest": embedder.bundle.digest,
-        "layers": settings.layers,
-        "dtype": settings.dtype,
-        "segmenter": "as given" if settings.segmented else segmenter,
+        "precision": embedder.precision,
+        "unknown": embedder.unknown,
     }
 
 
-def _finished_parts(parts: Path) -> list[Path]:
-    return [record.with_suffix(".hdf5") for record in sorted(parts.glob("part-*.json"))]
-
-
-def _join_parts(parts: Path, output: Path, embedder: ElmoEmbedder, settings: DumpSettings) -> None:
-    with atomic_path(output) as unfinished, create_hdf5(unfinished) as joined:
-        joined.attrs.update(_attributes(embedder, settings))
-        tokens = joined.create_group("tokens")
-        for path in _finished_parts(parts):
-            with h5py.File(path, "r") as part:
-                for name in _line_names(part):
-                    part.copy(part[name], joined, name)
-                    part.copy(part["tokens"][name], tokens, name)
-        if settings.sentence_index:
-            _write_sentence_index(joined)
-
-
-def _line_names(file: Any) -> Iterator[str]:
-    return (name for name in file if name not in ("tokens", "state"))
-
-
-def _write_sentence_index(file: Any) -> None:
-    """Add AllenNLP's dataset: a JSON object from sentence to line, of which it keeps the last of equal ones."""
-    index = {
-        " ".join(token.decode("utf-8") for token in file["tokens"][name][()]): name
-        for name in sorted(_line_names(file), key=int)
-    }
-    file.create_dataset("sentence_to_index", data=[json.dumps(index, ensure_ascii=False)], dtype=h5py.string_dtype())
+def _tell(progress: Progress, num_lines: int, tokens_per_second: float) -> None:
+    progress.update(num_lines, **{"tokens/s": tokens_per_second})

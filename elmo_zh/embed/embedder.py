@@ -1,23 +1,50 @@
 """ElmoEmbedder: sentences in, one array of vectors a sentence out."""
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from elmo_zh.batches import build_inputs, iter_length_sorted, mark_sentence, pad_sentences
 from elmo_zh.bundle.read import Bundle, load_bundle
-from elmo_zh.errors import ElmoZhError
-from elmo_zh.lexicon import Lexicon
-from elmo_zh.model.device import choose_device
+from elmo_zh.embed.hub_outputs import hub_outputs
+from elmo_zh.embed.sentence_vectors import SentenceVectors
+from elmo_zh.embed.word_vectors import UNKNOWN_WAYS
+from elmo_zh.errors import BundleError, ElmoZhError
+from elmo_zh.model.device import DEVICES, choose_device
+from elmo_zh.model.reading_product import PRECISIONS
+from elmo_zh.text.alignment import TokenisedLine, find_tokens
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters import split_tokens
 from elmo_zh.vocabulary import UNKNOWN_ID
 
-PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
+# Of `embed_iter`: enough that sentences of like length meet and words come again, little enough to wait for.
+_WINDOW_SENTENCES, _WINDOW_TOKENS = 2000, 20_000
+
+Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddedSentence:
+    """A sentence's vectors and what they stand for.
+
+    Attributes:
+        vectors: Float32, shape (L + 1, n, 2P), n tokens.
+        tokens: The tokens.
+        offsets: First character of each in the sentence as it was given and the one after its last, int32, shape
+            (n, 2); of a sentence given as tokens, as if one space stood between them.
+        is_unknown: Which tokens the model cannot tell apart, bool, shape (n,).
+    """
+
+    vectors: Vectors
+    tokens: list[str]
+    offsets: NDArray[np.int32]
+    is_unknown: NDArray[np.bool_]
 
 
 class ElmoEmbedder:
@@ -26,9 +53,14 @@ class ElmoEmbedder:
     Every sentence starts from the same state (zeros, or the bundle's warm state), so nothing but itself matters. A
     stateful embedder does as the original programs do: it carries the state from each sentence to the next.
 
+    Threads may share an embedder; they take turns. It can be pickled, as for the workers of a data loader: the copy
+    loads the bundle again from its folder, and refuses another one there.
+
     Attributes:
         bundle: The model and all that belongs to it.
-        batch_tokens: Tokens computed together, padding included; changes speed and memory only.
+        precision: Of matrix products.
+        unknown: What an unknown word reads.
+        batch_tokens: Tokens computed together; changes speed and memory only.
         is_stateful: Whether the state is carried.
     """
 
@@ -40,36 +72,57 @@ class ElmoEmbedder:
         *,
         stateful: bool = False,
         batch_tokens: int = 4096,
+        unknown: str = "unk",
     ) -> None:
-        if precision not in PRECISIONS:
-            raise ElmoZhError(f"precision {precision}: expected {' or '.join(PRECISIONS)}.")
-        self.bundle = bundle
-        self.batch_tokens = batch_tokens
-        self.is_stateful = stateful
-        self._device = choose_device(device)
-        self._bilm = bundle.bilm
-        self._bilm.to(self._device)
-        self._product_dtype = PRECISIONS[precision]
+        for name, value, known in (
+            ("device", device, DEVICES),
+            ("precision", precision, PRECISIONS),
+            ("unknown", unknown, UNKNOWN_WAYS),
+        ):
+            if value not in known:
+                raise ElmoZhError(f"{name} {value}: expected {', '.join(known[:-1])} or {known[-1]}.")
+        self.bundle, self.precision, self.unknown = bundle, precision, unknown
+        self.batch_tokens, self.is_stateful = batch_tokens, stateful
+        self._device_name, self._device = device, choose_device(device)
+        if precision == "int8" and self._device.type != "cpu":
+            raise ElmoZhError("precision int8 is for processors. On a GPU use bfloat16, or give device cpu.")
+        self._bilm = bundle.bilm.to(self._device)
         self._lexicon = bundle.build_lexicon()
         self._preparation: TextPreparation | None = None
+        self._vectors: SentenceVectors | None = None
         self._state = self._bilm.zero_state(1)
+        self._lock = threading.RLock()
 
     @classmethod
     def load(
-        cls, path: str | Path, device: str = "auto", precision: str = "float32", *, stateful: bool = False
+        cls,
+        path: str | Path,
+        device: str = "auto",
+        precision: str = "float32",
+        *,
+        stateful: bool = False,
+        unknown: str = "unk",
     ) -> "ElmoEmbedder":
         """Load a bundle.
 
         Args:
             path: Its folder.
             device: auto (a GPU if there is one), cpu or cuda.
-            precision: Of matrix products: float32, or bfloat16 (faster on newer processors, less exact).
+            precision: Of matrix products: float32; bfloat16 or int8 are faster on newer processors and less exact.
             stateful: Carry the state from sentence to sentence, as the original programs do, starting from zeros.
+            unknown: In token mode, what a word outside the vocabulary reads: unk is <UNK>'s vector, as in all other
+                programs; backoff is the mean of the vectors of the pieces that the vocabulary knows.
 
         Raises:
             BundleError: If the folder is not a sound bundle.
+            ElmoZhError: If an argument is not one of these.
         """
-        return cls(load_bundle(Path(path)), device, precision, stateful=stateful)
+        return cls(load_bundle(Path(path)), device, precision, stateful=stateful, unknown=unknown)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the folder and the settings, not the weights; a state carried so far is left out."""
+        settings = {"stateful": self.is_stateful, "batch_tokens": self.batch_tokens, "unknown": self.unknown}
+        return _load_same, (self.bundle.path, self.bundle.digest, self._device_name, self.precision, settings)
 
     @property
     def num_layers(self) -> int:
@@ -87,44 +140,93 @@ class ElmoEmbedder:
         Raises:
             BundleError: If that segmenter is not installed here, or not known.
         """
-        if self._preparation is None:
-            self._preparation = self.bundle.build_preparation()
-        return self._preparation.tokens(sentence)
+        return self._text_preparation().tokens(sentence)
 
-    def embed(self, sentences: Sequence[str]) -> list[NDArray[np.float32]]:
-        """Return the vectors of raw sentences, each float32 of shape (L + 1, n, 2P), n its number of tokens."""
-        return self.embed_tokens([self.tokens(sentence) for sentence in sentences])
+    def prepare(self, line: str, *, segmented: bool = False) -> TokenisedLine:
+        """Return a line's tokens, and where they stand in it.
 
-    def embed_tokens(self, sentences: Sequence[Sequence[str]]) -> list[NDArray[np.float32]]:
+        Args:
+            line: One sentence.
+            segmented: Whether its tokens are split by U+0020 already; else it is normalised and segmented.
+
+        Raises:
+            BundleError: If the segmenter is not installed here, or not known.
+        """
+        if segmented:
+            tokens = split_tokens(line)
+            return TokenisedLine(tokens, find_tokens(line, tokens))
+        return self._text_preparation().prepare(line)
+
+    def _text_preparation(self) -> TextPreparation:
+        with self._lock:
+            if self._preparation is None:
+                self._preparation = self.bundle.build_preparation()
+            return self._preparation
+
+    @overload
+    def embed(self, sentences: Iterable[str]) -> list[Vectors]: ...
+
+    @overload
+    def embed(self, sentences: Iterable[str], *, return_tokens: Literal[True]) -> list[EmbeddedSentence]: ...
+
+    def embed(self, sentences: Iterable[str], *, return_tokens: bool = False) -> list[Vectors] | list[EmbeddedSentence]:
+        """Return the vectors of raw sentences, each float32 of shape (L + 1, n, 2P), n its number of tokens.
+
+        Args:
+            sentences: Raw, one string a sentence.
+            return_tokens: Return tokens, offsets and which are unknown beside the vectors.
+        """
+        lines = [self.prepare(sentence) for sentence in sentences]
+        embedded = self._embed_lines(lines)
+        return embedded if return_tokens else [sentence.vectors for sentence in embedded]
+
+    def embed_tokens(self, sentences: Iterable[Sequence[str]]) -> list[Vectors]:
         """Return the vectors of segmented sentences, each (L + 1, n, 2P) float32; words are looked up as given."""
-        lexicon = self._lexicon.without_other_words()
-        marked = [mark_sentence(lexicon.encode(tokens)) for tokens in sentences]
-        if self.is_stateful:
-            # Empty sentences are read as well: two marks, which move the state, as in bilm-tf.
-            return [self._embed_batch(lexicon, [sentence])[0] for sentence in marked]
-        empty = np.zeros((self.num_layers, 0, self.dimension), np.float32)
-        vectors = [empty for _ in sentences]
-        filled = [index for index, tokens in enumerate(sentences) if tokens]
-        for batch in iter_length_sorted([len(marked[index]) for index in filled], self.batch_tokens):
-            indexes = [filled[place] for place in batch]
-            found = self._embed_batch(lexicon, [marked[index] for index in indexes])
-            for index, vector in zip(indexes, found, strict=True):
-                vectors[index] = vector
-        return vectors
+        sentences = list(sentences)
+        with self._lock:
+            # The weights are made ready when they are first needed.
+            if self._vectors is None:
+                self._vectors = SentenceVectors(
+                    self._bilm, self._lexicon, self._device, self.precision, self.batch_tokens, self.unknown
+                )
+            if not self.is_stateful:
+                return self._vectors.read(sentences)
+            vectors = []
+            for tokens in sentences:
+                found, self._state = self._vectors.follow(tokens, self._state)
+                vectors.append(found)
+            return vectors
 
-    @torch.no_grad()
-    def _embed_batch(self, lexicon: Lexicon, marked: Sequence[NDArray[np.int64]]) -> list[NDArray[np.float32]]:
-        # Embedders may share a bundle, and its biLM with it.
-        self._bilm.set_product_dtype(self._product_dtype)
-        ids, mask = pad_sentences(marked)
-        token_vectors = self._bilm.token_layer(build_inputs(lexicon, ids).to(self._device))
-        state = self._state if self.is_stateful else self._bilm.start_state(len(marked))
-        activations, after = self._bilm.read_sentences(token_vectors, mask.to(self._device), state)
-        if self.is_stateful:
-            self._state = after
-        arrays = activations.cpu().numpy()
-        # Copies, so that one sentence kept does not keep its whole batch.
-        return [arrays[:, row, 1 : len(sentence) - 1].copy() for row, sentence in enumerate(marked)]
+    def embed_torch(self, sentences: Iterable[str | Sequence[str]]) -> list[Tensor]:
+        """Return vectors as tensors on the CPU, each float32 of shape (L + 1, n, 2P).
+
+        Args:
+            sentences: Raw ones as strings, segmented ones as lists of tokens.
+        """
+        return [torch.from_numpy(sentence.vectors) for sentence in self.embed_iter(sentences)]
+
+    def embed_iter(self, sentences: Iterable[str | Sequence[str]]) -> Iterator[EmbeddedSentence]:
+        """Yield sentences with their vectors, in order, reading only some thousands ahead.
+
+        Args:
+            sentences: Raw ones as strings, segmented ones as lists of tokens.
+        """
+        window: list[TokenisedLine] = []
+        num_tokens = 0
+        for sentence in sentences:
+            line = self.prepare(sentence) if isinstance(sentence, str) else TokenisedLine.of_tokens(sentence)
+            window.append(line)
+            num_tokens += len(line.tokens)
+            if len(window) >= _WINDOW_SENTENCES or num_tokens >= _WINDOW_TOKENS:
+                yield from self._embed_lines(window)
+                window, num_tokens = [], 0
+        yield from self._embed_lines(window)
+
+    def _embed_lines(self, lines: Sequence[TokenisedLine]) -> list[EmbeddedSentence]:
+        return [
+            EmbeddedSentence(vectors, line.tokens, line.offsets, self.find_unknown(line.tokens))
+            for line, vectors in zip(lines, self.embed_tokens(line.tokens for line in lines), strict=True)
+        ]
 
     def outputs(
         self,
@@ -148,39 +250,13 @@ class ElmoEmbedder:
         Raises:
             ElmoZhError: If the lengths or weights do not fit.
         """
-        tokens = [split_tokens(words) if isinstance(words, str) else list(words) for words in sentences]
-        if sequence_len is not None:
-            lengths = [int(length) for length in sequence_len]
-            if len(lengths) != len(tokens) or any(
-                not 0 <= length <= len(words) for length, words in zip(lengths, tokens, strict=True)
-            ):
-                raise ElmoZhError(f"sequence_len {lengths} does not fit {len(tokens)} sentences of words.")
-            tokens = [words[:length] for words, length in zip(tokens, lengths, strict=True)]
-        weights = np.full(self.num_layers, 1 / self.num_layers) if layer_weights is None else np.array(layer_weights)
-        if weights.shape != (self.num_layers,):
-            raise ElmoZhError(f"layer_weights has shape {weights.shape}, expected ({self.num_layers},).")
-        lengths = [len(words) for words in tokens]
-        shape = (self.num_layers, len(tokens), max(lengths, default=0), self.dimension)
-        layers = np.zeros(shape, np.float32)
-        for row, vectors in enumerate(self.embed_tokens(tokens)):
-            layers[:, row, : lengths[row]] = vectors
-        elmo = np.tensordot(weights.astype(np.float32), layers, axes=1)
-        mean = elmo.sum(axis=1) / np.maximum(lengths, 1).astype(np.float32)[:, None]
-        lstm_outputs = {f"lstm_outputs{number}": layers[number] for number in range(1, self.num_layers)}
-        word_emb = layers[0, :, :, : self.dimension // 2]
-        return {
-            "word_emb": word_emb,
-            **lstm_outputs,
-            "elmo": elmo,
-            "default": mean,
-            "sequence_len": np.array(lengths, np.int32),
-        }
+        return hub_outputs(self.embed_tokens, self.num_layers, self.dimension, sentences, sequence_len, layer_weights)
 
     def reset_state(self) -> None:
         """Let a stateful embedder start from zeros again."""
         self._state = self._bilm.zero_state(1)
 
-    def state_arrays(self) -> dict[str, NDArray[np.float32]]:
+    def state_arrays(self) -> dict[str, Vectors]:
         """Return the state that a stateful embedder carries, by name."""
         return {
             f"{part}_{index}": getattr(layer, part).cpu().numpy()
@@ -188,35 +264,27 @@ class ElmoEmbedder:
             for part in ("output", "cell")
         }
 
-    def restore_state(self, arrays: Mapping[str, NDArray[np.float32]]) -> None:
+    def restore_state(self, arrays: Mapping[str, Vectors]) -> None:
         """Go on from what `state_arrays` returned."""
         self.reset_state()
         for index, layer in enumerate(self._state):
             layer.output.copy_(torch.from_numpy(arrays[f"output_{index}"]))
             layer.cell.copy_(torch.from_numpy(arrays[f"cell_{index}"]))
 
-    def count_unknown(self, tokens: Sequence[str]) -> int:
-        """Return how many tokens the model cannot tell apart: outside the vocabulary in token mode, else none."""
+    def find_unknown(self, tokens: Sequence[str]) -> NDArray[np.bool_]:
+        """Return which tokens the model cannot tell apart, shape (n,): outside the vocabulary in token mode."""
         if self.bundle.vocabulary is None or self._bilm.shape.characters is not None:
-            return 0
-        return self.bundle.vocabulary.encode(tokens).count(UNKNOWN_ID)
+            return np.zeros(len(tokens), np.bool_)
+        return np.equal(self.bundle.vocabulary.encode(tokens), UNKNOWN_ID)
 
     def count_cut(self, tokens: Sequence[str]) -> int:
         """Return how many tokens are longer than the character slots; none in token mode."""
         return sum(self._lexicon.is_cut(token) for token in tokens)
 
 
-def check_layers(layers: str, num_layers: int) -> None:
-    """Raise ElmoZhError unless `layers` is all, average, top or the number of one of `num_layers` layers."""
-    if layers in ("all", "average", "top") or (layers.isdecimal() and int(layers) < num_layers):
-        return
-    raise ElmoZhError(f"--layers {layers}: expected all, average, top or a number from 0 to {num_layers - 1}.")
-
-
-def select_layers(vectors: NDArray[Any], layers: str) -> NDArray[Any]:
-    """Return all layers as they are, shape (L + 1, n, 2P), or their average or one of them, shape (n, 2P)."""
-    if layers == "all":
-        return vectors
-    if layers == "average":
-        return np.asarray(vectors.mean(axis=0))
-    return np.asarray(vectors[-1 if layers == "top" else int(layers)])
+def _load_same(path: Path, digest: str, device: str, precision: str, settings: Mapping[str, Any]) -> ElmoEmbedder:
+    """Load an embedder that was pickled."""
+    bundle = load_bundle(path)
+    if bundle.digest != digest:
+        raise BundleError(f"{path} is not the model that was pickled: {bundle.digest}, expected {digest}.")
+    return ElmoEmbedder(bundle, device, precision, **settings)

@@ -15,6 +15,7 @@ from elmo_zh.batches import build_inputs
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle
 from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.embed.golden import Golden, load_golden
 from elmo_zh.errors import BundleError
 from elmo_zh.vocabulary import SPECIALS
 
@@ -46,7 +47,7 @@ class Neighbours:
 def run_selftest(bundle: Bundle, device: str = "auto") -> list[Check]:
     """Return the checks of a bundle; that files and digests agree was seen when it was loaded."""
     embedder = ElmoEmbedder(bundle, device)
-    golden = _load_golden(bundle)
+    golden = load_golden(bundle)
     sentences = golden.sentences
     found = embedder.embed_tokens(sentences)
     words = _known_words(bundle)
@@ -62,34 +63,6 @@ def run_selftest(bundle: Bundle, device: str = "auto") -> list[Check]:
         _check_company(embedder, sentences, found),
         _check_tables(bundle),
     ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Golden:
-    """The content of golden.hdf5."""
-
-    texts: list[str]
-    sentences: list[list[str]]
-    vectors: list[NDArray[np.float32]]
-    tolerance: float
-
-
-def _load_golden(bundle: Bundle) -> _Golden:
-    path = BundleLayout(bundle.path).golden
-    try:
-        with h5py.File(path, "r") as file:
-            names = sorted(file["tokens"], key=int)
-            sentences = [[token.decode("utf-8") for token in file["tokens"][name][()]] for name in names]
-            if not all(sentences) or not sentences:
-                raise ValueError("sentences are missing")
-            return _Golden(
-                texts=[file["texts"][name][()].decode("utf-8") for name in names],
-                sentences=sentences,
-                vectors=[np.asarray(file[name][()], np.float32) for name in names],
-                tolerance=float(file.attrs["tolerance"]),
-            )
-    except (OSError, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise BundleError(f"{path} is damaged ({error}). Export or copy the bundle again.") from None
 
 
 def _known_words(bundle: Bundle) -> list[str]:
@@ -119,7 +92,7 @@ def _distance(left: NDArray[np.float32], right: NDArray[np.float32]) -> float:
     return float(np.abs(left - right).max(initial=0.0) / np.abs(right).max(initial=1.0))
 
 
-def _check_tokens(bundle: Bundle, embedder: ElmoEmbedder, golden: _Golden) -> Check:
+def _check_tokens(bundle: Bundle, embedder: ElmoEmbedder, golden: Golden) -> Check:
     name = "raw text becomes the same tokens"
     if bundle.text is None:
         return Check(name=name, passed=True, found="not known how the training text was segmented; use --segmented")

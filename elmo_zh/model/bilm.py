@@ -83,7 +83,7 @@ class BiLM(nn.Module):
     def initialise(self, generator: torch.Generator) -> None:
         """Draw all weights."""
         self.token_layer.initialise(generator)
-        for layer in self._lstms():
+        for layer in self.lstm_layers():
             layer.initialise(generator)
 
     def set_product_dtype(self, dtype: torch.dtype | None) -> None:
@@ -91,18 +91,18 @@ class BiLM(nn.Module):
         self.product_dtype = dtype
         if self.shape.characters is not None:
             self.character_cnn.product_dtype = dtype
-        for layer in self._lstms():
+        for layer in self.lstm_layers():
             layer.product_dtype = dtype
 
     def reuse_buffers(self) -> None:
         """Let training use its large tensors again at every step; see `ProjectedLSTM.buffer_pool`."""
         pool = BufferPool()
-        for layer in self._lstms():
+        for layer in self.lstm_layers():
             layer.buffer_pool = pool
 
     def zero_state(self, num_streams: int) -> State:
         """Return a state of zeros, one entry a layer."""
-        return [layer.zero_state(num_streams) for layer in self._lstms()]
+        return [layer.zero_state(num_streams) for layer in self.lstm_layers()]
 
     def start_state(self, num_streams: int) -> State:
         """Return the state that every sentence starts from: the warm state where there is one, else zeros."""
@@ -115,10 +115,11 @@ class BiLM(nn.Module):
 
     def set_warm_state(self, output: Tensor, cell: Tensor) -> None:
         """Let sentences start from these values; shapes (L, 2, P) and (L, 2, D)."""
-        like = self._lstms()[0].bias
+        like = self.lstm_layers()[0].bias
         self.warm_output, self.warm_cell = output[:, :, None].to(like), cell[:, :, None].to(like)
 
-    def _lstms(self) -> list[ProjectedLSTM]:
+    def lstm_layers(self) -> list[ProjectedLSTM]:
+        """Return the LSTM layers upward."""
         return [layer for layer in self.layers if isinstance(layer, ProjectedLSTM)]
 
     def forward(
@@ -158,7 +159,7 @@ class BiLM(nn.Module):
         """
         hidden = token_vectors
         activations, new_state = [hidden], []
-        for index, (layer, carried) in enumerate(zip(self._lstms(), state, strict=True)):
+        for index, (layer, carried) in enumerate(zip(self.lstm_layers(), state, strict=True)):
             hidden = drop(hidden, dropout)
             output, after = layer(hidden, carried, keep, lengths)
             hidden = output + hidden if index > 0 and self.shape.skip_connections else output

@@ -45,7 +45,10 @@ def largest_responses(
         Shape (W, N), in the embedding's dtype.
     """
     widest = max(len(kernel) for kernel in kernels)
-    kernel = torch.cat([functional.pad(kernel, (0, 0, 0, 0, 0, widest - len(kernel))) for kernel in kernels], dim=2)
+    width = embedding.shape[1]
+    # Flat, so that gradients come out with the strides that their parameters have, as DistributedDataParallel wants.
+    flat = [functional.pad(kernel.flatten(0, 1), (0, 0, 0, (widest - len(kernel)) * width)) for kernel in kernels]
+    kernel = torch.cat(flat, dim=1).view(widest, width, -1)
     found = []
     for chunk in torch.split(character_ids, _CHUNK_WORDS):
         endings = find_endings(chunk, padding, widest)

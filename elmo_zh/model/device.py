@@ -4,9 +4,11 @@ import torch
 
 from elmo_zh.errors import ElmoZhError
 
+DEVICES = ("auto", "cpu", "cuda")
+
 
 def choose_device(name: str) -> torch.device:
-    """Return the device for auto, cpu or cuda.
+    """Return the device for one of DEVICES.
 
     Raises:
         ElmoZhError: If cuda is asked for and there is none.

@@ -4,7 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from elmo_zh.config import TextConfig
+from elmo_zh.text.alignment import TokenisedLine, find_tokens
 from elmo_zh.text.corpus import iter_lines
 from elmo_zh.text.normalise import Normaliser, build_normaliser
 from elmo_zh.text.segmenters import Segmenter, build_segmenter, split_tokens
@@ -32,6 +35,22 @@ class TextPreparation:
     def tokens(self, sentence: str) -> list[str]:
         """Return the tokens of one raw sentence, which is not split."""
         return self.segment(self.normalise(sentence))
+
+    def prepare(self, sentence: str) -> TokenisedLine:
+        """Return the tokens of one raw sentence, and where they stand in it as it was before normalisation.
+
+        A token reaches from the first raw character that its first character stands for to the last one that its last
+        character stands for. Two tokens meet in a raw character that became several, such as ㎏ in NFKC.
+
+        >>> preparation = TextPreparation.build(TextConfig())
+        >>> line = preparation.prepare("今天１０度")
+        >>> line.tokens, line.offsets.tolist()
+        (['今天', '10', '度'], [[0, 2], [2, 4], [4, 5]])
+        """
+        text, spans = self.normalise.with_spans(sentence)
+        tokens = self.segment(text)
+        places = find_tokens(text, tokens)
+        return TokenisedLine(tokens, np.stack([spans[places[:, 0], 0], spans[places[:, 1] - 1, 1]], axis=1))
 
     def sentences(self, line: str) -> list[list[str]]:
         """Return the tokens of each sentence of a raw line, leaving out sentences without any."""

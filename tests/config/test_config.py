@@ -194,7 +194,7 @@ def test_values_of_assignments(assignment: str, value: object) -> None:
         ),
         (
             "embed.layers=bottom",
-            "embed.layers = 'bottom' is not one of all, average, top, or a layer's number."
+            "embed.layers = 'bottom' is not one of all, average, top, mix, or a layer's number."
             " Change it with --set or in the config file.",
         ),
     ],

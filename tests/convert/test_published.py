@@ -208,7 +208,7 @@ def test_clips_and_cut_words_are_within_reach(tmp_path: Path, out: Path) -> None
     vectors = np.concatenate([vector[1] for vector in embedder.embed_tokens(SENTENCES)])
     assert (np.abs(vectors) == np.float32(0.4)).any()
     assert [embedder.count_cut(words) for words in SENTENCES] == [0, 0, 0, 1, 0]
-    assert embedder.count_unknown(SENTENCES[1]) == 0
+    assert not embedder.find_unknown(SENTENCES[1]).any()
 
 
 @pytest.mark.parametrize("characters", MODES)
@@ -677,7 +677,7 @@ def test_only_a_bundle_without_its_warm_state_is_warned_of(warm: Warm, tmp_path:
     warning = "Warning: This model was trained with carried state, and every sentence starts from zero state here"
     assert elmo_zh(*arguments, warm.bundle).stderr.startswith(warning)
     for model in ((out,), (warm.bundle, "--stateful")):
-        assert elmo_zh(*arguments, *model).stderr == ""
+        assert "Warning" not in elmo_zh(*arguments, *model).stderr
 
 
 def test_raw_text_for_the_warm_state(warm: Warm, tmp_path: Path, out: Path) -> None:

@@ -11,65 +11,17 @@ import h5py
 import numpy as np
 import pytest
 import torch
+from drawn_bundles import CHARACTERS, SHAPES, TOKENS, L, P, oracle_layers, write_model
 from numpy.typing import NDArray
-from parity.numpy_bilm import load_bilm, read_array, run_bilm
-from parity.numpy_character_cnn import load_character_cnn, sentence_vectors
 from torch import Tensor, nn
 
 from elmo_zh import Elmo, ElmoEmbedder, batch_to_ids
-from elmo_zh.bundle.write import BundleSource, write_bundle
-from elmo_zh.characters import SpellingModel
 from elmo_zh.embed.elmo import BatchBiLM
 from elmo_zh.errors import BundleError
-from elmo_zh.model.bilm import BiLM, BiLMShape
-from elmo_zh.model.character_cnn import CharacterShape
-from elmo_zh.vocabulary import SPECIALS, Vocabulary
 
-WORDS = ("我们", "今天", "吃", "苹果", "。")
 # 齉龘 and 桃 are outside the vocabulary; the last word is longer than 48 bytes.
 SENTENCES = (["今天", "吃", "齉龘", "。"], [], ["苹果"], ["<S>", "吃", "我们", "桃", "，", "很" * 17])
-P, D, L = 5, 13, 2
-TOKENS = BiLMShape(
-    num_tokens=len(SPECIALS) + len(WORDS),
-    cell_dim=D,
-    projection_dim=P,
-    num_layers=L,
-    cell_clip=0.5,
-    projection_clip=0.3,
-    skip_connections=True,
-)
-CHARACTERS = CharacterShape(
-    num_characters=261, num_slots=50, embedding_dim=3, filters=((1, 2), (2, 17)), num_highways=1, activation="relu"
-)
-SHAPES = {"token": TOKENS, "character": replace(TOKENS, characters=CHARACTERS)}
 MODES = list(SHAPES)
-
-
-def write_model(folder: Path, shape: BiLMShape, *, warm: bool = False, seed: int = 3) -> Path:
-    bilm = BiLM(shape)
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in bilm.parameters():
-            parameter.normal_(0.0, 0.5, generator=generator)
-    if warm:
-        output, cell = (
-            torch.randn(L, 2, width, generator=generator) for width in (shape.projection_dim, shape.cell_dim)
-        )
-        bilm.set_warm_state(output.clamp(-0.3, 0.3), cell)
-    source = BundleSource(
-        bilm=bilm,
-        softmax=None,
-        vocabulary=Vocabulary((*SPECIALS, *WORDS)),
-        spelling=SpellingModel.build({}),
-        user_dictionary=None,
-        text=None,
-        training_options={},
-        carry_state=warm,
-        training={},
-        origin={"program": "elmo-zh"},
-    )
-    write_bundle(folder, source)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -219,19 +171,6 @@ def test_sentence_boundaries_are_kept(bundle: Path) -> None:
             layers = oracle_layers(bundle, SENTENCES[row])
             expected = mix.gamma.item() * np.tensordot(weights / weights.sum(), layers, axes=1)
             assert_close(kept[row, : layers.shape[1]], expected)
-
-
-def oracle_layers(bundle: Path, words: Sequence[str]) -> NDArray[np.float64]:
-    """Return the NumPy oracle's layers of a sentence and its marks, shape (L + 1, n + 2, 2P)."""
-    options = json.loads((bundle / "options.json").read_text(encoding="utf-8"))
-    with h5py.File(bundle / "weights.hdf5") as file:
-        bilm = load_bilm(file, options["lstm"])
-        if "char_cnn" in options:
-            vectors = sentence_vectors(load_character_cnn(file, options), words)
-        else:
-            rows = [0, *(3 + WORDS.index(word) if word in WORDS else 2 for word in words), 1]
-            vectors = read_array(file, "embedding")[rows]
-    return run_bilm(bilm, vectors)[0]
 
 
 def test_layer_normalisation(bundle: Path) -> None:

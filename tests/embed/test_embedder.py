@@ -13,7 +13,6 @@ from parity.numpy_bilm import Array, run_bilm
 from elmo_zh import ElmoEmbedder
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.errors import ElmoZhError
-from elmo_zh.model import projected_lstm
 
 # Known words and unknown ones, equal sentences, an empty one, and one that is longer than the others together.
 SENTENCES: tuple[list[str], ...] = (
@@ -100,9 +99,8 @@ def test_a_stateful_embedder_equals_the_oracle_that_carries_its_state(
 
 
 def test_a_stateful_embedder_goes_on_from_call_to_call_until_it_is_reset(
-    sample_run: SampleRun, stateful: ElmoEmbedder, monkeypatch: pytest.MonkeyPatch
+    sample_run: SampleRun, stateful: ElmoEmbedder
 ) -> None:
-    monkeypatch.setattr(projected_lstm, "_INFERENCE_STEPS", 4)
     expected = carried(sample_run.model)
     for _ in range(2):
         assert_all_close([stateful.embed_tokens([words])[0] for words in SENTENCES], expected)
@@ -228,7 +226,7 @@ def test_an_embedder_beside_another_precision_keeps_its_own(sample_run: SampleRu
 @pytest.mark.parametrize("precision", ["float16", "", "Float32"])
 def test_another_precision_is_refused(embedder: ElmoEmbedder, precision: str) -> None:
     found = message_of(ElmoZhError, lambda: ElmoEmbedder(embedder.bundle, "cpu", precision))
-    assert found == f"precision {precision}: expected float32 or bfloat16."
+    assert found == f"precision {precision}: expected float32, bfloat16 or int8."
 
 
 def test_embedding_does_not_wait_for_torchs_compiler(sample_run: SampleRun) -> None:
@@ -239,3 +237,18 @@ def test_embedding_does_not_wait_for_torchs_compiler(sample_run: SampleRun) -> N
     )
     answer = run_python("-c", script, cwd=sample_run.folder)
     assert answer.stdout == "False\n", answer.stderr
+
+
+def test_a_prepared_line_knows_where_its_tokens_stand(embedder: ElmoEmbedder) -> None:
+    raw = "\ufeff我喜\u200b欢\u3000Ａ１ "
+    line = embedder.prepare(raw)
+    assert line.tokens == embedder.tokens(raw) == ["我", "喜欢", "A1"]
+    assert line.offsets.tolist() == [[1, 2], [2, 5], [6, 8]]
+    assert line.offsets.dtype == np.int32
+
+
+def test_a_prepared_line_of_tokens_is_left_as_it_is(embedder: ElmoEmbedder) -> None:
+    line = embedder.prepare(" 我  喜\u200b欢 Ａ\u3000", segmented=True)
+    assert line.tokens == ["我", "喜\u200b欢", "Ａ\u3000"]
+    assert line.offsets.tolist() == [[1, 2], [4, 7], [8, 10]]
+    assert embedder.prepare("", segmented=True).offsets.shape == embedder.prepare("").offsets.shape == (0, 2)

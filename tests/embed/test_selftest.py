@@ -5,6 +5,7 @@ import json
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,9 @@ from elmo_zh.characters import SpellingModel
 from elmo_zh.config import TextConfig
 from elmo_zh.embed import embedder as embedder_module
 from elmo_zh.embed.selftest import find_neighbours, run_selftest
-from elmo_zh.model import bilm as bilm_module
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
+from elmo_zh.model.sentence_reader import PackedSentences, SentenceReader
 from elmo_zh.model.softmax import Softmax
 from elmo_zh.vocabulary import SPECIALS, Vocabulary
 
@@ -209,58 +210,71 @@ def test_text_that_becomes_other_tokens(model: Path) -> None:
 # Faults of this machine or of the code: the files are as they should be.
 
 
-def reads_forward(mask: Tensor) -> Tensor:
-    """No reversal at all: the backward LM reads as the forward LM does."""
-    return torch.arange(mask.shape[1]).expand_as(mask)
-
-
-def reverses_padding_as_well(mask: Tensor) -> Tensor:
-    """All sentences are reversed by the length of the longest."""
-    return torch.arange(mask.shape[1]).flip(0).expand_as(mask)
+def change_packing(monkeypatch: pytest.MonkeyPatch, change: Callable[[PackedSentences], PackedSentences]) -> None:
+    whole = PackedSentences.pack
+    monkeypatch.setattr(PackedSentences, "pack", lambda sentences: change(whole(sentences)))
 
 
 def test_a_backward_lm_that_reads_forward(sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bilm_module, "reversal", reads_forward)
+    change_packing(
+        monkeypatch, lambda packed: replace(packed, words=packed.words[[0, 0]], places=packed.places[[0, 0]])
+    )
     assert failed_checks(elmo_zh("selftest", sample_run.model)) == [STORED, PAST]
 
 
-def test_a_reversal_that_takes_padding_along(sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bilm_module, "reversal", reverses_padding_as_well)
-    assert failed_checks(elmo_zh("selftest", sample_run.model)) == [STORED, COMPANY]
+def test_outputs_that_are_not_turned_back(sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the backward LM said stands in the order in which it read."""
+    change_packing(monkeypatch, lambda packed: replace(packed, places=packed.places[[0, 0]]))
+    assert failed_checks(elmo_zh("selftest", sample_run.model)) == [STORED, PAST]
+
+
+def test_a_sentence_that_gets_its_neighbours_words(sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first two steps of two sentences in one batch are exchanged."""
+
+    def exchange(packed: PackedSentences) -> PackedSentences:
+        words = packed.words.copy()
+        if packed.counts[0] > 1:
+            place = packed.counts[0]
+            words[:, [place, place + 1]] = words[:, [place + 1, place]]
+        return replace(packed, words=words)
+
+    change_packing(monkeypatch, exchange)
+    assert {STORED, COMPANY} <= set(failed_checks(elmo_zh("selftest", sample_run.model)))
+
+
+def change_layers(monkeypatch: pytest.MonkeyPatch, change: Callable[[Tensor, PackedSentences], Tensor]) -> None:
+    whole = SentenceReader.read
+
+    def read(self: SentenceReader, vectors: Tensor, sentences: PackedSentences, state: Any) -> tuple[Tensor, Any]:
+        layers, after = whole(self, vectors, sentences, state)
+        return change(layers, sentences), after
+
+    monkeypatch.setattr(SentenceReader, "read", read)
 
 
 def test_directions_that_are_exchanged(sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """The forward half of the vectors is what the backward LM made of the sentence, which knows the future."""
-    whole = BiLM.read_sentences
-
-    def exchanged(self: BiLM, *arguments: Any) -> tuple[Tensor, Any]:
-        layers, state = whole(self, *arguments)
-        return layers.roll(layers.shape[3] // 2, dims=3), state
-
-    monkeypatch.setattr(BiLM, "read_sentences", exchanged)
+    change_layers(monkeypatch, lambda layers, _: layers.roll(layers.shape[2] // 2, dims=2))
     assert failed_checks(elmo_zh("selftest", sample_run.model)) == [STORED, FUTURE, PAST]
 
 
 def test_a_forward_lm_that_sees_one_word_ahead(sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = BiLM.run_layers
+    whole = SentenceReader._run_layer
 
-    def ahead(self: BiLM, token_vectors: Tensor, *arguments: Any, **options: Any) -> Any:
-        shifted = token_vectors.clone()
-        shifted[0, :-1] += token_vectors[0, 1:]
-        return whole(self, shifted, *arguments, **options)
+    def ahead(self: Any, index: int, direction: int, hidden: Tensor, counts: list[int], *state: Tensor) -> Tensor:
+        seen, first = hidden.clone(), 0
+        for here, after in pairwise(counts) if index == direction == 0 else ():
+            seen[first : first + after] += hidden[first + here : first + here + after]
+            first += here
+        return whole(self, index, direction, seen, counts, *state)
 
-    monkeypatch.setattr(BiLM, "run_layers", ahead)
+    monkeypatch.setattr(SentenceReader, "_run_layer", ahead)
     assert failed_checks(elmo_zh("selftest", sample_run.model)) == [STORED, FUTURE]
 
 
 def test_an_lm_that_is_deaf_to_its_own_word(sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """It leaks nothing, since nothing comes in."""
-
-    def deaf(self: BiLM, token_vectors: Tensor, mask: Tensor, state: Any) -> tuple[Tensor, Any]:
-        shape = (self.shape.num_layers + 1, *token_vectors.shape[:2], 2 * self.shape.projection_dim)
-        return torch.zeros(shape), state
-
-    monkeypatch.setattr(BiLM, "read_sentences", deaf)
+    change_layers(monkeypatch, lambda layers, _: torch.zeros_like(layers))
     assert failed_checks(elmo_zh("selftest", sample_run.model)) == [STORED, FUTURE, PAST]
 
 
@@ -268,16 +282,13 @@ def test_a_machine_that_computes_no_numbers_now_and_then(
     sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the three sentences together, the vectors of the last and shortest are NaN."""
-    whole = BiLM.read_sentences
 
-    def faulty(self: BiLM, token_vectors: Tensor, mask: Tensor, state: Any) -> tuple[Tensor, Any]:
-        layers, after = whole(self, token_vectors, mask, state)
-        lengths = mask.sum(dim=1)
-        if len(mask) == 3:
-            layers = layers.masked_fill((lengths == lengths.min())[None, :, None, None], torch.nan)
-        return layers, after
+    def spoil(layers: Tensor, sentences: PackedSentences) -> Tensor:
+        if sentences.counts[0] == 3:
+            layers[:, -1] = torch.nan
+        return layers
 
-    monkeypatch.setattr(BiLM, "read_sentences", faulty)
+    change_layers(monkeypatch, spoil)
     assert {STORED, COMPANY} <= set(failed_checks(elmo_zh("selftest", sample_run.model)))
 
 

@@ -102,7 +102,7 @@ def text_path(tmp_path: Path) -> Path:
 
 def test_dumped_vectors_equal_the_oracle(bundle_path: Path, text_path: Path, tmp_path: Path) -> None:
     embedder = ElmoEmbedder.load(bundle_path)
-    settings = DumpSettings(segmented=True, layers="all", dtype="float32", sentence_index=False)
+    settings = DumpSettings(segmented=True, layers="all", dtype="float32")
     dump_vectors(embedder, text_path, tmp_path / "out.hdf5", settings, force=False, reporter=SilentReporter())
     reference = oracle.load_bundle(bundle_path)
     with h5py.File(tmp_path / "out.hdf5") as file:

@@ -1,5 +1,6 @@
 """Normalisation, step by step."""
 
+import sys
 import unicodedata
 from functools import cache
 
@@ -105,3 +106,14 @@ def test_what_the_result_may_hold(text: str, config: TextConfig) -> None:
 @given(st.text(st.characters(min_codepoint=0x3400, max_codepoint=0x9FFF), max_size=23))
 def test_plain_chinese_is_left_alone(text: str) -> None:
     assert normaliser(TextConfig())(text) == text
+
+
+def test_no_invisible_character_of_unicode_is_left() -> None:
+    """Though they are looked for in some planes only."""
+    invisible = [
+        character
+        for character in map(chr, range(sys.maxunicode + 1))
+        if unicodedata.category(character) in ("Cc", "Cf") and not character.isspace()
+    ]
+    assert len(invisible) > 100
+    assert normaliser(TextConfig(unicode_form="none", fold_fullwidth=False))("".join(invisible)) == ""

@@ -1,0 +1,129 @@
+"""Join the vectors of tokens with the characters of their line: labels for each character, entities, spans."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+ALIGN_METHODS = ("spread", "first")
+POOL_METHODS = ("mean", "max")
+
+
+def align_to_characters(
+    vectors: NDArray[np.floating], offsets: ArrayLike, num_characters: int, method: str = "spread"
+) -> NDArray[np.float32]:
+    """Return a vector for each character of a line.
+
+    For labels that are given character by character:
+
+        line = embedder.prepare(text)
+        [vectors] = embedder.embed_tokens([line.tokens])
+        characters = align_to_characters(vectors, line.offsets, len(text))  # (L + 1, len(text), 2P)
+
+    Args:
+        vectors: Of n tokens, shape (n, d) or (L + 1, n, d).
+        offsets: First character of each token and the one after its last, integers, shape (n, 2). A token without
+            characters gives its vector to none.
+        num_characters: Length of the line in characters (code points).
+        method: spread: a character gets the vector of the token that it is in; first: only where it is the token's
+            first. Of several tokens it gets the mean.
+
+    Returns:
+        Float32, shape (num_characters, d) or (L + 1, num_characters, d), zero where there is no token.
+
+    Raises:
+        ValueError: If shapes, offsets or the method are none of these.
+    """
+    _check_method(method, ALIGN_METHODS)
+    vectors, offsets = _check_tokens(vectors, offsets)
+    if offsets.max(initial=0) > num_characters:
+        raise ValueError(f"offsets reach character {offsets.max()}, but the line has {num_characters}")
+    token_ids, character_ids = _pairs(offsets) if method == "spread" else _first_pairs(offsets)
+    by_token = np.moveaxis(vectors, -2, 0)
+    found = np.zeros((num_characters, *by_token.shape[1:]), np.float32)
+    np.add.at(found, character_ids, by_token[token_ids])
+    num_tokens = np.bincount(character_ids, minlength=num_characters).astype(np.float32)
+    found /= np.maximum(num_tokens, 1).reshape(-1, *[1] * (found.ndim - 1))
+    return np.ascontiguousarray(np.moveaxis(found, 0, -2))
+
+
+def pool_spans(
+    vectors: NDArray[np.floating],
+    offsets: ArrayLike,
+    spans: Sequence[tuple[int, int]] | ArrayLike,
+    method: str = "mean",
+) -> NDArray[np.float32]:
+    """Return a vector for each span of characters, such as an entity, from the tokens that share characters with it.
+
+        line = embedder.prepare("我在北京大学读书")
+        [vectors] = embedder.embed_tokens([line.tokens])
+        pool_spans(vectors, line.offsets, [(2, 6)])  # of 北京大学: (L + 1, 1, 2P)
+
+    Args:
+        vectors: Of n tokens, shape (n, d) or (L + 1, n, d).
+        offsets: First character of each token and the one after its last, integers, shape (n, 2).
+        spans: The same of k spans, shape (k, 2); they may overlap.
+        method: mean or max, number by number, of the tokens' vectors; every token counts as much as another.
+
+    Returns:
+        Float32, shape (k, d) or (L + 1, k, d), zero for a span without tokens.
+
+    Raises:
+        ValueError: If shapes, offsets, spans or the method are none of these.
+    """
+    _check_method(method, POOL_METHODS)
+    vectors, offsets = _check_tokens(vectors, offsets)
+    spans = _check_pairs("spans", spans)
+    found = np.zeros((*vectors.shape[:-2], len(spans), vectors.shape[-1]), np.float32)
+    for place, (start, end) in enumerate(spans):
+        shares_any = np.maximum(offsets[:, 0], start) < np.minimum(offsets[:, 1], end)
+        if shares_any.any():
+            inside = vectors[..., shares_any, :]
+            found[..., place, :] = inside.mean(axis=-2) if method == "mean" else inside.max(axis=-2)
+    return found
+
+
+def _pairs(offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return token and character of every pair where the character is in the token, both of one shape."""
+    lengths = offsets[:, 1] - offsets[:, 0]
+    token_ids = np.arange(len(offsets)).repeat(lengths)
+    # Count on through all pairs, less where each token's pairs begin.
+    places = np.arange(len(token_ids)) - (lengths.cumsum() - lengths)[token_ids]
+    return token_ids, offsets[token_ids, 0] + places
+
+
+def _first_pairs(offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    token_ids = np.flatnonzero(offsets[:, 0] < offsets[:, 1])
+    return token_ids, offsets[token_ids, 0]
+
+
+def _check_method(method: str, known: Sequence[str]) -> None:
+    if method not in known:
+        raise ValueError(f"method {method!r}: expected {' or '.join(known)}")
+
+
+def _check_tokens(vectors: NDArray[np.floating], offsets: ArrayLike) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return vectors and offsets as arrays, or raise ValueError."""
+    vectors = np.asarray(vectors, np.float32)
+    if vectors.ndim not in (2, 3):
+        raise ValueError(f"vectors have shape {vectors.shape}, expected (n, d) or (layers, n, d)")
+    offsets = _check_pairs("offsets", offsets)
+    if len(offsets) != vectors.shape[-2]:
+        raise ValueError(f"{len(offsets)} offsets do not fit the vectors of {vectors.shape[-2]} tokens")
+    return vectors, offsets
+
+
+def _check_pairs(name: str, pairs: ArrayLike) -> NDArray[np.int64]:
+    """Return starts and ends as int64, shape (k, 2), or raise ValueError."""
+    array = np.asarray(pairs)
+    if array.size == 0 and array.ndim == 1:
+        return np.zeros((0, 2), np.int64)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise ValueError(f"{name} have shape {array.shape}, expected (n, 2)")
+    if not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"{name} are {array.dtype}, expected integers")
+    wrong = (array[:, 0] < 0) | (array[:, 0] > array[:, 1])
+    if wrong.any():
+        start, end = array[wrong][0]
+        raise ValueError(f"{name} hold ({start}, {end}), expected 0 <= start <= end")
+    return array.astype(np.int64)

@@ -1,0 +1,37 @@
+"""One JSON object a line, for a look by eye; numbers rounded to six digits after the point."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from elmo_zh.embed.blocks import Contents, LineBlock
+from elmo_zh.embed.formats import OutputForm
+
+_DIGITS = 6
+# Of a number with its sign, comma and space; measured.
+_NUMBER_BYTES = 11
+
+
+def check() -> None:
+    """Nothing more is needed."""
+
+
+def estimate_bytes(contents: Contents) -> int:
+    """Return about how large the file will be."""
+    return contents.vector_bytes // np.dtype(contents.dtype).itemsize * _NUMBER_BYTES + contents.num_tokens * 30
+
+
+def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:
+    """Write the file."""
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for block in blocks:
+            for line, own in block.iter_lines():
+                row: dict[str, Any] = {"line": line, "tokens": [token.decode() for token in block.tokens[own]]}
+                if block.character_offsets is not None:
+                    row["offsets"] = block.character_offsets[own].tolist()
+                row["vectors"] = np.round(block.line_vectors(line, own).astype(np.float64), _DIGITS).tolist()
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    return {}

@@ -1,0 +1,88 @@
+"""A folder of NumPy files that can be mapped into memory, with the tokens beside them as text.
+
+vectors.npy (N, 2P), or (L + 1, N, 2P) for all layers; line_offsets.npy int64 (lines + 1); character_offsets.npy int32
+(N, 2) of raw text; unknown.npy (N,); tokens.txt, one line for each of the text's, tokens joined by spaces; info.json.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from elmo_zh.embed.blocks import Contents, LineBlock
+from elmo_zh.embed.formats import OutputForm
+
+VECTORS_NAME, INFO_NAME = "vectors.npy", "info.json"
+
+
+def check() -> None:
+    """Nothing more is needed."""
+
+
+def estimate_bytes(contents: Contents) -> int:
+    """Return about how large the folder will be."""
+    return contents.vector_bytes + contents.num_tokens * (16 if contents.has_offsets else 8) + contents.num_lines * 9
+
+
+def is_output(folder: Path) -> bool:
+    """Return whether a folder was written by this module."""
+    return (folder / VECTORS_NAME).is_file() and (folder / INFO_NAME).is_file()
+
+
+def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:
+    """Write the folder."""
+    path.mkdir()
+    with ExitStack() as opened:
+
+        def create(name: str, dtype: DTypeLike, *shape: int) -> "_ArrayFile":
+            file = opened.enter_context((path / f"{name}.npy").open("wb"))
+            return _ArrayFile(file, np.dtype(dtype), shape)
+
+        vectors = create("vectors", contents.dtype, *contents.shape)
+        offsets = create("line_offsets", np.int64, contents.num_lines + 1)
+        unknown = create("unknown", np.bool_, contents.num_tokens)
+        characters = create("character_offsets", np.int32, contents.num_tokens, 2) if contents.has_offsets else None
+        text = opened.enter_context((path / "tokens.txt").open("wb"))
+        offsets.append(np.zeros(1, np.int64))
+        num_tokens = 0
+        for block in blocks:
+            vectors.append(block.vectors)
+            offsets.append(block.line_offsets[1:] + num_tokens)
+            unknown.append(block.unknown)
+            if characters is not None and block.character_offsets is not None:
+                characters.append(block.character_offsets)
+            text.writelines(b" ".join(block.tokens[own]) + b"\n" for _, own in block.iter_lines())
+            num_tokens += len(block.tokens)
+    info = {**contents.attributes, "lines": contents.num_lines, "tokens": contents.num_tokens, "shape": contents.shape}
+    (path / INFO_NAME).write_text(
+        json.dumps(info, ensure_ascii=False, indent=2, sort_keys=True, default=_plain) + "\n", "utf-8"
+    )
+    return {}
+
+
+def _plain(value: Any) -> Any:
+    """Return NumPy numbers and arrays as JSON's."""
+    return value.tolist()
+
+
+class _ArrayFile:
+    """An .npy file written row by row, each row in all layers; not mapped: a full disk would end the process."""
+
+    def __init__(self, file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+        described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, described)
+        self._file, self._start, self._num_rows = file, file.tell(), 0
+        self._layers = shape[0] if len(shape) == 3 else 1
+        self._row_bytes = dtype.itemsize * (shape[-1] if len(shape) > 1 else 1)
+        self._layer_bytes = self._row_bytes * (shape[-2] if len(shape) > 1 else shape[0])
+
+    def append(self, rows: NDArray[Any]) -> None:
+        """Write the next rows, the last axis but one, or the last of a vector."""
+        for number, layer in enumerate(rows if rows.ndim == 3 else rows[None]):
+            self._file.seek(self._start + number * self._layer_bytes + self._num_rows * self._row_bytes)
+            self._file.write(np.ascontiguousarray(layer).data)
+        self._num_rows += rows.nbytes // (self._layers * self._row_bytes)

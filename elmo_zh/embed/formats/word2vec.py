@@ -1,0 +1,72 @@
+"""word2vec's text format: for each word of the text the mean of its vectors, most frequent words first.
+
+Memory holds one vector a distinct word. Words with white space in them, which readers of the format would split, are
+left out and counted.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.embed.blocks import Contents, LineBlock
+from elmo_zh.embed.formats import OutputForm
+
+
+def check() -> None:
+    """Nothing more is needed."""
+
+
+def estimate_bytes(contents: Contents) -> int:
+    """Return 0: how many distinct words there are shows only in the end, and the file is small."""
+    return 0
+
+
+def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:
+    """Write the file; return how many words it holds and how many were left out."""
+    means = _Means(contents.dimension)
+    for block in blocks:
+        means.add(block.tokens, block.vectors)
+    words, order = means.words(), means.by_frequency()
+    kept = [row for row in order if words[row].split() == [words[row]]]
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(f"{len(kept)} {contents.dimension}\n")
+        for row in kept:
+            file.write(f"{words[row]} {' '.join(map(str, means.mean(row)))}\n")
+    return {"words": len(kept), "words_left_out": len(order) - len(kept)}
+
+
+class _Means:
+    """Sums and counts of the vectors of each word; rows in the order in which words came."""
+
+    def __init__(self, dimension: int) -> None:
+        self._rows: dict[bytes, int] = {}
+        self._sums = np.zeros((1024, dimension), np.float64)
+        self._counts = np.zeros(1024, np.int64)
+
+    def add(self, words: list[bytes], vectors: NDArray[Any]) -> None:
+        """Count one block's words; vectors of shape (N, 2P)."""
+        if not words:
+            return
+        rows = np.array([self._rows.setdefault(word, len(self._rows)) for word in words], np.int64)
+        while len(self._rows) > len(self._counts):
+            self._sums = np.concatenate([self._sums, np.zeros_like(self._sums)])
+            self._counts = np.concatenate([self._counts, np.zeros_like(self._counts)])
+        order = np.argsort(rows, kind="stable")
+        distinct, starts, counts = np.unique(rows[order], return_index=True, return_counts=True)
+        self._sums[distinct] += np.add.reduceat(vectors[order].astype(np.float64), starts, axis=0)
+        self._counts[distinct] += counts
+
+    def words(self) -> list[str]:
+        """Return the word of each row."""
+        return [word.decode() for word in self._rows]
+
+    def by_frequency(self) -> list[int]:
+        """Return the rows, most frequent first, then in the order of the text."""
+        return [int(row) for row in np.argsort(-self._counts[: len(self._rows)], kind="stable")]
+
+    def mean(self, row: int) -> NDArray[np.float32]:
+        """Return the mean vector of a word, shape (2P,)."""
+        return np.asarray(self._sums[row] / self._counts[row]).astype(np.float32)

@@ -1,0 +1,49 @@
+"""The outputs of TensorFlow Hub's elmo modules."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.errors import ElmoZhError
+from elmo_zh.text.segmenters import split_tokens
+
+
+def hub_outputs(
+    embed_tokens: Callable[[list[list[str]]], list[NDArray[np.float32]]],
+    num_layers: int,
+    dimension: int,
+    sentences: Sequence[str] | Sequence[Sequence[str]],
+    sequence_len: Sequence[int] | None,
+    layer_weights: Sequence[float] | None,
+) -> dict[str, NDArray[Any]]:
+    """Return what `ElmoEmbedder.outputs` promises, of an embedder's vectors, (L + 1, n, 2P) of each sentence."""
+    tokens = [split_tokens(words) if isinstance(words, str) else list(words) for words in sentences]
+    if sequence_len is not None:
+        tokens = _cut(tokens, [int(length) for length in sequence_len])
+    weights = np.full(num_layers, 1 / num_layers) if layer_weights is None else np.array(layer_weights)
+    if weights.shape != (num_layers,):
+        raise ElmoZhError(f"layer_weights has shape {weights.shape}, expected ({num_layers},).")
+    lengths = [len(words) for words in tokens]
+    layers = np.zeros((num_layers, len(tokens), max(lengths, default=0), dimension), np.float32)
+    for row, vectors in enumerate(embed_tokens(tokens)):
+        layers[:, row, : lengths[row]] = vectors
+    elmo = np.tensordot(weights.astype(np.float32), layers, axes=1)
+    mean = elmo.sum(axis=1) / np.maximum(lengths, 1).astype(np.float32)[:, None]
+    lstm_outputs = {f"lstm_outputs{number}": layers[number] for number in range(1, num_layers)}
+    return {
+        "word_emb": layers[0, :, :, : dimension // 2],
+        **lstm_outputs,
+        "elmo": elmo,
+        "default": mean,
+        "sequence_len": np.array(lengths, np.int32),
+    }
+
+
+def _cut(tokens: Sequence[list[str]], lengths: Sequence[int]) -> list[list[str]]:
+    if len(lengths) != len(tokens) or any(
+        not 0 <= length <= len(words) for length, words in zip(lengths, tokens, strict=True)
+    ):
+        raise ElmoZhError(f"sequence_len {list(lengths)} does not fit {len(tokens)} sentences of words.")
+    return [words[:length] for words, length in zip(tokens, lengths, strict=True)]

@@ -1,0 +1,117 @@
+"""The last step of a dump and of a merge: closed files of consecutive lines become the one output."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import compress
+from pathlib import Path
+
+from elmo_zh.embed.blocks import Contents, LineBlock
+from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed, npy
+from elmo_zh.embed.parts import DumpCounts
+from elmo_zh.errors import OutputError
+from elmo_zh.files import atomic_path, locked
+from elmo_zh.reporter import Progress, Reporter
+
+# Distinct unknown words that are counted at the same time; of more, the rarer half is forgotten.
+_COUNTED_WORDS = 100_000
+_WORDS_TOLD = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class DumpReport:
+    """What a finished output holds.
+
+    Attributes:
+        output: The file or folder.
+        counts: How much is in it.
+        unknown_words: The most frequent words that the model cannot tell apart, with how often they came.
+        extra: Counts that only its format has.
+    """
+
+    output: Path
+    counts: DumpCounts
+    unknown_words: Mapping[str, int]
+    extra: Mapping[str, int]
+
+
+def check_form(form: OutputForm, *, layers: str, pool: str) -> None:
+    """Raise OutputError for a form that does not go with itself or with the layers and the pooling asked for."""
+    if form.format != "hdf5" and form.layout != "lines":
+        raise OutputError(f"--layout {form.layout} is of --format hdf5, not of {form.format}. Leave one of them out.")
+    if form.compression != "none" and form.layout != "packed":
+        raise OutputError(f"--compression {form.compression} needs --layout packed, whose datasets are large enough.")
+    if form.sentence_index and (form.format, form.layout) != ("hdf5", "lines"):
+        raise OutputError("--sentence-index is of HDF5 with one dataset a line. Leave out --format and --layout.")
+    if form.format == "word2vec" and (layers == "all" or pool != "none"):
+        raise OutputError(
+            f"--format word2vec holds one vector a word, but --layers is {layers} and --pool {pool}."
+            " Give --layers average, top, mix or a number, and no --pool."
+        )
+    choose_writer(form).check()
+
+
+@contextmanager
+def claimed_output(output: Path, *, force: bool) -> Iterator[None]:
+    """Hold an output for this process alone.
+
+    Raises:
+        OutputError: If another process writes it, or it exists and `force` is not given or cannot replace it.
+    """
+    refusal = f"{output} is being written by another elmo-zh process. Wait for it, or choose another --output."
+    with locked(output.with_name(output.name + ".lock"), refusal):
+        if output.is_dir() and not npy.is_output(output):
+            raise OutputError(f"{output} is a folder of something else. Choose another --output.")
+        if output.exists() and not force:
+            raise OutputError(f"{output} exists already. Choose another --output, or replace it with --force.")
+        yield
+
+
+def join_files(
+    paths: list[Path], output: Path, contents: Contents, counts: DumpCounts, form: OutputForm, reporter: Reporter
+) -> DumpReport:
+    """Write the output from packed files of consecutive lines; it appears whole or not at all.
+
+    Raises:
+        OutputError: If the files hold more or fewer lines than they should.
+    """
+    unknown = _UnknownWords()
+    with (
+        atomic_path(output) as unfinished,
+        reporter.progress("join", unit="lines", total=contents.num_lines) as progress,
+    ):
+        blocks = _watch(hdf5_packed.iter_blocks(paths), contents, unknown, progress)
+        extra = choose_writer(form).write(unfinished, contents, blocks, form)
+    return DumpReport(output=output, counts=counts, unknown_words=unknown.most_frequent(), extra=extra)
+
+
+def _watch(
+    blocks: Iterable[LineBlock], contents: Contents, unknown: "_UnknownWords", progress: Progress
+) -> Iterator[LineBlock]:
+    """Pass blocks on; see that none is missing, count unknown words, move the progress."""
+    expected = contents.first_line
+    for block in blocks:
+        if block.first_line != expected:
+            raise OutputError(f"Line {expected} is missing between the parts. Start anew with --force.")
+        expected += block.num_lines
+        unknown.add(block)
+        yield block
+        progress.update(block.num_lines)
+    if expected != contents.first_line + contents.num_lines:
+        raise OutputError(f"The parts end before line {expected}. Start anew with --force.")
+
+
+@dataclass
+class _UnknownWords:
+    """Counts in bounded memory: exact up to many thousand distinct words."""
+
+    counts: Counter[bytes] = field(default_factory=Counter)
+
+    def add(self, block: LineBlock) -> None:
+        self.counts.update(compress(block.tokens, block.unknown))
+        if len(self.counts) > _COUNTED_WORDS:
+            self.counts = Counter(dict(self.counts.most_common(_COUNTED_WORDS // 2)))
+
+    def most_frequent(self) -> dict[str, int]:
+        return {word.decode(): count for word, count in self.counts.most_common(_WORDS_TOLD)}

@@ -1,0 +1,84 @@
+"""From all layers of a line's tokens to what is written: one layer or a mix of them, one vector a token or a line."""
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.embed.pooling import pool_tokens
+from elmo_zh.errors import ElmoZhError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reduction:
+    """How a line's activations are reduced.
+
+    Attributes:
+        layers: all, average, top, mix or a number.
+        pool: none (one vector a token), or mean, max or first-last (one a line).
+        mix_weights: What each layer is multiplied by before they are summed, for layers = mix.
+    """
+
+    layers: str
+    pool: str = "none"
+    mix_weights: tuple[float, ...] | None = None
+
+    def apply(self, activations: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return what is kept of one line.
+
+        Args:
+            activations: Of all layers, float32, shape (L + 1, n, 2P).
+
+        Returns:
+            float32, shape (L + 1, n, 2P) for all layers, else (n, 2P); with pooling the axis n is not there.
+        """
+        selected = self._select(activations)
+        return selected if self.pool == "none" else pool_tokens(selected, self.pool)
+
+    def _select(self, activations: NDArray[np.float32]) -> NDArray[np.float32]:
+        if self.layers == "all":
+            return activations
+        if self.layers == "average":
+            return np.asarray(activations.mean(axis=0))
+        if self.layers == "mix":
+            return np.tensordot(np.array(self.mix_weights, np.float32), activations, axes=1)
+        return np.asarray(activations[-1 if self.layers == "top" else int(self.layers)])
+
+
+def check_layers(layers: str, num_layers: int) -> None:
+    """Raise ElmoZhError unless `layers` is all, average, top, mix or the number of one of `num_layers` layers."""
+    if layers in ("all", "average", "top", "mix") or (layers.isdecimal() and int(layers) < num_layers):
+        return
+    raise ElmoZhError(f"--layers {layers}: expected all, average, top, mix or a number from 0 to {num_layers - 1}.")
+
+
+def load_mix_weights(path: Path, num_layers: int) -> tuple[float, ...]:
+    """Return the weights of layers that a task has learned: gamma times the softmax of the scalar parameters.
+
+    The file is JSON, {"scalar_parameters": [s0, s1, ...], "gamma": g}, gamma 1 if not given, as in Peters et al.
+    (2018), equation 1, and `ScalarMix`.
+
+    Raises:
+        ElmoZhError: If it is something else, or not one finite number a layer.
+    """
+    expected = f'expected JSON like {{"scalar_parameters": {[0.0] * num_layers}, "gamma": 1.0}}'
+    try:
+        found: Any = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ElmoZhError(f"--mix-weights {path} is not JSON ({error}); {expected}.") from None
+    if not isinstance(found, dict) or not isinstance(found.get("scalar_parameters"), list):
+        raise ElmoZhError(f"--mix-weights {path}: {expected}.")
+    parameters, gamma = found["scalar_parameters"], found.get("gamma", 1.0)
+    if len(parameters) != num_layers:
+        raise ElmoZhError(
+            f"--mix-weights {path}: {len(parameters)} scalar_parameters for a model of {num_layers} layers; {expected}."
+        )
+    for number in [*parameters, gamma]:
+        if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+            raise ElmoZhError(f"--mix-weights {path}: {number!r} is no finite number; {expected}.")
+    powers = [math.exp(parameter - max(parameters)) for parameter in parameters]
+    return tuple(gamma * power / sum(powers) for power in powers)

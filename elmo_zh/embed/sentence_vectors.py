@@ -1,0 +1,141 @@
+"""From segmented sentences to their vectors, as fast as the machine can: the inference path.
+
+Each different sentence is computed once, each different word's token vector once. Sentences of like length are computed
+together, and nothing of one reaches another.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from elmo_zh.batches import iter_length_sorted, pad_sentences
+from elmo_zh.embed.word_vectors import WordVectors
+from elmo_zh.lexicon import Lexicon
+from elmo_zh.model.bilm import BiLM, State
+from elmo_zh.model.sentence_reader import PackedSentences, SentenceReader
+
+# Numbers that stand for <S> and </S> before those of words.
+_BEGIN, _END, _FIRST_WORD = 0, 1, 2
+
+Vectors = NDArray[np.float32]
+
+
+class BatchReader(Protocol):
+    """What runs the LSTM layers."""
+
+    def __call__(
+        self, word_vectors: Tensor, sentences: Sequence[NDArray[np.int64]], state: State
+    ) -> tuple[Tensor, State]:
+        """Return the layers of all tokens but the marks, (L + 1, M, 2P), on the CPU, and the state after.
+
+        Args:
+            word_vectors: Float32, shape (W, P).
+            sentences: Of rows of those, each with its marks, longest first.
+            state: What each of the sentences starts from.
+        """
+
+
+class SentenceVectors:
+    """A biLM at work on whole sentences."""
+
+    def __init__(
+        self, bilm: BiLM, lexicon: Lexicon, device: torch.device, precision: str, batch_tokens: int, unknown: str
+    ) -> None:
+        """Take a model.
+
+        Args:
+            bilm: The model, on its device.
+            lexicon: Of its words.
+            device: Where it is.
+            precision: Of matrix products: float32, bfloat16 or, on a processor, int8.
+            batch_tokens: Tokens computed together.
+            unknown: What an unknown word reads; see `WordVectors`.
+        """
+        self._bilm, self._batch_tokens = bilm, batch_tokens
+        self._read_batch: BatchReader = (
+            _ProcessorReader(bilm, precision) if device.type == "cpu" else _GpuReader(bilm, precision, device)
+        )
+        self._word_vectors = WordVectors(bilm, lexicon, precision, unknown)
+
+    def read(self, sentences: Sequence[Sequence[str]]) -> list[Vectors]:
+        """Return the vectors of segmented sentences, each float32 of shape (L + 1, n, 2P); empty ones have n = 0."""
+        distinct = list(dict.fromkeys(tuple(tokens) for tokens in sentences if tokens))
+        word_vectors, numbered = self._number(distinct)
+        found: dict[tuple[str, ...], Vectors] = {}
+        for batch in iter_length_sorted([len(numbers) for numbers in numbered], self._batch_tokens):
+            state = self._bilm.start_state(len(batch))
+            layers, _ = self._read_batch(word_vectors, [numbered[index] for index in batch], state)
+            start = 0
+            for index in batch:
+                tokens = distinct[index]
+                # Copies, so that one sentence kept does not keep its whole batch.
+                found[tokens] = layers[:, start : start + len(tokens)].numpy().copy()
+                start += len(tokens)
+        return self._in_order(sentences, found)
+
+    def follow(self, tokens: Sequence[str], state: State) -> tuple[Vectors, State]:
+        """Return the vectors of a sentence that starts from a state, and the state after it.
+
+        An empty sentence is read as well: two marks, which move the state, as in bilm-tf.
+        """
+        word_vectors, numbered = self._number([tuple(tokens)])
+        layers, after = self._read_batch(word_vectors, numbered, state)
+        return layers.numpy(), after
+
+    def _number(self, sentences: Sequence[tuple[str, ...]]) -> tuple[Tensor, list[NDArray[np.int64]]]:
+        """Return the token vectors of all words, and the sentences as rows of those, with their marks."""
+        rows: dict[str, int] = {}
+        numbered = []
+        for tokens in sentences:
+            numbers = np.empty(len(tokens) + 2, np.int64)
+            numbers[0], numbers[-1] = _BEGIN, _END
+            numbers[1:-1] = [rows.setdefault(token, len(rows) + _FIRST_WORD) for token in tokens]
+            numbered.append(numbers)
+        return self._word_vectors(list(rows)), numbered
+
+    def _in_order(self, sentences: Sequence[Sequence[str]], found: dict[tuple[str, ...], Vectors]) -> list[Vectors]:
+        shape = self._bilm.shape
+        empty = np.zeros((shape.num_layers + 1, 0, 2 * shape.projection_dim), np.float32)
+        given: set[tuple[str, ...]] = set()
+        vectors = []
+        for key in map(tuple, sentences):
+            # Whoever changes the vectors of one sentence does not change those of an equal one.
+            vectors.append(empty.copy() if not key else found[key].copy() if key in given else found[key])
+            given.add(key)
+        return vectors
+
+
+class _ProcessorReader:
+    def __init__(self, bilm: BiLM, precision: str) -> None:
+        self._reader = SentenceReader(bilm, precision)
+
+    def __call__(
+        self, word_vectors: Tensor, sentences: Sequence[NDArray[np.int64]], state: State
+    ) -> tuple[Tensor, State]:
+        return self._reader.read(word_vectors, PackedSentences.pack(sentences), state)
+
+
+class _GpuReader:
+    def __init__(self, bilm: BiLM, precision: str, device: torch.device) -> None:
+        self._bilm, self._device = bilm, device
+        self._product_dtype = torch.bfloat16 if precision == "bfloat16" else None
+
+    @torch.no_grad()
+    def __call__(
+        self, word_vectors: Tensor, sentences: Sequence[NDArray[np.int64]], state: State
+    ) -> tuple[Tensor, State]:
+        # Embedders may share a bundle, and its biLM with it.
+        self._bilm.set_product_dtype(self._product_dtype)
+        numbers, mask = (each.pin_memory().to(self._device, non_blocking=True) for each in pad_sentences(sentences))
+        layers, after = self._bilm.read_sentences(functional.embedding(numbers, word_vectors), mask, state)
+        words = mask.clone()
+        words[:, 0] = False
+        words[torch.arange(len(words), device=self._device), mask.sum(dim=1) - 1] = False
+        found = layers[:, words]
+        there = torch.empty(found.shape, dtype=found.dtype, pin_memory=True)
+        return there.copy_(found), after

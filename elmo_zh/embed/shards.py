@@ -1,0 +1,146 @@
+"""Shares of a file that several processes or machines take, and the file that they become again."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from elmo_zh.embed.blocks import Contents
+from elmo_zh.embed.formats import OutputForm, choose_writer
+from elmo_zh.embed.join import DumpReport, check_form, claimed_output, join_files
+from elmo_zh.embed.parts import DumpCounts
+from elmo_zh.embed.survey import check_room
+from elmo_zh.errors import OutputError
+from elmo_zh.reporter import Reporter
+
+_SUFFIX = re.compile(r"\.shard-\d+-of-\d+$")
+# The root attribute that makes a packed file a shard.
+_SHARD_ATTRIBUTE = "shard"
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One of `count` shares of a file's lines, from number 1."""
+
+    number: int
+    count: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Shard":
+        """Return what "2/4" means.
+
+        Raises:
+            OutputError: If it is something else.
+        """
+        match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
+        if not match or not 1 <= int(match[1]) <= int(match[2]):
+            raise OutputError(f"--shard {text}: expected i/n with i from 1 to n, for example --shard 1/4.")
+        return cls(int(match[1]), int(match[2]))
+
+    def output(self, whole: Path) -> Path:
+        """Return where this share of an output is written."""
+        return whole.with_name(f"{whole.name}.shard-{self.number}-of-{self.count}")
+
+    def lines(self, num_lines: int) -> range:
+        """Return which of a file's lines it has; the shares differ by one line at most."""
+        return range(num_lines * (self.number - 1) // self.count, num_lines * self.number // self.count)
+
+    def attributes(self, manifest: dict[str, Any], total_lines: int, counts: dict[str, int]) -> dict[str, str]:
+        """Return what makes its file a shard: what has to be equal in all of them, and what is its own."""
+        described = {
+            "number": self.number,
+            "count": self.count,
+            "total_lines": total_lines,
+            "of": manifest,
+            "counts": counts,
+        }
+        return {_SHARD_ATTRIBUTE: json.dumps(described, ensure_ascii=False)}
+
+
+@dataclass(frozen=True)
+class _ShardFile:
+    path: Path
+    number: int
+    count: int
+    total_lines: int
+    of: dict[str, Any]
+    counts: DumpCounts
+    contents: Contents
+
+
+def merge_shards(
+    paths: Sequence[Path], output: Path | None, form: OutputForm, *, force: bool, reporter: Reporter
+) -> DumpReport:
+    """Join all shards of a file into the output that one process would have written.
+
+    Args:
+        paths: The shards, in any order.
+        output: Default: their common name.
+        form: What to write.
+        force: Replace an existing output.
+        reporter: Where to tell.
+
+    Raises:
+        OutputError: If a shard is missing, twice there or of another text, model or settings; if the output exists.
+    """
+    shards = sorted((_read(path) for path in paths), key=lambda shard: shard.number)
+    _check_together(shards)
+    output = output or paths[0].with_name(_SUFFIX.sub("", paths[0].name))
+    first = shards[0]
+    check_form(form, layers=first.of["layers"], pool=first.of["pool"])
+    counts = DumpCounts()
+    for shard in shards:
+        counts.add(shard.counts)
+    contents = first.contents.with_size(num_lines=counts.lines, num_tokens=counts.tokens)
+    with claimed_output(output, force=force):
+        check_room(output, choose_writer(form).estimate_bytes(contents), is_exact=True, reporter=reporter)
+        return join_files([shard.path for shard in shards], output, contents, counts, form, reporter)
+
+
+def _read(path: Path) -> _ShardFile:
+    if not path.is_file():
+        raise OutputError(f"{path} does not exist or is no file. Give the files that `elmo-zh embed --shard` wrote.")
+    try:
+        with h5py.File(path, "r") as file:
+            attributes = dict(file.attrs)
+            described = json.loads(attributes.pop(_SHARD_ATTRIBUTE))
+            counts = DumpCounts(**described.pop("counts"))
+            *layers, _, dimension = file["vectors"].shape
+            contents = Contents(
+                attributes={name: value for name, value in attributes.items() if name not in ("layout", "first_line")},
+                first_line=int(attributes["first_line"]),
+                num_lines=counts.lines,
+                num_tokens=counts.tokens,
+                num_layers=layers[0] if layers else None,
+                dimension=dimension,
+                dtype=file["vectors"].dtype.name,
+                is_pooled="pool" in attributes,
+                has_offsets="character_offsets" in file,
+            )
+    except (OSError, KeyError):
+        raise OutputError(f"{path} is no shard. Give the files that `elmo-zh embed --shard` wrote.") from None
+    return _ShardFile(path, contents=contents, counts=counts, **described)
+
+
+def _check_together(shards: Sequence[_ShardFile]) -> None:
+    first = shards[0]
+    for shard in shards[1:]:
+        different = [name for name in first.of if shard.of.get(name) != first.of[name]]
+        if shard.count != first.count or different:
+            what = ", ".join(different) or f"number of shards ({first.count} and {shard.count})"
+            raise OutputError(f"{first.path} and {shard.path} do not belong together: they differ in {what}.")
+    for before, shard in pairwise(shards):
+        if before.number == shard.number:
+            raise OutputError(f"{before.path} and {shard.path} are the same share of the text. Give each one once.")
+    missing = sorted(set(range(1, first.count + 1)) - {shard.number for shard in shards})
+    if missing:
+        named = ", ".join(f"{number}/{first.count}" for number in missing[:10])
+        raise OutputError(
+            f"{len(missing)} of {first.count} shards are missing: {named}."
+            f" Make them with: elmo-zh embed ... --shard {missing[0]}/{first.count}"
+        )

@@ -1,0 +1,93 @@
+"""What the token layer gives for words: once for each different word, and of those spelled out kept for later."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from elmo_zh.batches import build_inputs
+from elmo_zh.lexicon import Lexicon
+from elmo_zh.model.bilm import BiLM
+from elmo_zh.vocabulary import BEGIN_ID, END_ID, UNKNOWN_ID, Vocabulary
+
+UNKNOWN_WAYS = ("unk", "backoff")
+
+# Words of a character CNN: some 100 MB of vectors in a model of the published size.
+_MOST_KEPT_WORDS = 50_000
+
+
+class WordVectors:
+    """The token layer's vectors of words, those of <S> and </S> before them."""
+
+    def __init__(self, bilm: BiLM, lexicon: Lexicon, precision: str = "float32", unknown: str = "unk") -> None:
+        """Take the token layer of a biLM.
+
+        Args:
+            bilm: The model, on its device.
+            lexicon: Of the model's words.
+            precision: bfloat16 for the products of a character CNN; they are float32 otherwise.
+            unknown: In token mode, what a word outside the vocabulary reads: unk is <UNK>'s vector, backoff the mean of
+                its pieces' (`find_pieces`), <UNK>'s if it has none.
+        """
+        self._bilm, self._lexicon = bilm, lexicon
+        self._product_dtype = torch.bfloat16 if precision == "bfloat16" else None
+        self._backs_off = unknown == "backoff" and bilm.shape.characters is None
+        self._marks = self._encode(lexicon.without_other_words(), [BEGIN_ID, END_ID])
+        # Rows of words that a character CNN has read already, in memory that is taken as they come.
+        self._kept: dict[str, int] = {}
+        self._table = self._marks[:0]
+
+    def __call__(self, words: Sequence[str]) -> Tensor:
+        """Return the vectors of <S>, </S> and then the words, all different, float32, shape (2 + W, P)."""
+        look_up = self._look_up if self._bilm.shape.characters is None else self._remember
+        return torch.cat([self._marks, look_up(words)])
+
+    def _look_up(self, words: Sequence[str]) -> Tensor:
+        ids = self._lexicon.encode(words)
+        vectors = self._encode(self._lexicon, ids)
+        if self._backs_off:
+            for place, word in enumerate(words):
+                if ids[place] == UNKNOWN_ID and (pieces := find_pieces(word, self._lexicon.vocabulary)):
+                    vectors[place] = self._encode(self._lexicon, self._lexicon.encode(pieces)).mean(dim=0)
+        return vectors
+
+    def _remember(self, words: Sequence[str]) -> Tensor:
+        new = [word for word in words if word not in self._kept]
+        if len(self._kept) + len(new) > len(self._table):
+            # Full, or the first time: start again, with these.
+            new = list(words)
+            self._kept.clear()
+            if len(new) > len(self._table):
+                self._table = self._marks.new_empty(max(len(new), _MOST_KEPT_WORDS), self._marks.shape[1])
+        if new:
+            lexicon, first = self._lexicon.without_other_words(), len(self._kept)
+            self._table[first : first + len(new)] = self._encode(lexicon, lexicon.encode(new))
+            self._kept.update((word, first + place) for place, word in enumerate(new))
+        return self._table[torch.tensor([self._kept[word] for word in words], dtype=torch.int64)]
+
+    @torch.no_grad()
+    def _encode(self, lexicon: Lexicon, ids: Sequence[int]) -> Tensor:
+        if self._bilm.shape.characters is not None:
+            # Embedders may share a bundle, and its biLM with it.
+            self._bilm.character_cnn.product_dtype = self._product_dtype
+        device = self._bilm.lstm_layers()[0].bias.device
+        inputs = build_inputs(lexicon, torch.tensor(ids, dtype=torch.int64)).to(device)
+        vectors: Tensor = self._bilm.token_layer(inputs)
+        return vectors
+
+
+def find_pieces(word: str, vocabulary: Vocabulary) -> list[str]:
+    """Return the vocabulary's words that a word is made of: from its start, the longest that fits there each time.
+
+    A character that begins no word of the vocabulary is left out; the whole word itself is not looked for.
+    """
+    pieces, start = [], 0
+    while start < len(word):
+        for end in range(len(word) if start else len(word) - 1, start, -1):
+            if word[start:end] in vocabulary:
+                pieces.append(word[start:end])
+                start = end
+                break
+        else:
+            start += 1
+    return pieces

@@ -1,0 +1,210 @@
+"""`elmo-zh embed` that is stopped, killed or out of room, and typed again."""
+
+import shutil
+import signal
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from types import SimpleNamespace
+
+import h5py
+import numpy as np
+import pytest
+from contract.command_line import SampleRun, elmo_zh, run_python
+from contract.dumps import (
+    SEGMENTED_LINES,
+    SEGMENTED_TOKENS,
+    Interrupted,
+    assert_close,
+    embed,
+    read_dump,
+    write_lines,
+)
+
+from elmo_zh.embed import dump, join
+from elmo_zh.embed.blocks import LineBlock
+from elmo_zh.embed.formats import hdf5_packed
+from elmo_zh.embed.survey import Survey
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+
+@pytest.fixture
+def unfinished(sample_run: SampleRun, source: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The parts of an output that was stopped after four of its seven lines."""
+    monkeypatch.setattr(dump, "PART_LINES", 2)
+    with monkeypatch.context() as during:
+        Interrupted(during, after_parts=2)
+        answer = elmo_zh("embed", source, "--segmented", "--model", sample_run.model)
+    assert answer.status == 130
+    assert answer.stderr.endswith("Interrupted. Type the same command again to go on.\n")
+    assert "Traceback" not in answer.stderr
+    assert answer.stdout == ""
+    assert not source.with_name("file.txt.hdf5").exists()
+    return source.with_name("file.txt.hdf5.parts")
+
+
+def test_an_unfinished_output_is_continued(
+    sample_run: SampleRun, source: Path, unfinished: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    counted = Interrupted(monkeypatch, after_parts=2)
+    continued = embed(sample_run, source, "--segmented", "--json").result()
+    assert counted.num_calls == 2  # four lines were there, three in two parts were left
+    assert not unfinished.exists()
+    counted.num_calls = -100
+    output = tmp_path / "at-once.hdf5"
+    at_once = embed(sample_run, source, "--segmented", "--json", "--output", output).result()
+    assert continued == {**at_once, "output": f"{source}.hdf5"}
+    (found, found_tokens, found_attributes), (vectors, tokens, attributes) = map(
+        read_dump, (Path(f"{source}.hdf5"), output)
+    )
+    assert (found_tokens, found_attributes) == (tokens, attributes)
+    for vector, expected in zip(found, vectors, strict=True):
+        np.testing.assert_array_equal(vector, expected)
+
+
+def test_an_unfinished_output_of_another_text_or_settings_is_refused(
+    sample_run: SampleRun, source: Path, unfinished: Path
+) -> None:
+    arguments = ("embed", source, "--segmented", "--model", sample_run.model)
+    expected = (
+        f"{unfinished} holds an unfinished output of another text, model or settings."
+        " Give the same ones to continue it, or --force to start anew."
+    )
+    assert elmo_zh(*arguments, "--layers", "top").only_error() == expected
+    write_lines(source, ["别的 一 句"])
+    assert elmo_zh(*arguments).only_error() == expected
+    assert unfinished.exists()
+    assert elmo_zh(*arguments, "--force").status == 0
+    assert read_dump(Path(f"{source}.hdf5"))[1] == [["别的", "一", "句"]]
+    assert not unfinished.exists()
+
+
+@pytest.mark.parametrize("options", [[], ["--layout", "packed"], ["--format", "npy"]])
+def test_killed_while_the_parts_are_joined(
+    sample_run: SampleRun, source: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: list[str]
+) -> None:
+    """What a kill leaves is what Ctrl-C leaves, and the unfinished join beside it."""
+    monkeypatch.setattr(dump, "PART_LINES", 2)
+    output = tmp_path / "out"
+    arguments = ("embed", source, "--segmented", "--model", sample_run.model, "--output", output, *options)
+    with monkeypatch.context() as during:
+
+        def blocks_until_stopped(paths: list[Path]) -> Iterator[LineBlock]:
+            yield from islice(hdf5_packed.iter_blocks(paths), 2)
+            raise KeyboardInterrupt
+
+        during.setattr(join, "hdf5_packed", SimpleNamespace(iter_blocks=blocks_until_stopped))
+        assert elmo_zh(*arguments).status == 130
+    assert not output.exists()
+    (tmp_path / "out.unfinished").write_bytes(b"half a file")
+    with monkeypatch.context() as during:
+        Interrupted(during, after_parts=0)  # nothing is embedded again
+        assert elmo_zh(*arguments).status == 0
+    at_once = tmp_path / "at-once"
+    embed(sample_run, source, "--segmented", "--output", at_once, *options)
+    assert sorted(tmp_path.iterdir()) == [at_once, source, output]
+    pairs = [(output, at_once)] if output.is_file() else [(path, at_once / path.name) for path in output.iterdir()]
+    for found, expected in pairs:
+        assert found.read_bytes() == expected.read_bytes()
+
+
+def test_an_unfinished_output_may_end_in_another_form(sample_run: SampleRun, source: Path, unfinished: Path) -> None:
+    output = source.with_name("file.txt.hdf5")
+    embed(sample_run, source, "--segmented", "--layout", "packed")
+    with h5py.File(output) as file:
+        assert file.attrs["layout"] == "packed"
+        assert len(file["line_offsets"]) == len(SEGMENTED_LINES) + 1
+    assert not unfinished.exists()
+
+
+def test_a_lost_part_is_never_a_shorter_output(sample_run: SampleRun, source: Path, unfinished: Path) -> None:
+    first = min(unfinished.glob("part-*.json"))
+    first.unlink()
+    first.with_suffix(".hdf5").unlink()
+    told = elmo_zh("embed", source, "--segmented", "--model", sample_run.model).only_error()
+    assert told == "Line 0 is missing between the parts. Start anew with --force."
+    assert not source.with_name("file.txt.hdf5").exists()
+
+
+KILLED = """
+import os, signal, sys
+from elmo_zh.cli import main
+from elmo_zh.embed import dump
+from elmo_zh.embed.parts import Parts
+
+dump.PART_LINES = 2
+write, left = Parts.write, [int(sys.argv.pop())]
+
+def write_some(*arguments):
+    write(*arguments)
+    left[0] -= 1
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+Parts.write = write_some
+main()
+"""
+
+
+def test_killed_and_typed_again(sample_run: SampleRun, source: Path, tmp_path: Path) -> None:
+    arguments = ("embed", source, "--segmented", "--model", sample_run.model)
+    assert run_python("-c", KILLED, *arguments, "3", cwd=tmp_path).status == -signal.SIGKILL
+    assert len(list(source.with_name("file.txt.hdf5.parts").glob("part-*.json"))) == 3
+    assert elmo_zh(*arguments).status == 0
+    vectors, tokens, _ = read_dump(source.with_name("file.txt.hdf5"))
+    assert tokens == list(SEGMENTED_TOKENS)
+    embed(sample_run, source, "--segmented", "--output", "at-once")
+    for found, expected in zip(vectors, read_dump(Path("at-once"))[0], strict=True):
+        assert_close(found, expected)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["at-once", "file.txt", "file.txt.hdf5"]
+
+
+def test_a_disk_that_is_too_small_is_told_before_any_work(
+    sample_run: SampleRun, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=5000))
+    arguments = ("embed", source, "--segmented", "--model", sample_run.model)
+    told = elmo_zh(*arguments).only_error()
+    assert "needed, the parts and their join together, but its disk has 5.0 kB free. Make room, or write less:" in told
+    assert list(source.parent.iterdir()) == [source]
+
+
+# A third of what the output takes, so that parts fit and the join does not.
+FULL = """
+import resource, sys
+from elmo_zh.cli import main
+from elmo_zh.embed import dump
+dump.PART_LINES = 3
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop()), resource.RLIM_INFINITY))
+main()
+"""
+
+
+@pytest.mark.parametrize("options", [["--layout", "packed"], ["--format", "npy"], ["--format", "jsonl"]])
+def test_no_room_for_the_join(sample_run: SampleRun, empty_folder: Path, options: list[str]) -> None:
+    arguments = ("embed", sample_run.heldout, "--segmented", "--model", sample_run.model, "--output", "out", *options)
+    answer = run_python("-c", FULL, *arguments, "60000", cwd=empty_folder)
+    assert "File too large" in answer.only_error()
+    assert [path.name for path in empty_folder.iterdir()] == ["out.parts"]
+    assert elmo_zh(*arguments).status == 0
+    assert [path.name for path in empty_folder.iterdir()] == ["out"]
+
+
+def test_a_text_that_changes_while_it_is_read(
+    sample_run: SampleRun, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dump, "survey_text", lambda *_, **__: Survey(lines=9, tokens=28))
+    told = elmo_zh("embed", source, "--segmented", "--model", sample_run.model).only_error()
+    assert told == f"{source} has changed while it was read. Type the same command again."
+    assert not source.with_name("file.txt.hdf5").exists()
+
+
+@pytest.mark.parametrize("options", [["--precision", "bfloat16"], ["--unknown", "backoff"], ["--pool", "mean"]])
+def test_what_changes_vectors_is_not_changed_on_the_way(
+    sample_run: SampleRun, source: Path, unfinished: Path, options: list[str]
+) -> None:
+    arguments = ("embed", source, "--segmented", "--model", sample_run.model, *options)
+    assert elmo_zh(*arguments).only_error().startswith(f"{unfinished} holds an unfinished output of another text")
+    assert elmo_zh(*arguments, "--force").status == 0
+    assert options[1] == read_dump(source.with_name("file.txt.hdf5"))[2][options[0].removeprefix("--")]

@@ -1,0 +1,166 @@
+"""`--stateful` of embed and evaluate."""
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from contract.command_line import LAYERS, PROJECTION, SampleRun, elmo_zh
+from contract.dumps import SEGMENTED_TOKENS, Interrupted, assert_close, embed, read_dump, write_lines
+from parity import numpy_oracle as oracle
+from parity.numpy_bilm import BilmState, run_bilm
+
+from elmo_zh import ElmoEmbedder
+from elmo_zh.embed import dump
+from elmo_zh.training import evaluate
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+
+@pytest.mark.parametrize("command", ["embed", "evaluate"])
+def test_a_model_trained_with_carried_state_is_warned_of_once(
+    sample_run: SampleRun, tmp_path: Path, command: str
+) -> None:
+    model = shutil.copytree(sample_run.model, tmp_path / "model")
+    info = json.loads((model / "bundle.json").read_text(encoding="utf-8"))
+    (model / "bundle.json").write_text(json.dumps({**info, "carry_state": True}), encoding="utf-8")
+    source = write_lines(tmp_path / "file.txt", ["我 吃 苹果", "我 吃 花"])
+    answer = elmo_zh(command, source, "--segmented", "--model", model, "--quiet")
+    assert answer.status == 0
+    assert answer.stderr.startswith("Warning: This model was trained with carried state, and")
+    assert answer.stderr.count("\n") == 1
+
+
+def test_stateful_carries_the_state_from_line_to_line(
+    sample_run: SampleRun, embedder: ElmoEmbedder, source: Path
+) -> None:
+    answer = embed(sample_run, source, "--segmented", "--stateful", "--json")
+    assert (answer.result()["lines"], answer.result()["empty_lines"]) == (7, 1)
+    vectors, tokens, attributes = read_dump(source.with_name("file.txt.hdf5"))
+    assert tokens == list(SEGMENTED_TOKENS)
+    assert attributes == {
+        "model_digest": embedder.bundle.digest,
+        "layers": "all",
+        "dtype": "float32",
+        "segmenter": "as given",
+        "stateful": True,
+    }
+    reference, state = oracle.load_bundle(sample_run.model), None
+    for vector, line in zip(vectors, SEGMENTED_TOKENS, strict=True):
+        expected, state = run_bilm(reference.bilm, oracle.token_vectors(reference, line), state)
+        assert vector.shape == expected[:, 1:-1].shape
+        np.testing.assert_allclose(vector, expected[:, 1:-1], rtol=0, atol=1e-5)
+    # Equal lines have other vectors now.
+    assert np.abs(vectors[3] - vectors[0]).max() > 1e-3
+
+
+@pytest.fixture
+def unfinished_stateful(sample_run: SampleRun, source: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The parts of an output with carried state that was stopped after four of its seven lines."""
+    monkeypatch.setattr(dump, "PART_LINES", 2)
+    with monkeypatch.context() as during:
+        Interrupted(during, after_parts=2)
+        assert elmo_zh("embed", source, "--segmented", "--stateful", "--model", sample_run.model).status == 130
+    parts = source.with_name("file.txt.hdf5.parts")
+    assert len(list(parts.glob("part-*.json"))) == 2
+    return parts
+
+
+@pytest.mark.parametrize("records_lost", [0, 1, 2])
+def test_an_unfinished_output_with_carried_state_is_continued(
+    sample_run: SampleRun,
+    source: Path,
+    unfinished_stateful: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    records_lost: int,
+) -> None:
+    """From the state at the end of the last part whose record was written; a part without one is done again."""
+    for record in sorted(unfinished_stateful.glob("part-*.json"))[2 - records_lost :]:
+        record.unlink()
+    counted = Interrupted(monkeypatch, after_parts=100)
+    continued = embed(sample_run, source, "--segmented", "--stateful", "--json").result()
+    assert counted.num_calls == 2 + records_lost
+    assert not unfinished_stateful.exists()
+    output = tmp_path / "at-once.hdf5"
+    at_once = embed(sample_run, source, "--segmented", "--stateful", "--json", "--output", output).result()
+    assert continued == {**at_once, "output": f"{source}.hdf5"}
+    assert Path(f"{source}.hdf5").read_bytes() == output.read_bytes()
+    monkeypatch.setattr(dump, "PART_LINES", 1000)
+    in_one_part = tmp_path / "in-one-part.hdf5"
+    embed(sample_run, source, "--segmented", "--stateful", "--output", in_one_part)
+    assert in_one_part.read_bytes() == output.read_bytes()
+
+
+def test_an_unfinished_output_is_not_continued_with_the_other_kind_of_state(
+    sample_run: SampleRun, source: Path, unfinished_stateful: Path
+) -> None:
+    arguments = ("embed", source, "--segmented", "--model", sample_run.model)
+    told = elmo_zh(*arguments).only_error()
+    assert told.startswith(f"{unfinished_stateful} holds an unfinished output of another text, model or settings.")
+    # Started anew, it is as if nothing had been there.
+    assert elmo_zh(*arguments, "--force").status == 0
+    vectors, _, attributes = read_dump(Path(f"{source}.hdf5"))
+    assert "stateful" not in attributes
+    assert_close(vectors[3], vectors[0])
+
+
+def test_one_layer_of_a_stateful_output(sample_run: SampleRun, source: Path) -> None:
+    stateful = ElmoEmbedder.load(sample_run.model, stateful=True)
+    embed(sample_run, source, "--segmented", "--stateful", "--layers", "top", "--dtype", "float16")
+    vectors, _, _ = read_dump(source.with_name("file.txt.hdf5"))
+    for vector, every in zip(vectors, stateful.embed_tokens(SEGMENTED_TOKENS), strict=True):
+        assert vector.dtype == np.float16
+        np.testing.assert_allclose(vector, every[LAYERS], rtol=2**-10, atol=1e-6)
+
+
+def stateful_figures(model: Path, files: Sequence[Sequence[Sequence[str]]]) -> dict[str, float]:
+    """The oracle's perplexities; each file starts from zeros, and the mark that is predicted last is not read."""
+    reference = oracle.load_bundle(model)
+    forward, backward = [], []
+    for sentences in files:
+        state: BilmState | None = None
+        for words in sentences:
+            ids, vectors = oracle.token_ids(reference, words), oracle.token_vectors(reference, words)
+            forward_layers, (forward_state, _) = run_bilm(reference.bilm, vectors[:-1], state)
+            backward_layers, (_, backward_state) = run_bilm(reference.bilm, vectors[1:], state)
+            state = [forward_state, backward_state]
+            tops = zip(forward_layers[-1][:, :PROJECTION], backward_layers[-1][:, PROJECTION:], strict=True)
+            for place, (forward_top, backward_top) in enumerate(tops):
+                forward.append(oracle.prediction_nats(reference, forward_top, ids[place + 1]))
+                backward.append(oracle.prediction_nats(reference, backward_top, ids[place]))
+    return {
+        "forward_perplexity": float(np.exp(np.mean(forward))),
+        "backward_perplexity": float(np.exp(np.mean(backward))),
+        "perplexity": float(np.exp(np.mean([forward, backward]))),
+        "num_predictions": len(forward),
+    }
+
+
+def test_evaluate_with_carried_state(sample_run: SampleRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = sample_run.heldout.read_text(encoding="utf-8").splitlines()
+    texts = [["我 喜欢 吃 苹果 。", "", "春天 的 花 开 了", "吃"], lines[:29]]
+    files = [write_lines(tmp_path / f"{number}.txt", text) for number, text in enumerate(texts)]
+    arguments = ("evaluate", *files, "--segmented", "--model", sample_run.model, "--json")
+    expected = stateful_figures(sample_run.model, [[line.split(" ") for line in text if line] for text in texts])
+    monkeypatch.setattr(evaluate, "_WINDOW_SENTENCES", 5)
+    found = elmo_zh(*arguments, "--stateful").result()
+    assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-4)
+    from_zeros = elmo_zh(*arguments).result()
+    for name in ("forward_perplexity", "backward_perplexity"):
+        assert abs(from_zeros[name] / found[name] - 1) > 3e-4
+    assert from_zeros["num_predictions"] == found["num_predictions"]
+
+
+@pytest.mark.parametrize("command", ["embed", "evaluate"])
+def test_a_model_trained_with_carried_state_is_not_warned_of_where_it_is_carried(
+    sample_run: SampleRun, tmp_path: Path, command: str
+) -> None:
+    model = shutil.copytree(sample_run.model, tmp_path / "model")
+    info = json.loads((model / "bundle.json").read_text(encoding="utf-8"))
+    (model / "bundle.json").write_text(json.dumps({**info, "carry_state": True}), encoding="utf-8")
+    source = write_lines(tmp_path / "file.txt", ["我 吃 苹果", "我 吃 花"])
+    answer = elmo_zh(command, source, "--segmented", "--stateful", "--model", model, "--quiet")
+    assert (answer.status, answer.stderr) == (0, "")

@@ -1,0 +1,85 @@
+"""Bundles of small models with drawn weights, in both modes, and the NumPy oracle's vectors of them."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import h5py
+import torch
+from parity.numpy_bilm import Array, load_bilm, read_array, run_bilm
+from parity.numpy_character_cnn import load_character_cnn, sentence_vectors
+
+from elmo_zh.bundle.write import BundleSource, write_bundle
+from elmo_zh.characters import SpellingModel
+from elmo_zh.config import TextConfig
+from elmo_zh.model.bilm import BiLM, BiLMShape
+from elmo_zh.model.character_cnn import CharacterShape
+from elmo_zh.vocabulary import SPECIALS, Vocabulary
+
+WORDS = ("我们", "今天", "吃", "苹果", "。")
+P, D, L = 5, 13, 2
+TOKENS = BiLMShape(
+    num_tokens=len(SPECIALS) + len(WORDS),
+    cell_dim=D,
+    projection_dim=P,
+    num_layers=L,
+    cell_clip=0.5,
+    projection_clip=0.3,
+    skip_connections=True,
+)
+CHARACTERS = CharacterShape(
+    num_characters=261, num_slots=50, embedding_dim=3, filters=((1, 2), (2, 17)), num_highways=1, activation="relu"
+)
+SHAPES = {"token": TOKENS, "character": replace(TOKENS, characters=CHARACTERS)}
+
+
+def write_model(
+    folder: Path,
+    shape: BiLMShape,
+    *,
+    warm: bool = False,
+    seed: int = 3,
+    words: Sequence[str] = WORDS,
+    text: TextConfig | None = None,
+) -> Path:
+    """Write a bundle with these words; `text` says how raw text becomes tokens."""
+    bilm = BiLM(replace(shape, num_tokens=len(SPECIALS) + len(words)))
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in bilm.parameters():
+            parameter.normal_(0.0, 0.5, generator=generator)
+    if warm:
+        output, cell = (
+            torch.randn(shape.num_layers, 2, width, generator=generator)
+            for width in (shape.projection_dim, shape.cell_dim)
+        )
+        bilm.set_warm_state(output.clamp(-0.3, 0.3), cell)
+    source = BundleSource(
+        bilm=bilm,
+        softmax=None,
+        vocabulary=Vocabulary((*SPECIALS, *words)),
+        spelling=SpellingModel.build({}),
+        user_dictionary=None,
+        text=text,
+        training_options={},
+        carry_state=warm,
+        training={},
+        origin={"program": "elmo-zh"},
+    )
+    write_bundle(folder, source)
+    return folder
+
+
+def oracle_layers(bundle: Path, words: Sequence[str]) -> Array:
+    """Return the NumPy oracle's layers of a sentence and its marks, shape (L + 1, n + 2, 2P)."""
+    options = json.loads((bundle / "options.json").read_text(encoding="utf-8"))
+    vocabulary = (bundle / "vocab.data").read_text(encoding="utf-8").splitlines()[3:]
+    with h5py.File(bundle / "weights.hdf5") as file:
+        bilm = load_bilm(file, options["lstm"])
+        if "char_cnn" in options:
+            vectors = sentence_vectors(load_character_cnn(file, options), words)
+        else:
+            rows = [0, *(3 + vocabulary.index(word) if word in vocabulary else 2 for word in words), 1]
+            vectors = read_array(file, "embedding")[rows]
+    return run_bilm(bilm, vectors)[0]

@@ -1,0 +1,427 @@
+"""ElmoEmbedder as programs use it: repeated and empty sentences, streams, threads, workers, lines of any length."""
+
+import pickle
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from contract.command_line import SampleRun
+from drawn_bundles import CHARACTERS, SHAPES, TOKENS, L, P, oracle_layers, write_model
+from messages import message_of
+from numpy.typing import NDArray
+from torch.utils.data import DataLoader, Dataset
+
+from elmo_zh import ElmoEmbedder
+from elmo_zh.config import TextConfig
+from elmo_zh.embed import embedder as embedder_module
+from elmo_zh.embed.embedder import EmbeddedSentence
+from elmo_zh.embed.sentence_vectors import SentenceVectors
+from elmo_zh.errors import BundleError, ElmoZhError
+from elmo_zh.model.sentence_reader import PackedSentences
+
+WORDS = ("我", "吃", "苹", "果", "。")
+BY_CHARACTER = TextConfig(segmenter="character")
+LINES = ("我吃苹果。", "", "果", "我吃苹果。", " ", "吃" * 17, "桃", "果", "")
+MODES = list(SHAPES)
+
+
+@pytest.fixture(scope="module")
+def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("bundles")
+    return {
+        mode: write_model(folder / mode, shape, words=WORDS, text=BY_CHARACTER, warm=mode == "character")
+        for mode, shape in SHAPES.items()
+    }
+
+
+@pytest.fixture(params=MODES)
+def bundle(request: pytest.FixtureRequest, bundles: dict[str, Path]) -> Path:
+    return bundles[request.param]
+
+
+@pytest.fixture
+def embedder(bundle: Path) -> ElmoEmbedder:
+    return ElmoEmbedder.load(bundle, "cpu")
+
+
+@pytest.fixture
+def token_embedder(bundles: dict[str, Path]) -> ElmoEmbedder:
+    return ElmoEmbedder.load(bundles["token"], "cpu")
+
+
+def characters_of(line: str) -> list[str]:
+    return list(line.replace(" ", ""))
+
+
+def assert_all_close(found: Sequence[NDArray[Any]], expected: Sequence[NDArray[Any]], tolerance: float = 1e-6) -> None:
+    assert [vectors.shape for vectors in found] == [vectors.shape for vectors in expected]
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance)
+
+
+def one_by_one(embedder: ElmoEmbedder, lines: Sequence[str] = LINES) -> list[NDArray[np.float32]]:
+    return [embedder.embed_tokens([characters_of(line)])[0] for line in lines]
+
+
+@pytest.fixture
+def batches(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """The numbers of tokens of the sentences of every batch that is computed."""
+    found: list[list[int]] = []
+    pack = PackedSentences.pack.__func__  # type: ignore[attr-defined]
+
+    def note(cls: type[PackedSentences], sentences: Sequence[NDArray[np.int64]]) -> PackedSentences:
+        found.append([len(sentence) - 2 for sentence in sentences])
+        packed: PackedSentences = pack(cls, sentences)
+        return packed
+
+    monkeypatch.setattr(PackedSentences, "pack", classmethod(note))
+    return found
+
+
+# Lists of sentences
+
+
+def test_sentences_come_out_in_order_with_those_that_are_empty(embedder: ElmoEmbedder) -> None:
+    found = embedder.embed(LINES)
+    assert [vectors.shape for vectors in found] == [(L + 1, n, 2 * P) for n in (5, 0, 1, 5, 0, 17, 1, 1, 0)]
+    assert {vectors.dtype for vectors in found} == {np.dtype("float32")}
+    assert_all_close(found, one_by_one(embedder))
+
+
+def test_each_different_sentence_is_computed_once(embedder: ElmoEmbedder, batches: list[list[int]]) -> None:
+    embedder.embed(LINES)
+    assert sorted(length for batch in batches for length in batch) == [1, 1, 5, 17]
+
+
+def test_equal_sentences_have_equal_vectors_in_memory_of_their_own(embedder: ElmoEmbedder) -> None:
+    found = embedder.embed(LINES)
+    expected = [vectors.copy() for vectors in found]
+    for first, second in ((0, 3), (2, 7)):
+        assert np.array_equal(found[first], found[second])
+    for number, vectors in enumerate(found):
+        assert vectors.flags.writeable
+        assert vectors.base is None
+        assert not any(np.shares_memory(vectors, other) for other in found[:number])
+        vectors += 1
+        assert_all_close(found[number + 1 :], expected[number + 1 :], 0)
+    # Nor is anything of them kept for later.
+    assert_all_close(embedder.embed(LINES), expected, 0)
+
+
+@pytest.mark.parametrize("sentences", [[], [""], ["", " ", ""]])
+def test_no_words_at_all(embedder: ElmoEmbedder, sentences: list[str], batches: list[list[int]]) -> None:
+    empty = [np.zeros((L + 1, 0, 2 * P), np.float32) for _ in sentences]
+    assert_all_close(embedder.embed(sentences), empty)
+    assert_all_close(embedder.embed_tokens([[] for _ in sentences]), empty)
+    assert_all_close([sentence.vectors for sentence in embedder.embed_iter(sentences)], empty)
+    assert [tuple(tensor.shape) for tensor in embedder.embed_torch(sentences)] == [vectors.shape for vectors in empty]
+    assert batches == []
+
+
+def test_generators_are_read_once(embedder: ElmoEmbedder) -> None:
+    expected = one_by_one(embedder)
+    assert_all_close(embedder.embed(line for line in LINES), expected)
+    assert_all_close(embedder.embed_tokens(tuple(characters_of(line)) for line in LINES), expected)
+    assert_all_close([tensor.numpy() for tensor in embedder.embed_torch(line for line in LINES)], expected)
+    assert_all_close([each.vectors for each in embedder.embed_iter(line for line in LINES)], expected)
+
+
+def test_tensors(embedder: ElmoEmbedder) -> None:
+    found = embedder.embed_torch(["我吃桃", ["我", "吃", "桃"], "", []])
+    assert [(tensor.dtype, tensor.device.type, tensor.requires_grad) for tensor in found] == [
+        (torch.float32, "cpu", False)
+    ] * 4
+    expected = embedder.embed(["我吃桃", "我吃桃", "", ""])
+    assert_all_close([tensor.numpy() for tensor in found], expected, 0)
+
+
+def test_tokens_beside_vectors(bundle: Path) -> None:
+    """In token mode 桃 cannot be told from other unknown words, in character mode it can."""
+    embedder = ElmoEmbedder.load(bundle, "cpu")
+    lines = ["我 吃\u3000桃。", "", "\ufeff果"]
+    found = embedder.embed(lines, return_tokens=True)
+    assert [sentence.tokens for sentence in found] == [["我", "吃", "桃", "。"], [], ["果"]]
+    assert [sentence.offsets.tolist() for sentence in found] == [[[0, 1], [2, 3], [4, 5], [5, 6]], [], [[1, 2]]]
+    assert found[1].offsets.shape == (0, 2)
+    unknown = embedder.bundle.info["mode"] == "token"
+    assert [sentence.is_unknown.tolist() for sentence in found] == [[False, False, unknown, False], [], [False]]
+    assert {sentence.offsets.dtype for sentence in found} == {np.dtype("int32")}
+    assert {sentence.is_unknown.dtype for sentence in found} == {np.dtype("bool")}
+    assert_all_close([sentence.vectors for sentence in found], embedder.embed(lines), 0)
+
+
+# Streams of sentences
+
+
+def assert_embedded(found: Sequence[EmbeddedSentence], expected: Sequence[EmbeddedSentence]) -> None:
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.tokens == theirs.tokens
+        np.testing.assert_array_equal(ours.offsets, theirs.offsets)
+        np.testing.assert_array_equal(ours.is_unknown, theirs.is_unknown)
+        np.testing.assert_allclose(ours.vectors, theirs.vectors, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("num_sentences", "num_tokens"), [(1, 100), (2, 100), (9, 100), (10, 100), (100, 7), (100, 1)])
+def test_a_stream_gives_what_a_list_gives(
+    embedder: ElmoEmbedder, monkeypatch: pytest.MonkeyPatch, num_sentences: int, num_tokens: int
+) -> None:
+    expected = embedder.embed(LINES, return_tokens=True)
+    monkeypatch.setattr(embedder_module, "_WINDOW_SENTENCES", num_sentences)
+    monkeypatch.setattr(embedder_module, "_WINDOW_TOKENS", num_tokens)
+    assert_embedded(list(embedder.embed_iter(LINES)), expected)
+
+
+def test_a_stream_of_strings_and_of_lists(embedder: ElmoEmbedder) -> None:
+    strings, lists = ["我吃桃", "", "果"], [["我", "吃", "桃"], [], ["果"]]
+    mixed = [strings[0], lists[1], strings[2], lists[0]]
+    found = list(embedder.embed_iter(mixed))
+    assert [sentence.tokens for sentence in found] == [lists[0], [], lists[2], lists[0]]
+    assert_all_close([each.vectors for each in found], embedder.embed([*strings, strings[0]]))
+    # Offsets are those in the string; in a list, as if one space stood between its words.
+    assert found[0].offsets.tolist() == [[0, 1], [1, 2], [2, 3]]
+    assert found[3].offsets.tolist() == [[0, 1], [2, 3], [4, 5]]
+    assert next(embedder.embed_iter([["今天", "很好"]])).offsets.tolist() == [[0, 2], [3, 5]]
+
+
+def noted(lines: Sequence[str], taken: list[str]) -> Iterator[str]:
+    for line in lines:
+        taken.append(line)
+        yield line
+
+
+def test_a_stream_reads_no_more_than_a_window_ahead(
+    token_embedder: ElmoEmbedder, monkeypatch: pytest.MonkeyPatch, batches: list[list[int]]
+) -> None:
+    monkeypatch.setattr(embedder_module, "_WINDOW_SENTENCES", 3)
+    taken: list[str] = []
+    lines = ["我", "吃", "苹果", "果。", "桃", "我吃", "吃。"]
+    stream = token_embedder.embed_iter(noted(lines, taken))
+    assert taken == []
+    for number in range(7):
+        next(stream)
+        assert len(taken) == min(7, 3 * (number // 3 + 1))
+    assert next(stream, None) is None
+    assert [sum(batch) for batch in batches] == [4, 5, 2]
+
+
+def test_a_window_ends_with_so_many_tokens(token_embedder: ElmoEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedder_module, "_WINDOW_TOKENS", 5)
+    taken: list[str] = []
+    stream = token_embedder.embed_iter(noted(["我吃", "", "苹果", "果", "桃" * 11, "我"], taken))
+    seen = [len(taken) for _ in stream]
+    assert seen == [4, 4, 4, 4, 5, 6]
+
+
+def test_a_stream_that_nobody_finishes_leaves_the_embedder_as_it_was(embedder: ElmoEmbedder) -> None:
+    expected = embedder.embed(LINES)
+    stream = embedder.embed_iter(LINES)
+    next(stream)
+    assert_all_close(embedder.embed(LINES), expected, 0)
+    stream.close()
+
+
+def test_a_stream_of_a_stateful_embedder_carries_its_state(bundles: dict[str, Path]) -> None:
+    list_of, stream_of = (ElmoEmbedder.load(bundles["token"], "cpu", stateful=True) for _ in range(2))
+    expected = list_of.embed(LINES)
+    assert_all_close([each.vectors for each in stream_of.embed_iter(LINES)], expected)
+    assert np.abs(expected[0] - expected[3]).max() > 1e-3
+
+
+# Threads and processes
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+def test_threads_share_an_embedder(bundle: Path, precision: str) -> None:
+    """Each of them asks for its own sentences, over and over; the first call is not yet made before."""
+    alone, shared = (ElmoEmbedder.load(bundle, "cpu", precision) for _ in range(2))
+    pieces = [[*LINES[number:], "我吃" * number, "桃" * number] for number in range(5)]
+    expected = [alone.embed(lines) for lines in pieces]
+
+    def embed_often(lines: Sequence[str]) -> list[list[NDArray[np.float32]]]:
+        return [shared.embed(lines) for _ in range(7)]
+
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(embed_often, pieces))
+    for theirs, ours in zip(expected, found, strict=True):
+        for vectors in ours:
+            assert_all_close(vectors, theirs)
+
+
+def test_threads_take_turns(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that waits has time enough to come in between, if it could."""
+    inside, most = [0], [0]
+
+    def slow(real: Callable[..., Any]) -> Callable[..., Any]:
+        def work(*arguments: Any, **settings: Any) -> Any:
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+            time.sleep(0.02)
+            found = real(*arguments, **settings)
+            inside[0] -= 1
+            return found
+
+        return work
+
+    made = []
+    monkeypatch.setattr(SentenceVectors, "read", slow(SentenceVectors.read))
+    monkeypatch.setattr(
+        embedder_module, "SentenceVectors", slow(lambda *settings: made.append(1) or SentenceVectors(*settings))
+    )
+    shared = ElmoEmbedder.load(bundle, "cpu")
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(shared.embed, [LINES] * 7))
+    assert (len(made), most, inside) == (1, [1], [0])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"precision": "int8"}, {"precision": "bfloat16", "unknown": "backoff"}, {"batch_tokens": 7}],
+    ids=str,
+)
+def test_a_pickled_embedder_gives_the_same_vectors(token_embedder: ElmoEmbedder, settings: dict[str, Any]) -> None:
+    embedder = ElmoEmbedder(token_embedder.bundle, "cpu", **settings)
+    expected = embedder.embed(LINES)
+    pickled = pickle.dumps(embedder)
+    copy = pickle.loads(pickled)
+    assert len(pickled) < 1000
+    for name in ("precision", "unknown", "batch_tokens", "is_stateful"):
+        assert getattr(copy, name) == getattr(embedder, name)
+    assert copy.bundle.digest == embedder.bundle.digest
+    assert_all_close(copy.embed(LINES), expected, 0)
+
+
+def test_a_pickled_stateful_embedder_starts_from_zeros(bundles: dict[str, Path]) -> None:
+    embedder = ElmoEmbedder.load(bundles["token"], "cpu", stateful=True)
+    first = embedder.embed(LINES)
+    copy = pickle.loads(pickle.dumps(embedder))
+    assert copy.is_stateful
+    assert_all_close(copy.embed(LINES), first, 0)
+
+
+def test_another_model_in_its_place_is_refused(bundles: dict[str, Path], tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(bundles["token"], tmp_path / "model"))
+    embedder = ElmoEmbedder.load(folder, "cpu")
+    pickled, digest = pickle.dumps(embedder), embedder.bundle.digest
+    shutil.rmtree(folder)
+    write_model(folder, TOKENS, words=WORDS, text=BY_CHARACTER, seed=5)
+    other = ElmoEmbedder.load(folder, "cpu").bundle.digest
+    found = message_of(BundleError, lambda: pickle.loads(pickled))
+    assert found == f"{folder} is not the model that was pickled: {other}, expected {digest}."
+    shutil.rmtree(folder)
+    assert "is not a model bundle" in message_of(BundleError, lambda: pickle.loads(pickled))
+
+
+class EmbeddedLines(Dataset[torch.Tensor]):
+    """Lines that a data loader's workers turn into vectors."""
+
+    def __init__(self, embedder: ElmoEmbedder, lines: Sequence[str]) -> None:
+        self.embedder, self.lines = embedder, lines
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return self.embedder.embed_torch([self.lines[index]])[0]
+
+
+def as_they_are(items: list[torch.Tensor]) -> list[torch.Tensor]:
+    return items
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create 2 worker processes:UserWarning")
+@pytest.mark.parametrize("start_method", ["fork", "spawn"])
+def test_workers_of_a_data_loader(bundles: dict[str, Path], start_method: str) -> None:
+    embedder = ElmoEmbedder.load(bundles["character"], "cpu")
+    expected = embedder.embed(LINES)  # in this process as well, and before
+    loader = DataLoader(
+        EmbeddedLines(embedder, LINES),
+        batch_size=2,
+        num_workers=2,
+        collate_fn=as_they_are,
+        multiprocessing_context=start_method,
+    )
+    found = [tensor.numpy() for batch in loader for tensor in batch]
+    assert_all_close(found, expected)
+
+
+# Unusual lines
+
+
+@pytest.mark.parametrize("line", ["😀", "我😀吃𠮷", "𠮷𰻝𪚥我", "👨‍👩‍👧", "e\u0301吃", "🇨🇳果"])
+def test_characters_beyond_the_basic_plane(bundle: Path, line: str) -> None:
+    embedder = ElmoEmbedder.load(bundle, "cpu")
+    (found,) = embedder.embed([line], return_tokens=True)
+    assert found.tokens == embedder.tokens(line)
+    assert [line[start:end] for start, end in found.offsets] == found.tokens or len(found.tokens) < len(line)
+    if embedder.bundle.bilm.warm_cell is None:
+        np.testing.assert_allclose(found.vectors, oracle_layers(bundle, found.tokens)[:, 1:-1], rtol=0, atol=1e-5)
+    together = embedder.embed([*LINES, line, *LINES])[len(LINES)]
+    np.testing.assert_allclose(together, found.vectors, rtol=0, atol=1e-6)
+
+
+def test_rare_characters_have_rows_or_spellings_of_their_own(tmp_path: Path) -> None:
+    for mode, shape in SHAPES.items():
+        folder = write_model(tmp_path / mode, shape, words=("我", "😀", "𠮷", "吃", "。"), text=BY_CHARACTER)
+        embedder = ElmoEmbedder.load(folder, "cpu")
+        line = "𠮷吃😀我𰻝"
+        (found,) = embedder.embed([line], return_tokens=True)
+        assert found.tokens == list(line)
+        assert found.offsets.tolist() == [[start, start + 1] for start in range(5)]
+        assert found.is_unknown.tolist() == [False] * 4 + [mode == "token"]
+        np.testing.assert_allclose(found.vectors, oracle_layers(folder, list(line))[:, 1:-1], rtol=0, atol=1e-5)
+
+
+def test_a_line_of_ten_thousand_tokens(tmp_path: Path) -> None:
+    folder = write_model(tmp_path / "model", TOKENS, words=WORDS, text=BY_CHARACTER)
+    embedder = ElmoEmbedder.load(folder, "cpu")
+    short = ["我吃苹果。", "果", "桃"]
+    expected = embedder.embed(short)
+    long = "".join(np.random.default_rng(7).choice([*WORDS, "桃"], 10_000))
+    first, second, found, third = embedder.embed([*short[:2], long, short[2]])
+    assert_all_close([first, second, third], expected)
+    assert found.shape == (L + 1, 10_000, 2 * P)
+    np.testing.assert_allclose(found, oracle_layers(folder, list(long))[:, 1:-1], rtol=0, atol=1e-5)
+
+
+# Precision
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_vectors_of_lower_precision_point_the_same_way(sample_run: SampleRun, precision: str) -> None:
+    """Cosine to float32, the mean of each layer, on held-out text of a trained model."""
+    lines = [line.split(" ") for line in sample_run.heldout.read_text(encoding="utf-8").splitlines()]
+    exact, found = (
+        np.concatenate(ElmoEmbedder.load(sample_run.model, "cpu", each).embed_tokens(lines), axis=1).astype(np.float64)
+        for each in ("float32", precision)
+    )
+    cosines = (exact * found).sum(axis=2) / np.linalg.norm(exact, axis=2) / np.linalg.norm(found, axis=2)
+    assert (cosines.mean(axis=1) >= 0.999).all()
+    assert cosines.min() > 0.99
+    assert not np.array_equal(exact, found)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"unknown": "drop"}, "unknown drop: expected unk or backoff."),
+        ({"precision": "int4"}, "precision int4: expected float32, bfloat16 or int8."),
+        ({"device": "cuda:1"}, "device cuda:1: expected auto, cpu or cuda."),
+        ({"device": "gpu"}, "device gpu: expected auto, cpu or cuda."),
+    ],
+)
+def test_settings_that_are_not_known(bundles: dict[str, Path], settings: dict[str, str], message: str) -> None:
+    assert message_of(ElmoZhError, lambda: ElmoEmbedder.load(bundles["token"], **settings)) == message
+
+
+def test_a_cut_word_has_the_vector_of_what_is_read_of_it(bundles: dict[str, Path]) -> None:
+    embedder = ElmoEmbedder.load(bundles["character"], "cpu")
+    read = "很" * ((CHARACTERS.num_slots - 2) // 3)
+    whole, cut = embedder.embed_tokens([[read], [read + "多" * 5]])
+    assert_all_close([cut], [whole])
+    assert embedder.count_cut([read, read + "多"]) == 1

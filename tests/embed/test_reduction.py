@@ -1,0 +1,88 @@
+"""Layers and pooling against sums worked by hand."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from messages import message_of
+
+from elmo_zh.embed.reduction import Reduction, check_layers, load_mix_weights
+from elmo_zh.errors import ElmoZhError
+from elmo_zh.model.scalar_mix import ScalarMix
+
+# Two layers, three tokens, two numbers forward and two backward.
+ACTIVATIONS = np.array(
+    [
+        [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]],
+        [[3, 2, 1, 0], [-1, -2, -3, -4], [-5, -6, -7, 40]],
+    ],
+    np.float32,
+)
+
+
+@pytest.mark.parametrize(
+    ("layers", "pool", "expected"),
+    [
+        ("average", "none", [[2, 2, 2, 2], [2, 2, 2, 2], [2, 2, 2, 26]]),
+        ("top", "mean", [-1, -2, -3, 12]),
+        ("1", "max", [3, 2, 1, 40]),
+        ("0", "first-last", [9, 10, 3, 4]),
+        ("all", "first-last", [[9, 10, 3, 4], [-5, -6, 1, 0]]),
+        ("mix", "max", [7, 6, 5, 40 - 4]),
+    ],
+)
+def test_worked_by_hand(layers: str, pool: str, expected: Any) -> None:
+    found = Reduction(layers=layers, pool=pool, mix_weights=(-0.5, 0.5)).apply(ACTIVATIONS)
+    if layers == "mix":
+        expected = (0.5 * (ACTIVATIONS[1] - ACTIVATIONS[0])).max(axis=0)
+    np.testing.assert_array_equal(found, expected)
+    assert found.dtype == np.float32
+
+
+@pytest.mark.parametrize("pool", ["mean", "max", "first-last"])
+def test_a_line_without_tokens_is_zeros(pool: str) -> None:
+    nothing = np.zeros((2, 0, 4), np.float32)
+    np.testing.assert_array_equal(Reduction(layers="all", pool=pool).apply(nothing), np.zeros((2, 4)))
+    np.testing.assert_array_equal(Reduction(layers="top", pool=pool).apply(nothing), np.zeros(4))
+
+
+def test_a_mix_is_the_scalar_mix_of_torch(tmp_path: Path) -> None:
+    path = tmp_path / "mix.json"
+    path.write_text(json.dumps({"scalar_parameters": [800, 799.5], "gamma": -1.7}), encoding="utf-8")
+    mix = ScalarMix(2, initial_scalar_parameters=[800, 799.5])
+    mix.gamma.data.fill_(-1.7)
+    found = Reduction(layers="mix", mix_weights=load_mix_weights(path, 2)).apply(ACTIVATIONS)
+    expected = mix([torch.from_numpy(layer) for layer in ACTIVATIONS]).detach().numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("[1, 2]", "expected JSON like"),
+        ("{", "is not JSON"),
+        ('{"gamma": 1}', "expected JSON like"),
+        ('{"scalar_parameters": [1, 2, 3]}', "3 scalar_parameters for a model of 2 layers"),
+        ('{"scalar_parameters": [1, NaN]}', "nan is no finite number"),
+        ('{"scalar_parameters": [1, "2"]}', "'2' is no finite number"),
+        ('{"scalar_parameters": [1, true]}', "True is no finite number"),
+        ('{"scalar_parameters": [1, 2], "gamma": null}', "None is no finite number"),
+        ("\xff", "is not JSON"),
+    ],
+)
+def test_mistakes_in_the_file_of_weights(tmp_path: Path, content: str, told: str) -> None:
+    path = tmp_path / "mix.json"
+    path.write_bytes(content.encode("latin-1"))
+    message = message_of(ElmoZhError, lambda: load_mix_weights(path, 2))
+    assert message.startswith(f"--mix-weights {path}")
+    assert told in message
+
+
+def test_layers_that_there_are() -> None:
+    for layers in ("all", "average", "top", "mix", "0", "1"):
+        check_layers(layers, 2)
+    for layers in ("2", "-1", "", "²"):
+        message_of(ElmoZhError, lambda layers=layers: check_layers(layers, 2))

@@ -1,0 +1,90 @@
+"""What is known before the work begins."""
+
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from contract.command_line import SampleRun
+from contract.dumps import write_lines
+from messages import message_of
+
+from elmo_zh import ElmoEmbedder
+from elmo_zh.embed.join import _UnknownWords
+from elmo_zh.embed.survey import Survey, check_room, format_bytes, survey_text
+from elmo_zh.errors import CorpusError, OutputError
+from elmo_zh.reporter import SilentReporter
+
+
+@pytest.fixture(scope="module")
+def embedder(sample_run: SampleRun) -> ElmoEmbedder:
+    return ElmoEmbedder.load(sample_run.model)
+
+
+class Heard(SilentReporter):
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+
+
+def test_segmented_tokens_are_counted(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "file.txt", ["我 吃  苹果", "", " 好"] * 1000)
+    assert survey_text(embedder, path, segmented=True) == Survey(lines=3000, tokens=4000)
+
+
+def test_raw_tokens_are_estimated(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    lines = [f"今天天气很好，我们去公园散步{'。' * (number % 7)}" for number in range(3001)]
+    found = survey_text(embedder, write_lines(tmp_path / "file.txt", lines), segmented=False)
+    exact = sum(len(embedder.tokens(line)) for line in lines)
+    assert found.lines == 3001
+    assert 256 <= found.sampled_lines < 512
+    assert found.tokens == pytest.approx(exact, rel=0.02)
+    assert found.describe() == f"3,001 lines, about {found.tokens:,} tokens (by {found.sampled_lines} of the lines)"
+    few = survey_text(embedder, write_lines(tmp_path / "file.txt", lines[:20]), segmented=False)
+    assert few == Survey(lines=20, tokens=sum(len(embedder.tokens(line)) for line in lines[:20]))
+    assert survey_text(embedder, write_lines(tmp_path / "file.txt", []), segmented=False) == Survey(lines=0, tokens=0)
+
+
+def test_a_bad_last_line_is_found_before_the_work(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "file.txt", ["好"] * 5000)
+    with path.open("ab") as file:
+        file.write(b"\xb0\xa1\n")
+    told = message_of(CorpusError, lambda: survey_text(embedder, path, segmented=True))
+    assert told.startswith(f"{path}: line 5001, byte 20000 (0xb0) is not UTF-8.")
+
+
+def test_a_share_of_a_text_is_estimated() -> None:
+    whole = Survey(lines=10, tokens=70)
+    assert whole.share(10) == whole
+    assert whole.share(3) == Survey(lines=3, tokens=21, sampled_lines=3)
+
+
+def test_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=10**9))
+    output, heard = tmp_path / "not there yet" / "out", Heard()
+    told = check_room(output, 9e8, is_exact=True, reporter=heard)
+    assert told == "900.0 MB needed on the way, 1.0 GB free"
+    assert heard.warnings == []
+    # An estimate is believed by half.
+    check_room(output, 1.9e9, is_exact=False, reporter=heard)
+    assert heard.warnings == [f"{output}: about 1.9 GB will be needed, but its disk has 1.0 GB free."]
+    for needed, is_exact in ((1.1e9, True), (2.1e9, False)):
+        message_of(OutputError, lambda n=needed, e=is_exact: check_room(output, n, is_exact=e, reporter=heard))
+
+
+def test_sizes_for_people() -> None:
+    assert [format_bytes(n) for n in (1.5e3, 2e6, 3.26e9, 4e12)] == ["1.5 kB", "2.0 MB", "3.3 GB", "4.0 TB"]
+
+
+def test_unknown_words_are_counted_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("elmo_zh.embed.join._COUNTED_WORDS", 100)
+    unknown = _UnknownWords()
+    for start in range(0, 3000, 50):
+        words = [b"often"] * 3 + [b"known"] + [b"%d" % n for n in range(start, start + 50)]
+        unknown.add(SimpleNamespace(tokens=words, unknown=[word != b"known" for word in words]))
+        assert len(unknown.counts) <= 100
+    assert unknown.most_frequent()["often"] == 180
+    assert len(unknown.most_frequent()) == 10
+    assert "known" not in unknown.most_frequent()

@@ -1,0 +1,229 @@
+"""Vectors of words: each computed once, kept within a bound, and of unknown words the mean of their pieces."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from drawn_bundles import CHARACTERS, TOKENS, P
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from elmo_zh.embed import word_vectors
+from elmo_zh.embed.word_vectors import WordVectors, find_pieces
+from elmo_zh.lexicon import Lexicon
+from elmo_zh.model.bilm import BiLM
+from elmo_zh.vocabulary import SPECIALS, Vocabulary
+
+WORDS = ("我", "我们", "北京", "大学", "北京大", "苹", "果", "吃", "a", "ab")
+VOCABULARY = Vocabulary((*SPECIALS, *WORDS))
+BEGIN, END, UNKNOWN = range(3)
+SLOTS = CHARACTERS.num_slots
+
+
+def draw_bilm(mode: str) -> BiLM:
+    shape = replace(TOKENS, num_tokens=len(VOCABULARY), characters=CHARACTERS if mode == "character" else None)
+    bilm, generator = BiLM(shape), torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for parameter in bilm.parameters():
+            parameter.normal_(0.0, 0.5, generator=generator)
+    return bilm
+
+
+def spelling(word: str) -> list[int]:
+    """Written out from FORMATS.md: begin 258, bytes, end 259, padding 260."""
+    content = list(word.encode("utf-8"))[: SLOTS - 2]
+    return [258, *content, 259] + [260] * (SLOTS - 2 - len(content))
+
+
+class CharacterModel:
+    """Vectors in character mode, and which words the token layer was asked for."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.bilm = draw_bilm("character")
+        self.vectors = WordVectors(self.bilm, Lexicon(VOCABULARY, SLOTS), **settings)
+        self.asked: list[list[int]] = []
+        self.bilm.character_cnn.register_forward_pre_hook(self._note)
+
+    def _note(self, _: object, arguments: tuple[Any]) -> None:
+        self.asked += arguments[0].spellings.tolist()
+
+    def asked_once(self, words: Sequence[str]) -> bool:
+        """Whether it was asked for these words, each once, and for no others, since the last time."""
+        asked, self.asked = self.asked, []
+        return sorted(asked) == sorted(spelling(word) for word in words)
+
+    def alone(self, word: str) -> Tensor:
+        """A word's vector from a fresh model that has not seen another one."""
+        asked = list(self.asked)
+        vector = WordVectors(self.bilm, Lexicon(VOCABULARY, SLOTS))([word])[2]
+        self.asked = asked
+        return vector
+
+
+def assert_vectors(model: CharacterModel, found: Tensor, words: Sequence[str]) -> None:
+    assert found.shape == (2 + len(words), P)
+    for vector, word in zip(found[2:], words, strict=True):
+        torch.testing.assert_close(vector, model.alone(word), rtol=0, atol=1e-6)
+
+
+def test_in_character_mode_each_word_is_computed_once() -> None:
+    model = CharacterModel()
+    first = ["我们", "吃", "齉龘", "很" * 17, "😀", "𠮷"]
+    assert_vectors(model, model.vectors(first), first)
+    assert model.asked_once(first)
+    second = ["𠮷", "桃", "我们"]
+    assert_vectors(model, model.vectors(second), second)
+    assert model.asked_once(["桃"])
+    again = [*first[::-1], "桃"]
+    assert_vectors(model, model.vectors(again), again)
+    assert model.asked_once([])
+    assert model.vectors([]).shape == (2, P)
+
+
+def test_marks_are_not_words_that_are_spelled_like_them() -> None:
+    model = CharacterModel()
+    found = model.vectors(["<S>", "</S>"])
+    assert model.asked_once(["<S>", "</S>"])
+    assert (found[:2] - found[2:]).abs().amax(dim=1).min() > 1e-3
+    assert torch.equal(model.vectors(["我"])[:2], found[:2])
+
+
+def test_no_more_words_are_kept_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_vectors, "_MOST_KEPT_WORDS", 5)
+    model = CharacterModel()
+    for words, computed in (
+        (["一", "二", "三"], ["一", "二", "三"]),
+        (["二", "四", "五"], ["四", "五"]),  # five: full
+        (["五", "一"], []),
+        (["一", "六"], ["一", "六"]),  # one too many: starts again with these
+        (["六", "二", "一"], ["二"]),
+        (["四", "三"], ["四", "三"]),
+        (["七"], ["七"]),
+    ):
+        assert_vectors(model, model.vectors(words), words)
+        assert model.asked_once(computed), words
+
+
+def test_more_words_at_once_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_vectors, "_MOST_KEPT_WORDS", 5)
+    model = CharacterModel()
+    model.vectors(["一", "二"])
+    many = [chr(0x4E00 + number) for number in range(13)]
+    assert_vectors(model, model.vectors(many), many)
+    few = ["我们", many[7]]
+    assert_vectors(model, model.vectors(few), few)
+    assert_vectors(model, model.vectors(many[::-1]), many[::-1])
+
+
+def test_vectors_given_do_not_change_when_others_take_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_vectors, "_MOST_KEPT_WORDS", 3)
+    model = CharacterModel()
+    found = model.vectors(["一", "二"])
+    before = found.clone()
+    model.vectors(["三", "四", "五"])
+    assert torch.equal(found, before)
+    found.zero_()
+    assert_vectors(model, model.vectors(["一", "三"]), ["一", "三"])
+
+
+def test_precisions_share_a_model_and_keep_apart() -> None:
+    bilm, words = draw_bilm("character"), ["我们", "桃"]
+    exact, rounded = (WordVectors(bilm, Lexicon(VOCABULARY, SLOTS), precision) for precision in ("int8", "bfloat16"))
+    expected = WordVectors(bilm, Lexicon(VOCABULARY, SLOTS))(words)
+    difference = (rounded(words) - expected).abs().max()
+    assert 1e-4 < difference < 0.03 * expected.abs().max()
+    assert torch.equal(exact(words), expected)
+
+
+# Token mode
+
+
+@pytest.mark.parametrize("unknown", ["unk", "backoff"])
+def test_words_of_the_vocabulary_have_their_rows(unknown: str) -> None:
+    bilm = draw_bilm("token")
+    found = WordVectors(bilm, Lexicon(VOCABULARY, None), unknown=unknown)(["吃", "我们", "北京大"])
+    assert torch.equal(found, bilm.token_table.weight[[BEGIN, END, 10, 4, 7]])
+
+
+def test_an_unknown_word_reads_the_row_of_unknown_ones() -> None:
+    bilm = draw_bilm("token")
+    words = ["北京大学", "桃", "<S>", "</S>", "<UNK>", ""]
+    for vectors in (
+        WordVectors(bilm, Lexicon(VOCABULARY, None)),
+        WordVectors(bilm, Lexicon(VOCABULARY, None), unknown="unk"),
+    ):
+        assert torch.equal(vectors(words)[2:], bilm.token_table.weight[UNKNOWN].expand(len(words), P))
+    assert WordVectors(bilm, Lexicon(VOCABULARY, None))([]).shape == (2, P)
+
+
+def test_an_unknown_word_may_read_the_mean_of_its_pieces() -> None:
+    bilm = draw_bilm("token")
+    rows = dict(zip((*SPECIALS, *WORDS), bilm.token_table.weight.detach(), strict=True))
+    found = WordVectors(bilm, Lexicon(VOCABULARY, None), unknown="backoff")(
+        ["苹果", "北京大学", "吃桃吃", "桃", "<S>", "a<S>b", "我们们"]
+    )
+    for vector, pieces in zip(
+        found[2:],
+        (
+            ["苹", "果"],
+            ["北京大"],  # the longest first; 学 alone is not known
+            ["吃", "吃"],
+            ["<UNK>"],
+            ["<UNK>"],
+            ["a"],
+            ["我们"],
+        ),
+        strict=True,
+    ):
+        torch.testing.assert_close(vector, torch.stack([rows[piece] for piece in pieces]).mean(dim=0))
+
+
+def test_in_character_mode_nothing_backs_off() -> None:
+    model = CharacterModel(unknown="backoff")
+    assert_vectors(model, model.vectors(["苹果"]), ["苹果"])
+
+
+@pytest.mark.parametrize(
+    ("word", "pieces"),
+    [
+        ("", []),
+        ("桃", []),
+        ("苹果", ["苹", "果"]),
+        ("北京大学", ["北京大"]),
+        ("京大学", ["大学"]),
+        ("我们我", ["我们", "我"]),
+        ("桃我们桃我桃", ["我们", "我"]),
+        ("aab", ["a", "ab"]),
+        ("<S>", []),
+        ("a<UNK>", ["a"]),
+        # The whole word is not looked for, what is inside it is.
+        ("我们", ["我"]),
+        ("我", []),
+        ("😀吃𠮷", ["吃"]),
+    ],
+)
+def test_pieces_by_hand(word: str, pieces: list[str]) -> None:
+    assert find_pieces(word, VOCABULARY) == pieces
+
+
+@given(
+    word=st.text("abc桃", max_size=11), words=st.sets(st.text("abc桃", min_size=1, max_size=3), min_size=1, max_size=13)
+)
+def test_pieces_are_what_a_regular_expression_finds(word: str, words: set[str]) -> None:
+    """Of alternatives it takes the first that fits, here the longest, and goes on after it."""
+    alternatives = sorted(words - {word}, key=len, reverse=True)
+    expected = re.findall("|".join(alternatives), word) if alternatives else []
+    pieces = find_pieces(word, Vocabulary((*SPECIALS, *sorted(words))))
+    assert pieces == expected
+    assert all(piece in words and piece != word for piece in pieces)
+
+
+def test_every_piece_is_the_longest_that_fits_there() -> None:
+    vocabulary = Vocabulary((*SPECIALS, "a", "ab", "abc", "cd", "d"))
+    assert find_pieces("abcd", vocabulary) == ["abc", "d"]
+    assert find_pieces("xabcd", vocabulary) == ["abc", "d"]
+    assert find_pieces("abxcd", vocabulary) == ["ab", "cd"]

@@ -1,0 +1,251 @@
+"""Reading packed sentences against `BiLM.layer_activations`, which a NumPy oracle covers (tests/parity)."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from torch import Tensor
+
+from elmo_zh.batches import mark_sentence, pad_sentences
+from elmo_zh.model import sentence_reader
+from elmo_zh.model.bilm import BiLM, BiLMShape, State
+from elmo_zh.model.sentence_reader import PackedSentences, SentenceReader
+from elmo_zh.model.token_encoder import TokenInputs
+
+WORDS = 23
+LENGTHS = (11, 7, 7, 3, 1, 0, 0)
+PLAIN = BiLMShape(
+    num_tokens=WORDS,
+    cell_dim=13,
+    projection_dim=5,
+    num_layers=2,
+    cell_clip=0.0,
+    projection_clip=0.0,
+    skip_connections=True,
+)
+
+
+@pytest.fixture(params=[1, 2])
+def num_threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    """Of torch: with one the directions come one after the other, with two side by side."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+def draw_bilm(shape: BiLMShape, *, warm: bool = False, seed: int = 3) -> BiLM:
+    bilm, generator = BiLM(shape), torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in bilm.parameters():
+            parameter.normal_(0.0, 0.5, generator=generator)
+    if warm:
+        L, P, D = shape.num_layers, shape.projection_dim, shape.cell_dim
+        bilm.set_warm_state(
+            torch.randn(L, 2, P, generator=generator) * 0.3, torch.randn(L, 2, D, generator=generator) * 0.3
+        )
+    return bilm
+
+
+def draw_sentences(lengths: Sequence[int], seed: int = 5) -> list[NDArray[np.int64]]:
+    """Sentences of so many words, longest first, marked."""
+    draw = np.random.default_rng(seed)
+    return [mark_sentence(draw.integers(3, WORDS, length)) for length in sorted(lengths, reverse=True)]
+
+
+def expected_layers(bilm: BiLM, sentences: Sequence[NDArray[np.int64]]) -> Tensor:
+    """All tokens but the marks, sentence by sentence, (L + 1, M, 2P)."""
+    ids, mask = pad_sentences(sentences)
+    layers = bilm.layer_activations(TokenInputs(ids), mask)
+    return torch.cat([layers[:, row, 1 : len(words) - 1] for row, words in enumerate(sentences)], dim=1)
+
+
+def read(
+    bilm: BiLM, sentences: Sequence[NDArray[np.int64]], state: State | None = None, precision: str = "float32"
+) -> tuple[Tensor, State]:
+    reader = SentenceReader(bilm, precision)
+    start = bilm.start_state(len(sentences)) if state is None else state
+    return reader.read(bilm.token_table.weight.detach(), PackedSentences.pack(sentences), start)
+
+
+def assert_close(found: Tensor, expected: Tensor, tolerance: float = 1e-5) -> None:
+    torch.testing.assert_close(found, expected, rtol=0, atol=tolerance)
+
+
+def assert_states_close(found: State, expected: State) -> None:
+    for ours, theirs in zip(found, expected, strict=True):
+        assert_close(ours.output, theirs.output)
+        assert_close(ours.cell, theirs.cell)
+
+
+def assert_reads_as_the_bilm(bilm: BiLM, sentences: Sequence[NDArray[np.int64]]) -> None:
+    found, after = read(bilm, sentences)
+    assert_close(found, expected_layers(bilm, sentences))
+    ids, mask = pad_sentences(sentences)
+    with torch.no_grad():
+        _, state = bilm.read_sentences(bilm.token_layer(TokenInputs(ids)), mask, bilm.start_state(len(sentences)))
+    assert_states_close(after, state)
+
+
+def test_packing_by_hand() -> None:
+    packed = PackedSentences.pack([np.array(words) for words in ([0, 5, 6, 7, 1], [0, 8, 9, 1], [0, 4, 5, 1], [0, 1])])
+    assert packed.counts == [4, 4, 3, 3, 1]
+    forward, backward = packed.words.tolist()
+    assert forward == [0, 0, 0, 0, 5, 8, 4, 1, 6, 9, 5, 7, 1, 1, 1]
+    assert backward == [1, 1, 1, 1, 7, 9, 5, 0, 6, 8, 4, 5, 0, 0, 0]
+    # 5 6 7, 8 9, 4 5: where each direction reads them.
+    assert packed.places.tolist() == [[4, 8, 11, 5, 9, 6, 10], [11, 8, 4, 9, 5, 10, 6]]
+
+
+@pytest.mark.parametrize("lengths", [(0,), (0, 0, 0), (7,), (5, 5, 5), LENGTHS, (19, 1), (1,) * 17])
+def test_packing_loses_no_word(lengths: tuple[int, ...]) -> None:
+    sentences = draw_sentences(lengths)
+    packed = PackedSentences.pack(sentences)
+    assert sum(packed.counts) == packed.words.shape[1] == sum(lengths) + 2 * len(lengths)
+    for direction in range(2):
+        found = packed.words[direction][packed.places[direction]]
+        assert found.tolist() == [word for words in sentences for word in words[1:-1]]
+
+
+@pytest.mark.parametrize("lengths", [LENGTHS, (7,), (0,), (5, 5, 5), (0, 0, 0), (67, 1)])
+def test_sentences_of_all_lengths(lengths: tuple[int, ...], num_threads: int) -> None:
+    assert_reads_as_the_bilm(draw_bilm(PLAIN), draw_sentences(lengths))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"skip_connections": False},
+        {"cell_clip": 0.7, "projection_clip": 0.3},
+        {"cell_clip": 1e3, "projection_clip": 1e3},
+        {"cell_clip": 0.7},
+        {"projection_clip": 0.3},
+        {"num_layers": 1},
+        {"num_layers": 3},
+        {"projection_dim": 13},
+        {"projection_dim": 13, "cell_clip": 0.7, "projection_clip": 0.3, "num_layers": 3},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("warm", [False, True])
+def test_models_of_all_kinds(changes: dict[str, Any], warm: bool) -> None:
+    bilm = draw_bilm(BiLMShape(**{**vars(PLAIN), **changes}), warm=warm)
+    sentences = draw_sentences(LENGTHS)
+    assert_reads_as_the_bilm(bilm, sentences)
+    if warm or changes.keys() & {"num_layers", "projection_dim"}:
+        return
+    # What is changed matters: here the clips are active, the skip connection adds something.
+    differs = not torch.allclose(read(bilm, sentences)[0], read(draw_bilm(PLAIN), sentences)[0], atol=1e-3)
+    assert differs is (changes.get("cell_clip") != 1e3)
+
+
+@settings(deadline=None, max_examples=50)
+@given(data=st.data())
+def test_random_models_and_sentences(data: st.DataObject) -> None:
+    P = data.draw(st.integers(1, 7))
+    clips = st.sampled_from([0.0, 0.2, 3.0])
+    shape = BiLMShape(
+        num_tokens=WORDS,
+        cell_dim=data.draw(st.integers(P, 13)),
+        projection_dim=P,
+        num_layers=data.draw(st.integers(1, 3)),
+        cell_clip=data.draw(clips),
+        projection_clip=data.draw(clips),
+        skip_connections=data.draw(st.booleans()),
+    )
+    bilm = draw_bilm(shape, warm=data.draw(st.booleans()), seed=data.draw(st.integers(0, 9)))
+    lengths = data.draw(st.lists(st.integers(0, 9), min_size=1, max_size=7))
+    assert_reads_as_the_bilm(bilm, draw_sentences(lengths))
+
+
+def test_a_state_of_each_sentence_is_carried_in_and_stays_as_it_was() -> None:
+    bilm, sentences = draw_bilm(PLAIN), draw_sentences(LENGTHS)
+    generator = torch.Generator().manual_seed(7)
+    state = [
+        type(zero)(*(torch.randn(part.shape, generator=generator) * 0.3 for part in (zero.output, zero.cell)))
+        for zero in bilm.zero_state(len(sentences))
+    ]
+    before = [type(carried)(carried.output.clone(), carried.cell.clone()) for carried in state]
+    found, after = read(bilm, sentences, state)
+    assert_states_close(state, before)
+    ids, mask = pad_sentences(sentences)
+    with torch.no_grad():
+        layers, expected = bilm.read_sentences(bilm.token_layer(TokenInputs(ids)), mask, state)
+    assert_states_close(after, expected)
+    assert_close(found, torch.cat([layers[:, r, 1 : len(s) - 1] for r, s in enumerate(sentences)], dim=1))
+    assert not torch.allclose(found, expected_layers(bilm, sentences), atol=1e-2)
+
+
+def test_the_state_after_one_piece_leads_into_the_next() -> None:
+    """A sentence cut in two at a token: each direction goes on in its own order of reading."""
+    bilm = draw_bilm(PLAIN)
+    whole, first = np.array([0, 5, 9, 4, 11, 1]), np.array([0, 5, 9])
+    expected, state = read(bilm, [whole])
+    _, between = read(bilm, [first])
+    found, after = read(bilm, [np.array([4, 11, 1])], between)
+    P = PLAIN.projection_dim
+    assert_close(found[:, 0, :P], expected[:, 3, :P])  # the forward LM at 11
+    for ours, theirs in zip(after, state, strict=True):
+        assert_close(ours.output[0], theirs.output[0])
+        assert_close(ours.cell[0], theirs.cell[0])
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+def test_sentences_do_not_depend_on_each_other(precision: str) -> None:
+    bilm, sentences = draw_bilm(PLAIN), draw_sentences(LENGTHS)
+    together, _ = read(bilm, sentences, precision=precision)
+    alone = torch.cat([read(bilm, [words], precision=precision)[0] for words in sentences], dim=1)
+    assert_close(together, alone, 1e-6)
+
+
+@pytest.mark.parametrize(("precision", "bound"), [("bfloat16", 0.03), ("int8", 0.06)])
+@pytest.mark.parametrize("changes", [{}, {"projection_dim": 13}, {"cell_clip": 0.7, "projection_clip": 0.3}], ids=str)
+def test_lower_precision_stays_close(precision: str, bound: float, changes: dict[str, Any]) -> None:
+    """And really is lower; but the token layer is exact."""
+    bilm, sentences = draw_bilm(BiLMShape(**{**vars(PLAIN), **changes}), warm=True), draw_sentences(LENGTHS)
+    exact, exact_state = read(bilm, sentences)
+    found, state = read(bilm, sentences, precision=precision)
+    assert found.dtype == torch.float32
+    assert {part.dtype for each in state for part in (each.output, each.cell)} == {torch.float32}
+    assert torch.equal(found[0], exact[0])
+    difference = (found[1:] - exact[1:]).abs().amax(dim=(1, 2)) / exact[1:].abs().amax(dim=(1, 2))
+    assert (difference > 1e-4).all()
+    assert (difference < bound).all()
+    for ours, theirs in zip(state, exact_state, strict=True):
+        assert (ours.cell - theirs.cell).abs().max() < bound * theirs.cell.abs().max()
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+def test_without_torchscript_it_reads_the_same(monkeypatch: pytest.MonkeyPatch, precision: str) -> None:
+    bilm, sentences = draw_bilm(PLAIN), draw_sentences(LENGTHS)
+    expected, state = read(bilm, sentences, precision=precision)
+    monkeypatch.setattr(sentence_reader, "scripted", lambda function: function)
+    found, after = read(bilm, sentences, precision=precision)
+    assert_close(found, expected, 1e-6)
+    assert_states_close(after, state)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+def test_one_thread_or_two_read_the_same(precision: str, num_threads: int) -> None:
+    bilm, sentences = draw_bilm(PLAIN), draw_sentences(LENGTHS)
+    found, _ = read(bilm, sentences, precision=precision)
+    assert torch.get_num_threads() == num_threads
+    torch.set_num_threads(3 - num_threads)
+    assert_close(found, read(bilm, sentences, precision=precision)[0], 1e-6)
+
+
+def test_later_changes_of_the_bilm_do_not_reach_the_reader() -> None:
+    bilm, sentences = draw_bilm(PLAIN), draw_sentences(LENGTHS)
+    words, packed = bilm.token_table.weight.detach().clone(), PackedSentences.pack(sentences)
+    reader = SentenceReader(bilm, "float32")
+    before, _ = reader.read(words, packed, bilm.zero_state(len(sentences)))
+    with torch.no_grad():
+        for parameter in bilm.parameters():
+            parameter.zero_()
+    after, _ = reader.read(words, packed, bilm.zero_state(len(sentences)))
+    assert torch.equal(after, before)

@@ -1,0 +1,355 @@
+"""ElmoVectorizer against the vectors of ElmoEmbedder, and as a step of scikit-learn's pipelines and searches."""
+
+import copy
+import importlib
+import pickle
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from drawn_bundles import SHAPES, TOKENS, P, write_model
+from messages import message_of
+from numpy.typing import NDArray
+
+pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'scikit-learn>=1.6'")
+
+from joblib.externals.loky import get_reusable_executor
+from sklearn.base import BaseEstimator, clone
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+
+from elmo_zh import ElmoEmbedder
+from elmo_zh import sklearn as module
+from elmo_zh.config import TextConfig
+from elmo_zh.errors import BundleError, ElmoZhError
+from elmo_zh.sklearn import ElmoVectorizer
+
+WORDS = ("我", "吃", "苹", "果", "。", "今天")
+LINES = ["我吃苹果。", "", "果", "今 天", "我吃苹果。", "吃" * 17, " "]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the models stand: model, and other."""
+    folder = tmp_path_factory.mktemp("models")
+    text = TextConfig(segmenter="character")
+    write_model(folder / "model", TOKENS, words=WORDS, text=text)
+    write_model(folder / "other", SHAPES["character"], words=WORDS, text=text, seed=5)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+
+
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
+    """Every time that a model is loaded: with what settings."""
+    noted: list[tuple[object, ...]] = []
+    real = ElmoEmbedder.load
+
+    def load(*settings: Any) -> ElmoEmbedder:
+        noted.append(settings)
+        return real(*settings)
+
+    monkeypatch.setattr(module.ElmoEmbedder, "load", load)
+    return noted
+
+
+def vectorizer(**settings: Any) -> ElmoVectorizer:
+    return ElmoVectorizer("model", device="cpu", **settings)
+
+
+def pooled_by_hand(vectors: NDArray[np.float32], pool: str) -> NDArray[np.float64]:
+    """Of one layer's vectors, shape (n, 2P)."""
+    if not len(vectors):
+        return np.zeros(2 * P)
+    if pool == "first-last":
+        return np.array([*vectors[-1, :P], *vectors[0, P:]])
+    return np.array([sum(column) / len(column) if pool == "mean" else max(column) for column in vectors.T])
+
+
+# Values
+
+
+@pytest.mark.parametrize("pool", ["mean", "max", "first-last"])
+@pytest.mark.parametrize("layers", ["average", "top", 0, 1, 2, "1", np.int64(2)])
+def test_vectors_are_those_of_the_embedder_pooled(pool: str, layers: Any) -> None:
+    found = vectorizer(pool=pool, layers=layers).fit(LINES).transform(LINES)
+    assert (found.dtype, found.shape) == (np.dtype("float32"), (len(LINES), 2 * P))
+    for row, vectors in zip(found, ElmoEmbedder.load("model", "cpu").embed(LINES), strict=True):
+        expected = pooled_by_hand(
+            vectors.mean(axis=0) if layers == "average" else vectors[-1 if layers == "top" else int(layers)], pool
+        )
+        np.testing.assert_allclose(row, expected, rtol=0, atol=1e-6)
+    assert not found[[1, 6]].any()
+    assert found[[0, 2, 3, 5]].any(axis=1).all()
+
+
+def test_raw_strings_and_segmented_ones() -> None:
+    embedder = ElmoEmbedder.load("model", "cpu")
+    raw, segmented = (vectorizer(segmented=each).fit_transform(["今天 吃"])[0] for each in (False, True))
+    for found, tokens in ((raw, ["今", "天", "吃"]), (segmented, ["今天", "吃"])):
+        (vectors,) = embedder.embed_tokens([tokens])
+        np.testing.assert_allclose(found, vectors.mean(axis=(0, 1)), rtol=0, atol=1e-6)
+    assert np.abs(raw - segmented).max() > 1e-3
+
+
+def test_precision_reaches_the_model() -> None:
+    exact, rounded = (vectorizer(precision=each).fit_transform(LINES) for each in ("float32", "int8"))
+    assert 1e-4 < np.abs(exact - rounded).max() < 0.05
+
+
+@pytest.mark.parametrize(
+    "kind", [list, tuple, iter, np.array, lambda lines: np.array(lines, object), lambda lines: dict.fromkeys(lines)]
+)
+def test_strings_in_whatever_holds_them(kind: Callable[[list[str]], Any]) -> None:
+    lines = ["我吃", "", "苹果。"]
+    expected = vectorizer().transform(lines)
+    np.testing.assert_allclose(vectorizer().fit_transform(kind(lines)), expected, rtol=0, atol=1e-6)
+
+
+def test_no_strings() -> None:
+    assert vectorizer().fit([]).transform([]).shape == (0, 2 * P)
+
+
+def test_names_of_features() -> None:
+    names = vectorizer().get_feature_names_out()
+    assert names.dtype == object
+    assert names.tolist() == [f"elmovectorizer{number}" for number in range(2 * P)]
+
+
+def test_nothing_has_to_be_fitted_and_fitting_reads_nothing() -> None:
+    transformer = vectorizer()
+    expected = transformer.transform(LINES)
+    assert transformer.fit(iter(["别的"]), [1]) is transformer
+    assert transformer.n_features_out_ == 2 * P
+    np.testing.assert_array_equal(transformer.transform(LINES), expected)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"pool": "sum"}, "pool='sum': expected mean, max or first-last"),
+        ({"pool": None}, "pool=None: expected mean, max or first-last"),
+        ({"layers": "all"}, "layers='all': expected average, top or a number from 0 to 2"),
+        ({"layers": 3}, "layers=3: expected average, top or a number from 0 to 2"),
+        ({"layers": -1}, "layers=-1: expected average, top or a number from 0 to 2"),
+        ({"layers": True}, "layers=True: expected average, top or a number from 0 to 2"),
+    ],
+)
+def test_settings_that_are_none(settings: dict[str, Any], message: str) -> None:
+    for attempt in (vectorizer(**settings).fit, vectorizer(**settings).transform):
+        with pytest.raises(ValueError, match=f"^{message}$"):
+            attempt(LINES)
+
+
+def test_problems_of_the_model_are_those_of_the_embedder() -> None:
+    for settings, beginning in (
+        ({"model": "nowhere"}, "nowhere is not a model bundle: "),
+        ({"precision": "float16"}, "precision float16: expected "),
+        ({"device": "tpu"}, "device tpu: expected "),
+    ):
+        transformer = ElmoVectorizer(**{"model": "model", "device": "cpu", **settings})
+        with pytest.raises(ElmoZhError) as caught:
+            transformer.fit(LINES)
+        assert str(caught.value).startswith(beginning)
+
+
+def test_what_is_no_list_of_strings() -> None:
+    for attempt in (vectorizer().fit, vectorizer().transform, vectorizer().fit_transform):
+        with pytest.raises(ValueError, match=r"^a single string was given \('我吃'\). Give a list of strings, such as"):
+            attempt("我吃")
+    for lines, what in (
+        ([["我"]], r"list: \['我'\]"),
+        ([b"\xe6"], r"bytes: b'\\xe6'"),
+        (["我", None], "NoneType: None"),
+        (["我", float("nan")], "float: nan"),
+        (np.zeros((1, 2)), r"ndarray: array\(\[0\., 0\.\]\)"),
+    ):
+        with pytest.raises(TypeError, match=f"^expected strings, found {what}$"):
+            vectorizer().transform(lines)
+
+
+# The model is loaded late and once
+
+
+def test_the_model_is_loaded_when_it_is_first_needed_and_again_for_other_settings(
+    loads: list[tuple[object, ...]],
+) -> None:
+    transformer = vectorizer()
+    repr(transformer)
+    transformer.get_params()
+    assert loads == []
+    transformer.fit(LINES)
+    transformer.transform(LINES)
+    transformer.set_params(pool="max", layers=1, segmented=True)
+    transformer.fit_transform(LINES)
+    transformer.get_feature_names_out()
+    assert loads == [("model", "cpu", "float32")]
+    transformer.set_params(precision="int8").transform(LINES)
+    assert loads[1:] == [("model", "cpu", "int8")]
+
+
+@pytest.mark.parametrize("copied", [clone, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
+def test_copies_leave_the_model_out(
+    copied: Callable[[ElmoVectorizer], ElmoVectorizer], loads: list[tuple[object, ...]]
+) -> None:
+    transformer = vectorizer(pool="max", layers=1).fit(LINES)
+    expected = transformer.transform(LINES)
+    assert len(pickle.dumps(transformer)) < 1000
+    twin = copied(transformer)
+    assert len(loads) == 1
+    assert twin.get_params() == transformer.get_params()
+    np.testing.assert_array_equal(twin.transform(LINES), expected)
+    assert len(loads) == 2
+
+
+def test_a_fitted_one_refuses_another_model(folder: Path, tmp_path: Path) -> None:
+    model = Path(shutil.copytree(folder / "model", tmp_path / "model"))
+    transformer = ElmoVectorizer(model, device="cpu").fit(LINES)
+    fitted = transformer.model_digest_
+    pickled = pickle.dumps(transformer)
+    shutil.rmtree(model)
+    shutil.copytree(folder / "other", model)
+    other = ElmoEmbedder.load(model, "cpu").bundle.digest
+    found = message_of(BundleError, lambda: pickle.loads(pickled).transform(LINES))
+    assert found == (
+        f"{model} is not the model that was fitted: {other}, expected {fitted}."
+        " Put that one back, or fit again, with all that follows."
+    )
+    # What is fitted again, or never was, takes what is there.
+    assert pickle.loads(pickled).fit(LINES).transform(LINES).any()
+    assert clone(transformer).transform(LINES).any()
+
+
+# Among scikit-learn's own
+
+LABELLED = [
+    ("我吃苹果。", 1),
+    ("吃苹果", 1),
+    ("苹果。", 1),
+    ("我苹果", 1),
+    ("今", 0),
+    ("天今", 0),
+    ("今天", 0),
+    ("天", 0),
+] * 3
+TEXTS, LABELS = (list(each) for each in zip(*LABELLED, strict=True))
+
+
+def test_in_a_pipeline() -> None:
+    pipeline = make_pipeline(vectorizer(), LogisticRegression()).fit(TEXTS, LABELS)
+    assert pipeline.score(TEXTS, LABELS) == 1
+    assert pipeline.predict(["我吃", "今天"]).tolist() == [1, 0]
+    assert pickle.loads(pickle.dumps(pipeline)).predict(["我吃", "今天"]).tolist() == [1, 0]
+    assert pipeline[:-1].get_feature_names_out().tolist() == vectorizer().get_feature_names_out().tolist()
+
+
+def test_beside_other_features() -> None:
+    """Of a table of objects: one column of text, one of numbers."""
+    table = np.array([["我吃", 2.0], ["", 3.0], ["果", 5.0]], object)
+    columns = ColumnTransformer([("elmo", vectorizer(), 0), ("number", "passthrough", [1])])
+    found = columns.fit_transform(table)
+    np.testing.assert_allclose(found[:, :-1].astype(float), vectorizer().transform(["我吃", "", "果"]), atol=1e-6)
+    assert found[:, -1].tolist() == [2, 3, 5]
+    assert columns.get_feature_names_out()[[0, -1]].tolist() == ["elmo__elmovectorizer0", "number__x1"]
+
+
+@pytest.fixture
+def no_processes_left() -> Iterator[None]:
+    """joblib keeps its processes for the next call, and other tests look at what children there are."""
+    yield
+    get_reusable_executor().shutdown(wait=True)
+
+
+@pytest.mark.usefixtures("no_processes_left")
+def test_cross_validation_and_search_in_other_processes() -> None:
+    pipeline = Pipeline([("elmo", vectorizer()), ("classify", LogisticRegression())])
+    assert cross_val_score(pipeline, TEXTS, LABELS, cv=3, n_jobs=2).tolist() == [1, 1, 1]
+    grid = {"elmo__pool": ["mean", "max", "first-last"], "elmo__layers": ["average", 0]}
+    search = GridSearchCV(pipeline, grid, cv=2, n_jobs=2, error_score="raise").fit(np.array(TEXTS), LABELS)
+    assert len(search.cv_results_["params"]) == 6
+    assert search.best_score_ == 1
+    assert search.predict(["我吃", "今天"]).tolist() == [1, 0]
+
+
+def test_tags() -> None:
+    tags = get_tags(vectorizer())
+    assert (tags.input_tags.string, tags.input_tags.one_d_array, tags.input_tags.two_d_array) == (True, False, False)
+    assert (tags.no_validation, tags.requires_fit, tags.non_deterministic) == (True, False, False)
+    assert tags.transformer_tags.preserves_dtype == []
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_the_checks_that_scikit_learn_has_for_estimators_of_text() -> None:
+    results = check_estimator(vectorizer(), on_skip=None)
+    assert {result["status"] for result in results} == {"passed"}
+
+
+class RowVectorizer(ElmoVectorizer):
+    """Reads rows of numbers as text, so that scikit-learn's checks for tables, which text has none of, can be made."""
+
+    def fit(self, X: Any, y: object = None) -> "RowVectorizer":
+        super().fit(_spell_rows(X))
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        return super().transform(_spell_rows(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = True
+        return tags
+
+
+def _spell_rows(X: Any) -> list[str]:
+    return ["".join(WORDS[int(number * 10) % 5] for number in row) for row in X]
+
+
+ANY_TEXT = "any matrix is text to it, as it spells rows out; text itself is never sparse"
+ROUNDING = "vectors keep to 1e-6 whatever stands beside them, this check asks for 1e-9"
+
+
+def expected_failures(_: BaseEstimator) -> dict[str, str]:
+    return {
+        "check_estimator_sparse_tag": ANY_TEXT,
+        "check_estimator_sparse_array": ANY_TEXT,
+        "check_estimator_sparse_matrix": ANY_TEXT,
+        "check_methods_sample_order_invariance": ROUNDING,
+        "check_methods_subset_invariance": ROUNDING,
+    }
+
+
+@parametrize_with_checks([RowVectorizer("model", device="cpu")], expected_failed_checks=expected_failures)
+def test_the_checks_that_scikit_learn_has_for_tables(estimator: RowVectorizer, check: Callable[..., None]) -> None:
+    check(estimator)
+
+
+def test_neither_order_nor_company_matter() -> None:
+    """The two checks above whose bound is too narrow."""
+    expected = vectorizer().transform(LINES)
+    np.testing.assert_allclose(vectorizer().transform(LINES[::-1])[::-1], expected, rtol=0, atol=1e-6)
+    alone = np.concatenate([vectorizer().transform([line]) for line in LINES])
+    np.testing.assert_allclose(alone, expected, rtol=0, atol=1e-6)
+
+
+def test_without_scikit_learn_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.base", None)
+    monkeypatch.delitem(sys.modules, "elmo_zh.sklearn")
+    with pytest.raises(ImportError) as caught:
+        importlib.import_module("elmo_zh.sklearn")
+    assert str(caught.value) == ("elmo_zh.sklearn needs scikit-learn. Install it with: pip install 'scikit-learn>=1.6'")
+    assert caught.value.__suppress_context__
