@@ -29,7 +29,7 @@ CONFIG ?= $(if $(wildcard $(RUN)/config.toml),,$(DEFAULT_CONFIG))
 help:  ## Show this help
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-8s %s\n", $$1, $$2}'
 	@echo
-	@echo '  CORPUS   file, folder or glob of UTF-8 text (default: data/sample)'
+	@echo '  CORPUS   file, folder, glob or address of text, CSV, JSON, a wiki dump ... (default: data/sample)'
 	@echo '  RUN      folder of the run (default: runs/NAME-OF-CORPUS)'
 	@echo '  CONFIG   settings (default: configs/small.toml; configs/tiny.toml without CORPUS)'
 	@echo '  SET      single settings, such as SET="train.max_tokens=6000000 vocab.size=50000"'

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.characters import SpellingModel, load_spelling_model
-from elmo_zh.config import Config, result_settings
+from elmo_zh.config import READING, Config, result_settings
 from elmo_zh.errors import RunError
 from elmo_zh.files import UNFINISHED, atomic_path, remove
 from elmo_zh.id_store import build_id_store, store_files
@@ -26,8 +26,9 @@ from elmo_zh.stages import (
     run_stage,
     source_digest,
 )
-from elmo_zh.text.corpus import CorpusFiles, find_corpus_files
+from elmo_zh.text.readers.sources import Sources, gathered_sources
 from elmo_zh.text.segment import segment_corpus
+from elmo_zh.text.segment_report import describe_reading, reading_settings, report_segmented
 from elmo_zh.text.segmenters import describe_segmenter
 from elmo_zh.vocabulary import (
     SPECIALS,
@@ -49,33 +50,28 @@ _BUNDLE_HINT = "Give --init the folder that `elmo-zh export` wrote, such as runs
 
 
 def segment(run: RunDir, config: Config, corpus: Sequence[str], *, force: bool, reporter: Reporter) -> StageOutcome:
-    """Raw text to segmented text."""
-    files = find_corpus_files(corpus, leave_out=run.path)
-    if files.passed_over:
-        names = ", ".join(path.name for path in files.passed_over[:3])
-        reporter.note(f"{len(files.passed_over)} files are no text by their names and left out, such as {names}.")
+    """Text of any kind to segmented text."""
+    with gathered_sources(corpus, run.path, run.fetched) as sources:
+        return _segment_sources(run, config, sources, force=force, reporter=reporter)
+
+
+def _segment_sources(run: RunDir, config: Config, sources: Sources, *, force: bool, reporter: Reporter) -> StageOutcome:
+    if sources.passed_over:
+        names = ", ".join(path.name for path in sources.passed_over[:3])
+        reporter.note(f"{len(sources.passed_over)} files are no text by their names and left out, such as {names}.")
     dictionary = _find_user_dictionary(run, config)
-    inputs = _corpus_names(files)
+    inputs = _corpus_names(sources)
 
     def work() -> StageResult:
-        counts = segment_corpus(files, run.segmented, config.text, dictionary, reporter)
+        done = segment_corpus(sources, run.segmented, config.text, dictionary, reporter)
         copy = _copy_user_dictionary(run, dictionary)
-        reporter.note(
-            f"segment: {counts.characters:,} characters in {counts.lines:,} lines of {counts.files} files;"
-            f" {counts.train_tokens:,} tokens in {counts.train_sentences:,} sentences to train on,"
-            f" {counts.heldout_tokens:,} in {counts.heldout_sentences:,} held out."
-        )
-        if not counts.han_characters:
-            reporter.warn("There is not one Chinese character in this corpus. Is it the right one?")
-        if not counts.heldout_sentences:
-            reporter.warn(
-                "No text could be held out (too little of it, or only very long lines), so perplexity will not be"
-                " measured. Put one paragraph a line, or give more text."
-            )
+        report_segmented(done, reporter)
         outputs = [*run.train_files(), *run.heldout_files(), *([copy] if copy else [])]
-        return StageResult(outputs=outputs, counts=asdict(counts))
+        details = describe_reading(done, list(inputs), sources.passed_over)
+        return StageResult(outputs=outputs, counts=asdict(done.counts), details=details)
 
-    stage = Stage(name="segment", settings=_text_settings(config, dictionary), inputs=inputs, work=work)
+    settings = _text_settings(config, dictionary) | reading_settings(config.text)
+    stage = Stage(name="segment", settings=settings, inputs=inputs, work=work)
     return run_stage(run, config, stage, force=force, reporter=reporter)
 
 
@@ -92,16 +88,20 @@ def _find_user_dictionary(run: RunDir, config: Config) -> Path | None:
 
 def _text_settings(config: Config, dictionary: Path | None) -> dict[str, Any]:
     """Return all that decides how text becomes tokens."""
-    settings = result_settings(config.text, without=("user_dictionary",))
+    settings = result_settings(config.text, without=("user_dictionary", *READING))
     return {**settings, "segmenter_version": describe_segmenter(config.text, dictionary)}
 
 
-def _corpus_names(files: CorpusFiles) -> dict[str, Path]:
+def _corpus_names(sources: Sources) -> dict[str, Path]:
     """Name the files by what tells them apart, so that a record does not depend on where the corpus stands."""
-    absolute = [path.resolve() for path in files.paths]
-    parents = [set(path.parents) for path in absolute]
-    common = max(set.intersection(*parents), key=lambda path: len(path.parts))
-    return {str(there.relative_to(common)): path for there, path in zip(absolute, files.paths, strict=True)}
+    files = [source.path for source in sources.sources if source.is_local]
+    absolute = {path: path.resolve() for path in files}
+    parents = [set(path.parents) for path in absolute.values()]
+    common = max(set.intersection(*parents), key=lambda path: len(path.parts)) if parents else Path()
+    return {
+        str(absolute[source.path].relative_to(common)) if source.is_local else source.name: source.path
+        for source in sources.sources
+    }
 
 
 def _copy_user_dictionary(run: RunDir, dictionary: Path | None) -> Path | None:
@@ -381,7 +381,7 @@ def export(
         export_checkpoint(run, config, step, run.model, layout="bundle", force=True, reporter=reporter)
         return StageResult(outputs=sorted(run.model.iterdir()), counts={"step": step})
 
-    settings = {"checkpoint": checkpoint, "text": result_settings(config.text, without=("user_dictionary",))}
+    settings = {"checkpoint": checkpoint, "text": result_settings(config.text, without=("user_dictionary", *READING))}
     stage = Stage(name="export", settings=settings, inputs=inputs, work=work, discards_training=False)
     return run_stage(run, config, stage, force=force, reporter=reporter)
 

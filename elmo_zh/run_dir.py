@@ -32,6 +32,11 @@ class RunDir:
         return self.path / "segmented"
 
     @property
+    def fetched(self) -> Path:
+        """The folder of what comes from standard input and the network, there only while it is segmented."""
+        return self.path / "fetched.unfinished"
+
+    @property
     def vocab(self) -> Path:
         """One token a line."""
         return self.path / "vocab.data"

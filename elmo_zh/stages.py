@@ -54,10 +54,11 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True)
 class StageResult:
-    """What a stage made."""
+    """What a stage made; counts are told as its result, details stand in its record only."""
 
     outputs: Sequence[Path]
     counts: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +117,8 @@ def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporte
     outputs = describe_files({str(path.relative_to(run.path)): path for path in result.outputs}, {})
     seconds = round(time.monotonic() - start, 3)
     counts = dict(result.counts)
-    write_json(record_path, {**record, "finished": True, "outputs": outputs, "counts": counts, "seconds": seconds})
+    finished = {"finished": True, "outputs": outputs, "counts": counts, "seconds": seconds}
+    write_json(record_path, {**record, **finished, **result.details})
     return StageOutcome(counts=result.counts, skipped=False)
 
 

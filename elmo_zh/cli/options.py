@@ -10,6 +10,7 @@ import click
 
 from elmo_zh.cli.console import Console
 from elmo_zh.config import Config, load_config, render_config
+from elmo_zh.config.schema import BAD_BYTES, CORPUS_FORMATS, DOCUMENTS
 from elmo_zh.run_dir import RunDir
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -21,6 +22,7 @@ class Common:
 
     config_path: Path | None = None
     assignments: list[str] = field(default_factory=list)
+    reading: list[str] = field(default_factory=list)
     force: bool = False
     quiet: bool = False
     as_json: bool = False
@@ -33,10 +35,11 @@ class Common:
 
     def resolve(self, run: RunDir | None = None) -> Config:
         """Return the settings: the run's own or the defaults, then --config, then --set."""
+        assignments = [*self.assignments, *self.reading]
         if run is not None:
-            config = run.load_config(self.config_path, self.assignments)
+            config = run.load_config(self.config_path, assignments)
         else:
-            config = load_config(Config(), self.config_path, self.assignments)
+            config = load_config(Config(), self.config_path, assignments)
         if self.print_config:
             click.echo(render_config(config), nl=False)
             raise click.exceptions.Exit(0)
@@ -104,6 +107,30 @@ def common_options(function: Function) -> Function:
     ]
     for option in reversed(options):
         function = option(function)
+    return function
+
+
+def reading_options(function: Function) -> Function:
+    """Add the options for how a corpus is read; each is a setting of section text."""
+
+    def keep(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            context.ensure_object(Common).reading.append(f"text.{parameter.name}={value}")
+
+    def option(name: str, **attributes: Any) -> Callable[[Function], Function]:
+        return click.option(name, default=None, expose_value=False, callback=keep, **attributes)
+
+    options = [
+        option(
+            "--format", type=click.Choice(CORPUS_FORMATS), metavar="FORMAT", help=f"One of {', '.join(CORPUS_FORMATS)}."
+        ),
+        option("--field", metavar="NAME,...", help="Columns of CSV and TSV, by name or number; keys of JSON (a.b)."),
+        option("--encoding", metavar="NAME", help="Such as gb18030; by default that of each file is found."),
+        option("--bad-bytes", type=click.Choice(BAD_BYTES), help="Lines that do not decode; default skip-line."),
+        option("--document", type=click.Choice(DOCUMENTS), help="One document of plain text; default file."),
+    ]
+    for each in reversed(options):
+        function = each(function)
     return function
 
 

@@ -11,7 +11,15 @@ from typing import Any
 
 import click
 
-from elmo_zh.cli.options import Common, common_options, device_option, init_option, layout_option, run_option
+from elmo_zh.cli.options import (
+    Common,
+    common_options,
+    device_option,
+    init_option,
+    layout_option,
+    reading_options,
+    run_option,
+)
 from elmo_zh.config import Config, config_names
 from elmo_zh.run_dir import RunDir
 from elmo_zh.training.launch import Launch, read_launch, refuse_launch
@@ -22,16 +30,22 @@ corpus_argument = click.argument("corpus", nargs=-1, required=True)
 @click.command()
 @corpus_argument
 @run_option
+@reading_options
 @common_options
 @click.pass_obj
 def segment(common: Common, corpus: tuple[str, ...], run_path: Path) -> None:
     """Split raw text into sentences and words.
 
-    CORPUS is files, folders or globs of UTF-8 text, one paragraph a line; plain, .gz, .bz2, .xz or .zst.
+    CORPUS is files, folders, globs, addresses (https://...) or - for standard input. Formats: plain text (one
+    paragraph a line), CSV, TSV, JSON, JSON lines, MediaWiki dumps, wikiextractor, HTML, Markdown; packed as .gz, .bz2,
+    .xz, .zst, .zip or .tar. Format and encoding of each file are found by themselves; docs/corpora.md tells how.
 
     \b
     Example:
       elmo-zh segment my-texts/ more.txt.xz --run runs/mine
+      elmo-zh segment reviews.csv --field title,review --run runs/mine
+      elmo-zh segment zhwiki-latest-pages-articles-multistream.xml.bz2 --run runs/wiki
+      zcat news.gz | elmo-zh segment - --encoding gb18030 --run runs/mine
       elmo-zh segment done.txt --run runs/mine --set text.segmenter=whitespace
     """
     _run_stage(common, run_path, "segment", corpus=corpus)
@@ -213,17 +227,20 @@ def _run_stage(
 @corpus_argument
 @run_option
 @init_option
+@reading_options
 @common_options
 @click.pass_obj
 def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path, init: Path | None) -> None:
     """Do all stages, from raw text to a model bundle.
 
+    CORPUS is text of any kind that the command segment reads.
     With --init training starts from a model: its words are kept, and its settings of section model taken.
 
     \b
     Example:
       elmo-zh pipeline my-texts/ --run runs/mine
       elmo-zh pipeline my-texts/ --run runs/mine --config configs/base.toml --set train.epochs=5
+      elmo-zh pipeline news.jsonl.gz --field data.text --run runs/news
       elmo-zh pipeline statutes.txt --run runs/law --init runs/news/model
     """
     from elmo_zh import pipeline as stages

@@ -11,6 +11,11 @@ from typing import Any
 SEGMENTERS = ("jieba", "rjieba", "whitespace", "character")
 # Of the published ELMo models.
 PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
+CORPUS_FORMATS = ("auto", "text", "csv", "tsv", "json", "jsonl", "wikidump", "wikiextractor", "html", "markdown")
+BAD_BYTES = ("strict", "skip-line", "replace")
+DOCUMENTS = ("file", "paragraph", "line")
+# Of section text: how a corpus is read, of no concern to a model that is made from it.
+READING = ("format", "field", "encoding", "bad_bytes", "document")
 POOLS = ("none", "mean", "max", "first-last")
 FORMATS = ("hdf5", "npy", "parquet", "jsonl", "word2vec")
 LAYOUTS = ("lines", "packed")
@@ -28,6 +33,16 @@ def _free(default: Any) -> Any:
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> Iterator[str]:
     if value not in allowed:
         yield f"{name} = {value!r} is not one of {', '.join(allowed)}"
+
+
+def _is_encoding(name: str) -> bool:
+    try:
+        b"a".decode(name)
+    except LookupError:
+        return False
+    except UnicodeError:
+        pass  # half of a character, or no letter of it
+    return True
 
 
 def _at_least(name: str, value: float, least: float) -> Iterator[str]:
@@ -68,6 +83,16 @@ class TextConfig:
     """Hold out at most this many tokens."""
     num_workers: int = _free(0)
     """Processes that segment at the same time; 0 means one for each processor core."""
+    format: str = "auto"
+    """Format of files: auto (name, content), text, csv, tsv, json, jsonl, wikidump, wikiextractor, html or markdown."""
+    field: str = ""
+    """Where CSV and JSON have the text: columns (by name or number), keys or paths such as data.text. Empty: found."""
+    encoding: str = "auto"
+    """Encoding of files: auto (found for each: UTF-8, 16 and 32, GB18030, Big5), or a name, such as gb18030."""
+    bad_bytes: str = "skip-line"
+    """Lines with bytes that do not decode: skip-line (left out, counted), replace (by U+FFFD) or strict (an error)."""
+    document: str = "file"
+    """What is one document of plain text, as counted: file, paragraph (between empty lines) or line."""
 
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""
@@ -82,6 +107,11 @@ class TextConfig:
         yield from _at_least("text.heldout_min_sentences", self.heldout_min_sentences, 0)
         yield from _at_least("text.heldout_max_tokens", self.heldout_max_tokens, 0)
         yield from _at_least("text.num_workers", self.num_workers, 0)
+        yield from _one_of("text.format", self.format, CORPUS_FORMATS)
+        yield from _one_of("text.bad_bytes", self.bad_bytes, BAD_BYTES)
+        yield from _one_of("text.document", self.document, DOCUMENTS)
+        if self.encoding != "auto" and not _is_encoding(self.encoding):
+            yield f"text.encoding = {self.encoding!r} is no encoding that Python knows, such as utf-8, gb18030 or big5"
 
 
 @dataclass(frozen=True, kw_only=True)

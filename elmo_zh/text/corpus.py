@@ -1,18 +1,14 @@
-"""Find and read a corpus: files, folders and globs; plain or compressed; UTF-8, streamed line by line."""
+"""Find files, and read lines of UTF-8 from plain and compressed ones; no line is ever skipped."""
 
 import codecs
 import glob
-import importlib
-import lzma
-import sys
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from elmo_zh.errors import CorpusError
+from elmo_zh.text.packing import COMPRESSED_SUFFIXES, damage_told
 
-COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 TEXT_SUFFIXES = (".txt", ".text", "")
 
 
@@ -29,14 +25,26 @@ class CorpusFiles:
 
 
 def find_corpus_files(arguments: Sequence[str], leave_out: Path | None = None) -> CorpusFiles:
+    """Return the plain text files that paths and globs stand for, as `find_files` does.
+
+    Of a folder those files are taken that end in .txt, .text or nothing, or in one of these and .gz, .bz2, .xz or
+    .zst.
+    """
+    return find_files(arguments, leave_out, _is_text_name, ".txt, also .txt.gz, .bz2, .xz, .zst")
+
+
+def find_files(
+    arguments: Sequence[str], leave_out: Path | None, is_taken: Callable[[str], bool], kinds: str
+) -> CorpusFiles:
     """Return the files that paths and globs stand for, each once, sorted by path.
 
-    A file named directly is taken whatever its name. Of a folder, searched to any depth, those files are taken
-    that end in .txt, .text or nothing, or in one of these and .gz, .bz2, .xz or .zst; hidden ones are not.
+    A file named directly is taken whatever its name. A folder is searched to any depth; hidden files are not taken.
 
     Args:
         arguments: Files, folders and globs.
         leave_out: A folder that is no part of the corpus even where it stands inside, such as the run's.
+        is_taken: Tells by its name whether a file of a folder is taken.
+        kinds: What names are taken, for the error.
 
     Raises:
         CorpusError: For a path that does not exist, a glob that matches nothing, a folder without text.
@@ -47,24 +55,28 @@ def find_corpus_files(arguments: Sequence[str], leave_out: Path | None = None) -
     for argument in arguments:
         for path in _expand(argument):
             if path.is_dir():
-                inside = [
-                    p
-                    for p in sorted(path.rglob("*"))
-                    if p.is_file() and not _is_hidden(p.relative_to(path)) and outside not in p.resolve().parents
-                ]
-                text = [p for p in inside if _looks_like_text(p)]
+                inside = _files_inside(path, outside)
+                text = {p for p in inside if is_taken(p.name)}
                 if not text:
                     raise CorpusError(
-                        f"{path} holds no text files (.txt, also .txt.gz, .bz2, .xz, .zst; {len(inside)} other files)."
+                        f"{path} holds no text files ({kinds}; {len(inside)} other files)."
                         " Give files by name, or a folder with text."
                     )
                 found.update(text)
-                passed_over.update(set(inside) - set(text))
+                passed_over.update(inside - text)
             else:
                 found.add(path)
     # One file under two names, relative and absolute or through a link, is read once.
     paths = {path.resolve(): path for path in sorted(found, reverse=True)}
     return CorpusFiles(paths=tuple(sorted(paths.values())), passed_over=tuple(sorted(passed_over - found)))
+
+
+def _files_inside(folder: Path, outside: Path | None) -> set[Path]:
+    return {
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and not _is_hidden(path.relative_to(folder)) and outside not in path.resolve().parents
+    }
 
 
 def _expand(argument: str) -> list[Path]:
@@ -83,8 +95,7 @@ def _is_hidden(path: Path) -> bool:
     return any(part.startswith(".") for part in path.parts)
 
 
-def _looks_like_text(path: Path) -> bool:
-    name = path.name
+def _is_text_name(name: str) -> bool:
     for suffix in COMPRESSED_SUFFIXES:
         name = name.removesuffix(suffix)
     return Path(name).suffix.lower() in TEXT_SUFFIXES
@@ -125,13 +136,5 @@ def _iter_raw_lines(path: Path) -> Iterator[bytes]:
     # Only here, so that training needs neither on its machine.
     import smart_open
 
-    zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
-    try:
-        with smart_open.open(str(path.absolute()), "rb") as file:
-            yield from file
-    except (EOFError, lzma.LZMAError, zlib.error, zstd.ZstdError) as error:
-        raise CorpusError(f"{path} is damaged or cut off ({error}). Fetch or compress it again.") from None
-    except OSError as error:
-        if error.errno is not None:
-            raise
-        raise CorpusError(f"{path} is not what its name says ({error}). Rename or compress it again.") from None
+    with damage_told(str(path)), smart_open.open(str(path.absolute()), "rb") as file:
+        yield from file

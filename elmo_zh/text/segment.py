@@ -4,12 +4,12 @@ import os
 import re
 import signal
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -19,9 +19,12 @@ from elmo_zh.config import TextConfig
 from elmo_zh.errors import CorpusError
 from elmo_zh.files import atomic_path
 from elmo_zh.reporter import Reporter
-from elmo_zh.text.corpus import CorpusFiles, iter_lines
+from elmo_zh.text.corpus import iter_lines
 from elmo_zh.text.heldout import HeldoutChoice, Paragraph, paragraph_key
 from elmo_zh.text.preparation import TextPreparation
+from elmo_zh.text.readers.read import read_source
+from elmo_zh.text.readers.sources import Sources
+from elmo_zh.text.readers.tally import PassedOver, Tally
 from elmo_zh.text.segmenters import split_tokens
 
 # Characters handed to a worker at once: some milliseconds of work for jieba, so that the hand-over costs little.
@@ -32,13 +35,23 @@ FILE_SENTENCES = 2_000_000
 _HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 
+# Lines of white space and invisible characters only.
+EMPTY = "lines without a word"
+
+
 @dataclass(kw_only=True)
 class SegmentCounts:
-    """What the segment stage read and wrote."""
+    """What the segment stage read and wrote.
+
+    `characters` is all text that was read, which is `kept_characters` and those `dropped`, by reason.
+    """
 
     files: int = 0
+    documents: int = 0
     lines: int = 0
     characters: int = 0
+    kept_characters: int = 0
+    dropped: dict[str, int] = field(default_factory=dict)
     han_characters: int = 0
     empty_lines: int = 0
     train_sentences: int = 0
@@ -47,17 +60,42 @@ class SegmentCounts:
     heldout_tokens: int = 0
 
 
+@dataclass(kw_only=True)
+class SegmentedCorpus:
+    """What became of a corpus: counts in all, and of each source in its order."""
+
+    counts: SegmentCounts
+    tallies: list[Tally]
+    passed_over: PassedOver
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Lines that follow each other in one source, given by its number."""
+
+    source: int
+    lines: list[str]
+
+
 @dataclass(frozen=True, kw_only=True)
-class _Batch:
-    paragraphs: list[Paragraph]
+class _PartCounts:
+    source: int
     lines: int
     characters: int
+    kept_characters: int
+    kept_lines: int
     han_characters: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Batch:
+    paragraphs: list[Paragraph]
+    parts: list[_PartCounts]
+
+
 def segment_corpus(
-    corpus: CorpusFiles, output: Path, config: TextConfig, user_dictionary: Path | None, reporter: Reporter
-) -> SegmentCounts:
+    corpus: Sources, output: Path, config: TextConfig, user_dictionary: Path | None, reporter: Reporter
+) -> SegmentedCorpus:
     """Segment a corpus into `output`/{train,heldout}-*.txt, replacing that folder as a whole at the end.
 
     Memory does not grow with the corpus: batches of lines go through a bounded queue to worker processes and come
@@ -66,76 +104,122 @@ def segment_corpus(
     Raises:
         CorpusError: For text that cannot be read, or a corpus without any sentence.
     """
-    counts = SegmentCounts(files=len(corpus.paths))
+    done = SegmentedCorpus(
+        counts=SegmentCounts(files=len(corpus.sources)),
+        tallies=[Tally() for _ in corpus.sources],
+        passed_over=PassedOver(),
+    )
+    counts = done.counts
     choice = HeldoutChoice(config)
     with (
         atomic_path(output) as unfinished,
         _Writer(unfinished, "train") as train,
         reporter.progress("segment", unit="characters") as progress,
-        closing(_segmented_batches(corpus, config, user_dictionary)) as batches,
+        closing(_segmented_batches(corpus, config, user_dictionary, done)) as batches,
     ):
         for batch in batches:
-            counts.lines += batch.lines
-            counts.characters += batch.characters
-            counts.han_characters += batch.han_characters
-            counts.empty_lines += batch.lines - len(batch.paragraphs)
+            for part in batch.parts:
+                _count(part, done)
             for paragraph in batch.paragraphs:
                 train.write(choice.add(paragraph))
-            progress.update(batch.characters)
+            progress.update(sum(part.characters for part in batch.parts))
         heldout_paragraphs, rest = choice.finish()
         train.write(rest)
         with _Writer(unfinished, "heldout") as heldout:
             heldout.write(heldout_paragraphs)
         counts.train_sentences, counts.train_tokens = train.num_sentences, train.num_tokens
         counts.heldout_sentences, counts.heldout_tokens = heldout.num_sentences, heldout.num_tokens
+        _add_up(done)
         if not counts.train_sentences:
-            names = ", ".join(str(path) for path in corpus.paths[:3])
-            raise CorpusError(f"{names} holds no text ({counts.lines} lines, all empty). Give a file with text.")
-    return counts
+            raise _no_text(corpus, done)
+    return done
+
+
+def _count(part: _PartCounts, done: SegmentedCorpus) -> None:
+    tally, counts = done.tallies[part.source], done.counts
+    tally.keep(part.kept_characters)
+    if num_empty := part.lines - part.kept_lines:
+        tally.drop(EMPTY, part.characters - part.kept_characters, num_empty)
+        counts.empty_lines += num_empty
+    counts.lines += part.lines
+    counts.han_characters += part.han_characters
+
+
+def _add_up(done: SegmentedCorpus) -> None:
+    for tally in done.tallies:
+        done.counts.documents += tally.documents
+        done.counts.characters += tally.characters
+        done.counts.kept_characters += tally.kept_characters
+    dropped = sum((tally.dropped for tally in done.tallies), Counter())
+    done.counts.dropped = {reason: number for reason, number in sorted(dropped.items()) if number}
+
+
+def _no_text(corpus: Sources, done: SegmentedCorpus) -> CorpusError:
+    names = ", ".join(source.name for source in corpus.sources[:3])
+    other = [f"{count:,} {reason}" for reason, count in sorted(done.passed_over.counts.items())]
+    other += [f"{number:,} characters of {reason}" for reason, number in done.counts.dropped.items() if reason != EMPTY]
+    found = f"{done.counts.lines} lines, all empty" + (f"; left out: {', '.join(other)}" if other else "")
+    return CorpusError(f"{names} holds no text ({found}). Give a file with text.")
 
 
 def _segmented_batches(
-    corpus: CorpusFiles, config: TextConfig, user_dictionary: Path | None
+    corpus: Sources, config: TextConfig, user_dictionary: Path | None, done: SegmentedCorpus
 ) -> Generator[_Batch, None, None]:
-    batches = _line_batches(corpus.paths)
+    batches = _line_batches(corpus, config, done)
     num_workers = config.num_workers or os.cpu_count() or 1
     # A small corpus is done before worker processes have started.
     if num_workers == 1 or corpus.total_bytes() < 500_000:
         preparation = TextPreparation.build(config, user_dictionary)
-        return (_segment_batch(preparation, lines) for lines in batches)
+        return (_segment_batch(preparation, parts) for parts in batches)
     if user_dictionary is not None:
         TextPreparation.build(config, user_dictionary)  # so that a bad one is told here, and once
     return _segment_in_processes(batches, config, user_dictionary, num_workers)
 
 
-def _line_batches(paths: Iterable[Path]) -> Iterator[list[str]]:
-    batch: list[str] = []
+def _line_batches(corpus: Sources, config: TextConfig, done: SegmentedCorpus) -> Iterator[list[_Part]]:
+    """Yield lines enough for a worker at a time; sources may share a batch."""
+    parts: list[_Part] = []
     size = 0
-    for path in paths:
-        for line in iter_lines(path):
-            batch.append(line)
-            size += len(line) + 1
-            if size >= BATCH_CHARACTERS:
-                yield batch
-                batch, size = [], 0
-    if batch:
-        yield batch
+    for number, source in enumerate(corpus.sources):
+        part = _Part(number, [])
+        parts.append(part)
+        for document in read_source(source, config, done.tallies[number], done.passed_over):
+            for line in document:
+                part.lines.append(line)
+                size += len(line) + 1
+                if size >= BATCH_CHARACTERS:
+                    yield parts
+                    part = _Part(number, [])
+                    parts, size = [part], 0
+    if any(part.lines for part in parts):
+        yield parts
 
 
-def _segment_batch(preparation: TextPreparation, lines: list[str]) -> _Batch:
-    paragraphs = []
-    for line in lines:
+def _segment_batch(preparation: TextPreparation, parts: list[_Part]) -> _Batch:
+    batch = _Batch(paragraphs=[], parts=[])
+    for part in parts:
+        batch.parts.append(_segment_part(preparation, part, batch.paragraphs))
+    return batch
+
+
+def _segment_part(preparation: TextPreparation, part: _Part, paragraphs: list[Paragraph]) -> _PartCounts:
+    kept_lines = kept_characters = 0
+    for line in part.lines:
         segmented = preparation.sentences(line)
         if segmented:
             sentences = tuple(" ".join(tokens) for tokens in segmented)
             num_tokens = sum(len(tokens) for tokens in segmented)
             key = paragraph_key(sentences)
             paragraphs.append(Paragraph(key=key, sentences=sentences, num_tokens=num_tokens))
-    return _Batch(
-        paragraphs=paragraphs,
-        lines=len(lines),
-        characters=sum(len(line) for line in lines),
-        han_characters=sum(len(_HAN.findall(line)) for line in lines),
+            kept_lines += 1
+            kept_characters += len(line)
+    return _PartCounts(
+        source=part.source,
+        lines=len(part.lines),
+        characters=sum(len(line) for line in part.lines),
+        kept_characters=kept_characters,
+        kept_lines=kept_lines,
+        han_characters=sum(len(_HAN.findall(line)) for line in part.lines),
     )
 
 
@@ -157,12 +241,12 @@ def _end_after(main: BaseProcess) -> None:
     os._exit(1)
 
 
-def _work(lines: list[str]) -> _Batch:
-    return _segment_batch(_worker_preparation, lines)
+def _work(parts: list[_Part]) -> _Batch:
+    return _segment_batch(_worker_preparation, parts)
 
 
 def _segment_in_processes(
-    batches: Iterator[list[str]], config: TextConfig, user_dictionary: Path | None, num_workers: int
+    batches: Iterator[list[_Part]], config: TextConfig, user_dictionary: Path | None, num_workers: int
 ) -> Generator[_Batch, None, None]:
     """Yield the segmented batches in order, with at most a few per worker on the way."""
     children_of_others = active_children()

@@ -51,7 +51,8 @@ def test_a_folder_without_text(empty_folder: Path) -> None:
     (folder / "deeper" / "cat.png").write_bytes(b"\x89PNG")
     (folder / ".hidden.txt").write_text(CHINESE, encoding="utf-8")
     assert segment_error(folder) == (
-        f"{folder} holds no text files (.txt, also .txt.gz, .bz2, .xz, .zst; 1 other files)."
+        f"{folder} holds no text files (.txt, .csv, .tsv, .json, .jsonl, .xml, .html, .md, also packed as .gz, .bz2,"
+        " .xz, .zst, .zip, .tar; 1 other files)."
         " Give files by name, or a folder with text."
     )
 
@@ -68,11 +69,14 @@ def test_bytes_that_are_not_utf_8(sample_run: SampleRun) -> None:
     content = CHINESE.encode() + "花".encode() + "好".encode("gb18030") + b"\n"
     Path("gbk.txt").write_bytes(content)
     assert content[25] == 0xBA
+    assert segment_error("gbk.txt", "--bad-bytes", "strict") == (
+        "gbk.txt: line 2, byte 25 (0xba) is not UTF-8. Name another encoding (--encoding GB18030), correct the file, or"
+        " leave such lines out: --bad-bytes skip-line"
+    )
     expected = (
         "gbk.txt: line 2, byte 25 (0xba) is not UTF-8."
         " Convert the file first, for example: iconv -f GB18030 -t UTF-8 OLD > NEW"
     )
-    assert segment_error("gbk.txt") == expected
     for command in ("embed", "evaluate"):
         answer = elmo_zh(command, "gbk.txt", "--segmented", "--model", sample_run.model)
         assert answer.only_error() == expected

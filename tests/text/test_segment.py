@@ -16,8 +16,8 @@ from elmo_zh.config import TextConfig
 from elmo_zh.errors import CorpusError
 from elmo_zh.reporter import Progress, SilentReporter
 from elmo_zh.text import segment as module
-from elmo_zh.text.corpus import CorpusFiles, find_corpus_files
 from elmo_zh.text.normalise import build_normaliser
+from elmo_zh.text.readers.sources import Sources, find_sources
 from elmo_zh.text.segment import SegmentCounts, iter_sentences, segment_corpus
 
 CHARACTERS = TextConfig(segmenter="character", num_workers=1)
@@ -34,15 +34,15 @@ AS_IT_STANDS = TextConfig(
 )
 
 
-def corpus_of(folder: Path, *texts: str) -> CorpusFiles:
+def corpus_of(folder: Path, *texts: str) -> Sources:
     folder.mkdir(exist_ok=True)
     for number, text in enumerate(texts):
         (folder / f"{number}.txt").write_text(text, encoding="utf-8", newline="\n")
-    return find_corpus_files([str(folder)])
+    return find_sources([str(folder)])
 
 
-def segment(corpus: CorpusFiles, output: Path, config: TextConfig) -> SegmentCounts:
-    return segment_corpus(corpus, output, config, None, SilentReporter())
+def segment(corpus: Sources, output: Path, config: TextConfig) -> SegmentCounts:
+    return segment_corpus(corpus, output, config, None, SilentReporter()).counts
 
 
 def files_of(folder: Path) -> dict[str, str]:
@@ -85,8 +85,8 @@ def test_files_and_counts_worked_out_by_hand(tmp_path: Path) -> None:
     counts = segment(corpus, tmp_path / "out", replace(CHARACTERS, heldout_share=0.0))
     assert files_of(tmp_path / "out") == {"train-00000.txt": "好 ！\na b ？\n天 气\n雨 。\n"}
     assert counts == SegmentCounts(
-        files=2, lines=5, characters=11, han_characters=4, empty_lines=2, train_sentences=4, train_tokens=9,
-        heldout_sentences=0, heldout_tokens=0,
+        files=2, documents=2, lines=5, characters=11, kept_characters=10, dropped={"lines without a word": 1},
+        han_characters=4, empty_lines=2, train_sentences=4, train_tokens=9, heldout_sentences=0, heldout_tokens=0,
     )  # fmt: skip
 
 
@@ -143,7 +143,10 @@ def test_the_output_is_replaced_as_a_whole(tmp_path: Path) -> None:
     [
         (b"", "{path} holds no text (0 lines, all empty). Give a file with text."),
         ("\n \u3000\n\u200b\n".encode(), "{path} holds no text (3 lines, all empty). Give a file with text."),
-        ("好\n坏".encode() + b"\xff", "{path}: line 2, byte 7 (0xff) is not UTF-8. Convert the file first"),
+        (
+            b"\xff\xfe",
+            "{path} holds no text (0 lines, all empty). Give a file with text.",
+        ),
     ],
 )
 def test_a_corpus_that_cannot_be_used_leaves_everything_as_it_was(tmp_path: Path, content: bytes, message: str) -> None:
@@ -152,7 +155,7 @@ def test_a_corpus_that_cannot_be_used_leaves_everything_as_it_was(tmp_path: Path
     output.mkdir()
     (output / "train-00000.txt").write_text("旧\n", encoding="utf-8")
     with pytest.raises(CorpusError) as caught:
-        segment(find_corpus_files([str(path)]), output, CHARACTERS)
+        segment(find_sources([str(path)]), output, CHARACTERS)
     assert caught.value.messages[0].startswith(message.format(path=path))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "out"]
     assert files_of(output) == {"train-00000.txt": "旧\n"}
@@ -228,13 +231,13 @@ def test_worker_processes_and_the_order_of_arguments_change_nothing(
 ) -> None:
     paragraphs = many_paragraphs(1009)
     corpus_of(tmp_path / "c", *("\n".join(paragraphs[start::7]) for start in range(7)))
-    monkeypatch.setattr(CorpusFiles, "total_bytes", lambda self: 10**9)  # so that processes are worth starting
+    monkeypatch.setattr(Sources, "total_bytes", lambda self: 10**9)  # so that processes are worth starting
     monkeypatch.setattr(module, "BATCH_CHARACTERS", 499)
     outputs = []
     for num_workers, step in ((1, 1), (2, -1)):
         arguments = [str(path) for path in sorted((tmp_path / "c").iterdir())][::step]
         output = tmp_path / f"out{num_workers}"
-        counts = segment(find_corpus_files(arguments), output, TextConfig(num_workers=num_workers))
+        counts = segment(find_sources(arguments), output, TextConfig(num_workers=num_workers))
         outputs.append((counts, files_of(output)))
     assert outputs[0] == outputs[1]
     assert outputs[0][0].heldout_sentences >= 200
@@ -277,7 +280,7 @@ def test_few_batches_are_on_the_way_whatever_the_length(
 
     monkeypatch.setattr(module, "ProcessPoolExecutor", start)
     monkeypatch.setattr(signal, "signal", lambda *_: None)  # the initializer is meant for another process
-    monkeypatch.setattr(CorpusFiles, "total_bytes", lambda self: 10**9)
+    monkeypatch.setattr(Sources, "total_bytes", lambda self: 10**9)
     monkeypatch.setattr(module, "BATCH_CHARACTERS", 101)
     config = TextConfig(segmenter="character", num_workers=3)
     segment(corpus_of(tmp_path / "c", "\n".join(many_paragraphs(num_paragraphs))), tmp_path / "out", config)
@@ -299,5 +302,6 @@ def test_progress_counts_all_characters(tmp_path: Path) -> None:
 
             yield Kept()
 
-    counts = segment_corpus(corpus_of(tmp_path / "c", "今天\n天气"), tmp_path / "out", CHARACTERS, None, Counting())
+    corpus = corpus_of(tmp_path / "c", "今天\n天气")
+    counts = segment_corpus(corpus, tmp_path / "out", CHARACTERS, None, Counting()).counts
     assert sum(amounts) == counts.characters == 4

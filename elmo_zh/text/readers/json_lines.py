@@ -1,0 +1,82 @@
+"""JSON lines: a record a line, its text in a field."""
+
+import json
+from collections.abc import Iterator
+from itertools import chain, islice
+from typing import Any
+
+from elmo_zh.config import TextConfig
+from elmo_zh.errors import CorpusError
+from elmo_zh.text.readers.content import UnsuitableError
+from elmo_zh.text.readers.decoding import DecodedText
+from elmo_zh.text.readers.fields import known_path, listed, parse_fields, strings_with_paths, texts_at
+from elmo_zh.text.readers.lines import lines_of
+from elmo_zh.text.readers.tally import Tally
+
+LONGEST_RECORD = 2**26
+NOT_JSON = "lines that are not JSON"
+WITHOUT_FIELD = "records without the field"
+_SAMPLE_RECORDS = 50
+
+
+def read_json_lines(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Iterator[str]]:
+    """Yield each record's text as a document.
+
+    Raises:
+        CorpusError: If no record has the field; with bad_bytes = strict for a line that is not JSON.
+    """
+    records = _records(text, config, tally)
+    sample = list(islice(records, _SAMPLE_RECORDS))
+    paths = _paths(text, config, sample)
+    tally.read_field = listed(paths)
+    num_read = 0
+    for record in chain(sample, records):
+        texts = texts_at(record, paths)
+        if texts:
+            num_read += 1
+            yield chain.from_iterable(map(lines_of, texts))
+        else:
+            tally.drop(WITHOUT_FIELD, 0)
+    if not num_read:
+        raise _no_text(text, config, sample)
+
+
+def _records(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Any]:
+    for number, line in enumerate(text.whole_lines(LONGEST_RECORD), start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            if config.bad_bytes == "strict":
+                raise CorpusError(f"{text.name}: line {number} is not JSON ({error}). {_ADVICE}") from None
+            tally.drop(NOT_JSON, len(line))
+        else:
+            yield record
+
+
+_ADVICE = "Correct it, or leave such lines out: --bad-bytes skip-line"
+
+
+def _paths(text: DecodedText, config: TextConfig, sample: list[Any]) -> list[str]:
+    if config.field:
+        return list(parse_fields(config.field))
+    paths = {path for record in sample for path, _ in strings_with_paths(record)}
+    known = "" if "" in paths else known_path(paths)
+    if known is None:
+        raise _no_text(text, config, sample)
+    return [known]
+
+
+def _no_text(text: DecodedText, config: TextConfig, sample: list[Any]) -> CorpusError:
+    paths = {path for record in sample for path, _ in strings_with_paths(record)}
+    if not sample:
+        return UnsuitableError(text.name, "without one line of JSON", "Check its format: --format text, for example.")
+    if config.field:
+        return CorpusError(
+            f"{text.name}: no record has text in the field {config.field}. The fields of the first ones are:"
+            f" {listed(paths)}."
+        )
+    return UnsuitableError(
+        text.name, f"no field is text for sure among {listed(paths)}", "Name one or several: --field NAME"
+    )

@@ -1,0 +1,84 @@
+"""What was read of each source, kept, dropped and passed over."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+# Names that a record lists of what was passed over for one reason.
+_MOST_NAMES = 20
+
+
+@dataclass
+class PassedOver:
+    """What was no part of the corpus, by reason: how many, and the first names."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    names: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, reason: str, name: str) -> None:
+        """Count one thing, such as a file or a wiki page."""
+        self.counts[reason] += 1
+        listed = self.names.setdefault(reason, [])
+        if len(listed) < _MOST_NAMES:
+            listed.append(name)
+
+    def described(self) -> dict[str, Any]:
+        """Return it as a record has it."""
+        return {reason: {"count": n, "names": self.names[reason]} for reason, n in sorted(self.counts.items())}
+
+    def told(self) -> Iterator[str]:
+        """Yield one line for each reason."""
+        for reason, count in sorted(self.counts.items()):
+            names = ", ".join(self.names[reason][:3])
+            yield f"Passed over: {names} ({reason})." if count == 1 else f"Passed over: {count:,} {reason}: {names}."
+
+
+@dataclass
+class Tally:
+    """Counts of one source; what is read is what is kept and what is dropped, in characters before any change.
+
+    Attributes:
+        forms: Format, encoding and field of each file in it, one for a source that is no archive.
+        read_field: Field or column that the reader of the file at hand takes; it says so before the first document.
+        documents: How many.
+        characters: Of all text that was read, line ends not counted.
+        kept_characters: In lines that gave sentences.
+        dropped: Characters by reason.
+        dropped_items: Lines, records or elements by reason.
+    """
+
+    forms: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    read_field: str = ""
+    documents: int = 0
+    characters: int = 0
+    kept_characters: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    dropped_items: Counter[str] = field(default_factory=Counter)
+
+    def drop(self, reason: str, characters: int, items: int = 1) -> None:
+        """Count text that was read and is left out."""
+        self.characters += characters
+        self.dropped[reason] += characters
+        self.dropped_items[reason] += items
+
+    def keep(self, characters: int) -> None:
+        """Count text that gave sentences."""
+        self.characters += characters
+        self.kept_characters += characters
+
+    def described(self) -> dict[str, Any]:
+        """Return it as a record has it."""
+        return {
+            "read_as": [
+                {"format": kind, "encoding": encoding, **({"field": name} if name else {}), "files": count}
+                for (kind, encoding, name), count in sorted(self.forms.items())
+            ],
+            "documents": self.documents,
+            "characters": self.characters,
+            "kept_characters": self.kept_characters,
+            "dropped": {
+                reason: {"items": self.dropped_items[reason], "characters": self.dropped[reason]}
+                for reason in sorted(self.dropped_items)
+            },
+        }

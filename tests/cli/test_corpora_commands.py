@@ -1,0 +1,156 @@
+"""Corpora of every kind, by the command line: what is told, what is recorded, what is refused."""
+
+import gzip
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from contract.command_line import SampleRun, elmo_zh
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+FAST = ("--set", "text.segmenter=character", "--set", "text.heldout_share=0", "--set", "text.num_workers=1")
+
+
+def segment(*arguments: str | Path, run: str = "run", stdin: bytes = b"") -> Mapping[str, Any]:
+    result = elmo_zh("segment", *arguments, "--run", run, *FAST, "--json", stdin=stdin).result()
+    assert isinstance(result, dict)
+    return result
+
+
+def record(run: str = "run") -> Mapping[str, Any]:
+    found = json.loads(Path(run, "stages", "segment.json").read_text(encoding="utf-8"))
+    assert isinstance(found, dict)
+    return found
+
+
+def written(run: str = "run") -> str:
+    return Path(run, "segmented", "train-00000.txt").read_text(encoding="utf-8")
+
+
+def mixed_folder() -> Path:
+    folder = Path("c")
+    folder.mkdir()
+    (folder / "a.txt").write_bytes("今天下雨，路上的行人都打着伞。\n".encode("gb18030"))
+    (folder / "b.csv").write_text("id,review\n1,好。\n", encoding="utf-8-sig")
+    (folder / "c.jsonl.gz").write_bytes(gzip.compress('{"text": "苹果。\\n香蕉。"}\n{"x": 1}\n'.encode()))
+    (folder / "d.txt").write_bytes("山水。\n花".encode() + b"\xba\xc3\n")
+    (folder / "e.json").write_text('{"name": "x"}', encoding="utf-8")
+    (folder / "f.png").write_bytes(b"\x89PNG")
+    return folder
+
+
+def test_a_folder_of_many_kinds() -> None:
+    answer = elmo_zh("segment", mixed_folder(), "--run", "run", *FAST)
+    assert answer.status == 0, answer.stderr
+    for line in (
+        "1 files are no text by their names and left out, such as f.png.",
+        "Read 1 file as text in GB18030.",
+        "Read 1 file as csv in UTF-8, column 2 (review).",
+        "Read 1 file as jsonl in UTF-8, text.",
+        "Passed over: c/e.json (no field is text for sure among name).",
+        "Of the characters 26 were kept; left out were bytes that do not decode 3.",
+        "Warning: 1 lines were left out since they have bytes that do not decode. See them with --bad-bytes strict, or"
+        " keep them with --bad-bytes replace.",
+    ):
+        assert line in answer.stderr.splitlines()
+    lines = ["今 天 下 雨 ， 路 上 的 行 人 都 打 着 伞 。", "好 。", "苹 果 。", "香 蕉 。", "山 水 。"]
+    assert written().splitlines() == lines
+
+
+def test_the_record_accounts_for_every_character() -> None:
+    result = segment(mixed_folder())
+    counts = {"characters": 29, "kept_characters": 26, "dropped": {"bytes that do not decode": 3}, "documents": 4}
+    assert {name: result[name] for name in counts} == counts
+    found = record()
+    assert found["sources"]["d.txt"] == {
+        "read_as": [{"format": "text", "encoding": "utf-8", "files": 1}],
+        "documents": 1,
+        "characters": 6,
+        "kept_characters": 3,
+        "dropped": {"bytes that do not decode": {"items": 1, "characters": 3}},
+    }
+    assert found["sources"]["c.jsonl.gz"]["dropped"] == {"records without the field": {"items": 1, "characters": 0}}
+    assert sorted(found["passed_over"]) == [
+        "files that are no text by their names",
+        "no field is text for sure among name",
+    ]
+    for source in found["sources"].values():
+        dropped = sum(entry["characters"] for entry in source["dropped"].values())
+        assert source["characters"] == source["kept_characters"] + dropped
+
+
+def test_options_are_settings_of_the_run() -> None:
+    Path("a.csv").write_text("id,title,body\n1,甲,乙\n", encoding="gb18030")
+    segment("a.csv", "--field", "title,body", "--encoding", "gb18030", "--format", "csv", "--bad-bytes", "replace")
+    assert written() == "甲\n乙\n"
+    config = Path("run/config.toml").read_text(encoding="utf-8")
+    for line in ('field = "title,body"', 'encoding = "gb18030"', 'format = "csv"', 'bad_bytes = "replace"'):
+        assert f"\n{line}\n" in config
+    assert segment("a.csv")["skipped"]
+    assert not segment("a.csv", "--field", "body")["skipped"]
+    assert written() == "乙\n"
+
+
+def test_records_of_plain_text_name_no_setting_of_reading() -> None:
+    """So that a run made before there were such settings goes on."""
+    Path("a.txt").write_text("山水。\n", encoding="utf-8")
+    segment("a.txt")
+    assert not {"format", "field", "encoding", "bad_bytes", "document"} & set(record()["settings"])
+
+
+def test_standard_input_is_digested_like_a_file() -> None:
+    text = "今天下雨。\n".encode()
+    assert not segment("-", stdin=text)["skipped"]
+    assert list(record()["inputs"]) == list(record()["sources"]) == ["standard input"]
+    assert segment("-", stdin=text)["skipped"]
+    assert not segment("-", stdin=text * 2)["skipped"]
+    assert written() == "今 天 下 雨 。\n" * 2
+    assert sorted(path.name for path in Path("run").iterdir()) == ["config.toml", "segmented", "stages"]
+
+
+def test_nothing_readable_is_an_error() -> None:
+    folder = Path("c")
+    folder.mkdir()
+    (folder / "a.json").write_text('{"name": "x"}', encoding="utf-8")
+    told = elmo_zh("segment", folder, "--run", "run", *FAST).only_error()
+    assert told == (
+        "c/a.json holds no text (0 lines, all empty; left out: 1 no field is text for sure among name)."
+        " Give a file with text."
+    )
+    told = elmo_zh("segment", folder / "a.json", "--run", "run", *FAST).only_error()
+    assert told == "c/a.json: no field is text for sure among name. Name one or several: --field NAME"
+    assert not Path("run/segmented").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "problem"),
+    [
+        ("--encoding", "klingon", "text.encoding = 'klingon' is no encoding that Python knows"),
+        ("--encoding", "hex", "text.encoding = 'hex' is no encoding that Python knows"),
+    ],
+)
+def test_encodings_that_there_are_not(option: str, value: str, problem: str) -> None:
+    Path("a.txt").write_text("山水。\n", encoding="utf-8")
+    assert elmo_zh("segment", "a.txt", "--run", "run", option, value).only_error().startswith(problem)
+
+
+def test_a_format_that_there_is_not_is_wrong_usage() -> None:
+    assert elmo_zh("segment", "a.txt", "--run", "run", "--format", "docx").status == 2
+
+
+def test_a_library_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("a.html").write_text("<p>山水。", encoding="utf-8")
+    monkeypatch.setitem(sys.modules, "lxml.etree", None)
+    told = elmo_zh("segment", "a.html", "--run", "run", *FAST).only_error()
+    assert told.startswith("a.html: HTML needs lxml")
+    assert told.endswith('which is not installed. Type: pip install "elmo-zh[corpus]"')
+
+
+def test_evaluate_never_skips_a_line(sample_run: SampleRun) -> None:
+    Path("a.txt").write_bytes("山水。\n花".encode() + b"\xba\xc3\n")
+    told = elmo_zh("evaluate", "a.txt", "--model", sample_run.model).only_error()
+    assert told.startswith("a.txt: line 2, byte 13 (0xba) is not UTF-8.")

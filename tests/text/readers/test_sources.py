@@ -1,0 +1,91 @@
+"""Files, folders, standard input and addresses."""
+
+import gzip
+import io
+import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from messages import message_of
+from text.readers.reading import read
+
+from elmo_zh.config import TextConfig
+from elmo_zh.errors import CorpusError
+from elmo_zh.text.readers.read import read_source
+from elmo_zh.text.readers.sources import gathered_sources
+from elmo_zh.text.readers.tally import PassedOver, Tally
+
+
+def gathered_lines(folder: Path, *arguments: str) -> dict[str, list[str]]:
+    found = {}
+    with gathered_sources(arguments, folder / "run", folder / "fetched") as sources:
+        for source in sources.sources:
+            documents = read_source(source, TextConfig(), Tally(), PassedOver())
+            found[source.name] = [line for document in documents for line in document]
+    assert not (folder / "fetched").exists()
+    return found
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path))) as http:
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{http.server_port}"
+        http.shutdown()
+
+
+def test_standard_input_is_told_by_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for data in ("今天。\n".encode(), gzip.compress('{"text": "今天。"}\n'.encode("gb18030"))):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        assert gathered_lines(tmp_path, "-") == {"standard input": ["今天。"]}
+
+
+def test_addresses(tmp_path: Path, server: str) -> None:
+    (tmp_path / "文 本.csv.gz").write_bytes(gzip.compress("id,text\n1,苹果\n".encode()))
+    (tmp_path / "b.txt").write_text("香蕉\n", encoding="utf-8")
+    address = f"{server}/%E6%96%87%20%E6%9C%AC.csv.gz"
+    found = gathered_lines(tmp_path, address, str(tmp_path / "b.txt"))
+    assert found == {str(tmp_path / "b.txt"): ["香蕉"], address: ["苹果"]}
+    assert list(found) == [str(tmp_path / "b.txt"), address]
+
+
+def test_addresses_that_cannot_be_fetched(tmp_path: Path, server: str) -> None:
+    for address in (f"{server}/none.txt", "http://127.0.0.1:1/a.txt", "gopher://a/b"):
+        told = message_of(CorpusError, lambda address=address: gathered_lines(tmp_path, address))
+        assert told.startswith(f"{address} cannot be fetched (")
+        assert "\n" not in told
+
+
+def test_a_file_that_no_reader_takes_is_passed_over_in_a_folder_and_an_error_by_name(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    folder.mkdir()
+    (folder / "a.txt").write_text("苹果", encoding="utf-8")
+    (folder / "package.json").write_text('{"name": "x"}', encoding="utf-8")
+    (folder / "feed.xml").write_text("<rss/>", encoding="utf-8")
+    (folder / "noise").write_bytes(bytes(range(256)))
+    passed_over = PassedOver()
+    assert read(folder, passed_over=passed_over) == ["苹果"]
+    assert sum(passed_over.counts.values()) == 3
+    for name in ("package.json", "feed.xml", "noise"):
+        assert message_of(CorpusError, lambda name=name: read(folder / name)).startswith(f"{folder / name}: ")
+
+
+def test_what_is_damaged_is_an_error_in_a_folder_as_well(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('[{"text": "一"}, {"text": "二"', encoding="utf-8")
+    assert "cut off" in message_of(CorpusError, lambda: read(tmp_path))
+
+
+def test_compression_is_told_by_content_as_well(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(gzip.compress("苹果".encode()))
+    assert read(tmp_path / "a.txt") == ["苹果"]
+    (tmp_path / "b.txt.gz").write_text("苹果", encoding="utf-8")
+    told = message_of(CorpusError, lambda: read(tmp_path / "b.txt.gz"))
+    assert told.startswith(f"{tmp_path / 'b.txt.gz'} is not what its name says (")
