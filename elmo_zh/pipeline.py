@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.characters import SpellingModel, load_spelling_model
-from elmo_zh.config import READING, Config, result_settings
+from elmo_zh.config import Config, preparation_settings, result_settings, with_later
 from elmo_zh.errors import RunError
 from elmo_zh.files import UNFINISHED, atomic_path, remove
 from elmo_zh.id_store import build_id_store, store_files
@@ -26,6 +26,7 @@ from elmo_zh.stages import (
     run_stage,
     source_digest,
 )
+from elmo_zh.text.corpus_report import corpus_report
 from elmo_zh.text.readers.sources import Sources, gathered_sources
 from elmo_zh.text.segment import segment_corpus
 from elmo_zh.text.segment_report import describe_reading, reading_settings, report_segmented
@@ -65,9 +66,12 @@ def _segment_sources(run: RunDir, config: Config, sources: Sources, *, force: bo
     def work() -> StageResult:
         done = segment_corpus(sources, run.segmented, config.text, dictionary, reporter)
         copy = _copy_user_dictionary(run, dictionary)
-        report_segmented(done, reporter)
+        report_segmented(done, config.text, reporter)
         outputs = [*run.train_files(), *run.heldout_files(), *([copy] if copy else [])]
         details = describe_reading(done, list(inputs), sources.passed_over)
+        # No output that a later look would miss: it may be thrown away.
+        with atomic_path(run.corpus_report) as unfinished:
+            unfinished.write_text(corpus_report(done, list(inputs), config.text), encoding="utf-8")
         return StageResult(outputs=outputs, counts=asdict(done.counts), details=details)
 
     settings = _text_settings(config, dictionary) | reading_settings(config.text)
@@ -88,7 +92,7 @@ def _find_user_dictionary(run: RunDir, config: Config) -> Path | None:
 
 def _text_settings(config: Config, dictionary: Path | None) -> dict[str, Any]:
     """Return all that decides how text becomes tokens."""
-    settings = result_settings(config.text, without=("user_dictionary", *READING))
+    settings = preparation_settings(config.text, without=("user_dictionary",))
     return {**settings, "segmenter_version": describe_segmenter(config.text, dictionary)}
 
 
@@ -381,16 +385,16 @@ def export(
         export_checkpoint(run, config, step, run.model, layout="bundle", force=True, reporter=reporter)
         return StageResult(outputs=sorted(run.model.iterdir()), counts={"step": step})
 
-    settings = {"checkpoint": checkpoint, "text": result_settings(config.text, without=("user_dictionary", *READING))}
+    settings = {"checkpoint": checkpoint, "text": preparation_settings(config.text, without=("user_dictionary",))}
     stage = Stage(name="export", settings=settings, inputs=inputs, work=work, discards_training=False)
     return run_stage(run, config, stage, force=force, reporter=reporter)
 
 
 def _require_text_settings_of_training(run: RunDir, config: Config) -> None:
     """Raise RunError unless the settings that the bundle will name are those that made the training text."""
-    made_with = load_record(run.stage_record("segment")).get("settings", {})
+    made_with = with_later(load_record(run.stage_record("segment")).get("settings", {}))
     dictionary = run.user_dictionary if config.text.user_dictionary else None
-    now = _text_settings(config, dictionary)
+    now = with_later(_text_settings(config, dictionary))
     for name in now if made_with else ():
         if made_with.get(name) != now[name]:
             raise RunError(

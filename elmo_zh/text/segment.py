@@ -1,7 +1,6 @@
 """The segment stage: raw text files to one segmented sentence a line, training and held-out text apart."""
 
 import os
-import re
 import signal
 import threading
 from collections import Counter, deque
@@ -19,9 +18,12 @@ from elmo_zh.config import TextConfig
 from elmo_zh.errors import CorpusError
 from elmo_zh.files import atomic_path
 from elmo_zh.reporter import Reporter
+from elmo_zh.text.cleaning.clean import EMPTY, LineCleaner
+from elmo_zh.text.cleaning.counts import LineCounts
 from elmo_zh.text.corpus import iter_lines
+from elmo_zh.text.corpus_preparation import CorpusPreparation
+from elmo_zh.text.han import count_han
 from elmo_zh.text.heldout import HeldoutChoice, Paragraph, paragraph_key
-from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.readers.read import read_source
 from elmo_zh.text.readers.sources import Sources
 from elmo_zh.text.readers.tally import PassedOver, Tally
@@ -31,12 +33,6 @@ from elmo_zh.text.segmenters import split_tokens
 BATCH_CHARACTERS = 50_000
 # Sentences in one file of segmented text: some hundred MB, so that editors and copies stay bearable.
 FILE_SENTENCES = 2_000_000
-
-_HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-
-
-# Lines of white space and invisible characters only.
-EMPTY = "lines without a word"
 
 
 @dataclass(kw_only=True)
@@ -62,10 +58,11 @@ class SegmentCounts:
 
 @dataclass(kw_only=True)
 class SegmentedCorpus:
-    """What became of a corpus: counts in all, and of each source in its order."""
+    """What became of a corpus: counts in all, of each source in its order, and of what was done to lines."""
 
     counts: SegmentCounts
     tallies: list[Tally]
+    lines: LineCounts
     passed_over: PassedOver
 
 
@@ -80,10 +77,7 @@ class _Part:
 @dataclass(frozen=True, kw_only=True)
 class _PartCounts:
     source: int
-    lines: int
-    characters: int
-    kept_characters: int
-    kept_lines: int
+    lines: LineCounts
     han_characters: int
 
 
@@ -107,6 +101,7 @@ def segment_corpus(
     done = SegmentedCorpus(
         counts=SegmentCounts(files=len(corpus.sources)),
         tallies=[Tally() for _ in corpus.sources],
+        lines=LineCounts(),
         passed_over=PassedOver(),
     )
     counts = done.counts
@@ -122,7 +117,7 @@ def segment_corpus(
                 _count(part, done)
             for paragraph in batch.paragraphs:
                 train.write(choice.add(paragraph))
-            progress.update(sum(part.characters for part in batch.parts))
+            progress.update(sum(part.lines.characters for part in batch.parts))
         heldout_paragraphs, rest = choice.finish()
         train.write(rest)
         with _Writer(unfinished, "heldout") as heldout:
@@ -136,16 +131,14 @@ def segment_corpus(
 
 
 def _count(part: _PartCounts, done: SegmentedCorpus) -> None:
-    tally, counts = done.tallies[part.source], done.counts
-    tally.keep(part.kept_characters)
-    if num_empty := part.lines - part.kept_lines:
-        tally.drop(EMPTY, part.characters - part.kept_characters, num_empty)
-        counts.empty_lines += num_empty
-    counts.lines += part.lines
-    counts.han_characters += part.han_characters
+    done.tallies[part.source].take(part.lines)
+    done.lines.merge(part.lines)
+    done.counts.han_characters += part.han_characters
 
 
 def _add_up(done: SegmentedCorpus) -> None:
+    done.counts.lines = done.lines.lines
+    done.counts.empty_lines = done.lines.dropped[EMPTY].lines if EMPTY in done.lines.dropped else 0
     for tally in done.tallies:
         done.counts.documents += tally.documents
         done.counts.characters += tally.characters
@@ -169,10 +162,12 @@ def _segmented_batches(
     num_workers = config.num_workers or os.cpu_count() or 1
     # A small corpus is done before worker processes have started.
     if num_workers == 1 or corpus.total_bytes() < 500_000:
-        preparation = TextPreparation.build(config, user_dictionary)
+        preparation = CorpusPreparation.build(config, user_dictionary)
         return (_segment_batch(preparation, parts) for parts in batches)
     if user_dictionary is not None:
-        TextPreparation.build(config, user_dictionary)  # so that a bad one is told here, and once
+        CorpusPreparation.build(config, user_dictionary)  # so that a bad one is told here, and once
+    else:
+        LineCleaner.build(config)  # and a package that is missing; the segmenter's are known by now
     return _segment_in_processes(batches, config, user_dictionary, num_workers)
 
 
@@ -195,35 +190,26 @@ def _line_batches(corpus: Sources, config: TextConfig, done: SegmentedCorpus) ->
         yield parts
 
 
-def _segment_batch(preparation: TextPreparation, parts: list[_Part]) -> _Batch:
+def _segment_batch(preparation: CorpusPreparation, parts: list[_Part]) -> _Batch:
     batch = _Batch(paragraphs=[], parts=[])
     for part in parts:
         batch.parts.append(_segment_part(preparation, part, batch.paragraphs))
     return batch
 
 
-def _segment_part(preparation: TextPreparation, part: _Part, paragraphs: list[Paragraph]) -> _PartCounts:
-    kept_lines = kept_characters = 0
+def _segment_part(preparation: CorpusPreparation, part: _Part, paragraphs: list[Paragraph]) -> _PartCounts:
+    counts = LineCounts()
     for line in part.lines:
-        segmented = preparation.sentences(line)
+        segmented = preparation.sentences(line, counts)
         if segmented:
             sentences = tuple(" ".join(tokens) for tokens in segmented)
             num_tokens = sum(len(tokens) for tokens in segmented)
             key = paragraph_key(sentences)
             paragraphs.append(Paragraph(key=key, sentences=sentences, num_tokens=num_tokens))
-            kept_lines += 1
-            kept_characters += len(line)
-    return _PartCounts(
-        source=part.source,
-        lines=len(part.lines),
-        characters=sum(len(line) for line in part.lines),
-        kept_characters=kept_characters,
-        kept_lines=kept_lines,
-        han_characters=sum(len(_HAN.findall(line)) for line in part.lines),
-    )
+    return _PartCounts(source=part.source, lines=counts, han_characters=count_han(part.lines))
 
 
-_worker_preparation: TextPreparation
+_worker_preparation: CorpusPreparation
 
 
 def _start_worker(config: TextConfig, user_dictionary: Path | None) -> None:
@@ -232,7 +218,7 @@ def _start_worker(config: TextConfig, user_dictionary: Path | None) -> None:
     main = parent_process()
     if main is not None:
         threading.Thread(target=_end_after, args=(main,), daemon=True).start()
-    _worker_preparation = TextPreparation.build(config, user_dictionary)
+    _worker_preparation = CorpusPreparation.build(config, user_dictionary)
 
 
 def _end_after(main: BaseProcess) -> None:
