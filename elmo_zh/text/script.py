@@ -4,7 +4,6 @@ import importlib
 import importlib.metadata
 import re
 from collections.abc import Callable, Iterator
-from itertools import takewhile
 from typing import Any
 
 from elmo_zh.errors import ConfigError
@@ -65,21 +64,11 @@ def _missing(script: str) -> ConfigError:
 def _iter_edits(text: str, convert: Callable[[str], str]) -> Iterator[Edit]:
     """Yield the characters that change.
 
-    OpenCC's words keep their length in both directions. Were there one that does not, everything from the first to the
-    last change would be one piece: too large, and never wrong.
+    OpenCC's words keep their length in both directions. Were there one that does not, nobody could say what became of
+    what: then all is one piece, too large and never wrong.
     """
     changed = convert(text)
     if len(changed) == len(text):
         yield from (Edit(i, i + 1, 1) for i, (old, new) in enumerate(zip(text, changed, strict=True)) if old != new)
-        return
-    shorter = min(len(text), len(changed))
-    start = _num_equal(zip(text, changed, strict=False))
-    end = min(shorter - start, _num_equal(zip(reversed(text), reversed(changed), strict=False)))
-    if start + end == len(text):
-        # Something was only added; it stands for the character before or after it.
-        start, end = (start - 1, end) if start else (start, end - 1)
-    yield Edit(start, len(text) - end, len(changed) - end - start)
-
-
-def _num_equal(pairs: Any) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    else:
+        yield Edit(0, len(text), len(changed))

@@ -56,20 +56,24 @@ def _is_list(target: str) -> bool:
 
 def _without_templates(line: str) -> str:
     """Take out templates, whatever templates are in them; those that lack an end stay."""
-    parts, end, opened = [], 0, []
+    parts: list[str] = []
+    opened: list[int] = []
+    end = 0
     for match in _BRACES.finditer(line):
         if match[0] == "{{":
             opened.append(match.start())
         elif opened:
             start = opened.pop()
-            if not opened and _is_template(line, start, match.end()):
+            # One template may follow another, though a brace stands before it then.
+            follows_another = bool(parts) and start == end
+            if not opened and _is_template(line, start, match.end(), follows_another=follows_another):
                 parts.append(line[end:start])
                 end = match.end()
     return "".join([*parts, line[end:]])
 
 
-def _is_template(line: str, start: int, end: int) -> bool:
-    if start and line[start - 1] in _MATHEMATICS:
+def _is_template(line: str, start: int, end: int, *, follows_another: bool) -> bool:
+    if start and not follows_another and line[start - 1] in _MATHEMATICS:
         return False
     return _TEMPLATE_START.match(line, start) is not None and line.find("\\", start, end) < 0
 
