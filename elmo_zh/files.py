@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from elmo_zh.errors import OutputError
 
@@ -42,6 +43,23 @@ def atomic_path(path: Path) -> Iterator[Path]:
     finally:
         remove(unfinished)
         _give_back(replaced, path)
+
+
+@contextmanager
+def written_once(path: Path) -> Iterator[Path]:
+    """Yield a path of its own to write a file at; it takes the place of `path` only if the block ends well.
+
+    Unlike with `atomic_path` several processes may do so at the same time, on one machine or more: whoever ends last
+    stays, so all should write the same.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.{uuid4().hex}{UNFINISHED}")
+    try:
+        yield unfinished
+        _sync(unfinished)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def _give_back(replaced: Path, path: Path) -> None:
