@@ -15,8 +15,11 @@ CORPUS_FORMATS = ("auto", "text", "csv", "tsv", "json", "jsonl", "wikidump", "wi
 BAD_BYTES = ("strict", "skip-line", "replace")
 DOCUMENTS = ("file", "paragraph", "line")
 # Of section text: how a corpus is read and cleaned, of no concern to a model that is made from it.
-READING = ("format", "field", "encoding", "bad_bytes", "document")
-CLEANING = ("remove_markup", "repair_mojibake", "min_han_share", "max_line_characters")
+READING = ("format", "field", "encoding", "bad_bytes", "document", "shard_bytes")
+CLEANING = (
+    "remove_markup", "repair_mojibake", "min_han_share", "max_line_characters",
+    "drop_duplicates", "duplicate_min_characters", "boilerplate_copies",
+)  # fmt: skip
 CORPUS = (*READING, *CLEANING)
 # Of section text: what came after the first bundles and records, which are as if it stood there with its default.
 LATER = ("script",)
@@ -108,6 +111,14 @@ class TextConfig:
     """Drop lines with a smaller share of Han characters among their letters and digits, such as 0.3; 0 keeps all."""
     max_line_characters: int = 0
     """Drop lines longer than this, such as 20000; 0 keeps all: a book may be one line, split into sentences."""
+    drop_duplicates: bool = True
+    """Leave out lines that stood before, in whatever file: copies teach nothing new and are learned by heart."""
+    duplicate_min_characters: int = 20
+    """Lines shorter than this are never duplicates: people do say the same short thing again."""
+    boilerplate_copies: int = 0
+    """Leave out every line, short or long, that stands more often than this in the whole corpus; 0: none."""
+    shard_bytes: int = 0
+    """Bytes of text in one shard of the work; 0 chooses by the size of the corpus (1 to 32 MiB)."""
 
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""
@@ -128,6 +139,10 @@ class TextConfig:
         yield from _one_of("text.document", self.document, DOCUMENTS)
         yield from _within("text.min_han_share", self.min_han_share, 0.0, 1.0)
         yield from _at_least("text.max_line_characters", self.max_line_characters, 0)
+        yield from _at_least("text.duplicate_min_characters", self.duplicate_min_characters, 1)
+        yield from _at_least("text.boilerplate_copies", self.boilerplate_copies, 0)
+        if self.shard_bytes != 0:
+            yield from _within("text.shard_bytes", self.shard_bytes, 2**16, 2**30)
         if self.encoding != "auto" and not _is_encoding(self.encoding):
             yield f"text.encoding = {self.encoding!r} is no encoding that Python knows, such as utf-8, gb18030 or big5"
 

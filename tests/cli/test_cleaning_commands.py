@@ -9,7 +9,6 @@ import pytest
 from contract.command_line import Answer, SampleRun, elmo_zh
 
 from elmo_zh.config import TextConfig
-from elmo_zh.text import segment as module
 from elmo_zh.text.normalise import build_normaliser
 from elmo_zh.text.readers.sources import Sources
 
@@ -91,15 +90,17 @@ def test_everything_switched_on_accounts_for_every_character() -> None:
 
 def test_the_number_of_workers_changes_neither_record_nor_report(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Sources, "total_bytes", lambda self: 10**9)
-    monkeypatch.setattr(module, "BATCH_CHARACTERS", 199)
-    Path("b.txt").write_text("\n".join(f"{line}{number}" for number in range(97) for line in DIRTY), encoding="utf-8")
+    Path("b.txt").write_text(
+        "\n".join(f"{line}{number % 89}" for number in range(997) for line in DIRTY), encoding="utf-8"
+    )
     reports, records = [], []
     for workers in ("1", "2"):
-        arguments = (*FAST[:-1], f"text.num_workers={workers}")
+        arguments = (*FAST[:-1], f"text.num_workers={workers}", "--set", "text.shard_bytes=65536")
         assert elmo_zh("segment", "b.txt", "--run", workers, *arguments).status == 0
         reports.append(Path(workers, "corpus_report.md").read_text(encoding="utf-8"))
         records.append({name: record(workers)[name] for name in ("counts", "changed", "dropped", "noticed", "sources")})
     assert reports[0] == reports[1]
+    assert "### lines that stood before" in reports[0].splitlines()
     assert records[0] == records[1]
 
 
