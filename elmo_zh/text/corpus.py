@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elmo_zh.errors import CorpusError
-from elmo_zh.text.packing import COMPRESSED_SUFFIXES, damage_told
+from elmo_zh.text.packing import COMPRESSED_SUFFIXES, unpacked
 
 TEXT_SUFFIXES = (".txt", ".text", "")
 
@@ -129,12 +129,8 @@ def iter_lines(path: Path, *, drop_mark: bool = True) -> Iterator[str]:
 
 
 def _iter_raw_lines(path: Path) -> Iterator[bytes]:
-    if path.suffix not in COMPRESSED_SUFFIXES:
-        with path.open("rb") as file:
+    with path.open("rb") as file:
+        if path.suffix in COMPRESSED_SUFFIXES:
+            yield from unpacked(file, path.suffix, str(path), path.stat().st_size)
+        else:
             yield from file
-        return
-    # Only here, so that training needs neither on its machine.
-    import smart_open
-
-    with damage_told(str(path)), smart_open.open(str(path.absolute()), "rb") as file:
-        yield from file

@@ -88,4 +88,4 @@ def test_compression_is_told_by_content_as_well(tmp_path: Path) -> None:
     assert read(tmp_path / "a.txt") == ["苹果"]
     (tmp_path / "b.txt.gz").write_text("苹果", encoding="utf-8")
     told = message_of(CorpusError, lambda: read(tmp_path / "b.txt.gz"))
-    assert told.startswith(f"{tmp_path / 'b.txt.gz'} is not what its name says (")
+    assert told.startswith(f"{tmp_path / 'b.txt.gz'} is not what its name says: it does not start as .gz files do.")
