@@ -55,9 +55,7 @@ def test_the_limit_grows_with_the_file() -> None:
 
 @pytest.mark.parametrize("suffix", PACKERS)
 @given(parts=st.lists(st.binary(max_size=300), max_size=4), zeros=st.integers(0, 9), size=st.integers(1, 70))
-def test_streams_one_after_the_other_read_in_any_steps(
-    suffix: str, parts: list[bytes], zeros: int, size: int
-) -> None:
+def test_streams_one_after_the_other_read_in_any_steps(suffix: str, parts: list[bytes], zeros: int, size: int) -> None:
     data = b"".join(map(PACKERS[suffix], parts)) + bytes(zeros if parts else 0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_INPUT_BYTES", size)
@@ -86,9 +84,7 @@ def test_a_second_stream_that_is_damaged_is_not_taken_for_the_end(suffix: str) -
             " Fetch or compress it again."
         )
     told = message_of(CorpusError, lambda: unpack(first + second[:-1], suffix))
-    assert told == (
-        "a.txt is damaged or cut off (it ends within the packed content). Fetch or compress it again."
-    )
+    assert told == ("a.txt is damaged or cut off (it ends within the packed content). Fetch or compress it again.")
 
 
 @pytest.mark.parametrize("suffix", PACKERS)

@@ -13,19 +13,25 @@ from typing import BinaryIO, Self, cast
 from elmo_zh.errors import CorpusError
 from elmo_zh.text.packing import compression_of, damage_told, expansion_error, most_unpacked_bytes, unpacked
 from elmo_zh.text.readers.content import Content, UnsuitableError
-from elmo_zh.text.readers.names import is_archive_name, is_hidden, is_other_name
+from elmo_zh.text.readers.names import is_archive_name, is_hidden, is_other_name, shown
 from elmo_zh.text.readers.tally import PassedOver
 
 ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
-_TAR_MARK = slice(257, 262)
 # A member of a tar archive stands in memory up to this size, then in a temporary file.
 _SPOOLED_BYTES = 2**24
 _MOST_HEADER_BYTES = 2**20
 
 
 def is_tar(head: bytes) -> bool:
-    """Return whether a file that starts with these bytes (at least 512) is a tar archive."""
-    return head[_TAR_MARK] == b"ustar"
+    """Return whether a file that starts with these 512 bytes is a tar archive: the first header holds its own sum.
+
+    Old programs wrote no other mark.
+    """
+    try:
+        tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape")
+    except tarfile.HeaderError:
+        return False
+    return True
 
 
 def zip_contents(path: Path, name: str, passed_over: PassedOver) -> Iterator[Content]:
@@ -47,8 +53,8 @@ def zip_contents(path: Path, name: str, passed_over: PassedOver) -> Iterator[Con
             raise expansion_error(name)
         for member in members:
             own_name = _readable_name(member)
-            if _is_taken(own_name, f"{name}: {own_name}", passed_over):
-                yield _zip_member(archive, member, f"{name}: {own_name}")
+            if _is_taken(own_name, told := f"{name}: {shown(own_name)}", passed_over):
+                yield _zip_member(archive, member, told)
 
 
 def _readable_name(member: zipfile.ZipInfo) -> str:
@@ -138,7 +144,9 @@ def tar_contents(stream: BinaryIO, name: str, passed_over: PassedOver) -> Iterat
     try:
         with tarfile.open(fileobj=stream, mode="r|", tarinfo=_BoundedTarInfo) as archive:
             for member in archive:
-                own_name = f"{name}: {member.name}"
+                # The archive would keep all of them to its end.
+                archive.members.clear()  # type: ignore[attr-defined]
+                own_name = f"{name}: {shown(member.name)}"
                 if member.isdir() or not _is_regular(member, own_name, passed_over):
                     continue
                 if _is_taken(member.name, own_name, passed_over):

@@ -42,17 +42,29 @@ def read_json_lines(text: DecodedText, config: TextConfig, tally: Tally) -> Iter
 
 
 def _records(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Any]:
+    decode = json.JSONDecoder(object_pairs_hook=_joined_pairs).decode
     for number, line in enumerate(text.whole_lines(LONGEST_RECORD), start=1):
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
+            record = decode(line)
         except (ValueError, RecursionError) as error:
             if config.bad_bytes == "strict":
                 raise CorpusError(f"{text.name}: line {number} is not JSON ({error}). {_ADVICE}") from None
             tally.drop(NOT_JSON, len(line))
         else:
             yield record
+
+
+def _joined_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; of a key that stands there more than once all values, as a list, so that none is lost."""
+    record = dict(pairs)
+    if len(record) == len(pairs):
+        return record
+    values: dict[str, list[Any]] = {}
+    for key, value in pairs:
+        values.setdefault(key, []).append(value)
+    return {key: found if len(found) > 1 else found[0] for key, found in values.items()}
 
 
 _ADVICE = "Correct it, or leave such lines out: --bad-bytes skip-line"
@@ -62,7 +74,9 @@ def _paths(text: DecodedText, config: TextConfig, sample: list[Any]) -> list[str
     if config.field:
         return list(parse_fields(config.field))
     paths = {path for record in sample for path, _ in strings_with_paths(record)}
-    known = "" if "" in paths else known_path(paths)
+    known = known_path(paths)
+    if known is None and paths == {""}:
+        known = ""
     if known is None:
         raise _no_text(text, config, sample)
     return [known]

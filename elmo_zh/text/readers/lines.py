@@ -84,7 +84,7 @@ def _bounded(line: str) -> Iterator[str]:
 
 
 def _cut(line: str, start: int) -> int:
-    """Return where to cut a long line: after the last sentence that surely ends in its first part, else at the limit."""
+    """Return where to cut a long line: after the last sentence that surely ends before the limit, else there."""
     end = start + LONGEST_LINE
     # More signs that belong to its end may follow the last sentence, even if it seems to be over.
     *sentences, last = split_sentences(line[start:end])

@@ -59,6 +59,9 @@ class _RowLines:
             if self._num_characters > LONGEST_CELL:
                 raise csv.Error(f"a row is longer than {LONGEST_CELL:,} characters")
             yield line + "\n"
+        # The row that was begun is not over: what follows its open quote, perhaps all other rows, would be one cell.
+        if self._num_characters:
+            raise csv.Error("the file ends within a cell in quotes")
 
     def rows(self, rows: Iterator[Row]) -> Iterator[Row]:
         """Yield the rows, each of which may be so long anew."""
