@@ -45,7 +45,7 @@ def zip_contents(path: Path, name: str, passed_over: PassedOver) -> Iterator[Con
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise CorpusError(f"{name} is a damaged zip archive ({error}). Fetch or pack it again.") from None
     with archive:
-        members = [member for member in archive.infolist() if not member.is_dir()]
+        members = [member for member in archive.infolist() if not member.filename.endswith("/")]
         if any(member.filename == "[Content_Types].xml" for member in members):
             raise UnsuitableError(name, "an office document", "Save it as text and give that file.")
         # zipfile never reads past these sizes, so what they claim is a bound.
@@ -94,18 +94,23 @@ def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) ->
     @contextmanager
     def opened() -> Iterator[BinaryIO]:
         try:
-            with (
-                damage_told(name),
-                archive.open(member) as stream,
-                _plain(cast(BinaryIO, stream), name, member.file_size) as content,
-            ):
-                yield content
-        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-            raise CorpusError(f"{name} is damaged ({error}). Fetch or pack the archive again.") from None
+            stream = archive.open(member)
         except NotImplementedError as error:
             raise CorpusError(f"{name} cannot be unpacked ({error}). Unpack the archive and give the folder.") from None
+        except (zipfile.BadZipFile, OSError, ValueError) as error:
+            # The directory at the archive's end may lead anywhere and name anything.
+            raise _damaged_member(name, error) from None
+        try:
+            with damage_told(name), stream, _plain(cast(BinaryIO, stream), name, member.file_size) as content:
+                yield content
+        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+            raise _damaged_member(name, error) from None
 
     return Content(name=name, file_name=member.filename, open=opened, is_named=False)
+
+
+def _damaged_member(name: str, error: Exception) -> CorpusError:
+    return CorpusError(f"{name} is damaged ({error}). Fetch or pack the archive again.")
 
 
 @contextmanager

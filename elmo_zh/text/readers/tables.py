@@ -117,7 +117,8 @@ def _columns(text: DecodedText, config: TextConfig, sample: Sequence[Row]) -> _C
             "Name one or several: --field NAME, or by number from 1: --field 1",
         )
     rest = [row for row in sample[1:] if number < len(row)]
-    has_header = bool(rest) and not _num_han(sample[0], number) and all(_num_han(row, number) for row in rest)
+    is_told = number < len(sample[0]) and not _num_han(sample[0], number)
+    has_header = bool(rest) and is_told and all(_num_han(row, number) for row in rest)
     return _Columns((number,), has_header)
 
 

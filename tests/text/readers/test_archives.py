@@ -209,3 +209,13 @@ def test_a_link_in_an_archive_leads_nowhere(tmp_path: Path) -> None:
         archive.addfile(info, io.BytesIO(data))
     assert read(path) == ["苹果"]
     assert secret.read_text(encoding="utf-8") == "秘密\n"
+
+
+def test_a_directory_that_leads_nowhere(tmp_path: Path) -> None:
+    path = zip_of(tmp_path / "a.zip", {"二.txt": b"x"})
+    whole = path.read_bytes()
+    directory = whole.index(b"PK\x01\x02")
+    path.write_bytes(whole[: directory + 42] + b"\xff\xff\xff\xff" + whole[directory + 46 :])
+    assert message_of(CorpusError, lambda: read(path)).startswith(f"{path}: 二.txt is damaged (")
+    path.write_bytes(whole[:30] + b"\xff" + whole[31:])
+    assert message_of(CorpusError, lambda: read(path)).startswith(f"{path}: 二.txt is damaged ('utf-8' codec")

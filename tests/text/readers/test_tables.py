@@ -103,3 +103,10 @@ def test_rows_that_end_in_carriage_returns() -> None:
 
 def test_zeros_in_cells() -> None:
     assert documents_of(read_csv, "id,text\n1,苹\0果\n") == [["苹\0果"]]
+
+
+def test_a_first_row_without_the_column_of_text_is_no_header() -> None:
+    tally = Tally()
+    assert documents_of(read_csv, "id\n1,苹果\n2,香蕉\n", tally) == [["苹果"], ["香蕉"]]
+    assert tally.read_field == "column 2"
+    assert tally.dropped_items == {SHORT_ROWS: 1}
