@@ -34,7 +34,7 @@ def read_json_lines(text: DecodedText, config: TextConfig, tally: Tally) -> Iter
         texts = texts_at(record, paths)
         if texts:
             num_read += 1
-            yield chain.from_iterable(map(lines_of, texts))
+            yield lines_of(texts[0]) if len(texts) == 1 else chain.from_iterable(map(lines_of, texts))
         else:
             tally.drop(WITHOUT_FIELD, 0)
     if not num_read:
@@ -42,12 +42,15 @@ def read_json_lines(text: DecodedText, config: TextConfig, tally: Tally) -> Iter
 
 
 def _records(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Any]:
-    decode = json.JSONDecoder(object_pairs_hook=_joined_pairs).decode
+    decode = json.JSONDecoder(object_pairs_hook=_joined_pairs).raw_decode
     for number, line in enumerate(text.whole_lines(LONGEST_RECORD), start=1):
-        if not line.strip():
+        stripped = line.strip()
+        if not stripped:
             continue
         try:
-            record = decode(line)
+            record, end = decode(stripped)
+            if end < len(stripped):
+                raise ValueError(f"something else follows at character {end + 1}")
         except (ValueError, RecursionError) as error:
             if config.bad_bytes == "strict":
                 raise CorpusError(f"{text.name}: line {number} is not JSON ({error}). {_ADVICE}") from None

@@ -80,7 +80,7 @@ def _read_rows(text: DecodedText, config: TextConfig, tally: Tally, rows: Iterat
     for row in chain(sample[1:] if columns.has_header else sample, rows):
         cells = [row[number] for number in columns.numbers if number < len(row)]
         if cells:
-            yield chain.from_iterable(map(lines_of, cells))
+            yield lines_of(cells[0]) if len(cells) == 1 else chain.from_iterable(map(lines_of, cells))
         else:
             tally.drop(SHORT_ROWS, 0)
 
