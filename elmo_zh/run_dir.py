@@ -10,6 +10,11 @@ from elmo_zh.errors import ElmoZhError
 from elmo_zh.files import atomic_path, locked
 
 
+def documents_beside(segmented: Path) -> Path:
+    """Return where the documents of a segmented file are counted: little-endian uint32, sentences of each in order."""
+    return segmented.with_suffix(".documents")
+
+
 @dataclass(frozen=True)
 class RunDir:
     """Names every file of a run; opens none by itself."""
@@ -42,6 +47,11 @@ class RunDir:
         return self.path / "vocab.data"
 
     @property
+    def vocab_parts(self) -> Path:
+        """The folder of the counts of single files, there only until the vocabulary is."""
+        return self.path / "vocab.parts"
+
+    @property
     def vocab_counts(self) -> Path:
         """Token TAB count, in the order of vocab.data."""
         return self.path / "vocab.counts"
@@ -60,6 +70,11 @@ class RunDir:
     def ids(self) -> Path:
         """The folder of the token id store."""
         return self.path / "ids"
+
+    @property
+    def ids_parts(self) -> Path:
+        """The folder of the store's finished shards, there only until the store is."""
+        return self.path / "ids.parts"
 
     @property
     def checkpoints(self) -> Path:
@@ -106,6 +121,10 @@ class RunDir:
     def heldout_files(self) -> list[Path]:
         """Return the segmented held-out files in order."""
         return sorted(self.segmented.glob("heldout-*.txt"))
+
+    def document_files(self) -> list[Path]:
+        """Return the files beside training files that say how many sentences each of their documents has."""
+        return [path for path in map(documents_beside, self.train_files()) if path.exists()]
 
     def load_config(self, path: Path | None, assignments: list[str]) -> Config:
         """Return the run's own settings (the defaults for a new run), changed by a file and by assignments."""

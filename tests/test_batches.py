@@ -13,20 +13,20 @@ from hypothesis import strategies as st
 from elmo_zh import batches as module
 from elmo_zh.batches import (
     PackedStreams,
-    SentenceOrder,
+    ShuffledOrder,
     StreamBatch,
     iter_length_sorted,
     mark_sentence,
     pad_sentences,
 )
-from elmo_zh.id_store import EncodedSentences
+from elmo_zh.id_store.sentences import EncodedSentences
 
 LENGTHS = st.lists(st.integers(0, 7), min_size=1, max_size=23)
 
 
 def encoded(sentences: Sequence[Sequence[int]]) -> EncodedSentences:
     offsets = np.cumsum([0, *map(len, sentences)]).astype(np.uint64)
-    return EncodedSentences(np.array([word for words in sentences for word in words], np.uint16), offsets)
+    return EncodedSentences.in_memory(np.array([word for words in sentences for word in words], np.uint16), offsets)
 
 
 def distinct_sentences(lengths: Sequence[int]) -> list[list[int]]:
@@ -35,7 +35,7 @@ def distinct_sentences(lengths: Sequence[int]) -> list[list[int]]:
 
 
 def small_pools(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BLOCK_SENTENCES", 3)
+    monkeypatch.setattr(module, "_BLOCK_UNITS", 3)
     monkeypatch.setattr(module, "_POOL_BLOCKS", 2)
 
 
@@ -128,7 +128,7 @@ def test_one_stream_holds_epoch_after_epoch_each_in_an_order_of_its_own(monkeypa
 @pytest.mark.parametrize("num_sentences", [1, 5, 6, 7, 61])
 def test_all_pools_together_are_all_sentences(num_sentences: int, monkeypatch: pytest.MonkeyPatch) -> None:
     small_pools(monkeypatch)
-    order = SentenceOrder(num_sentences, seed=3)
+    order = ShuffledOrder(num_sentences, seed=3)
     assert order.num_pools == -(-num_sentences // 6)
     for epoch in range(3):
         pools = [order.pool(epoch, pool).tolist() for pool in range(order.num_pools)]
@@ -137,7 +137,7 @@ def test_all_pools_together_are_all_sentences(num_sentences: int, monkeypatch: p
 
 
 def test_the_seed_decides_the_order() -> None:
-    one, again, other = (SentenceOrder(211, seed).pool(2, 0).tolist() for seed in (3, 3, 7))
+    one, again, other = (ShuffledOrder(211, seed).pool(2, 0).tolist() for seed in (3, 3, 7))
     assert one == again
     assert one != other
     assert one != sorted(one)

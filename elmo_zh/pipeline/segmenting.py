@@ -5,6 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from elmo_zh.config import Config
+from elmo_zh.engine.choice import EngineChoice
 from elmo_zh.pipeline.dictionary import copy_user_dictionary, find_user_dictionary, text_settings
 from elmo_zh.reporter import Reporter
 from elmo_zh.run_dir import RunDir
@@ -19,7 +20,15 @@ from elmo_zh.text.segment import segment_corpus
 from elmo_zh.text.segment_report import describe_reading, reading_settings, report_segmented
 
 
-def segment(run: RunDir, config: Config, corpus: Sequence[str], *, force: bool, reporter: Reporter) -> StageOutcome:
+def segment(
+    run: RunDir,
+    config: Config,
+    corpus: Sequence[str],
+    *,
+    engine: EngineChoice | None = None,  # noqa: ARG001
+    force: bool,
+    reporter: Reporter,
+) -> StageOutcome:
     """Text of any kind to segmented text."""
     with gathered_sources(corpus, run.path, run.fetched) as sources:
         return _segment_sources(run, config, sources, force=force, reporter=reporter)
