@@ -59,22 +59,33 @@ def _connect(scheduler: str) -> "Client":
 
 
 def _require_workers(client: "Client", scheduler: str) -> None:
-    """Raise ClusterError unless there are workers, all with this version of elmo-zh."""
+    """Raise ClusterError unless there are workers, and all have this version of elmo-zh, the scheduler too."""
     try:
         client.wait_for_workers(1, timeout=SECONDS_FOR_A_WORKER)
     except TimeoutError:
         raise ClusterError(
             f"The Dask scheduler at {scheduler} has no workers. Start some with: dask worker {scheduler} --nthreads 1"
         ) from None
-    for worker, found in client.get_versions(packages=["elmo_zh"])["workers"].items():
-        _require_version(worker, found["packages"]["elmo_zh"], __version__)
+
+    def find_version() -> str | None:
+        """Return the version of elmo-zh where this is called; sent as code, since there may be none."""
+        try:
+            from elmo_zh import __version__ as found
+        except ImportError:
+            return None
+        return found
+
+    # It reads tasks too, before workers do.
+    _require_version(f"scheduler at {scheduler}", client.run_on_scheduler(find_version), __version__)
+    for worker, found in client.run(find_version).items():
+        _require_version(f"worker {worker}", found, __version__)
 
 
-def _require_version(worker: str, found: str | None, expected: str) -> None:
+def _require_version(who: str, found: str | None, expected: str) -> None:
     if found != expected:
         raise ClusterError(
-            f"The Dask worker {worker} has {f'elmo-zh {found}' if found else 'no elmo-zh'}, expected {expected}."
-            " Install the same version there and start the worker again."
+            f"The Dask {who} has {f'elmo-zh {found}' if found else 'no elmo-zh'}, expected {expected}."
+            " Install the same version there and start it again."
         )
 
 
@@ -122,7 +133,7 @@ class _There(Generic[Task, Result]):
         from distributed import get_worker
 
         worker = get_worker().address
-        _require_version(worker, __version__, self._version)
+        _require_version(f"worker {worker}", __version__, self._version)
         try:
             return self._work(task)
         except FileNotFoundError as error:
