@@ -96,6 +96,20 @@ def write_json(path: Path, value: Any) -> None:
         unfinished.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 
+def place(path: Path, other: Path) -> None:
+    """Give a file a second name, as a copy where the file system knows no second names."""
+    try:
+        other.hardlink_to(path)
+    except OSError:
+        shutil.copyfile(path, other)
+
+
+def write_json_once(path: Path, value: Any) -> None:
+    """Write a value as JSON, as `written_once` does."""
+    with written_once(path) as unfinished:
+        unfinished.write_text(json.dumps(value, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
 @contextmanager
 def locked(path: Path, refusal: str) -> Iterator[None]:
     """Hold a lock file for this process; the lock ends with the process, however that ends.

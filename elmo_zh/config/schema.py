@@ -15,7 +15,10 @@ CORPUS_FORMATS = ("auto", "text", "csv", "tsv", "json", "jsonl", "wikidump", "wi
 BAD_BYTES = ("strict", "skip-line", "replace")
 DOCUMENTS = ("file", "paragraph", "line")
 # Of section text: how a corpus is read, of no concern to a model that is made from it.
-READING = ("format", "field", "encoding", "bad_bytes", "document")
+READING = (
+    "format", "field", "encoding", "bad_bytes", "document", "drop_duplicates", "duplicate_min_characters",
+    "boilerplate_copies", "shard_bytes",
+)  # fmt: skip
 POOLS = ("none", "mean", "max", "first-last")
 FORMATS = ("hdf5", "npy", "parquet", "jsonl", "word2vec")
 LAYOUTS = ("lines", "packed")
@@ -93,6 +96,14 @@ class TextConfig:
     """Lines with bytes that do not decode: skip-line (left out, counted), replace (by U+FFFD) or strict (an error)."""
     document: str = "file"
     """What is one document of plain text, as counted: file, paragraph (between empty lines) or line."""
+    drop_duplicates: bool = True
+    """Leave out lines that stood before, in whatever file: copies teach nothing new and are learned by heart."""
+    duplicate_min_characters: int = 20
+    """Lines shorter than this are never duplicates: people do say the same short thing again."""
+    boilerplate_copies: int = 0
+    """Leave out every line, short or long, that stands more often than this in the whole corpus; 0: none."""
+    shard_bytes: int = 0
+    """Bytes of text in one shard of the work; 0 chooses by the size of the corpus (1 to 32 MiB)."""
 
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""
@@ -110,6 +121,10 @@ class TextConfig:
         yield from _one_of("text.format", self.format, CORPUS_FORMATS)
         yield from _one_of("text.bad_bytes", self.bad_bytes, BAD_BYTES)
         yield from _one_of("text.document", self.document, DOCUMENTS)
+        yield from _at_least("text.duplicate_min_characters", self.duplicate_min_characters, 1)
+        yield from _at_least("text.boilerplate_copies", self.boilerplate_copies, 0)
+        if self.shard_bytes != 0:
+            yield from _within("text.shard_bytes", self.shard_bytes, 2**16, 2**30)
         if self.encoding != "auto" and not _is_encoding(self.encoding):
             yield f"text.encoding = {self.encoding!r} is no encoding that Python knows, such as utf-8, gb18030 or big5"
 

@@ -45,7 +45,7 @@ def _segment_sources(run: RunDir, config: Config, sources: Sources, *, force: bo
         done = segment_corpus(sources, run.segmented, config.text, dictionary, reporter)
         copy = copy_user_dictionary(run, dictionary)
         report_segmented(done, reporter)
-        outputs = [*run.train_files(), *run.heldout_files(), *([copy] if copy else [])]
+        outputs = [*run.train_files(), *run.document_files(), *run.heldout_files(), *([copy] if copy else [])]
         details = describe_reading(done, list(inputs), sources.passed_over)
         return StageResult(outputs=outputs, counts=asdict(done.counts), details=details)
 

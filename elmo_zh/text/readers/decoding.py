@@ -20,10 +20,17 @@ _HALVES = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class DecodedText:
-    """A file whose encoding is known; each method reads it from the start."""
+    """A file, or a part of one, whose encoding is known; each method reads it from the start.
+
+    Attributes:
+        content: Its bytes.
+        encoding: What they are decoded by.
+        is_start: Whether it starts as the file does, perhaps with a byte order mark.
+    """
 
     content: Content
     encoding: Encoding
+    is_start: bool = True
 
     @property
     def name(self) -> str:
@@ -34,7 +41,7 @@ class DecodedText:
         """Yield the text in pieces of any length, without the byte order mark; `MARK` stands for what is no text."""
         decoder = codecs.getincrementaldecoder(self.encoding.name)(MARKING)
         with self.content.open() as stream:
-            is_first = True
+            is_first = self.is_start
             while chunk := stream.read(CHUNK_BYTES):
                 if text := decoder.decode(chunk):
                     yield text.removeprefix(_BYTE_ORDER_MARK) if is_first else text
