@@ -119,16 +119,12 @@ class RunDir:
         return sorted(self.segmented.glob("train-*.txt"))
 
     def document_files(self) -> list[Path]:
-        """Return the files with the numbers of sentences of each document, one for each training file."""
+        """Return the files with the numbers of sentences of each document, one beside each training file."""
         return sorted(self.segmented.glob("train-*.documents"))
 
     def heldout_files(self) -> list[Path]:
         """Return the segmented held-out files in order."""
         return sorted(self.segmented.glob("heldout-*.txt"))
-
-    def document_files(self) -> list[Path]:
-        """Return the files beside training files that say how many sentences each of their documents has."""
-        return [path for path in map(documents_beside, self.train_files()) if path.exists()]
 
     def load_config(self, path: Path | None, assignments: list[str]) -> Config:
         """Return the run's own settings (the defaults for a new run), changed by a file and by assignments."""

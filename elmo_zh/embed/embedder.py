@@ -298,4 +298,6 @@ def _load_same(path: Path, digest: str, device: str, precision: str, settings: M
 
 def _require_several(sentences: object) -> None:
     if isinstance(sentences, str):
-        raise TypeError(f"a single string was given ({sentences[:20]!r}), but a list of sentences is needed: [sentence]")
+        raise TypeError(
+            f"a single string was given ({sentences[:20]!r}), but a list of sentences is needed: [sentence]"
+        )

@@ -1,6 +1,7 @@
 """Workers of a Dask cluster, on any machines that see the same disk under the same paths."""
 
 import importlib.util
+import socket
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Executor
 from contextlib import contextmanager
@@ -48,8 +49,11 @@ def dask_workers(scheduler: str) -> Iterator[Engine]:
 
 def _connect(scheduler: str) -> "Client":
     from distributed import Client
+    from distributed.comm import get_address_host_port
 
     try:
+        # A client that reaches nobody would leave threads behind.
+        socket.create_connection(get_address_host_port(scheduler), SECONDS_TO_CONNECT).close()
         return Client(scheduler, timeout=SECONDS_TO_CONNECT, set_as_default=False)
     except (OSError, ValueError) as error:
         raise ClusterError(

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from elmo_zh.engine.engine import Engine
 from elmo_zh.errors import ClusterError
-from elmo_zh.files import written_once
+from elmo_zh.files import write_json_once, written_once
 
 Task = TypeVar("Task")
 Figures = dict[str, Any]
@@ -84,8 +84,7 @@ def run_parts(
 def _make(job: _Job[Any]) -> None:
     writer = PartWriter(job.folder, job.name)
     figures = job.work(job.task, writer)
-    with written_once(_record(job.folder, job.name)) as unfinished:
-        unfinished.write_text(json.dumps({"sizes": writer.sizes, "figures": figures}), encoding="utf-8")
+    write_json_once(_record(job.folder, job.name), {"sizes": writer.sizes, "figures": figures})
 
 
 def _record(folder: Path, name: str) -> Path:

@@ -8,7 +8,7 @@ import numpy as np
 
 from elmo_zh.engine.engine import Engine
 from elmo_zh.engine.parts import Figures, run_parts
-from elmo_zh.files import atomic_path, write_json, written_once
+from elmo_zh.files import atomic_path, place, write_json, written_once
 from elmo_zh.id_store.layout import ARRAYS, DESCRIPTION, KINDS, OTHER_WORDS, STORE_FORMAT, shard_name
 from elmo_zh.id_store.shards import RenumberTask, ShardTask, encode_file, renumber_file
 from elmo_zh.lexicon import Lexicon
@@ -109,7 +109,7 @@ def _assemble(
     lexicon: Lexicon,
     description: Mapping[str, Any],
 ) -> dict[str, int]:
-    """Move finished shards to their place and describe them; return counts of all."""
+    """Put finished shards into their place and describe them; return counts of all."""
     counts: dict[str, int] = {}
     for kind, names in shards.items():
         for what in ("tokens", "sentences", "unknown", *(["documents"] if kind == "train" else [])):
@@ -122,7 +122,7 @@ def _assemble(
                     made = (
                         f"{name}.final.ids" if suffix == "ids" and lexicon.num_slots is not None else f"{name}.{suffix}"
                     )
-                    (parts / made).rename(unfinished / f"{name}.{suffix}")
+                    place(parts / made, unfinished / f"{name}.{suffix}")
         if lexicon.num_slots is not None:
             path = unfinished / OTHER_WORDS
             with path.open("w", encoding="utf-8", newline="\n") as file:

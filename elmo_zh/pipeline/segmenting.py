@@ -25,16 +25,18 @@ def segment(
     config: Config,
     corpus: Sequence[str],
     *,
-    engine: EngineChoice | None = None,  # noqa: ARG001
+    engine: EngineChoice | None = None,
     force: bool,
     reporter: Reporter,
 ) -> StageOutcome:
     """Text of any kind to segmented text."""
     with gathered_sources(corpus, run.path, run.fetched) as sources:
-        return _segment_sources(run, config, sources, force=force, reporter=reporter)
+        return _segment_sources(run, config, sources, engine, force=force, reporter=reporter)
 
 
-def _segment_sources(run: RunDir, config: Config, sources: Sources, *, force: bool, reporter: Reporter) -> StageOutcome:
+def _segment_sources(
+    run: RunDir, config: Config, sources: Sources, engine: EngineChoice | None, *, force: bool, reporter: Reporter
+) -> StageOutcome:
     if sources.passed_over:
         names = ", ".join(path.name for path in sources.passed_over[:3])
         reporter.note(f"{len(sources.passed_over)} files are no text by their names and left out, such as {names}.")
@@ -42,7 +44,7 @@ def _segment_sources(run: RunDir, config: Config, sources: Sources, *, force: bo
     inputs = _corpus_names(sources)
 
     def work() -> StageResult:
-        done = segment_corpus(sources, run.segmented, config.text, dictionary, reporter)
+        done = segment_corpus(sources, run.segmented, config.text, dictionary, reporter, engine)
         copy = copy_user_dictionary(run, dictionary)
         report_segmented(done, reporter)
         outputs = [*run.train_files(), *run.document_files(), *run.heldout_files(), *([copy] if copy else [])]

@@ -176,6 +176,19 @@ def test_two_workers_make_the_files_that_this_machine_makes_though_one_is_killed
     assert not [path for path in tmp_path.rglob("*") if "parts" in path.name or "unfinished" in path.name]
 
 
+def test_segmenting_too(two_workers: Cluster, tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("".join(f"第{k}天天气很好。今天下雨了。\n\n" for k in range(15_000)), encoding="utf-8")
+    config = Config(text=TextConfig(segmenter="character", shard_bytes=2**16))
+    made = []
+    for engine in (EngineChoice(num_workers=1), EngineChoice(kind="dask", scheduler=two_workers.address)):
+        run = RunDir(tmp_path / engine.kind)
+        pipeline.segment(run, config, [str(corpus)], engine=engine, force=False, reporter=SilentReporter())
+        made.append({path.name: path.read_bytes() for path in sorted(run.segmented.iterdir())})
+    assert made[0] == made[1]
+    assert len(made[0]) > 7
+
+
 def test_in_character_mode_too(two_workers: Cluster, tmp_path: Path) -> None:
     here, there = build_run(tmp_path / "here"), build_run(tmp_path / "there")
     do_stages(here, EngineChoice(num_workers=1), CHARACTERS)
