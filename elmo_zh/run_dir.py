@@ -10,6 +10,11 @@ from elmo_zh.errors import ElmoZhError
 from elmo_zh.files import atomic_path, locked
 
 
+def documents_beside(segmented: Path) -> Path:
+    """Return where the documents of a segmented file are counted: little-endian uint32, sentences of each in order."""
+    return segmented.with_suffix(".documents")
+
+
 @dataclass(frozen=True)
 class RunDir:
     """Names every file of a run; opens none by itself."""
@@ -47,6 +52,11 @@ class RunDir:
         return self.path / "vocab.data"
 
     @property
+    def vocab_parts(self) -> Path:
+        """The folder of the counts of single files, there only until the vocabulary is."""
+        return self.path / "vocab.parts"
+
+    @property
     def vocab_counts(self) -> Path:
         """Token TAB count, in the order of vocab.data."""
         return self.path / "vocab.counts"
@@ -65,6 +75,11 @@ class RunDir:
     def ids(self) -> Path:
         """The folder of the token id store."""
         return self.path / "ids"
+
+    @property
+    def ids_parts(self) -> Path:
+        """The folder of the store's finished shards, there only until the store is."""
+        return self.path / "ids.parts"
 
     @property
     def checkpoints(self) -> Path:
@@ -109,7 +124,7 @@ class RunDir:
         return sorted(self.segmented.glob("train-*.txt"))
 
     def document_files(self) -> list[Path]:
-        """Return the files with the numbers of sentences of each document, one for each training file."""
+        """Return the files with the numbers of sentences of each document, one beside each training file."""
         return sorted(self.segmented.glob("train-*.documents"))
 
     def heldout_files(self) -> list[Path]:

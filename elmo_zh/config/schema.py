@@ -92,7 +92,7 @@ class TextConfig:
     heldout_max_tokens: int = 200_000
     """Hold out at most this many tokens."""
     num_workers: int = _free(0)
-    """Processes that segment at the same time; 0 means one for each processor core."""
+    """Processes that segment, count and encode at the same time; 0 means one for each processor core."""
     format: str = "auto"
     """Format of files: auto (name, content), text, csv, tsv, json, jsonl, wikidump, wikiextractor, html or markdown."""
     field: str = ""
@@ -301,6 +301,8 @@ class TrainConfig:
     """Share of the highest learning rate that is left at the end of linear and cosine."""
     max_grad_norm: float = 10.0
     """Clip the global norm of the gradient of (loss x unroll_steps) at this."""
+    shuffle: str = "sentences"
+    """What is shuffled anew in each epoch: sentences, or documents, whose sentences one stream then reads in order."""
     seed: int = 1
     """Seed of initial weights, sentence order, dropout and negative samples."""
     precision: str = "auto"
@@ -328,6 +330,7 @@ class TrainConfig:
         """Yield one line for each value out of range."""
         choices = {
             "softmax": ("sampled", "full"),
+            "shuffle": ("sentences", "documents"),
             "optimizer": ("adamw", "adagrad"),
             "schedule": ("constant", "linear", "cosine"),
             "precision": ("auto", "float32", "bfloat16"),
