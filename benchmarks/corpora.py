@@ -29,14 +29,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from elmo_zh.config import TextConfig
-from elmo_zh.text.preparation import TextPreparation
+from elmo_zh.text.cleaning.counts import LineCounts
+from elmo_zh.text.corpus_preparation import CorpusPreparation
 from elmo_zh.text.readers.read import read_source
 from elmo_zh.text.readers.sources import find_sources
 from elmo_zh.text.readers.tally import PassedOver, Tally
 from elmo_zh.text.segmenters import build_segmenter
 from elmo_zh.text.segmenting.pieces import PieceWriter
 from elmo_zh.text.segmenting.repeated import key_rule
-from elmo_zh.text.segmenting.segment_piece import _segment_line
+from elmo_zh.text.segmenting.segment_piece import segment_line
 from elmo_zh.text.sentences import split_sentences
 
 CONFIG = TextConfig()
@@ -117,7 +118,7 @@ def consume(results: Iterable[Any]) -> None:
 def shares(segmenter: str, corpus: list[str]) -> dict[str, float]:
     """Return processor seconds of each step on the whole corpus, in one process."""
     config = replace(CONFIG, segmenter=segmenter)
-    preparation = TextPreparation.build(config)
+    preparation = CorpusPreparation.build(config)
     cut = build_segmenter(config)
     cut("热身")
     seconds: dict[str, float] = {}
@@ -133,12 +134,18 @@ def shares(segmenter: str, corpus: list[str]) -> dict[str, float]:
         writer = PieceWriter(Path(folder) / "a", 2**25, key_rule(config))
         writer.start_document(0)
         timed("write pieces and keys of lines", lambda: [*map(writer.write, lines), writer.finish()])
-    pieces = timed("split sentences", lambda: [piece for line in lines for piece in split_sentences(line)])
-    sentences = timed("normalise", lambda: [preparation.normalise(piece) for piece in pieces])
+    counts = LineCounts()
+    timed("clean", lambda: consume(preparation.cleaner.clean(line, counts) for line in lines))
+    plain = preparation.preparation
+    timed("split sentences", lambda: consume(piece for line in lines for piece in split_sentences(line)))
+    sentences = timed(
+        "split, normalise", lambda: [piece for line in lines for piece in plain.pieces(line, counts.change)]
+    )
+    seconds["normalise"] = max(0.0, seconds.pop("split, normalise") - seconds["split sentences"])
     timed("cut", lambda: consume(cut(sentence) for sentence in sentences))
-    timed("split, normalise, cut, join, hash", lambda: consume(_segment_line(preparation, line) for line in lines))
-    known = seconds["split sentences"] + seconds["normalise"] + seconds["cut"]
-    seconds["join, hash"] = max(0.0, seconds.pop("split, normalise, cut, join, hash") - known)
+    timed("all of a line", lambda: consume(segment_line(preparation, line, counts) for line in lines))
+    known = seconds["clean"] + seconds["split sentences"] + seconds["normalise"] + seconds["cut"]
+    seconds["count, join, hash"] = max(0.0, seconds.pop("all of a line") - known)
     with TemporaryDirectory() as folder, (Path(folder) / "a").open("w", encoding="utf-8") as file:
         timed("write", lambda: consume(file.write(" ".join(sentence) + "\n") for sentence in sentences))
     return seconds

@@ -93,7 +93,9 @@ def remove(path: Path) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write a value as readable JSON, atomically."""
     with atomic_path(path) as unfinished:
-        unfinished.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+        # Names of files may hold bytes that are no UTF-8, for which Python has halves of characters: JSON spells them.
+        unfinished.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def place(path: Path, other: Path) -> None:

@@ -37,6 +37,11 @@ class RunDir:
         return self.path / "segmented"
 
     @property
+    def corpus_report(self) -> Path:
+        """What was read of the corpus, changed and dropped, with examples, to be read by people."""
+        return self.path / "corpus_report.md"
+
+    @property
     def fetched(self) -> Path:
         """The folder of what comes from standard input and the network, there only while it is segmented."""
         return self.path / "fetched.unfinished"

@@ -44,9 +44,12 @@ def segment(common: Common, corpus: tuple[str, ...], run_path: Path) -> None:
     paragraph a line), CSV, TSV, JSON, JSON lines, MediaWiki dumps, wikiextractor, HTML, Markdown; packed as .gz, .bz2,
     .xz, .zst, .zip or .tar. Format and encoding of each file are found by themselves; docs/corpora.md tells how.
 
+    Remnants of markup and invisible characters are taken out. RUN/corpus_report.md shows what was changed and dropped.
+
     \b
     Example:
       elmo-zh segment my-texts/ more.txt.xz --run runs/mine
+      elmo-zh segment web/ --set text.min_han_share=0.3 --set text.script=simplified --run runs/web
       elmo-zh segment reviews.csv --field title,review --run runs/mine
       elmo-zh segment zhwiki-latest-pages-articles-multistream.xml.bz2 --run runs/wiki
       zcat news.gz | elmo-zh segment - --encoding gb18030 --run runs/mine

@@ -14,11 +14,15 @@ PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7
 CORPUS_FORMATS = ("auto", "text", "csv", "tsv", "json", "jsonl", "wikidump", "wikiextractor", "html", "markdown")
 BAD_BYTES = ("strict", "skip-line", "replace")
 DOCUMENTS = ("file", "paragraph", "line")
-# Of section text: how a corpus is read, of no concern to a model that is made from it.
-READING = (
-    "format", "field", "encoding", "bad_bytes", "document", "drop_duplicates", "duplicate_min_characters",
-    "boilerplate_copies", "shard_bytes",
+# Of section text: how a corpus is read and cleaned, of no concern to a model that is made from it.
+READING = ("format", "field", "encoding", "bad_bytes", "document", "shard_bytes")
+CLEANING = (
+    "remove_markup", "repair_mojibake", "min_han_share", "max_line_characters",
+    "drop_duplicates", "duplicate_min_characters", "boilerplate_copies",
 )  # fmt: skip
+CORPUS = (*READING, *CLEANING)
+# Of section text: what came after the first bundles and records, which are as if it stood there with its default.
+LATER = ("script",)
 POOLS = ("none", "mean", "max", "first-last")
 FORMATS = ("hdf5", "npy", "parquet", "jsonl", "word2vec")
 LAYOUTS = ("lines", "packed")
@@ -26,6 +30,7 @@ EMBED_PRECISIONS = ("float32", "bfloat16", "int8")
 UNKNOWN_WAYS = ("unk", "backoff")
 COMPRESSIONS = ("none", "gzip", "lzf")
 UNICODE_FORMS = ("none", "NFC", "NFD", "NFKC", "NFKD")
+SCRIPTS = ("none", "simplified", "traditional")
 
 
 def _free(default: Any) -> Any:
@@ -76,6 +81,8 @@ class TextConfig:
     """Turn full-width Latin letters and digits (Ａ, １) into ASCII; punctuation stays Chinese."""
     remove_control: bool = True
     """Remove control, zero-width and direction characters (Unicode categories Cc and Cf, white space excepted)."""
+    script: str = "none"
+    """Convert all text to simplified or traditional characters (OpenCC's t2s and s2t; an extra), or none."""
     collapse_whitespace: bool = True
     """Turn every run of Unicode white space (U+3000, U+00A0, tabs, ...) into one space; trim the ends."""
     heldout_share: float = 0.01
@@ -96,6 +103,14 @@ class TextConfig:
     """Lines with bytes that do not decode: skip-line (left out, counted), replace (by U+FFFD) or strict (an error)."""
     document: str = "file"
     """What is one document of plain text, as counted: file, paragraph (between empty lines) or line."""
+    remove_markup: bool = True
+    """Take remnants of HTML, wikitext and BBCode out of a corpus: known tags and pairs only, so a<b and 《》 stay."""
+    repair_mojibake: bool = False
+    """Repair text of a corpus that was decoded wrongly, by ftfy (an extra); false only counts lines that look so."""
+    min_han_share: float = 0.0
+    """Drop lines with a smaller share of Han characters among their letters and digits, such as 0.3; 0 keeps all."""
+    max_line_characters: int = 0
+    """Drop lines longer than this, such as 20000; 0 keeps all: a book may be one line, split into sentences."""
     drop_duplicates: bool = True
     """Leave out lines that stood before, in whatever file: copies teach nothing new and are learned by heart."""
     duplicate_min_characters: int = 20
@@ -114,6 +129,7 @@ class TextConfig:
                 f" {self.segmenter} has no dictionary. Leave one of them out"
             )
         yield from _one_of("text.unicode_form", self.unicode_form, UNICODE_FORMS)
+        yield from _one_of("text.script", self.script, SCRIPTS)
         yield from _within("text.heldout_share", self.heldout_share, 0.0, 0.5)
         yield from _at_least("text.heldout_min_sentences", self.heldout_min_sentences, 0)
         yield from _at_least("text.heldout_max_tokens", self.heldout_max_tokens, 0)
@@ -121,6 +137,8 @@ class TextConfig:
         yield from _one_of("text.format", self.format, CORPUS_FORMATS)
         yield from _one_of("text.bad_bytes", self.bad_bytes, BAD_BYTES)
         yield from _one_of("text.document", self.document, DOCUMENTS)
+        yield from _within("text.min_han_share", self.min_han_share, 0.0, 1.0)
+        yield from _at_least("text.max_line_characters", self.max_line_characters, 0)
         yield from _at_least("text.duplicate_min_characters", self.duplicate_min_characters, 1)
         yield from _at_least("text.boilerplate_copies", self.boilerplate_copies, 0)
         if self.shard_bytes != 0:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from elmo_zh.config import Config
 from elmo_zh.engine.choice import EngineChoice
+from elmo_zh.files import atomic_path
 from elmo_zh.pipeline.dictionary import copy_user_dictionary, find_user_dictionary, text_settings
 from elmo_zh.reporter import Reporter
 from elmo_zh.run_dir import RunDir
@@ -15,6 +16,7 @@ from elmo_zh.stages import (
     StageResult,
     run_stage,
 )
+from elmo_zh.text.corpus_report import corpus_report
 from elmo_zh.text.readers.sources import Sources, gathered_sources
 from elmo_zh.text.segment import segment_corpus
 from elmo_zh.text.segment_report import describe_reading, reading_settings, report_segmented
@@ -46,9 +48,12 @@ def _segment_sources(
     def work() -> StageResult:
         done = segment_corpus(sources, run.segmented, config.text, dictionary, reporter, engine)
         copy = copy_user_dictionary(run, dictionary)
-        report_segmented(done, reporter)
+        report_segmented(done, config.text, reporter)
         outputs = [*run.train_files(), *run.document_files(), *run.heldout_files(), *([copy] if copy else [])]
         details = describe_reading(done, list(inputs), sources.passed_over)
+        # No output that a later look would miss: it may be thrown away.
+        with atomic_path(run.corpus_report) as unfinished:
+            unfinished.write_text(corpus_report(done, list(inputs), config.text), encoding="utf-8")
         return StageResult(outputs=outputs, counts=asdict(done.counts), details=details)
 
     settings = text_settings(config, dictionary) | reading_settings(config.text)

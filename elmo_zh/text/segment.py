@@ -19,6 +19,8 @@ from elmo_zh.engine.engine import Engine
 from elmo_zh.errors import CorpusError
 from elmo_zh.files import atomic_path, place, remove
 from elmo_zh.reporter import Reporter
+from elmo_zh.text.cleaning.clean import EMPTY, LineCleaner
+from elmo_zh.text.cleaning.counts import LineCounts
 from elmo_zh.text.corpus import iter_lines
 from elmo_zh.text.heldout import HeldoutChoice
 from elmo_zh.text.readers.sources import Source, Sources
@@ -30,7 +32,7 @@ from elmo_zh.text.segmenting.extract import Extracted, ExtractTask, NumberedSour
 from elmo_zh.text.segmenting.parts import SegmentParts
 from elmo_zh.text.segmenting.pieces import SizedPiece
 from elmo_zh.text.segmenting.repeated import find_repeated
-from elmo_zh.text.segmenting.segment_piece import EMPTY, PieceCounts, SegmentTask, segment_piece
+from elmo_zh.text.segmenting.segment_piece import PieceCounts, SegmentTask, segment_piece
 from elmo_zh.text.segmenting.sentence_writer import SentenceWriter
 
 # A shard for each of so many parts of the corpus, but neither so small that there is more to do around it than in it
@@ -62,10 +64,11 @@ class SegmentCounts:
 
 @dataclass(kw_only=True)
 class SegmentedCorpus:
-    """What became of a corpus: counts in all, and of each source in its order."""
+    """What became of a corpus: counts in all, of each source in its order, and of what was done to lines."""
 
     counts: SegmentCounts
     tallies: list[Tally]
+    lines: LineCounts
     passed_over: PassedOver
 
 
@@ -88,8 +91,10 @@ def segment_corpus(
     done = SegmentedCorpus(
         counts=SegmentCounts(files=len(corpus.sources)),
         tallies=[Tally() for _ in corpus.sources],
+        lines=LineCounts(),
         passed_over=PassedOver(),
     )
+    LineCleaner.build(config)  # so that a package that is missing is told here, and once
     parts = SegmentParts(output.absolute().with_name(f"{output.name}.parts"))
     shard_bytes = config.shard_bytes or _shard_bytes(corpus.total_bytes())
     sources = [_number(number, source) for number, source in enumerate(corpus.sources)]
@@ -173,15 +178,16 @@ def _segment(tasks: list[SegmentTask], engine: Engine, done: SegmentedCorpus, re
 def _count(piece: PieceCounts, done: SegmentedCorpus) -> None:
     for number, tally in piece.tallies.items():
         done.tallies[number].extend(tally)
+    done.lines.merge(piece.lines)
     counts = done.counts
-    counts.lines += piece.lines
     counts.han_characters += piece.han_characters
-    counts.empty_lines += piece.empty_lines
     counts.train_sentences += piece.train_sentences
     counts.train_tokens += piece.train_tokens
 
 
 def _add_up(done: SegmentedCorpus) -> None:
+    done.counts.lines = done.lines.lines
+    done.counts.empty_lines = done.lines.dropped[EMPTY].lines if EMPTY in done.lines.dropped else 0
     for tally in done.tallies:
         done.counts.documents += tally.documents
         done.counts.characters += tally.characters

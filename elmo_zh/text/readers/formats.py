@@ -68,7 +68,8 @@ def _kind_of_json(head: str) -> str | None:
             # A record of many lines, or one longer than this start of the file.
             return "json" if re.match(r'\{\s*"', start) and (line_end or len(start) > 2**15) else None
         return "jsonl"
-    return "json" if re.match(r'\[\s*[\[{"]', start) else None
+    # Not what starts with a link of a wiki.
+    return "json" if re.match(r'(?:\[\s*)+[{"]', start) else None
 
 
 def read_documents(

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from elmo_zh.text.cleaning.counts import LineCounts
+
 # Names that a record lists of what was passed over for one reason.
 _MOST_NAMES = 20
 
@@ -81,6 +83,12 @@ class Tally:
         """Count text that gave sentences."""
         self.characters += characters
         self.kept_characters += characters
+
+    def take(self, lines: LineCounts) -> None:
+        """Count lines of this source, kept and dropped."""
+        self.keep(lines.kept_characters)
+        for reason, found in lines.dropped.items():
+            self.drop(reason, found.characters, found.lines)
 
     def extend(self, other: "Tally") -> None:
         """Count what another part of the same source held."""

@@ -1,16 +1,19 @@
 """From a piece of lines to segmented sentences, those apart that may be held out."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from elmo_zh.config import TextConfig
 from elmo_zh.files import write_json_once, written_once
+from elmo_zh.text.cleaning.counts import LineCounts
+from elmo_zh.text.corpus_preparation import CorpusPreparation
+from elmo_zh.text.han import count_han
 from elmo_zh.text.heldout import HeldoutChoice, Paragraph, paragraph_key
-from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.readers.tally import Tally
 from elmo_zh.text.segmenting.candidates import save_candidates
 from elmo_zh.text.segmenting.parts import SegmentParts, load_part
@@ -18,11 +21,9 @@ from elmo_zh.text.segmenting.pieces import SizedPiece
 from elmo_zh.text.segmenting.repeated import BOILERPLATE, DUPLICATE, RepeatedLines
 from elmo_zh.text.segmenting.sentence_writer import SentenceWriter
 
-# Lines of white space and invisible characters only.
-EMPTY = "lines without a word"
 REASONS = {DUPLICATE: "lines that stood before", BOILERPLATE: "lines that come too often"}
-
-_HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+")
+# Lines in which Chinese characters are counted together.
+_HAN_LINES = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,10 +42,8 @@ class SegmentTask:
 class PieceCounts:
     """What became of a piece: in all, and of each source in it."""
 
-    characters: int = 0
-    lines: int = 0
+    lines: LineCounts = field(default_factory=LineCounts)
     han_characters: int = 0
-    empty_lines: int = 0
     sentences: int = 0
     train_sentences: int = 0
     train_tokens: int = 0
@@ -53,19 +52,19 @@ class PieceCounts:
     def described(self) -> dict[str, Any]:
         """Return it as JSON has it."""
         tallies = {str(number): tally.described() for number, tally in self.tallies.items()}
-        return {**asdict(self), "tallies": tallies}
+        return {**asdict(self), "lines": self.lines.as_record(), "tallies": tallies}
 
     @classmethod
     def restored(cls, described: dict[str, Any]) -> "PieceCounts":
         """Return what `described` described."""
         tallies = {int(number): Tally.restored(tally) for number, tally in described["tallies"].items()}
-        return cls(**{**described, "tallies": tallies})
+        return cls(**{**described, "lines": LineCounts.from_record(described["lines"]), "tallies": tallies})
 
 
 @lru_cache(maxsize=1)
-def _preparation(config: TextConfig, user_dictionary: Path | None) -> TextPreparation:
+def _preparation(config: TextConfig, user_dictionary: Path | None) -> CorpusPreparation:
     """Return the same object again and again: dictionaries take long to load."""
-    return TextPreparation.build(config, user_dictionary)
+    return CorpusPreparation.build(config, user_dictionary)
 
 
 def segment_piece(task: SegmentTask) -> PieceCounts:
@@ -99,33 +98,31 @@ def _paragraphs(task: SegmentTask, counts: PieceCounts) -> Iterator[tuple[Paragr
     """Yield the segmented lines, and whether each is the first of a document."""
     preparation = _preparation(task.config, task.user_dictionary)
     left_out = task.repeated.in_piece(task.number) if task.repeated else {}
+    numbered = enumerate(_iter_lines(task, counts))
+    for source, runs in groupby(task.piece.piece.load_runs().tolist(), key=itemgetter(0)):
+        lines = LineCounts()
+        for _, num_lines, starts_document in runs:
+            is_first = bool(starts_document)
+            for number, line in islice(numbered, num_lines):
+                if (reason := left_out.get(number)) is not None:
+                    lines.drop(REASONS[reason], line)
+                elif paragraph := segment_line(preparation, line, lines):
+                    yield paragraph, is_first
+                    is_first = False
+        counts.tallies.setdefault(source, Tally()).take(lines)
+        counts.lines.merge(lines)
+
+
+def _iter_lines(task: SegmentTask, counts: PieceCounts) -> Iterator[str]:
     lines = task.piece.piece.iter_lines()
-    number = 0
-    for source, num_lines, starts_document in task.piece.piece.load_runs().tolist():
-        tally = counts.tallies.setdefault(source, Tally())
-        is_first = bool(starts_document)
-        for _ in range(num_lines):
-            line = next(lines)
-            reason = left_out.get(number) if left_out else None
-            number += 1
-            counts.lines += 1
-            counts.characters += len(line)
-            counts.han_characters += sum(map(len, _HAN.findall(line)))
-            if reason is not None:
-                tally.drop(REASONS[reason], len(line))
-                continue
-            paragraph = _segment_line(preparation, line)
-            if paragraph is None:
-                tally.drop(EMPTY, len(line))
-                counts.empty_lines += 1
-                continue
-            tally.keep(len(line))
-            yield paragraph, is_first
-            is_first = False
+    while some := list(islice(lines, _HAN_LINES)):
+        counts.han_characters += count_han(some)
+        yield from some
 
 
-def _segment_line(preparation: TextPreparation, line: str) -> Paragraph | None:
-    segmented = preparation.sentences(line)
+def segment_line(preparation: CorpusPreparation, line: str, counts: LineCounts) -> Paragraph | None:
+    """Return a line as segmented sentences, None if it is dropped; `counts` takes it either way."""
+    segmented = preparation.sentences(line, counts)
     if not segmented:
         return None
     sentences = tuple(" ".join(tokens) for tokens in segmented)
