@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from elmo_zh.errors import OutputError
 
@@ -42,6 +43,23 @@ def atomic_path(path: Path) -> Iterator[Path]:
     finally:
         remove(unfinished)
         _give_back(replaced, path)
+
+
+@contextmanager
+def written_once(path: Path) -> Iterator[Path]:
+    """Yield a path of its own to write a file at; it takes the place of `path` only if the block ends well.
+
+    Unlike with `atomic_path` several processes may do so at the same time, on one machine or more: whoever ends last
+    stays, so all should write the same.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.{uuid4().hex}{UNFINISHED}")
+    try:
+        yield unfinished
+        _sync(unfinished)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def _give_back(replaced: Path, path: Path) -> None:
@@ -78,6 +96,20 @@ def write_json(path: Path, value: Any) -> None:
         text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
         # Names of files may hold bytes that are no UTF-8, for which Python has halves of characters: JSON spells them.
         unfinished.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+def place(path: Path, other: Path) -> None:
+    """Give a file a second name, as a copy where the file system knows no second names."""
+    try:
+        other.hardlink_to(path)
+    except OSError:
+        shutil.copyfile(path, other)
+
+
+def write_json_once(path: Path, value: Any) -> None:
+    """Write a value as JSON, as `written_once` does."""
+    with written_once(path) as unfinished:
+        unfinished.write_text(json.dumps(value, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 @contextmanager

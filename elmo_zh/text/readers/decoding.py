@@ -20,10 +20,17 @@ _HALVES = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class DecodedText:
-    """A file whose encoding is known; each method reads it from the start."""
+    """A file, or a part of one, whose encoding is known; each method reads it from the start.
+
+    Attributes:
+        content: Its bytes.
+        encoding: What they are decoded by.
+        is_start: Whether it starts as the file does, perhaps with a byte order mark.
+    """
 
     content: Content
     encoding: Encoding
+    is_start: bool = True
 
     @property
     def name(self) -> str:
@@ -37,7 +44,7 @@ class DecodedText:
             CorpusError: If bytes do not decode that did when the encoding was looked for.
         """
         decoder = codecs.getincrementaldecoder(self.encoding.name)(MARKING if self.encoding.num_bad else "strict")
-        is_first = True
+        is_first = self.is_start
         with self.content.open() as stream:
             while True:
                 chunk = stream.read(CHUNK_BYTES)

@@ -1,7 +1,7 @@
 """JSON lines: a record a line, its text in a field."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import Any
 
@@ -30,15 +30,25 @@ def read_json_lines(text: DecodedText, config: TextConfig, tally: Tally) -> Iter
     paths = _paths(text, config, sample)
     tally.read_field = listed(paths)
     num_read = 0
-    for record in chain(sample, records):
+    for document in _documents(chain(sample, records), paths, tally):
+        num_read += 1
+        yield document
+    if not num_read:
+        raise _no_text(text, config, sample)
+
+
+def read_part_of_json_lines(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Iterator[str]]:
+    """Yield each record's text as a document, from the fields that are known of the whole file."""
+    yield from _documents(_records(text, config, tally), list(parse_fields(config.field)) or [""], tally)
+
+
+def _documents(records: Iterable[Any], paths: list[str], tally: Tally) -> Iterator[Iterator[str]]:
+    for record in records:
         texts = texts_at(record, paths)
         if texts:
-            num_read += 1
             yield lines_of(texts[0]) if len(texts) == 1 else chain.from_iterable(map(lines_of, texts))
         else:
             tally.drop(WITHOUT_FIELD, 0)
-    if not num_read:
-        raise _no_text(text, config, sample)
 
 
 def _records(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Any]:

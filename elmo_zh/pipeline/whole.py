@@ -1,0 +1,59 @@
+"""All stages, from raw text to a bundle."""
+
+import os
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from elmo_zh.config import Config
+from elmo_zh.engine.choice import EngineChoice
+from elmo_zh.files import UNFINISHED, remove
+from elmo_zh.pipeline.counting import build_vocabulary
+from elmo_zh.pipeline.dictionary import find_user_dictionary, text_settings
+from elmo_zh.pipeline.encoding import encode
+from elmo_zh.pipeline.exporting import export
+from elmo_zh.pipeline.segmenting import segment
+from elmo_zh.pipeline.starting import adopt_model, with_resolved_init
+from elmo_zh.pipeline.training import train
+from elmo_zh.pipeline.vectors import word2vec
+from elmo_zh.reporter import Reporter
+from elmo_zh.run_dir import RunDir
+
+LATEST = Path("runs/latest")
+
+
+def pipeline(
+    run: RunDir,
+    config: Config,
+    corpus: Sequence[str],
+    *,
+    named: Collection[str] = (),
+    engine: EngineChoice | None = None,
+    force: bool,
+    reporter: Reporter,
+) -> None:
+    """All stages one after another; word2vec is left out where training starts from a bundle.
+
+    With a bundle come its settings of section model, save those `named` as section.key by the user.
+    """
+    config = with_resolved_init(config)
+    if init := config.train.init or config.vocab.init:
+        made_with = text_settings(config, find_user_dictionary(run, config))
+        config = adopt_model(run, config, init, made_with, named, force=force, reporter=reporter)
+    segment(run, config, corpus, engine=engine, force=force, reporter=reporter)
+    build_vocabulary(run, config, engine=engine, force=force, reporter=reporter)
+    if not config.train.init:
+        word2vec(run, config, force=force, reporter=reporter)
+    encode(run, config, engine=engine, force=force, reporter=reporter)
+    train(run, config, force=force, reporter=reporter)
+    export(run, config, checkpoint="best", output=None, force=force, reporter=reporter)
+
+
+def link_latest(run: RunDir) -> None:
+    """Make runs/latest in the current folder a link to a run; a real folder of that name is left alone."""
+    if LATEST.absolute() == run.path.absolute() or (LATEST.exists() and not LATEST.is_symlink()):
+        return
+    unfinished = LATEST.with_name(LATEST.name + UNFINISHED)
+    remove(unfinished)
+    unfinished.parent.mkdir(exist_ok=True)
+    unfinished.symlink_to(os.path.relpath(run.path.resolve(), LATEST.parent.resolve()), target_is_directory=True)
+    unfinished.replace(LATEST)

@@ -1,0 +1,92 @@
+"""Tasks in worker processes: all done, whatever dies."""
+
+import os
+import signal
+from collections.abc import Iterator
+from multiprocessing import active_children
+from pathlib import Path
+
+import pytest
+
+from elmo_zh.engine.choice import EngineChoice
+from elmo_zh.engine.engine import ThisProcess
+from elmo_zh.engine.processes import worker_processes
+from elmo_zh.errors import CorpusError
+
+LARGE = 10_000_000
+
+
+def square(number: int) -> int:
+    return number * number
+
+
+def die_once(task: tuple[Path, int]) -> int:
+    """Kill the worker the first time that number 5 comes."""
+    folder, number = task
+    if number == 5 and not (folder / "died").exists():
+        (folder / "died").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def die(_task: int) -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return 0
+
+
+def refuse(task: int) -> int:
+    raise CorpusError(f"{task} is refused")
+
+
+def own_process(_task: int) -> int:
+    return os.getpid()
+
+
+def test_every_task_is_done() -> None:
+    tasks = list(range(40))
+    with worker_processes(2) as engine:
+        assert sorted(engine.run(square, tasks)) == [(number, number * number) for number in tasks]
+        assert sorted(engine.run(square, [])) == []
+
+
+def test_tasks_are_taken_as_they_are_needed() -> None:
+    taken = []
+
+    def tasks() -> Iterator[int]:
+        for number in range(100):
+            taken.append(number)
+            yield number
+
+    with worker_processes(2) as engine:
+        results = engine.run(square, tasks())
+        next(results)
+        assert len(taken) <= 6
+
+
+def test_what_died_with_a_worker_is_done_again(tmp_path: Path) -> None:
+    with worker_processes(2) as engine:
+        done = [result for _, result in engine.run(die_once, [(tmp_path, number) for number in range(20)])]
+    assert (tmp_path / "died").exists()
+    assert sorted(done) == list(range(20))
+
+
+def test_workers_that_always_die_are_an_error() -> None:
+    message = r"Worker processes were killed again and again.*--set text\.num_workers=1"
+    with pytest.raises(CorpusError, match=message), worker_processes(2) as engine:
+        list(engine.run(die, [1, 2, 3]))
+    assert active_children() == []
+
+
+def test_an_error_of_a_task_ends_the_workers() -> None:
+    with pytest.raises(CorpusError, match="1 is refused"), worker_processes(2) as engine:
+        list(engine.run(refuse, [1]))
+    assert active_children() == []
+
+
+def test_little_work_and_one_worker_need_no_processes() -> None:
+    with EngineChoice(num_workers=2).started(1000) as engine:
+        assert list(engine.run(own_process, [1])) == [(1, os.getpid())]
+    with EngineChoice(num_workers=1).started(LARGE) as engine:
+        assert isinstance(engine, ThisProcess)
+    with EngineChoice(num_workers=2).started(LARGE) as engine:
+        assert [result for _, result in engine.run(own_process, [1])] != [os.getpid()]
