@@ -19,12 +19,13 @@ MODULES = {
 STOREYS = (
     {"__main__"},
     {"cli"},
+    {"planning", "inspection"},
     {"pipeline", "sklearn"},
     {"training", "embed", "convert"},
     {"bundle"},
     {"model", "batches", "word2vec", "id_store", "stages", "hdf5", "allocator"},
     {"engine", "text", "vocabulary", "characters", "alphabet", "lexicon", "config", "run_dir", "files", "reporter"},
-    {"errors", "idle_threads"},
+    {"errors", "idle_threads", "quantities"},
 )
 STOREY_OF = {room: number for number, rooms in enumerate(STOREYS) for room in rooms}
 WITHOUT_TORCH = STOREYS[-1] | STOREYS[-2]
