@@ -10,7 +10,7 @@ REPLACEMENT = "\ufffd"
 # UTF-8 read as Latin-1 or Windows-1252 makes accented letters in a row, read as GBK it makes 锟斤拷 out of U+FFFD.
 # Memory that was never written reads 烫烫烫 or 屯屯屯 in GBK. Private characters have no meaning of their own.
 _MOJIBAKE = re.compile(
-    "(?:[\u00c3\u00c2\u00e2-\u00e9\u00ef] ?[\u0080-\u00bf\u0152-\u0178\u2013-\u203a\u20ac\u2122] ?){2,}"
+    "(?:[\u00c3\u00c2\u00e2-\u00e9\u00ef] ?(?:[\u0080-\u00bf\u0152-\u0178\u2013-\u203a\u20ac\u2122] ?){1,3}){2,}"
     "|(?:[\u00c0-\u00ff] ?){4,}|锟 ?斤 ?拷|(?:烫 ?){3,}|(?:屯 ?){3,}|锘 ?[挎縷]"
 )
 _PRIVATE = re.compile("[\ue000-\uf8ff\U000f0000-\U0010ffff]")

@@ -9,7 +9,7 @@ Mandelbrot: Evert 2004, A simple LNRE model for random character sequences).
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,6 +64,14 @@ def words_by_times(num_words: float, new_share: float, most: int) -> NDArray[np.
     return np.asarray(num_words * share * np.exp(logs))
 
 
+def merged(blocks: Iterable[Counter[str]]) -> Counter[str]:
+    """Return the counts of several pieces together; adding counters would copy them each time."""
+    counts: Counter[str] = Counter()
+    for block in blocks:
+        counts.update(block)
+    return counts
+
+
 def exact_curve(counts: Counter[str]) -> CoverageCurve:
     """Return the curve of a text of which all is known."""
     shares = _cumulated(sorted(counts.values(), reverse=True))
@@ -87,8 +95,8 @@ def estimate_curve(
         num_tokens: Of the corpus.
         num_words: Different words of the corpus.
     """
-    halves = [sum(blocks[start::2], Counter()) for start in (0, 1)]
-    counts = halves[0] + halves[1]
+    halves = [merged(blocks[start::2]) for start in (0, 1)]
+    counts = merged(halves)
     sampled = counts.total()
     unseen = max(0.0, 1 - sampled / num_tokens)
     own = _cumulated(sorted(counts.values(), reverse=True))

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
 from elmo_zh.planning.portions import Portion
-from elmo_zh.text.readers.archives import is_tar
 from elmo_zh.text.readers.names import FORMAT_OF_SUFFIX, suffix_of
 
 PIECE_BYTES = 2**14
@@ -63,7 +62,7 @@ def choose_cutter(portion: Portion, head: bytes) -> LineCutter | PageCutter | No
         return PageCutter(head[: head.find(_PAGE)])
     # Characters of two or four bytes: a line end is no byte of its own.
     is_wide = head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in head[:1000]
-    if is_wide or is_tar(head) or kind in ("html", "markdown", "wikidump"):
+    if is_wide or kind in ("html", "markdown", "wikidump"):
         return None
     start = head.lstrip()[:1]
     if (kind == "" and start in (b"[", b"<")) or (

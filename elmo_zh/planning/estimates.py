@@ -68,7 +68,9 @@ def quantile(freedom: int) -> float:
     return _Z + first / freedom + second / freedom**2
 
 
-def estimate_total(densities: Sequence[float], size: float, sampled_share: float) -> Estimate:
+def estimate_total(
+    densities: Sequence[float], size: float, sampled_share: float, *, unsure_share: float = 0.0
+) -> Estimate:
     """Return the total of something over a corpus from how dense it is at places chosen in proportion to size.
 
     Hansen and Hurwitz (1943): the mean density times the size. The spread of places at equal distances is at most
@@ -78,6 +80,7 @@ def estimate_total(densities: Sequence[float], size: float, sampled_share: float
         densities: Per byte, one for each place.
         size: Bytes of the corpus.
         sampled_share: Share of the corpus that the pieces are; 1 if they are all of it.
+        unsure_share: Of the value, by which it may be off besides.
     """
     mean = fmean(densities)
     if sampled_share >= 1:
@@ -85,6 +88,6 @@ def estimate_total(densities: Sequence[float], size: float, sampled_share: float
     if len(densities) < 2:
         return Estimate(value=mean * size, low=mean * size * sampled_share, high=mean * size * 4)
     error = stdev(densities) / math.sqrt(len(densities)) * math.sqrt(1 - sampled_share)
-    reach = quantile(len(densities) - 1) * error * size
     value = mean * size
+    reach = quantile(len(densities) - 1) * error * size + unsure_share * value
     return Estimate(value=value, low=max(value * sampled_share, value - reach), high=value + reach)

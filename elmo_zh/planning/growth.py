@@ -3,8 +3,9 @@
 Words of one piece come together, so pieces and not words are what was drawn by chance. The mean number of different
 words in k of the K pieces is known exactly (sample-based rarefaction: Colwell, Mao and Chang 2004, Ecology 85, 2717).
 In logarithms it is nearly straight (Herdan 1960, Heaps 1978) and bends a little towards the flat, as words of a
-language run out. So it is drawn on to the size of the corpus: straight for the upper end, with the bend that the sample shows
-for the lower end, with most of it for the value; the error of chance comes from a jackknife over groups of pieces.
+language run out. So it is drawn on to the size of the corpus: straight for the upper end, with the bend that the
+sample shows and half of it again for the lower end, with most of it for the value; the error of chance comes from a
+jackknife over groups of pieces.
 Estimators of all unseen species (Chao 1984) are far too low here, and that of Good and Toulmin (1956; smoothed:
 Orlitsky, Suresh and Wu 2016) reaches only some times the size of the sample.
 """
@@ -22,8 +23,8 @@ from elmo_zh.planning.estimates import Estimate, quantile
 
 # The bend is seen over the last so many times the pieces.
 _FITTED_FACTOR = 8
-# Share of the bend that the value keeps; the ends keep all of it, and nothing.
-_KEPT_BEND = 0.75
+# How much of the bend the value keeps, and the lower end, since the bend may grow; the upper end keeps nothing of it.
+_KEPT_BEND, _MOST_BEND = 0.75, 1.5
 # With fewer pieces the bend is not measured but taken to be what it usually is for words.
 _LEAST_PIECES, _USUAL_BEND = 16, -0.02
 _GROUPS = 10
@@ -107,7 +108,7 @@ def estimate_words(blocks: Sequence[Set[str]], factor: float) -> tuple[Growth, E
     reach = math.exp(quantile(_GROUPS - 1) * _error(blocks, factor))
     return growth, Estimate(
         value=value,
-        low=max(float(growth.num_words), growth.words(factor, 1.0) / reach),
+        low=max(float(growth.num_words), growth.words(factor, _MOST_BEND) / reach),
         high=growth.words(factor, 0.0) * reach,
     )
 

@@ -18,9 +18,13 @@ from elmo_zh.planning.cutting import (
     closed_json,
 )
 from elmo_zh.planning.portions import Portion
+from elmo_zh.planning.tars import tar_cuts
 from elmo_zh.text.packing import damage_told, unpacked
+from elmo_zh.text.readers.archives import is_tar
 
 _SKIPPED_BYTES = 2**18
+# Files up to this size are taken as a whole; of a corpus of very small ones no more than so many are opened.
+_WHOLE_BYTES, _MOST_PLACES = 4 * PIECE_BYTES, 5000
 # Unpacking all of a smaller file is a matter of seconds.
 _SOUGHT_FROM_BYTES = 2**26
 # Where a stream begins within a file of several, as in multistream dumps: its header and that of its first block.
@@ -38,6 +42,7 @@ class Piece:
         num_bytes: How much of the portion it is.
         is_cut: Whether there is more of the portion.
         expansion: Bytes of the portion over those it was taken to have.
+        is_start_only: Whether it was taken from the start since the portion cannot be cut elsewhere.
     """
 
     portion: Portion
@@ -46,6 +51,7 @@ class Piece:
     num_bytes: int
     is_cut: bool
     expansion: float = 1.0
+    is_start_only: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,12 +84,19 @@ def take_pieces(portions: Sequence[Portion], sample_bytes: int, seconds: float, 
     if size <= sample_bytes:
         pieces = [_whole(portion, 1) for portion in portions]
         return Pieces(pieces=pieces, corpus_bytes=sum(piece.num_bytes for piece in pieces), is_all=True)
-    places = _choose_places(portions, max(1, sample_bytes // PIECE_BYTES), Random(seed))  # noqa: S311
+    num_wanted = max(1, min(_MOST_PLACES, round(sample_bytes / _mean_piece_bytes(portions, size))))
+    places = _choose_places(portions, num_wanted, Random(seed))  # noqa: S311
     num_places = sum(len(mine) for mine in places.values())
     deadline = time.monotonic() + seconds
     pieces = [piece for number, mine in places.items() for piece in _cut(portions[number], mine, deadline)]
     num_reached = sum(piece.num_places for piece in pieces)
     return Pieces(pieces=pieces, corpus_bytes=size, is_all=False, num_unreached=num_places - num_reached)
+
+
+def _mean_piece_bytes(portions: Sequence[Portion], size: float) -> float:
+    """Return how long pieces at places chosen in proportion to size are on average: small files come as a whole."""
+    lengths = ((portion.num_bytes, portion.num_bytes <= _WHOLE_BYTES) for portion in portions)
+    return sum(length * (length if is_small else PIECE_BYTES) for length, is_small in lengths) / size
 
 
 def _whole(portion: Portion, num_places: int) -> Piece:
@@ -115,13 +128,16 @@ def _choose_places(portions: Sequence[Portion], num_places: int, random: Random)
 
 def _cut(portion: Portion, places: Sequence[float], deadline: float) -> Iterator[Piece]:
     """Yield the pieces of a portion that are reached in time."""
-    if portion.num_bytes <= 4 * PIECE_BYTES:
+    if portion.num_bytes <= _WHOLE_BYTES:
         yield _whole(portion, len(places))
         return
     with damage_told(portion.name):
         with portion.open() as (stream, _):
             head = stream.read(HEAD_BYTES)
         cutter = choose_cutter(portion, head)
+        if is_tar(head):
+            yield from _tar_pieces(portion, places, deadline)
+            return
         if cutter is None:
             yield _from_the_start(portion, len(places))
             return
@@ -143,6 +159,7 @@ def _from_the_start(portion: Portion, num_places: int) -> Piece:
         data=closed_json(data) if is_cut and is_json else data,
         num_bytes=len(data),
         is_cut=is_cut,
+        is_start_only=is_cut,
     )
 
 
@@ -169,6 +186,23 @@ def _in_passing(
             position += cut.num_read
             if cut.num_bytes:
                 yield replace(_piece(portion, cut), expansion=size / portion.num_bytes)
+
+
+def _tar_pieces(portion: Portion, places: Sequence[float], deadline: float) -> Iterator[Piece]:
+    """Yield pieces of the members of a tar archive."""
+    size = _unpacked_bytes(portion, deadline) if portion.compression else portion.num_bytes
+    with portion.open() as (stream, _):
+        for inside, cut, num_places, is_cut in tar_cuts(portion, stream, [int(share * size) for share in places]):
+            yield Piece(
+                portion=inside,
+                num_places=num_places,
+                data=cut.data,
+                num_bytes=cut.num_bytes,
+                is_cut=is_cut,
+                expansion=size / portion.num_bytes,
+            )
+            if time.monotonic() >= deadline:
+                return
 
 
 def _unpacked_bytes(portion: Portion, deadline: float) -> float:

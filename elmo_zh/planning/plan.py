@@ -26,6 +26,9 @@ THIS_CONFIG = "this run"
 SECTIONS = ("text", "vocab", "word2vec", "model", "train")
 # Of times on a machine that may be more or less busy when it comes to it.
 _TIME_FACTOR, _TRAINING_FACTOR = 1.6, 1.4
+_DIGITS_FACTOR = 1.1
+# How far the rest of a file may be from its start.
+_UNSURE_REST = 0.1
 # Python with what the early stages import, a word in a table of counts, a row with its word.
 _PROCESS_BYTES, _WORD_BYTES, _ROW_BYTES = 70_000_000, 140, 600
 # A corpus smaller than this is segmented in one process.
@@ -127,10 +130,17 @@ def _totals(sample: Sample) -> dict[str, Estimate]:
                 [each for block in sample.blocks for each in _densities(block, count(block))],
                 sample.corpus_bytes,
                 sample.sampled_share,
+                unsure_share=_UNSURE_REST * _start_only_share(sample),
             )
     if not sample.is_all and all(block.is_one_document for block in sample.blocks):
         totals["documents"] = Estimate.exact(sample.num_portions)
     return totals
+
+
+def _start_only_share(sample: Sample) -> float:
+    """Return the share of the places whose text comes from the start of a file that cannot be cut elsewhere."""
+    places = sum(block.piece.num_places for block in sample.blocks)
+    return sum(block.piece.num_places for block in sample.blocks if block.piece.is_start_only) / max(1, places)
 
 
 def _densities(block: Block, count: float) -> list[float]:
@@ -183,7 +193,12 @@ def _stage_bytes(
     return {
         "bytes.segmented": tokens.times(pace.segmented_bytes),
         "bytes.ids": tokens.times(pace.id_bytes + (2 if is_wide else 0)),
-        "bytes.word2vec": rows.times(pace.word2vec_bytes),
+        # Rare words have smaller numbers, which take more digits, and the part tried has more of these.
+        "bytes.word2vec": Estimate(
+            value=rows.value * pace.word2vec_bytes,
+            low=rows.low * pace.word2vec_bytes / _DIGITS_FACTOR,
+            high=rows.high * pace.word2vec_bytes * _DIGITS_FACTOR,
+        ),
     }
 
 

@@ -182,7 +182,8 @@ def _read_block(
     block.is_one_document = kinds <= set(_ONE_DOCUMENT) and not (kinds == {"text"} and config.document != "file")
     block.documents = float(tally.documents)
     if block.is_one_document and piece.is_cut:
-        block.documents = piece.num_bytes / (piece.portion.num_bytes * piece.expansion)
+        size = piece.portion.num_bytes * (piece.expansion if piece.portion.compression else 1.0)
+        block.documents = piece.num_bytes / size
     return block
 
 

@@ -21,9 +21,9 @@ from elmo_zh.training.optimizer import Optimizers, Schedule, clip_gradients, ste
 from elmo_zh.vocabulary import SPECIALS, Vocabulary
 
 # A configuration whose step should take longer, were it products alone, is not tried.
-_LONGEST_STEP_SECONDS = 1.0
-# At least so many steps, and as many more as fit into the time: the first ones make kernels ready.
-_LEAST_STEPS, _MOST_STEPS, _TRIAL_SECONDS = 3, 40, 1.5
+_LONGEST_STEP_SECONDS = 3.0
+# As many steps as fit into the time, but two in any case: the first one makes kernels ready.
+_LEAST_STEPS, _MOST_STEPS, _TRIAL_SECONDS = 2, 40, 2.0
 _SENTENCE_TOKENS = 20
 
 

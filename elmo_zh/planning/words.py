@@ -10,6 +10,7 @@ from elmo_zh.planning.coverage import (
     CoverageCurve,
     estimate_curve,
     exact_curve,
+    merged,
     once_share,
     recommend_size,
     words_by_times,
@@ -57,7 +58,7 @@ def forecast_words(
         is_all: Whether the pieces are all of the corpus.
     """
     if is_all:
-        counts = sum(blocks, Counter())
+        counts = merged(blocks)
         curve = exact_curve(counts)
         distinct, frequent, most = _thinned(counts, train_share, config.min_count)
     else:
@@ -114,7 +115,7 @@ def _extrapolated(
     factor = max(1.0, num_tokens / sampled)
     kinds = [set(block) for block in blocks]
     growth, words = estimate_words(kinds, factor)
-    counts = sum(blocks, Counter())
+    counts = merged(blocks)
     curve = estimate_curve(blocks, growth, num_tokens, words.value) if factor > 1 else exact_curve(counts)
     distinct = words.times(train_share ** growth.slope_at(factor))
     new_share = once_share(fit_growth(kinds), counts, factor)
