@@ -15,9 +15,10 @@ from contract.command_line import NUM_STEPS, STEP_TOKENS, checkpoint_steps, elmo
 
 from elmo_zh.config import TrainConfig
 from elmo_zh.model import precision
+from elmo_zh.quantities import format_seconds
 from elmo_zh.training import computation, train, trainer
 from elmo_zh.training.computation import Computation, choose_computation
-from elmo_zh.training.summary import format_seconds, report_summary
+from elmo_zh.training.summary import report_summary
 
 CPU = torch.device("cpu")
 ONE_STEP = f"train.max_tokens={STEP_TOKENS}"
