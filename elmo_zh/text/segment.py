@@ -34,6 +34,7 @@ from elmo_zh.text.segmenting.pieces import SizedPiece
 from elmo_zh.text.segmenting.repeated import find_repeated
 from elmo_zh.text.segmenting.segment_piece import PieceCounts, SegmentTask, segment_piece
 from elmo_zh.text.segmenting.take_out import TakeOutTask, take_out
+from elmo_zh.text.user_dictionary import load_user_dictionary
 
 # A shard for each of so many parts of the corpus, but neither so small that there is more to do around it than in it
 # nor so large that workers wait long for the last one.
@@ -94,7 +95,10 @@ def segment_corpus(
         lines=LineCounts(),
         passed_over=PassedOver(),
     )
-    LineCleaner.build(config)  # so that a package that is missing is told here, and once
+    # So that what is missing or bad is told here, once and by its name.
+    LineCleaner.build(config)
+    if user_dictionary is not None:
+        load_user_dictionary(user_dictionary, lambda *_: None)
     parts = SegmentParts(output.absolute().with_name(f"{output.name}.parts"))
     shard_bytes = config.shard_bytes or _shard_bytes(corpus.total_bytes())
     sources = [_number(number, source) for number, source in enumerate(corpus.sources)]
