@@ -22,7 +22,8 @@ from matplotlib.figure import Figure
 from elmo_zh import pipeline
 from elmo_zh.cli.console import Console
 from elmo_zh.config import Config, load_config
-from elmo_zh.id_store import IdStore, load_id_store
+from elmo_zh.id_store.load import load_id_store
+from elmo_zh.id_store.sentences import IdStore
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.run_dir import RunDir
 from elmo_zh.training.checkpoint import CheckpointFolder
@@ -73,7 +74,7 @@ def measure(run: RunDir, heldout_tokens: int, most_tokens: int) -> list[dict[str
     config = run.load_config(None, [])
     vocabulary = load_vocabulary(run.vocab)
     store = load_id_store(run.ids, vocabulary)
-    lengths = np.diff(store.heldout.offsets.astype(np.int64))
+    lengths = store.heldout.lengths(np.arange(len(store.heldout)))
     # The first of the text, as it stands: a carried state means something only there.
     chosen = np.arange(int(np.searchsorted(np.cumsum(lengths), heldout_tokens)) + 1)[: len(lengths)]
     model = LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.tie_softmax)

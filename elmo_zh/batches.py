@@ -9,13 +9,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elmo_zh.id_store import EncodedSentences
+from elmo_zh.id_store.sentences import EncodedSentences
 from elmo_zh.lexicon import Lexicon
 from elmo_zh.model.token_encoder import TokenInputs
 from elmo_zh.vocabulary import BEGIN_ID, END_ID
 
-# Shuffling in two levels keeps memory flat: sentences move as blocks over the whole corpus, and singly within a pool.
-_BLOCK_SENTENCES = 64
+# Shuffling in two levels keeps memory flat: units move as blocks over the whole corpus, and singly within a pool. Of a
+# billion sentences the blocks' order, made for a pool at a time, takes 125 MB.
+_BLOCK_UNITS = 64
 _POOL_BLOCKS = 1024
 
 
@@ -34,21 +35,21 @@ class StreamBatch:
     keep: Tensor
 
 
-class SentenceOrder:
-    """A seeded order of sentences for each epoch, computed pool by pool."""
+class ShuffledOrder:
+    """A seeded order of units, sentences or documents, for each epoch, computed pool by pool."""
 
-    def __init__(self, num_sentences: int, seed: int) -> None:
-        self._num_sentences, self._seed = num_sentences, seed
-        self._num_blocks = -(-num_sentences // _BLOCK_SENTENCES)
+    def __init__(self, num_units: int, seed: int) -> None:
+        self._num_units, self._seed = num_units, seed
+        self._num_blocks = -(-num_units // _BLOCK_UNITS)
         self.num_pools = -(-self._num_blocks // _POOL_BLOCKS)
 
     def pool(self, epoch: int, pool: int) -> NDArray[np.int64]:
-        """Return the sentences of one pool of an epoch in order; all pools together are all sentences."""
+        """Return the units of one pool of an epoch in order; all pools together are all units."""
         blocks = np.random.default_rng([self._seed, epoch]).permutation(self._num_blocks)
         mine = blocks[pool * _POOL_BLOCKS : (pool + 1) * _POOL_BLOCKS]
-        sentences = (mine[:, None] * _BLOCK_SENTENCES + np.arange(_BLOCK_SENTENCES)).ravel()
-        sentences = sentences[sentences < self._num_sentences]
-        return np.random.default_rng([self._seed, epoch, pool]).permutation(sentences)
+        units = (mine[:, None] * _BLOCK_UNITS + np.arange(_BLOCK_UNITS)).ravel()
+        units = units[units < self._num_units]
+        return np.random.default_rng([self._seed, epoch, pool]).permutation(units)
 
 
 class PackedStreams:
@@ -56,6 +57,8 @@ class PackedStreams:
 
     The forward LM reads `<S> w1 .. wn` and predicts `w1 .. wn </S>`; the backward LM reads `</S> wn .. w1` and
     predicts `wn .. w1 <S>`. Both streams hold the same sentences at the same places, so `keep` serves both.
+
+    Where whole documents are shuffled, a stream that takes one reads all its sentences in order.
 
     Which sentence comes in which stream follows from lengths alone. So where several processes share the streams, each
     can keep up with all of them, and fill in only its own; positions are those of all streams, whoever saves them.
@@ -68,6 +71,8 @@ class PackedStreams:
         unroll_steps: int,
         seed: int,
         share: range | None = None,
+        *,
+        by_document: bool = False,
     ) -> None:
         """Start the streams.
 
@@ -75,22 +80,31 @@ class PackedStreams:
             sentences: What they are made of.
             batch_size: Streams of all processes (B).
             unroll_steps: Tokens of each stream in one batch (T).
-            seed: Of the sentences' order.
+            seed: Of the order.
             share: The streams that batches hold; None for all.
+            by_document: Shuffle documents instead of sentences.
         """
         self._sentences = sentences
         self._unroll_steps = unroll_steps
         self._share = range(batch_size) if share is None else share
-        self._order = SentenceOrder(len(sentences), seed)
+        self._by_document = by_document
+        self._order = ShuffledOrder(sentences.num_documents if by_document else len(sentences), seed)
         self._epoch, self._pool, self._next = 0, 0, 0
         self._upcoming = self._order.pool(0, 0)
-        # The sentence that each stream is in, and how many of its inputs have been read.
+        # The sentence that each stream is in, how many of its inputs have been read, and where its unit ends.
         self._current = np.zeros(batch_size, np.int64)
         self._position = np.zeros(batch_size, np.int64)
+        self._end = np.zeros(batch_size, np.int64)
         for stream in range(batch_size):
-            self._current[stream] = self._take_sentence()
+            self._begin_unit(stream)
 
-    def _take_sentence(self) -> int:
+    def _begin_unit(self, stream: int) -> None:
+        """Take a stream to the first sentence of the next unit."""
+        unit = self._take_unit()
+        sentences = self._sentences.document(unit) if self._by_document else range(unit, unit + 1)
+        self._current[stream], self._end[stream] = sentences.start, sentences.stop
+
+    def _take_unit(self) -> int:
         if self._next == len(self._upcoming):
             self._next = 0
             self._pool += 1
@@ -117,26 +131,28 @@ class PackedStreams:
         """Move a stream on as `_fill_stream` does, without reading it."""
         left = self._unroll_steps
         while left > 0:
-            steps = min(left, self._num_steps(self._current[stream]) - self._position[stream])
+            steps = min(left, self._num_steps(int(self._current[stream])) - self._position[stream])
             left -= steps
             self._advance(stream, steps)
 
     def _num_steps(self, sentence: int) -> int:
         """Return a sentence's predictions: its words and its end."""
-        offsets = self._sentences.offsets
-        return int(offsets[sentence + 1]) - int(offsets[sentence]) + 1
+        return self._sentences.length(sentence) + 1
 
     def _advance(self, stream: int, steps: int) -> None:
         self._position[stream] += steps
-        if self._position[stream] == self._num_steps(self._current[stream]):
-            self._current[stream], self._position[stream] = self._take_sentence(), 0
+        if self._position[stream] == self._num_steps(int(self._current[stream])):
+            self._current[stream] += 1
+            self._position[stream] = 0
+            if self._current[stream] == self._end[stream]:
+                self._begin_unit(stream)
 
     def _fill_stream(
         self, stream: int, inputs: NDArray[np.int64], targets: NDArray[np.int64], keep: NDArray[np.float32]
     ) -> None:
         filled = 0
         while filled < self._unroll_steps:
-            marked = mark_sentence(self._sentences[self._current[stream]])
+            marked = mark_sentence(self._sentences[int(self._current[stream])])
             position = self._position[stream]
             steps = min(self._unroll_steps - filled, len(marked) - 1 - position)
             place = slice(filled, filled + steps)
@@ -156,6 +172,7 @@ class PackedStreams:
             "next": self._next,
             "current": self._current.tolist(),
             "position": self._position.tolist(),
+            **({"end": self._end.tolist()} if self._by_document else {}),
         }
 
     def restore_position(self, saved: dict[str, Any]) -> None:
@@ -164,6 +181,8 @@ class PackedStreams:
         self._upcoming = self._order.pool(self._epoch, self._pool)
         self._current = np.array(saved["current"], np.int64)
         self._position = np.array(saved["position"], np.int64)
+        # Else each stream's unit is the sentence that it is in.
+        self._end = np.array(saved["end"], np.int64) if self._by_document else self._current + 1
 
 
 def build_inputs(lexicon: Lexicon, ids: Tensor) -> TokenInputs:

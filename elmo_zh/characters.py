@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from elmo_zh.errors import BundleError
@@ -36,13 +37,20 @@ class SpellingModel:
         for word, count in unknown_words.items():
             for character in word:
                 counts[character] += count
-            counts[END_OF_WORD] += count
-        counts.setdefault(END_OF_WORD, 0)
-        return cls(counts)
+        return cls.of_characters(counts, num_words=sum(unknown_words.values()))
+
+    @classmethod
+    def of_characters(cls, counts: Mapping[str, int], *, num_words: int) -> "SpellingModel":
+        """Take counts of characters as they are, and one end of word for each word."""
+        return cls({**counts, END_OF_WORD: num_words})
+
+    @cached_property
+    def _num_slots(self) -> int:
+        return sum(self.counts.values()) + len(self.counts) + 1
 
     def nats(self, word: str) -> float:
         """Return minus the log probability of a word's characters and its end."""
-        slots = sum(self.counts.values()) + len(self.counts) + 1
+        slots = self._num_slots
         cost = 0.0
         for symbol in (*word, END_OF_WORD):
             if symbol in self.counts:

@@ -27,3 +27,7 @@ class BundleError(ElmoZhError):
 
 class OutputError(ElmoZhError):
     """An output exists already or cannot be written."""
+
+
+class ClusterError(ElmoZhError):
+    """The workers that tasks were to run on are not there, die, or do not see what they need."""

@@ -93,7 +93,23 @@ def remove(path: Path) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write a value as readable JSON, atomically."""
     with atomic_path(path) as unfinished:
-        unfinished.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+        # Names of files may hold bytes that are no UTF-8, for which Python has halves of characters: JSON spells them.
+        unfinished.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+def place(path: Path, other: Path) -> None:
+    """Give a file a second name, as a copy where the file system knows no second names."""
+    try:
+        other.hardlink_to(path)
+    except OSError:
+        shutil.copyfile(path, other)
+
+
+def write_json_once(path: Path, value: Any) -> None:
+    """Write a value as JSON, as `written_once` does."""
+    with written_once(path) as unfinished:
+        unfinished.write_text(json.dumps(value, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 @contextmanager

@@ -10,6 +10,11 @@ from elmo_zh.errors import ElmoZhError
 from elmo_zh.files import atomic_path, locked
 
 
+def documents_beside(segmented: Path) -> Path:
+    """Return where the documents of a segmented file are counted: little-endian uint32, sentences of each in order."""
+    return segmented.with_suffix(".documents")
+
+
 @dataclass(frozen=True)
 class RunDir:
     """Names every file of a run; opens none by itself."""
@@ -42,6 +47,11 @@ class RunDir:
         return self.path / "segmented"
 
     @property
+    def corpus_report(self) -> Path:
+        """What was read of the corpus, changed and dropped, with examples, to be read by people."""
+        return self.path / "corpus_report.md"
+
+    @property
     def fetched(self) -> Path:
         """The folder of what comes from standard input and the network, there only while it is segmented."""
         return self.path / "fetched.unfinished"
@@ -50,6 +60,11 @@ class RunDir:
     def vocab(self) -> Path:
         """One token a line."""
         return self.path / "vocab.data"
+
+    @property
+    def vocab_parts(self) -> Path:
+        """The folder of the counts of single files, there only until the vocabulary is."""
+        return self.path / "vocab.parts"
 
     @property
     def vocab_counts(self) -> Path:
@@ -70,6 +85,11 @@ class RunDir:
     def ids(self) -> Path:
         """The folder of the token id store."""
         return self.path / "ids"
+
+    @property
+    def ids_parts(self) -> Path:
+        """The folder of the store's finished shards, there only until the store is."""
+        return self.path / "ids.parts"
 
     @property
     def checkpoints(self) -> Path:
@@ -112,6 +132,10 @@ class RunDir:
     def train_files(self) -> list[Path]:
         """Return the segmented training files in order."""
         return sorted(self.segmented.glob("train-*.txt"))
+
+    def document_files(self) -> list[Path]:
+        """Return the files with the numbers of sentences of each document, one beside each training file."""
+        return sorted(self.segmented.glob("train-*.documents"))
 
     def heldout_files(self) -> list[Path]:
         """Return the segmented held-out files in order."""

@@ -11,11 +11,13 @@ from typing import Any
 from elmo_zh import __version__
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError
-from elmo_zh.files import file_digest, write_json
+from elmo_zh.files import atomic_path, file_digest, remove, write_json
 from elmo_zh.reporter import Reporter
 from elmo_zh.run_dir import RunDir
 
 RECORD_FORMAT = 1
+# Says what the parts in a folder were made from.
+PARTS_KEY = "made-from"
 
 # The command that makes each artefact, for the message when it is missing.
 MAKERS = {
@@ -39,6 +41,8 @@ class Stage:
         inputs: Name in the record to path; files outside the run (the corpus) are named without their folder.
         budget: Settings that say how far to go; a change lets the stage go on.
         discard: Removes what an unfinished stage would go on from; None for a stage that always starts anew.
+        parts: A folder of finished parts, which go on being used if the stage is interrupted and typed again with the
+            same inputs and settings, and by the same version; removed at the end.
         discards_training: Whether doing it again with other inputs or settings makes checkpoints worthless.
         work: Does it and returns the files made and counts worth keeping.
     """
@@ -49,6 +53,7 @@ class Stage:
     work: Callable[[], "StageResult"]
     budget: Mapping[str, Any] = field(default_factory=dict)
     discard: Callable[[], None] | None = None
+    parts: Path | None = None
     discards_training: bool = True
 
 
@@ -113,13 +118,30 @@ def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporte
         # What is begun now may go on later, but only from the same inputs and settings.
         write_json(record_path, {**record, "finished": False})
     start = time.monotonic()
+    if stage.parts is not None:
+        _keep_parts(
+            stage.parts, {name: record[name] for name in ("format", "elmo_zh", "settings", "inputs")}, force=force
+        )
     result = stage.work()
     outputs = describe_files({str(path.relative_to(run.path)): path for path in result.outputs}, {})
     seconds = round(time.monotonic() - start, 3)
     counts = dict(result.counts)
     finished = {"finished": True, "outputs": outputs, "counts": counts, "seconds": seconds}
     write_json(record_path, {**record, **finished, **result.details})
+    if stage.parts is not None:
+        remove(stage.parts)
     return StageOutcome(counts=result.counts, skipped=False)
+
+
+def _keep_parts(folder: Path, made_from: Mapping[str, Any], *, force: bool) -> None:
+    """Leave only such parts in a folder as were made from the very same; with `force` none."""
+    digests = {name: entry["digest"] for name, entry in made_from["inputs"].items()}
+    content = json.dumps({**made_from, "inputs": digests}, sort_keys=True, ensure_ascii=False)
+    path = folder / PARTS_KEY
+    if force or not path.exists() or path.read_text(encoding="utf-8") != content:
+        remove(folder)
+        with atomic_path(path) as unfinished:
+            unfinished.write_text(content, encoding="utf-8")
 
 
 def require_inputs(run: RunDir, paths: Any) -> None:

@@ -2,16 +2,12 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from elmo_zh.config import VocabConfig
 from elmo_zh.errors import RunError
 from elmo_zh.files import atomic_path
-from elmo_zh.reporter import Reporter
 from elmo_zh.text.corpus import iter_lines
-from elmo_zh.text.segment import iter_sentences
 
 BEGIN, END, UNKNOWN = SPECIALS = ("<S>", "</S>", "<UNK>")
 BEGIN_ID, END_ID, UNKNOWN_ID = range(3)
@@ -66,77 +62,6 @@ def load_vocabulary(path: Path) -> Vocabulary:
     return Vocabulary(tokens)
 
 
-@dataclass(frozen=True, kw_only=True)
-class VocabularyCounts:
-    """A vocabulary and how often its tokens stand in the training text.
-
-    Attributes:
-        vocabulary: The tokens.
-        counts: One for each row. <S> and </S> count sentences, <UNK> counts words outside the vocabulary.
-        num_distinct_words: Different words in the training text, known or not.
-        unknown_words: The words outside the vocabulary with their counts.
-    """
-
-    vocabulary: Vocabulary
-    counts: Sequence[int]
-    num_distinct_words: int
-    unknown_words: Mapping[str, int]
-
-    @property
-    def coverage(self) -> float:
-        """Share of the training tokens that are in the vocabulary."""
-        known = sum(self.counts[len(SPECIALS) :])
-        return known / max(1, known + self.counts[UNKNOWN_ID])
-
-    @property
-    def num_absent(self) -> int:
-        """Words of the vocabulary that do not stand in the training text."""
-        return list(self.counts[len(SPECIALS) :]).count(0)
-
-
-def build_vocabulary(
-    train_files: Sequence[Path], config: VocabConfig, reporter: Reporter, given: Iterable[str] = ()
-) -> VocabularyCounts:
-    """Count the tokens of segmented files and rank words by falling count, ties in the order of their code points.
-
-    Args:
-        train_files: Segmented training text.
-        config: Which words get a row: the most frequent, and with `words` none but the given ones.
-        reporter: Where to tell.
-        given: Words that get a row in any case, also those that the text lacks; their count is then 0.
-    """
-    counter: Counter[str] = Counter()
-    num_sentences = 0
-    with reporter.progress("vocab", unit="tokens") as progress:
-        for sentence in iter_sentences(train_files):
-            counter.update(sentence)
-            num_sentences += 1
-            progress.update(len(sentence))
-    words = _choose_words(counter, config, set(given) - set(SPECIALS))
-    kept = set(words)
-    unknown = {word: counter[word] for word in sorted(counter, key=_rank(counter)) if word not in kept}
-    return VocabularyCounts(
-        vocabulary=Vocabulary((*SPECIALS, *words)),
-        counts=(num_sentences, num_sentences, sum(unknown.values()), *(counter[word] for word in words)),
-        num_distinct_words=len(counter),
-        unknown_words=unknown,
-    )
-
-
-def _choose_words(counter: Counter[str], config: VocabConfig, given: set[str]) -> list[str]:
-    """Return the given words and, unless they are all there may be, the most frequent others, as rows want them."""
-    added: list[str] = []
-    if not config.words:
-        others = counter.keys() - given - set(SPECIALS)
-        frequent = sorted((word for word in others if counter[word] >= config.min_count), key=_rank(counter))
-        added = frequent[: max(0, config.size - len(SPECIALS) - len(given))] if config.size else frequent
-    return sorted([*given, *added], key=_rank(counter))
-
-
-def _rank(counter: Counter[str]) -> Callable[[str], tuple[int, str]]:
-    return lambda word: (-counter[word], word)
-
-
 def load_words(path: Path) -> list[str]:
     """Read a list of words, one a line, each once; specials and empty lines are passed over.
 
@@ -147,38 +72,6 @@ def load_words(path: Path) -> list[str]:
     if not words:
         raise RunError(f"{path} holds no word. Give a file with one word a line.")
     return list(words)
-
-
-def require_words(built: VocabularyCounts, config: VocabConfig, text: Path, source: Path | None) -> None:
-    """Raise RunError if no word of `text`, the training text's folder, has a row; `source` gave words, if any did."""
-    if len(built.vocabulary) == len(SPECIALS):
-        raise RunError(
-            f"No word stands {config.min_count} times in {text}, so the vocabulary would be empty."
-            " Give more text, or --set vocab.min_count=1"
-        )
-    if not built.coverage:
-        raise RunError(
-            f"No word of {source} stands in {text}. Is it one word a line, of the same language, script and segmenter?"
-        )
-
-
-def report_given_words(
-    built: VocabularyCounts, config: VocabConfig, num_given: int, source: Path, reporter: Reporter
-) -> None:
-    """Tell what became of the words of a bundle or a file, and whether other words of the text got a row."""
-    rows = len(built.vocabulary)
-    num_added = rows - len(SPECIALS) - num_given
-    added = "no others have a row" if config.words else f"{num_added:,} words of the text are added"
-    reporter.note(
-        f"vocab: of the {num_given:,} words of {source}, {built.num_absent:,} do not stand in the text; {added}."
-    )
-    others = ((word, count) for word, count in built.unknown_words.items() if word not in SPECIALS)
-    left_out = sum(count >= config.min_count for _, count in others)
-    if config.init and left_out and not num_added:
-        reporter.warn(
-            f"vocab.size = {config.size} leaves no room beside the {rows} rows of {source}, so {left_out:,} words of"
-            f" the text get none. To give them rows: --set vocab.size={rows + left_out}"
-        )
 
 
 def save_counts(vocabulary: Vocabulary, counts: Sequence[int], path: Path) -> None:

@@ -24,7 +24,19 @@ STOREYS = (
     {"training", "embed", "convert"},
     {"bundle"},
     {"model", "batches", "word2vec", "id_store", "stages", "hdf5", "allocator"},
-    {"engine", "text", "vocabulary", "characters", "alphabet", "lexicon", "config", "run_dir", "files", "reporter"},
+    {
+        "engine",
+        "text",
+        "vocabulary",
+        "word_counts",
+        "characters",
+        "alphabet",
+        "lexicon",
+        "config",
+        "run_dir",
+        "files",
+        "reporter",
+    },
     {"errors", "idle_threads", "quantities"},
 )
 STOREY_OF = {room: number for number, rooms in enumerate(STOREYS) for room in rooms}

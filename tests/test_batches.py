@@ -1,5 +1,7 @@
 """Packed streams and padded batches against plain lists."""
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain, pairwise
@@ -13,20 +15,20 @@ from hypothesis import strategies as st
 from elmo_zh import batches as module
 from elmo_zh.batches import (
     PackedStreams,
-    SentenceOrder,
+    ShuffledOrder,
     StreamBatch,
     iter_length_sorted,
     mark_sentence,
     pad_sentences,
 )
-from elmo_zh.id_store import EncodedSentences
+from elmo_zh.id_store.sentences import EncodedSentences, ShardArrays, ShardSize
 
 LENGTHS = st.lists(st.integers(0, 7), min_size=1, max_size=23)
 
 
 def encoded(sentences: Sequence[Sequence[int]]) -> EncodedSentences:
     offsets = np.cumsum([0, *map(len, sentences)]).astype(np.uint64)
-    return EncodedSentences(np.array([word for words in sentences for word in words], np.uint16), offsets)
+    return EncodedSentences.in_memory(np.array([word for words in sentences for word in words], np.uint16), offsets)
 
 
 def distinct_sentences(lengths: Sequence[int]) -> list[list[int]]:
@@ -35,7 +37,7 @@ def distinct_sentences(lengths: Sequence[int]) -> list[list[int]]:
 
 
 def small_pools(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BLOCK_SENTENCES", 3)
+    monkeypatch.setattr(module, "_BLOCK_UNITS", 3)
     monkeypatch.setattr(module, "_POOL_BLOCKS", 2)
 
 
@@ -128,7 +130,7 @@ def test_one_stream_holds_epoch_after_epoch_each_in_an_order_of_its_own(monkeypa
 @pytest.mark.parametrize("num_sentences", [1, 5, 6, 7, 61])
 def test_all_pools_together_are_all_sentences(num_sentences: int, monkeypatch: pytest.MonkeyPatch) -> None:
     small_pools(monkeypatch)
-    order = SentenceOrder(num_sentences, seed=3)
+    order = ShuffledOrder(num_sentences, seed=3)
     assert order.num_pools == -(-num_sentences // 6)
     for epoch in range(3):
         pools = [order.pool(epoch, pool).tolist() for pool in range(order.num_pools)]
@@ -137,7 +139,7 @@ def test_all_pools_together_are_all_sentences(num_sentences: int, monkeypatch: p
 
 
 def test_the_seed_decides_the_order() -> None:
-    one, again, other = (SentenceOrder(211, seed).pool(2, 0).tolist() for seed in (3, 3, 7))
+    one, again, other = (ShuffledOrder(211, seed).pool(2, 0).tolist() for seed in (3, 3, 7))
     assert one == again
     assert one != other
     assert one != sorted(one)
@@ -160,6 +162,113 @@ def test_a_saved_position_goes_on_identically(
             restored.restore_position(position)
             assert restored.save_position() == position
             assert all(same(restored.next_batch(), batch) for batch in expected)
+
+
+def test_the_order_of_sentences_is_that_of_the_first_version() -> None:
+    """So that a training goes on where it was; computed by the code of before documents could be shuffled."""
+    order = ShuffledOrder(150_001, 7)
+    digest = hashlib.sha256()
+    for epoch in (0, 5):
+        for pool in range(order.num_pools):
+            digest.update(order.pool(epoch, pool).astype("<i8").tobytes())
+    assert digest.hexdigest() == "1628f3b4906d67b30e58511d4119dc40c53112db020227976093f4895c996e99"
+
+
+# Documents
+
+
+DOCUMENTS = st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=5), min_size=1, max_size=11)
+
+
+def by_document(
+    documents: Sequence[Sequence[int]], batch_size: int, unroll_steps: int, seed: int = 5, share: range | None = None
+) -> PackedStreams:
+    """Streams of documents, of which each is the lengths of its sentences; in two shards, as a store has them."""
+    sentences = distinct_sentences(list(chain(*documents)))
+    half = len(documents) // 2
+    shards = []
+    for part in (documents[:half], documents[half:]):
+        own, sentences = sentences[: sum(map(len, part))], sentences[sum(map(len, part)) :]
+        ids = np.array([word for words in own for word in words], np.uint32)
+        offsets, bounds = (np.cumsum([0, *map(len, each)]).astype(np.uint64) for each in (own, part))
+        shards.append(ShardArrays(ids, offsets, bounds))
+    sizes = [ShardSize(tokens=len(s.ids), sentences=len(s.offsets) - 1, documents=len(s.documents) - 1) for s in shards]
+    store = EncodedSentences(sizes, shards.__getitem__)
+    return PackedStreams(store, batch_size, unroll_steps, seed, share, by_document=True)
+
+
+@settings(deadline=None, max_examples=71)
+@given(DOCUMENTS, st.integers(1, 5), st.integers(1, 13), st.integers(0, 3))
+def test_documents_are_read_whole_and_in_order_and_each_comes_once_an_epoch(
+    documents: list[list[int]], batch_size: int, unroll_steps: int, seed: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        small_pools(patch)
+        packed = by_document(documents, batch_size, unroll_steps, seed)
+        num_steps = 3 * (sum(map(sum, documents)) + 2 * sum(map(len, documents)))
+        inputs, targets, keep = read(packed, -(-num_steps // (unroll_steps * batch_size)) + 2)
+        position = packed.save_position()
+    ends = np.cumsum([len(document) for document in documents])
+    taken: Counter[int] = Counter()
+    for stream in range(batch_size):
+        found = whole_sentences(inputs[:, :, stream], targets[:, :, stream], keep[:, stream])
+        last = int(np.flatnonzero(keep[:, stream] == 0)[-1])
+        numbers = [words[0] - 3 for words in found] + [int(targets[0, last, stream]) - 3]
+        if position["position"][stream] == 0:
+            numbers.append(position["current"][stream])
+        for before, after in pairwise(numbers):
+            assert after == before + 1 or before + 1 in ends
+            assert after in {0, *ends} or after == before + 1
+        taken.update(number for number in numbers if number in {0, *ends})
+    epochs, rest = divmod(taken.total(), len(documents))
+    assert epochs >= 1
+    assert sorted(taken.values()) == [epochs] * (len(documents) - rest) + [epochs + 1] * rest
+
+
+def test_documents_are_shuffled_anew_in_each_epoch_and_by_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    small_pools(monkeypatch)
+    documents = [[1, 1], [1], [1, 1, 1]] * 7
+    orders = []
+    for seed in (3, 3, 5):
+        arrays = read(by_document(documents, 1, 11, seed), 17)
+        found = [words[0] - 3 for words in whole_sentences(*(array[..., 0] for array in arrays))]
+        epochs = [found[start : start + 42] for start in (0, 42)]
+        assert [sorted(epoch) for epoch in epochs] == [list(range(42))] * 2
+        assert epochs[0] != epochs[1]
+        orders.append(epochs)
+    assert orders[0] == orders[1] != orders[2]
+
+
+@settings(deadline=None, max_examples=31)
+@given(DOCUMENTS, st.integers(1, 5), st.integers(1, 13), st.integers(0, 11))
+def test_a_saved_position_within_a_document_goes_on_identically(
+    documents: list[list[int]], batch_size: int, unroll_steps: int, num_before: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        small_pools(patch)
+        packed = by_document(documents, batch_size, unroll_steps)
+        for _ in range(num_before):
+            packed.next_batch()
+        position = json.loads(json.dumps(packed.save_position()))
+        expected = [packed.next_batch() for _ in range(7)]
+        restored = by_document(documents, batch_size, unroll_steps)
+        restored.restore_position(position)
+        assert restored.save_position() == position
+        assert all(same(restored.next_batch(), batch) for batch in expected)
+
+
+@settings(deadline=None, max_examples=31)
+@given(DOCUMENTS, st.integers(1, 3), st.integers(1, 3), st.integers(1, 13))
+def test_shares_of_documents_put_together_are_the_streams_of_one(
+    documents: list[list[int]], size: int, streams_each: int, unroll_steps: int
+) -> None:
+    whole = by_document(documents, size * streams_each, unroll_steps)
+    shares = [range(rank * streams_each, (rank + 1) * streams_each) for rank in range(size)]
+    parts = [by_document(documents, size * streams_each, unroll_steps, share=share) for share in shares]
+    for _ in range(7):
+        expected, found = whole.next_batch(), [part.next_batch() for part in parts]
+        assert torch.equal(expected.inputs, torch.cat([batch.inputs for batch in found], 2))
+        assert all(part.save_position() == whole.save_position() for part in parts)
 
 
 def test_sentences_without_words_are_predicted_to_end() -> None:

@@ -147,3 +147,9 @@ def test_json_is_readable_and_atomic(tmp_path: Path) -> None:
         write_json(path, {"no": object()})
     assert names(tmp_path) == ["record.json"]
     assert path.read_text(encoding="utf-8") == text
+
+
+def test_a_name_that_is_no_utf8_comes_back_from_a_record(tmp_path: Path) -> None:
+    name = "新闻.txt".encode("gbk").decode("utf-8", "surrogateescape")
+    write_json(tmp_path / "a.json", {name: "新"})
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == {name: "新"}

@@ -2,7 +2,9 @@
 
 import json
 import math
-from collections.abc import Callable
+import mmap
+import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +12,17 @@ import pytest
 from messages import message_of
 
 from elmo_zh.characters import SpellingModel
-from elmo_zh.errors import RunError
-from elmo_zh.id_store import IdStore, build_id_store, load_id_store, store_files
+from elmo_zh.engine.engine import Engine, ThisProcess
+from elmo_zh.engine.processes import worker_processes
+from elmo_zh.errors import CorpusError, RunError
+from elmo_zh.id_store import sentences as sentences_module
+from elmo_zh.id_store.build import build_id_store
+from elmo_zh.id_store.layout import ARRAYS, store_files
+from elmo_zh.id_store.load import load_id_store
+from elmo_zh.id_store.sentences import EncodedSentences, IdStore
 from elmo_zh.lexicon import Lexicon
 from elmo_zh.reporter import SilentReporter
+from elmo_zh.text.segment import iter_sentences
 from elmo_zh.vocabulary import SPECIALS, Vocabulary
 
 VOCABULARY = Vocabulary((*SPECIALS, "好", "天", "苹果"))
@@ -22,21 +31,41 @@ TRAIN = ["天 好 好\n\n", "苹果 <S> 坏\n好\n"]
 HELDOUT = ["好 天\n", "苹果 坏 <UNK>\n\n坏\n"]
 
 
-def build(folder: Path, vocabulary: Vocabulary = VOCABULARY, num_slots: int | None = None) -> dict[str, int]:
-    paths: dict[str, list[Path]] = {"train": [], "heldout": []}
-    for kind, texts in (("train", TRAIN), ("heldout", HELDOUT)):
-        for number, text in enumerate(texts):
-            paths[kind].append(folder / f"{kind}-{number}.txt")
-            paths[kind][-1].write_text(text, encoding="utf-8")
-    # Iterators, since that is what is asked for: they can be gone through once only.
-    return build_id_store(
+def write_texts(folder: Path, kind: str, texts: Sequence[str]) -> list[Path]:
+    paths = [folder / f"{kind}-{number:05d}.txt" for number in range(len(texts))]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_text(text, encoding="utf-8", newline="")
+    return paths
+
+
+def build_of(
+    folder: Path,
+    train: Sequence[Path],
+    heldout: Sequence[Path] = (),
+    vocabulary: Vocabulary = VOCABULARY,
+    num_slots: int | None = None,
+    engine: Engine | None = None,
+) -> dict[str, int]:
+    vocabulary.save(folder / "vocab.data")
+    SPELLING.save(folder / "character_counts.tsv")
+    parts = folder / "ids.parts"
+    counts = build_id_store(
         folder / "ids",
-        iter(paths["train"]),
-        iter(paths["heldout"]),
+        {"train": train, "heldout": heldout},
+        folder / "vocab.data",
+        folder / "character_counts.tsv",
         Lexicon(vocabulary, num_slots),
-        SPELLING,
+        engine or ThisProcess(),
+        parts,
         SilentReporter(),
     )
+    shutil.rmtree(parts)
+    return counts
+
+
+def build(folder: Path, vocabulary: Vocabulary = VOCABULARY, num_slots: int | None = None) -> dict[str, int]:
+    train, heldout = write_texts(folder, "train", TRAIN), write_texts(folder, "heldout", HELDOUT)
+    return build_of(folder, train, heldout, vocabulary, num_slots)
 
 
 def load(folder: Path, vocabulary: Vocabulary = VOCABULARY, num_slots: int | None = None) -> IdStore:
@@ -56,6 +85,7 @@ def test_sentences_and_counts(tmp_path: Path) -> None:
         "train_tokens": 7,
         "train_sentences": 4,
         "train_unknown": 2,
+        "train_documents": 2,
         "heldout_tokens": 6,
         "heldout_sentences": 4,
         "heldout_unknown": 3,
@@ -76,23 +106,36 @@ def test_characters_and_spelling_of_heldout_text(tmp_path: Path) -> None:
     np.testing.assert_allclose(heldout.spelling_nats, [0, bad + 5 * unseen + 2 * end, 0, bad + end])
 
 
+def little_endian(num_bytes: int, *numbers: int) -> bytes:
+    return b"".join(number.to_bytes(num_bytes, "little") for number in numbers)
+
+
 def test_the_files_byte_by_byte(tmp_path: Path) -> None:
     build(tmp_path)
     folder = tmp_path / "ids"
     assert sorted(path.name for path in folder.iterdir()) == sorted(path.name for path in store_files(folder))
-    assert (folder / "train.ids").read_bytes() == bytes([4, 0, 3, 0, 3, 0, 5, 0, 2, 0, 2, 0, 3, 0])
-    assert (folder / "heldout.offsets").read_bytes() == b"".join(n.to_bytes(8, "little") for n in (0, 2, 5, 5, 6))
-    assert (folder / "heldout.characters").read_bytes() == b"".join(n.to_bytes(4, "little") for n in (2, 8, 0, 1))
+    assert (folder / "train-00000.ids").read_bytes() == bytes([4, 0, 3, 0, 3, 0])
+    assert (folder / "train-00001.ids").read_bytes() == bytes([5, 0, 2, 0, 2, 0, 3, 0])
+    assert (folder / "heldout-00001.offsets").read_bytes() == little_endian(8, 0, 3, 3, 4)
+    assert (folder / "train-00001.documents").read_bytes() == little_endian(8, 0, 2)
+    assert (folder / "heldout-00001.characters").read_bytes() == little_endian(4, 8, 0, 1)
+    assert len((folder / "heldout-00001.spelling").read_bytes()) == 8 * 3
     assert json.loads((folder / "store.json").read_text(encoding="utf-8")) == {
-        "format": 1,
+        "format": 2,
         "id_dtype": "<u2",
         "vocabulary_digest": VOCABULARY.digest(),
         "train_tokens": 7,
         "train_sentences": 4,
         "train_unknown": 2,
+        "train_documents": 2,
         "heldout_tokens": 6,
         "heldout_sentences": 4,
         "heldout_unknown": 3,
+        "train": [
+            {"tokens": 3, "sentences": 2, "unknown": 0, "documents": 1},
+            {"tokens": 4, "sentences": 2, "unknown": 2, "documents": 1},
+        ],
+        "heldout": [{"tokens": 2, "sentences": 1, "unknown": 0}, {"tokens": 4, "sentences": 3, "unknown": 3}],
     }
 
 
@@ -101,23 +144,76 @@ def test_ids_are_as_wide_as_the_vocabulary_needs(tmp_path: Path, rows: int, kind
     words = [*SPECIALS, *(f"{number}" for number in range(3, rows - 1)), "好"]
     vocabulary = Vocabulary(words)
     build(tmp_path, vocabulary)
-    ids = load(tmp_path, vocabulary).train.ids
-    assert ids.dtype == np.dtype(kind)
-    assert ids.tolist() == [2, rows - 1, rows - 1, 2, 2, 2, rows - 1]
+    train = load(tmp_path, vocabulary).train
+    assert train[0].dtype == np.dtype(kind)
+    assert [train[s].tolist() for s in range(4)] == [[2, rows - 1, rows - 1], [], [2, 2, 2], [rows - 1]]
 
 
 def test_arrays_are_mapped_and_not_read(tmp_path: Path) -> None:
     build(tmp_path)
-    store = load(tmp_path)
-    for array in (store.train.ids, store.train.offsets, store.heldout.characters, store.heldout.spelling_nats):
-        assert isinstance(array, np.memmap)
-        assert array.mode == "r"
+    sentence = load(tmp_path).train[2]
+    assert not sentence.flags.writeable
+    base = sentence
+    while isinstance(base, np.ndarray):
+        base = base.base
+    assert isinstance(base, mmap.mmap)
+
+
+def test_shards_are_opened_when_they_are_read_and_few_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[int] = []
+    monkeypatch.setattr(sentences_module, "_LIMIT_SHARE", 10**9)  # so that one is open at a time
+    build(tmp_path)
+    train = load(tmp_path).train
+    real = train._shard.__wrapped__
+    counting = EncodedSentences(
+        [sentences_module.ShardSize(tokens=3, sentences=2, documents=1)] * 2,
+        lambda number: opened.append(number) or real(number),
+    )
+    assert opened == []
+    assert [counting[s].tolist() for s in (0, 1, 3, 2, 0)] == [[4, 3, 3], [], [3], [5, 2, 2], [4, 3, 3]]
+    assert opened == [0, 1, 0]
+
+
+def test_many_sentences_at_once(tmp_path: Path) -> None:
+    build(tmp_path)
+    train = load(tmp_path).train
+    assert train.lengths(np.array([3, 0, 2, 1, 0])).tolist() == [1, 3, 3, 0, 3]
+    assert train.lengths(np.zeros(0, np.int64)).tolist() == []
+    assert [train.length(s) for s in range(4)] == [3, 0, 3, 1]
+    ids, lengths = train.read(np.array([0, 1, 3]))
+    assert (ids.tolist(), lengths.tolist()) == ([4, 3, 3, 3], [3, 0, 1])
+    ids, lengths = train.read(np.arange(4))
+    assert (ids.tolist(), lengths.tolist()) == ([4, 3, 3, 5, 2, 2, 3], [3, 0, 3, 1])
+
+
+def test_documents_are_those_counted_beside_the_text(tmp_path: Path) -> None:
+    paths = write_texts(tmp_path, "train", ["好\n天\n好\n\n好\n", "", "天\n天\n"])
+    paths[0].with_suffix(".documents").write_bytes(little_endian(4, 0, 2, 0, 3))
+    assert build_of(tmp_path, paths)["train_documents"] == 3
+    train = load(tmp_path).train
+    assert [train.document(d) for d in range(train.num_documents)] == [range(2), range(2, 5), range(5, 7)]
+    assert (tmp_path / "ids" / "train-00000.documents").read_bytes() == little_endian(8, 0, 2, 5)
+    assert (tmp_path / "ids" / "train-00001.documents").read_bytes() == little_endian(8, 0)
+
+
+@pytest.mark.parametrize(
+    ("content", "found"), [(little_endian(4, 2, 2), 4), (little_endian(4, 2, 3) + b"\0", 5), (b"", 0)]
+)
+def test_documents_that_do_not_fit_the_text(tmp_path: Path, content: bytes, found: int) -> None:
+    folder = tmp_path / "segmented"
+    folder.mkdir()
+    (path,) = write_texts(folder, "train", ["好\n天\n好\n\n好\n"])
+    path.with_suffix(".documents").write_bytes(content)
+    assert message_of(RunError, lambda: build_of(tmp_path, [path])) == (
+        f"{folder / 'train-00000.documents'} ({len(content)} bytes) counts {found} sentences, but train-00000.txt has"
+        f" 5. Make both again with: elmo-zh segment CORPUS --run {tmp_path} --force"
+    )
 
 
 def test_without_heldout_text(tmp_path: Path) -> None:
-    train = tmp_path / "train.txt"
-    train.write_text("好\n", encoding="utf-8")
-    build_id_store(tmp_path / "ids", [train], [], Lexicon(VOCABULARY, None), SPELLING, SilentReporter())
+    build_of(tmp_path, write_texts(tmp_path, "train", ["好\n"]))
     store = load(tmp_path)
     assert (len(store.heldout), store.heldout.num_tokens, store.heldout.num_predictions) == (0, 0, 0)
     assert len(store.heldout.characters) == len(store.heldout.spelling_nats) == 0
@@ -126,11 +222,17 @@ def test_without_heldout_text(tmp_path: Path) -> None:
 def test_a_failure_leaves_the_old_store(tmp_path: Path) -> None:
     build(tmp_path)
     with pytest.raises(FileNotFoundError):
-        build_id_store(
-            tmp_path / "ids", [], [tmp_path / "none.txt"], Lexicon(VOCABULARY, None), SPELLING, SilentReporter()
-        )
+        build_of(tmp_path, [], [tmp_path / "none.txt"])
     assert len(load(tmp_path).train) == 4
-    assert not list(tmp_path.glob("*.unfinished"))
+    assert not list(tmp_path.glob("ids*.unfinished"))
+
+
+def test_text_that_is_not_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "train-00000.txt"
+    path.write_bytes("好 天\n好 ".encode() + b"\xff\n")
+    assert message_of(CorpusError, lambda: build_of(tmp_path, [path])).startswith(
+        f"{path}: line 2, byte 12 (0xff) is not UTF-8."
+    )
 
 
 def test_another_vocabulary(tmp_path: Path) -> None:
@@ -142,7 +244,7 @@ def test_another_vocabulary(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("name", [path.name for path in store_files(Path()) if path.name != "store.json"])
+@pytest.mark.parametrize("name", [f"{k}-00001.{s}" for k, ss in ARRAYS.items() for s in ss])
 @pytest.mark.parametrize("change", [-1, 1])
 def test_a_file_of_another_length(tmp_path: Path, name: str, change: int) -> None:
     build(tmp_path)
@@ -155,8 +257,9 @@ def test_a_file_of_another_length(tmp_path: Path, name: str, change: int) -> Non
 
 def test_a_missing_file(tmp_path: Path) -> None:
     build(tmp_path)
-    (tmp_path / "ids" / "train.ids").unlink()
-    assert problem_of(lambda: load(tmp_path), tmp_path) == f"{tmp_path / 'ids' / 'train.ids'} has 0 bytes, expected 14."
+    path = tmp_path / "ids" / "train-00001.ids"
+    path.unlink()
+    assert problem_of(lambda: load(tmp_path), tmp_path) == f"{path} has 0 bytes, expected 8."
 
 
 def test_a_description_that_is_missing_damaged_or_of_another_format(tmp_path: Path) -> None:
@@ -165,8 +268,20 @@ def test_a_description_that_is_missing_damaged_or_of_another_format(tmp_path: Pa
     description = path.read_text(encoding="utf-8")
     path.write_text(description[:13], encoding="utf-8")
     assert problem_of(lambda: load(tmp_path), tmp_path).startswith(f"{path} cannot be read (")
-    path.write_text(description.replace('"format": 1', '"format": 2'), encoding="utf-8")
-    assert problem_of(lambda: load(tmp_path), tmp_path) == f"{tmp_path / 'ids'} is not an id store of format 1."
+    for other in (description.replace('"format": 2', '"format": 1'), "[]", description.replace("<u2", "<f2")):
+        path.write_text(other, encoding="utf-8")
+        assert problem_of(lambda: load(tmp_path), tmp_path) == f"{tmp_path / 'ids'} is not an id store of format 2."
+    for other in (
+        description.replace('"train":', '"xrain":'),
+        description.replace('"tokens": 3', '"tokens": -3'),
+        description.replace('"tokens": 3', '"tokens": "3"'),
+        description.replace('"documents": 1', '"documents": 1e9'),
+        description.replace('"tokens": 3', f'"tokens": {10**30}'),
+    ):
+        assert other != description
+        path.write_text(other, encoding="utf-8")
+        expected = f"{path} does not say how long the store's files are."
+        assert problem_of(lambda: load(tmp_path), tmp_path) == expected
     path.unlink()
     assert problem_of(lambda: load(tmp_path), tmp_path).startswith(f"{path} cannot be read (")
 
@@ -180,6 +295,7 @@ def test_in_character_mode_words_outside_the_vocabulary_have_ids_above_it(tmp_pa
         "train_tokens": 7,
         "train_sentences": 4,
         "train_unknown": 2,
+        "train_documents": 2,
         "heldout_tokens": 6,
         "heldout_sentences": 4,
         "heldout_unknown": 3,
@@ -210,15 +326,13 @@ def test_the_files_of_character_mode(tmp_path: Path) -> None:
     folder = tmp_path / "ids"
     assert sorted(path.name for path in folder.iterdir()) == sorted(path.name for path in store_files(folder))
     assert (folder / "other_words.txt").read_bytes() == OTHER_WORDS.encode()
-    assert (folder / "heldout.ids").read_bytes() == b"".join(n.to_bytes(4, "little") for n in (3, 4, 5, 7, 8, 7))
+    assert (folder / "heldout-00001.ids").read_bytes() == little_endian(4, 5, 7, 8, 7)
     description = json.loads((folder / "store.json").read_text(encoding="utf-8"))
     assert (description["id_dtype"], description["other_words"]) == ("<u4", 3)
 
 
 def test_in_character_mode_without_words_outside_the_vocabulary(tmp_path: Path) -> None:
-    train = tmp_path / "train.txt"
-    train.write_text("好 苹果\n", encoding="utf-8")
-    build_id_store(tmp_path / "ids", [train], [], Lexicon(VOCABULARY, SLOTS), SPELLING, SilentReporter())
+    build_of(tmp_path, write_texts(tmp_path, "train", ["好 苹果\n"]), num_slots=SLOTS)
     store = load(tmp_path, num_slots=SLOTS)
     assert store.train[0].tolist() == [3, 5]
     assert store.lexicon.other_words == []
@@ -247,3 +361,51 @@ def test_other_words_that_are_missing(tmp_path: Path) -> None:
     path = tmp_path / "ids" / "other_words.txt"
     path.unlink()
     assert problem_of(lambda: load(tmp_path, num_slots=SLOTS), tmp_path) == f"{path} has 0 bytes, expected 14."
+
+
+def drawn_texts(folder: Path, num_files: int) -> list[Path]:
+    """Text with blanks in odd places, empty lines, and many words that stand in more than one file."""
+    random = np.random.default_rng(7)
+    texts = []
+    for number in range(num_files):
+        words = [["好", "天", "苹果", "", " ", "<UNK>"][k] if k < 6 else f"词{k}" for k in random.zipf(1.4, 5000) % 997]
+        ends = random.choice([" ", " ", " ", "  ", "\n", "\r\n", " \n"], len(words))
+        texts.append("".join(word + end for word, end in zip(words, ends, strict=True)) + "末" * (number % 2))
+    return write_texts(folder, "train", texts)
+
+
+@pytest.mark.parametrize("num_slots", [None, SLOTS])
+def test_the_store_is_what_one_sentence_after_another_gives(
+    tmp_path: Path, num_slots: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks of a few bytes, so that their ends fall anywhere."""
+    monkeypatch.setattr("elmo_zh.text.blocks.BLOCK_BYTES", 101)
+    paths = drawn_texts(tmp_path, 3)
+    build_of(tmp_path, paths[:2], paths[2:], num_slots=num_slots)
+    store = load(tmp_path, num_slots=num_slots)
+    oracle = Lexicon(VOCABULARY, num_slots)
+    expected = [oracle.encode(sentence) for sentence in iter_sentences(paths)]
+    found = [kind[s].tolist() for kind in (store.train, store.heldout) for s in range(len(kind))]
+    assert found == expected
+    assert store.lexicon.other_words == oracle.other_words
+    heldout = list(iter_sentences(paths[2:]))
+    assert store.heldout.characters.tolist() == [sum(map(len, words)) for words in heldout]
+    assert store.heldout.spelling_nats.tolist() == [
+        sum(SPELLING.nats(word) for word in words if word not in VOCABULARY) for words in heldout
+    ]
+
+
+@pytest.mark.parametrize("num_slots", [None, SLOTS])
+def test_the_number_of_workers_changes_nothing(tmp_path: Path, num_slots: int | None) -> None:
+    made = []
+    for number, folder in enumerate((tmp_path / "one", tmp_path / "two")):
+        folder.mkdir()
+        paths = drawn_texts(folder, 7)
+        if number == 0:
+            build_of(folder, paths[:5], paths[5:], num_slots=num_slots)
+        else:
+            with worker_processes(2) as engine:
+                build_of(folder, paths[:5], paths[5:], num_slots=num_slots, engine=engine)
+        made.append({path.name: path.read_bytes() for path in sorted((folder / "ids").iterdir())})
+    assert made[0] == made[1]
+    assert len(made[0]) == 5 * 3 + 2 * 4 + 1 + (num_slots is not None)

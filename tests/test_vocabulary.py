@@ -1,6 +1,8 @@
 """Which words have a row, and the files that say so."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from messages import message_of
 
 from elmo_zh.config import VocabConfig, Word2vecConfig
+from elmo_zh.engine.engine import ThisProcess
 from elmo_zh.errors import RunError
 from elmo_zh.files import file_digest
 from elmo_zh.reporter import SilentReporter
@@ -17,14 +20,14 @@ from elmo_zh.vocabulary import (
     SPECIALS,
     UNKNOWN_ID,
     Vocabulary,
-    VocabularyCounts,
-    build_vocabulary,
     load_counts,
     load_vocabulary,
     load_words,
     save_counts,
 )
 from elmo_zh.word2vec import train_word2vec
+from elmo_zh.word_counts.choice import VocabularyCounts, choose_vocabulary
+from elmo_zh.word_counts.counting import count_words
 
 # Five sentences: 好 5, 天 3, 苹果 2, 花 2, 行 1, and words spelled like the specials.
 TEXT = ["天 好 好", "苹果 好 <UNK> 天", "花 <S> <UNK>", "花 </S> 苹果 好 <UNK>", "天 行 好 <S>"]
@@ -39,8 +42,10 @@ def segmented(folder: Path, *files: list[str]) -> list[Path]:
     return paths
 
 
-def build(paths: list[Path], **settings: int) -> VocabularyCounts:
-    return build_vocabulary(paths, VocabConfig(**settings), SilentReporter())
+def build(paths: list[Path], given: Sequence[str] = (), **settings: int | str) -> VocabularyCounts:
+    with TemporaryDirectory() as parts:
+        counted = count_words(paths, ThisProcess(), Path(parts), SilentReporter())
+        return choose_vocabulary(counted, VocabConfig(**settings), given)  # type: ignore[arg-type]
 
 
 def test_the_specials_have_the_first_ids() -> None:
@@ -53,7 +58,9 @@ def test_built_by_falling_count_then_code_point(tmp_path: Path) -> None:
     # 花 is U+82B1, 苹 U+82F9.
     assert built.vocabulary.tokens == (*SPECIALS, "好", "天", "花", "苹果", "行")
     assert list(built.counts) == [5, 5, 6, 5, 3, 2, 2, 1]
-    assert built.unknown_words == {"<UNK>": 3, "<S>": 2, "</S>": 1}
+    # The words spelled like specials: 3 <UNK>, 2 <S>, 1 </S>.
+    assert built.spelling.counts == {"<": 6, ">": 6, "S": 3, "/": 1, "U": 3, "N": 3, "K": 3, "</W>": 6}
+    assert built.num_left_out == 0
     assert built.num_distinct_words == 8
     assert built.coverage == pytest.approx(13 / 19)
 
@@ -76,7 +83,7 @@ def test_ties_are_in_the_order_of_code_points_not_of_utf16(tmp_path: Path) -> No
 def test_size_and_least_count(tmp_path: Path, settings: dict[str, int], words: list[str], num_unknown: int) -> None:
     built = build(segmented(tmp_path, TEXT), **settings)
     assert list(built.vocabulary.tokens[3:]) == words
-    assert built.counts[UNKNOWN_ID] == num_unknown == sum(built.unknown_words.values())
+    assert built.counts[UNKNOWN_ID] == num_unknown == built.spelling.counts["</W>"]
     assert sum(built.counts[2:]) == 19
     assert built.coverage == pytest.approx(1 - num_unknown / 19)
 
@@ -192,10 +199,6 @@ def test_counts_of_another_vocabulary(tmp_path: Path, content: str, problem: str
 # Words given: those of a bundle, or of a file
 
 
-def build_given(paths: list[Path], given: list[str], **settings: int | str) -> VocabularyCounts:
-    return build_vocabulary(paths, VocabConfig(**settings), SilentReporter(), given)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(
     ("settings", "words", "counts"),
     [
@@ -211,12 +214,11 @@ def build_given(paths: list[Path], given: list[str], **settings: int | str) -> V
 def test_given_words_have_a_row_in_any_case(
     tmp_path: Path, settings: dict[str, int | str], words: list[str], counts: list[int]
 ) -> None:
-    built = build_given(segmented(tmp_path, TEXT), ["草", "行", "海"], **settings)
+    built = build(segmented(tmp_path, TEXT), ["草", "行", "海"], **settings)
     assert list(built.vocabulary.tokens) == [*SPECIALS, *words]
     assert list(built.counts[3:]) == counts
     assert list(built.counts[:3]) == [5, 5, 19 - sum(counts)]
-    assert sum(built.unknown_words.values()) == built.counts[UNKNOWN_ID]
-    assert not set(built.unknown_words) & set(words)
+    assert built.spelling.counts["</W>"] == built.counts[UNKNOWN_ID]
     assert built.num_absent == 2
     # Counts of zero are counts like others: the file is read back.
     save_counts(built.vocabulary, built.counts, tmp_path / "vocab.counts")
@@ -224,7 +226,7 @@ def test_given_words_have_a_row_in_any_case(
 
 
 def test_given_specials_stay_specials(tmp_path: Path) -> None:
-    built = build_given(segmented(tmp_path, TEXT), ["<S>", "好", "<UNK>"], words="file")
+    built = build(segmented(tmp_path, TEXT), ["<S>", "好", "<UNK>"], words="file")
     assert built.vocabulary.tokens == (*SPECIALS, "好")
 
 
@@ -240,7 +242,7 @@ def test_a_list_of_words_as_people_write_it(tmp_path: Path) -> None:
 
 def test_words_that_the_text_lacks_have_no_word2vec(tmp_path: Path) -> None:
     paths = segmented(tmp_path, TEXT)
-    built = build_given(paths, ["草", "行", "海"], size=0, min_count=1)
+    built = build(paths, ["草", "行", "海"], size=0, min_count=1)
     config = Word2vecConfig(epochs=1, window=2)
     vectors = train_word2vec(paths, built.vocabulary, built.counts, 7, config, SilentReporter())
     assert [built.vocabulary.tokens[row] for row in vectors.rows] == ["好", "天", "花", "苹果", "行"]

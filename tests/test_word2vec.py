@@ -12,10 +12,13 @@ import pytest
 from messages import message_of
 
 from elmo_zh.config import VocabConfig, Word2vecConfig
+from elmo_zh.engine.engine import ThisProcess
 from elmo_zh.errors import RunError
 from elmo_zh.reporter import Progress, SilentReporter
-from elmo_zh.vocabulary import SPECIALS, Vocabulary, VocabularyCounts, build_vocabulary
+from elmo_zh.vocabulary import SPECIALS, Vocabulary
 from elmo_zh.word2vec import WordVectors, load_word_vectors, save_word_vectors, train_word2vec
+from elmo_zh.word_counts.choice import VocabularyCounts, choose_vocabulary
+from elmo_zh.word_counts.counting import count_words
 
 VOCABULARY = Vocabulary((*SPECIALS, "好", "天气", "苹果", "全\u3000角"))
 # Each numeral stands among its own kind of words only; 𠀀 and the specials' spellings are no words of the vocabulary.
@@ -29,7 +32,8 @@ TEXT = [
 def segmented(folder: Path) -> tuple[list[Path], VocabularyCounts]:
     path = folder / "train-00000.txt"
     path.write_text("".join(f"{line}\n" for line in TEXT), encoding="utf-8", newline="\n")
-    return [path], build_vocabulary([path], VocabConfig(size=0, min_count=2), SilentReporter())
+    counted = count_words([path], ThisProcess(), folder / "parts", SilentReporter())
+    return [path], choose_vocabulary(counted, VocabConfig(size=0, min_count=2))
 
 
 def train(folder: Path, **changes: Any) -> tuple[VocabularyCounts, WordVectors]:

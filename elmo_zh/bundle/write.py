@@ -17,7 +17,7 @@ from elmo_zh.bundle.options import options_of
 from elmo_zh.bundle.warm_state import save_warm_state
 from elmo_zh.bundle.weights import published_arrays, save_weights
 from elmo_zh.characters import SpellingModel
-from elmo_zh.config import READING, TextConfig, result_settings
+from elmo_zh.config import TextConfig, preparation_settings
 from elmo_zh.errors import BundleError
 from elmo_zh.files import file_digest, write_json
 from elmo_zh.hdf5 import create_hdf5
@@ -33,7 +33,7 @@ LAYOUTS = ("bundle", "simple_elmo", "safetensors")
 GOLDEN_TEXTS = ("今天天气很好，我们去公园散步。", "他用iPhone打了3个电话：“喂，是我！”", "你好，齉龘世界。")
 GOLDEN_TOLERANCE = 1e-5
 # Text settings that say nothing about how a sentence becomes tokens; the dictionary is a file of the bundle.
-NOT_IN_BUNDLE = ("user_dictionary", "heldout_share", "heldout_min_sentences", "heldout_max_tokens", *READING)
+NOT_IN_BUNDLE = ("user_dictionary", "heldout_share", "heldout_min_sentences", "heldout_max_tokens")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +130,7 @@ def _info(layout: BundleLayout, source: BundleSource) -> dict[str, Any]:
         "mode": source.bilm.shape.mode,
         "origin": dict(source.origin),
         "segmenter": describe_segmenter(text, source.user_dictionary) if text else None,
-        "text": result_settings(text, without=NOT_IN_BUNDLE) if text else None,
+        "text": preparation_settings(text, without=NOT_IN_BUNDLE) if text else None,
         "vocabulary_digest": source.vocabulary.digest() if source.vocabulary else None,
         "carry_state": source.carry_state,
         "training": dict(source.training),

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -12,6 +12,11 @@ from elmo_zh.cli.console import Console
 from elmo_zh.config import Config, load_config, render_config
 from elmo_zh.config.schema import BAD_BYTES, CORPUS_FORMATS, DOCUMENTS
 from elmo_zh.run_dir import RunDir
+
+if TYPE_CHECKING:
+    from elmo_zh.engine.choice import EngineChoice
+
+ENGINES = ("local", "dask")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -23,6 +28,8 @@ class Common:
     config_path: Path | None = None
     assignments: list[str] = field(default_factory=list)
     reading: list[str] = field(default_factory=list)
+    engine: str = "local"
+    scheduler: str = ""
     force: bool = False
     quiet: bool = False
     as_json: bool = False
@@ -44,6 +51,12 @@ class Common:
             click.echo(render_config(config), nl=False)
             raise click.exceptions.Exit(0)
         return config
+
+    def choose_engine(self, config: Config) -> "EngineChoice":
+        """Return where the tasks of the corpus stages are to run."""
+        from elmo_zh.engine.choice import EngineChoice
+
+        return EngineChoice(num_workers=config.text.num_workers, kind=self.engine, scheduler=self.scheduler)
 
     def finish(self, result: Mapping[str, Any], *lines: str) -> None:
         """Print the result: one JSON object with --json, else lines for people."""
@@ -132,6 +145,40 @@ def reading_options(function: Function) -> Function:
     for each in reversed(options):
         function = each(function)
     return function
+
+
+def engine_options(function: Function) -> Function:
+    """Add the options for where the tasks of the corpus stages run, which change no result."""
+
+    def keep(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            setattr(context.ensure_object(Common), str(parameter.name), value)
+
+    def check(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+        keep(context, parameter, value)
+        common = context.ensure_object(Common)
+        if (common.engine == "dask") != bool(common.scheduler):
+            raise click.UsageError("--engine dask and --scheduler ADDRESS need each other: give both or none.")
+
+    # Engine first in any case, so that it is known when the scheduler is looked at.
+    engine = click.option(
+        "--engine",
+        type=click.Choice(ENGINES),
+        default=None,
+        is_eager=True,
+        expose_value=False,
+        callback=keep,
+        help="Work in processes here (local) or on a cluster; default local. See docs/clusters.md.",
+    )
+    scheduler = click.option(
+        "--scheduler",
+        metavar="ADDRESS",
+        default=None,
+        expose_value=False,
+        callback=check,
+        help="Of Dask's scheduler, such as tcp://192.168.0.1:8786.",
+    )
+    return engine(scheduler(function))
 
 
 run_option = click.option(

@@ -15,6 +15,7 @@ from elmo_zh.cli.options import (
     Common,
     common_options,
     device_option,
+    engine_options,
     init_option,
     layout_option,
     reading_options,
@@ -24,6 +25,8 @@ from elmo_zh.config import Config, config_names
 from elmo_zh.run_dir import RunDir
 from elmo_zh.training.launch import Launch, read_launch, refuse_launch
 
+_STAGES_WITH_ENGINE = ("segment", "vocab", "encode")
+
 corpus_argument = click.argument("corpus", nargs=-1, required=True)
 
 
@@ -31,6 +34,7 @@ corpus_argument = click.argument("corpus", nargs=-1, required=True)
 @corpus_argument
 @run_option
 @reading_options
+@engine_options
 @common_options
 @click.pass_obj
 def segment(common: Common, corpus: tuple[str, ...], run_path: Path) -> None:
@@ -40,13 +44,17 @@ def segment(common: Common, corpus: tuple[str, ...], run_path: Path) -> None:
     paragraph a line), CSV, TSV, JSON, JSON lines, MediaWiki dumps, wikiextractor, HTML, Markdown; packed as .gz, .bz2,
     .xz, .zst, .zip or .tar. Format and encoding of each file are found by themselves; docs/corpora.md tells how.
 
+    Remnants of markup and invisible characters are taken out. RUN/corpus_report.md shows what was changed and dropped.
+
     \b
     Example:
       elmo-zh segment my-texts/ more.txt.xz --run runs/mine
+      elmo-zh segment web/ --set text.min_han_share=0.3 --set text.script=simplified --run runs/web
       elmo-zh segment reviews.csv --field title,review --run runs/mine
       elmo-zh segment zhwiki-latest-pages-articles-multistream.xml.bz2 --run runs/wiki
       zcat news.gz | elmo-zh segment - --encoding gb18030 --run runs/mine
       elmo-zh segment done.txt --run runs/mine --set text.segmenter=whitespace
+      elmo-zh segment my-texts/ --run runs/mine --engine dask --scheduler tcp://192.168.0.1:8786
     """
     _run_stage(common, run_path, "segment", corpus=corpus)
 
@@ -66,6 +74,7 @@ def segment(common: Common, corpus: tuple[str, ...], run_path: Path) -> None:
     metavar="FILE",
     help="Take the words of this file, one a line, and no others.",
 )
+@engine_options
 @common_options
 @click.pass_obj
 def vocab(common: Common, run_path: Path, init: Path | None, words: Path | None) -> None:
@@ -122,6 +131,7 @@ def word2vec(common: Common, run_path: Path, vectors: Path | None) -> None:
 
 @click.command()
 @run_option
+@engine_options
 @common_options
 @click.pass_obj
 def encode(common: Common, run_path: Path) -> None:
@@ -130,6 +140,7 @@ def encode(common: Common, run_path: Path) -> None:
     \b
     Example:
       elmo-zh encode --run runs/mine
+      elmo-zh encode --run runs/mine --engine dask --scheduler tcp://192.168.0.1:8786
     """
     _run_stage(common, run_path, "encode")
 
@@ -218,6 +229,8 @@ def _run_stage(
 
     run = RunDir(run_path)
     config = change(common.resolve(run))
+    if name in _STAGES_WITH_ENGINE:
+        arguments["engine"] = common.choose_engine(config)
     with run.locked(create=name == "segment"), run.config_kept_on_error():
         outcome = getattr(stages, name)(run, config, **arguments, force=common.force, reporter=common.console)
     common.finish({"stage": name, "run": str(run_path), "skipped": outcome.skipped, **outcome.counts})
@@ -228,6 +241,7 @@ def _run_stage(
 @run_option
 @init_option
 @reading_options
+@engine_options
 @common_options
 @click.pass_obj
 def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path, init: Path | None) -> None:
@@ -254,7 +268,8 @@ def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path, init: Path
         config = replace(config, vocab=vocab_section, train=replace(config.train, init=path))
     named = config_names(None, common.assignments)
     with run.locked(create=True), run.config_kept_on_error():
-        stages.pipeline(run, config, corpus, named=named, force=common.force, reporter=common.console)
+        engine = common.choose_engine(config)
+        stages.pipeline(run, config, corpus, named=named, engine=engine, force=common.force, reporter=common.console)
     stages.link_latest(run)
     _tell_plan(common, run)
     common.finish(

@@ -1,8 +1,9 @@
 """The settings of a run."""
 
 from elmo_zh.config.load import config_names, load_config, parse_section, render_config, result_settings
+from elmo_zh.config.preparation import preparation_settings, with_later
 from elmo_zh.config.schema import (
-    READING,
+    CORPUS,
     Config,
     EmbedConfig,
     ModelConfig,
@@ -13,7 +14,7 @@ from elmo_zh.config.schema import (
 )
 
 __all__ = [
-    "READING",
+    "CORPUS",
     "Config",
     "EmbedConfig",
     "ModelConfig",
@@ -24,6 +25,8 @@ __all__ = [
     "config_names",
     "load_config",
     "parse_section",
+    "preparation_settings",
     "render_config",
     "result_settings",
+    "with_later",
 ]

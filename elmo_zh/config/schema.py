@@ -14,8 +14,15 @@ PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7
 CORPUS_FORMATS = ("auto", "text", "csv", "tsv", "json", "jsonl", "wikidump", "wikiextractor", "html", "markdown")
 BAD_BYTES = ("strict", "skip-line", "replace")
 DOCUMENTS = ("file", "paragraph", "line")
-# Of section text: how a corpus is read, of no concern to a model that is made from it.
-READING = ("format", "field", "encoding", "bad_bytes", "document")
+# Of section text: how a corpus is read and cleaned, of no concern to a model that is made from it.
+READING = ("format", "field", "encoding", "bad_bytes", "document", "shard_bytes")
+CLEANING = (
+    "remove_markup", "repair_mojibake", "min_han_share", "max_line_characters",
+    "drop_duplicates", "duplicate_min_characters", "boilerplate_copies",
+)  # fmt: skip
+CORPUS = (*READING, *CLEANING)
+# Of section text: what came after the first bundles and records, which are as if it stood there with its default.
+LATER = ("script",)
 POOLS = ("none", "mean", "max", "first-last")
 FORMATS = ("hdf5", "npy", "parquet", "jsonl", "word2vec")
 LAYOUTS = ("lines", "packed")
@@ -23,6 +30,7 @@ EMBED_PRECISIONS = ("float32", "bfloat16", "int8")
 UNKNOWN_WAYS = ("unk", "backoff")
 COMPRESSIONS = ("none", "gzip", "lzf")
 UNICODE_FORMS = ("none", "NFC", "NFD", "NFKC", "NFKD")
+SCRIPTS = ("none", "simplified", "traditional")
 
 
 def _free(default: Any) -> Any:
@@ -73,6 +81,8 @@ class TextConfig:
     """Turn full-width Latin letters and digits (Ａ, １) into ASCII; punctuation stays Chinese."""
     remove_control: bool = True
     """Remove control, zero-width and direction characters (Unicode categories Cc and Cf, white space excepted)."""
+    script: str = "none"
+    """Convert all text to simplified or traditional characters (OpenCC's t2s and s2t; an extra), or none."""
     collapse_whitespace: bool = True
     """Turn every run of Unicode white space (U+3000, U+00A0, tabs, ...) into one space; trim the ends."""
     heldout_share: float = 0.01
@@ -82,7 +92,7 @@ class TextConfig:
     heldout_max_tokens: int = 200_000
     """Hold out at most this many tokens."""
     num_workers: int = _free(0)
-    """Processes that segment at the same time; 0 means one for each processor core."""
+    """Processes that segment, count and encode at the same time; 0 means one for each processor core."""
     format: str = "auto"
     """Format of files: auto (name, content), text, csv, tsv, json, jsonl, wikidump, wikiextractor, html or markdown."""
     field: str = ""
@@ -93,6 +103,22 @@ class TextConfig:
     """Lines with bytes that do not decode: skip-line (left out, counted), replace (by U+FFFD) or strict (an error)."""
     document: str = "file"
     """What is one document of plain text, as counted: file, paragraph (between empty lines) or line."""
+    remove_markup: bool = True
+    """Take remnants of HTML, wikitext and BBCode out of a corpus: known tags and pairs only, so a<b and 《》 stay."""
+    repair_mojibake: bool = False
+    """Repair text of a corpus that was decoded wrongly, by ftfy (an extra); false only counts lines that look so."""
+    min_han_share: float = 0.0
+    """Drop lines with a smaller share of Han characters among their letters and digits, such as 0.3; 0 keeps all."""
+    max_line_characters: int = 0
+    """Drop lines longer than this, such as 20000; 0 keeps all: a book may be one line, split into sentences."""
+    drop_duplicates: bool = True
+    """Leave out lines that stood before, in whatever file: copies teach nothing new and are learned by heart."""
+    duplicate_min_characters: int = 20
+    """Lines shorter than this are never duplicates: people do say the same short thing again."""
+    boilerplate_copies: int = 0
+    """Leave out every line, short or long, that stands more often than this in the whole corpus; 0: none."""
+    shard_bytes: int = 0
+    """Bytes of text in one shard of the work; 0 chooses by the size of the corpus (1 to 32 MiB)."""
 
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""
@@ -103,6 +129,7 @@ class TextConfig:
                 f" {self.segmenter} has no dictionary. Leave one of them out"
             )
         yield from _one_of("text.unicode_form", self.unicode_form, UNICODE_FORMS)
+        yield from _one_of("text.script", self.script, SCRIPTS)
         yield from _within("text.heldout_share", self.heldout_share, 0.0, 0.5)
         yield from _at_least("text.heldout_min_sentences", self.heldout_min_sentences, 0)
         yield from _at_least("text.heldout_max_tokens", self.heldout_max_tokens, 0)
@@ -110,6 +137,12 @@ class TextConfig:
         yield from _one_of("text.format", self.format, CORPUS_FORMATS)
         yield from _one_of("text.bad_bytes", self.bad_bytes, BAD_BYTES)
         yield from _one_of("text.document", self.document, DOCUMENTS)
+        yield from _within("text.min_han_share", self.min_han_share, 0.0, 1.0)
+        yield from _at_least("text.max_line_characters", self.max_line_characters, 0)
+        yield from _at_least("text.duplicate_min_characters", self.duplicate_min_characters, 1)
+        yield from _at_least("text.boilerplate_copies", self.boilerplate_copies, 0)
+        if self.shard_bytes != 0:
+            yield from _within("text.shard_bytes", self.shard_bytes, 2**16, 2**30)
         if self.encoding != "auto" and not _is_encoding(self.encoding):
             yield f"text.encoding = {self.encoding!r} is no encoding that Python knows, such as utf-8, gb18030 or big5"
 
@@ -268,6 +301,8 @@ class TrainConfig:
     """Share of the highest learning rate that is left at the end of linear and cosine."""
     max_grad_norm: float = 10.0
     """Clip the global norm of the gradient of (loss x unroll_steps) at this."""
+    shuffle: str = "sentences"
+    """What is shuffled anew in each epoch: sentences, or documents, whose sentences one stream then reads in order."""
     seed: int = 1
     """Seed of initial weights, sentence order, dropout and negative samples."""
     precision: str = "auto"
@@ -295,6 +330,7 @@ class TrainConfig:
         """Yield one line for each value out of range."""
         choices = {
             "softmax": ("sampled", "full"),
+            "shuffle": ("sentences", "documents"),
             "optimizer": ("adamw", "adagrad"),
             "schedule": ("constant", "linear", "cosine"),
             "precision": ("auto", "float32", "bfloat16"),

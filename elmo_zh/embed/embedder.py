@@ -175,13 +175,18 @@ class ElmoEmbedder:
         Args:
             sentences: Raw, one string a sentence.
             return_tokens: Return tokens, offsets and which are unknown beside the vectors.
+
+        Raises:
+            TypeError: For a single string, whose characters would each be taken for a sentence.
         """
+        _require_several(sentences)
         lines = [self.prepare(sentence) for sentence in sentences]
         embedded = self._embed_lines(lines)
         return embedded if return_tokens else [sentence.vectors for sentence in embedded]
 
     def embed_tokens(self, sentences: Iterable[Sequence[str]]) -> list[Vectors]:
         """Return the vectors of segmented sentences, each (L + 1, n, 2P) float32; words are looked up as given."""
+        _require_several(sentences)
         sentences = list(sentences)
         with self._lock:
             # The weights are made ready when they are first needed.
@@ -211,6 +216,7 @@ class ElmoEmbedder:
         Args:
             sentences: Raw ones as strings, segmented ones as lists of tokens.
         """
+        _require_several(sentences)
         window: list[TokenisedLine] = []
         num_tokens = 0
         for sentence in sentences:
@@ -288,3 +294,10 @@ def _load_same(path: Path, digest: str, device: str, precision: str, settings: M
     if bundle.digest != digest:
         raise BundleError(f"{path} is not the model that was pickled: {bundle.digest}, expected {digest}.")
     return ElmoEmbedder(bundle, device, precision, **settings)
+
+
+def _require_several(sentences: object) -> None:
+    if isinstance(sentences, str):
+        raise TypeError(
+            f"a single string was given ({sentences[:20]!r}), but a list of sentences is needed: [sentence]"
+        )

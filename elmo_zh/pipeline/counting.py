@@ -4,9 +4,9 @@ from collections.abc import Collection
 from pathlib import Path
 
 from elmo_zh.bundle.layout import BundleLayout
-from elmo_zh.characters import SpellingModel
 from elmo_zh.config import Config, result_settings
-from elmo_zh.pipeline.inputs import segmented_inputs
+from elmo_zh.engine.choice import EngineChoice
+from elmo_zh.pipeline.inputs import choose_engine, segmented_inputs, total_bytes
 from elmo_zh.pipeline.starting import BUNDLE_HINT, adopt_model, with_resolved_init
 from elmo_zh.reporter import Reporter
 from elmo_zh.run_dir import RunDir
@@ -19,16 +19,20 @@ from elmo_zh.stages import (
     run_stage,
     source_digest,
 )
-from elmo_zh.vocabulary import (
-    build_vocabulary,
-    load_words,
-    report_given_words,
-    require_words,
-    save_counts,
-)
+from elmo_zh.vocabulary import load_words, save_counts
+from elmo_zh.word_counts.choice import choose_vocabulary, report_given_words, require_words
+from elmo_zh.word_counts.counting import count_words
 
 
-def vocab(run: RunDir, config: Config, *, named: Collection[str] = (), force: bool, reporter: Reporter) -> StageOutcome:
+def vocab(
+    run: RunDir,
+    config: Config,
+    *,
+    named: Collection[str] = (),
+    engine: EngineChoice | None = None,
+    force: bool,
+    reporter: Reporter,
+) -> StageOutcome:
     """Segmented text to vocab.data, vocab.counts and the spelling model.
 
     With a bundle's words come its settings of section model, save those `named` as section.key by the user.
@@ -36,10 +40,12 @@ def vocab(run: RunDir, config: Config, *, named: Collection[str] = (), force: bo
     config = with_resolved_init(config)
     text_settings = load_record(run.stage_record("segment"), damaged_is_none=force).get("settings", {})
     config = adopt_model(run, config, config.vocab.init, text_settings, named, force=force, reporter=reporter)
-    return count_words(run, config, force=force, reporter=reporter)
+    return build_vocabulary(run, config, engine=engine, force=force, reporter=reporter)
 
 
-def count_words(run: RunDir, config: Config, *, force: bool, reporter: Reporter) -> StageOutcome:
+def build_vocabulary(
+    run: RunDir, config: Config, *, engine: EngineChoice | None, force: bool, reporter: Reporter
+) -> StageOutcome:
     """Segmented text to the vocabulary, by settings that are final."""
     inputs = segmented_inputs(run)
     settings = result_settings(config.vocab, without=("init", "words"))
@@ -54,11 +60,13 @@ def count_words(run: RunDir, config: Config, *, force: bool, reporter: Reporter)
         if source is not None:
             require_inputs(run, [source])
             given = load_words(source)
-        built = build_vocabulary(run.train_files(), config.vocab, reporter, given)
+        with choose_engine(engine, config).started(total_bytes(inputs.values())) as started:
+            counted = count_words(run.train_files(), started, run.vocab_parts, reporter)
+        built = choose_vocabulary(counted, config.vocab, given)
         require_words(built, config.vocab, run.segmented, source)
         built.vocabulary.save(run.vocab)
         save_counts(built.vocabulary, built.counts, run.vocab_counts)
-        SpellingModel.build(built.unknown_words).save(run.character_counts)
+        built.spelling.save(run.character_counts)
         reporter.note(
             f"vocab: {len(built.vocabulary):,} rows of {built.num_distinct_words:,} different words cover"
             f" {built.coverage:.2%} of the training tokens."
@@ -75,7 +83,7 @@ def count_words(run: RunDir, config: Config, *, force: bool, reporter: Reporter)
             reporter.note(f"To start from its weights: elmo-zh train --run {run.path} --init {config.vocab.init}")
         return StageResult(outputs=[run.vocab, run.vocab_counts, run.character_counts], counts=counts)
 
-    stage = Stage(name="vocab", settings=settings, inputs=inputs, work=work)
+    stage = Stage(name="vocab", settings=settings, inputs=inputs, work=work, parts=run.vocab_parts)
     return run_stage(run, config, stage, force=force, reporter=reporter)
 
 

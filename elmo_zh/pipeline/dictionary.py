@@ -4,7 +4,7 @@ from pathlib import Path
 from shutil import copyfile
 from typing import Any
 
-from elmo_zh.config import READING, Config, result_settings
+from elmo_zh.config import Config, preparation_settings
 from elmo_zh.files import atomic_path, remove
 from elmo_zh.run_dir import RunDir
 from elmo_zh.stages import (
@@ -26,7 +26,7 @@ def find_user_dictionary(run: RunDir, config: Config) -> Path | None:
 
 def text_settings(config: Config, dictionary: Path | None) -> dict[str, Any]:
     """Return all that decides how text becomes tokens."""
-    settings = result_settings(config.text, without=("user_dictionary", *READING))
+    settings = preparation_settings(config.text, without=("user_dictionary",))
     return {**settings, "segmenter_version": describe_segmenter(config.text, dictionary)}
 
 

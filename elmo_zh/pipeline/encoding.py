@@ -2,9 +2,11 @@
 
 from elmo_zh.characters import load_spelling_model
 from elmo_zh.config import Config
-from elmo_zh.id_store import build_id_store, store_files
+from elmo_zh.engine.choice import EngineChoice
+from elmo_zh.id_store.build import build_id_store
+from elmo_zh.id_store.layout import STORE_FORMAT, store_files
 from elmo_zh.lexicon import Lexicon
-from elmo_zh.pipeline.inputs import segmented_inputs
+from elmo_zh.pipeline.inputs import choose_engine, segmented_inputs, total_bytes
 from elmo_zh.reporter import Reporter
 from elmo_zh.run_dir import RunDir
 from elmo_zh.stages import (
@@ -19,16 +21,24 @@ from elmo_zh.vocabulary import (
 )
 
 
-def encode(run: RunDir, config: Config, *, force: bool, reporter: Reporter) -> StageOutcome:
+def encode(
+    run: RunDir, config: Config, *, engine: EngineChoice | None = None, force: bool, reporter: Reporter
+) -> StageOutcome:
     """Segmented text and vocabulary to the token id store."""
-    inputs = segmented_inputs(run) | {f"segmented/{path.name}": path for path in run.heldout_files()}
+    files = {"train": run.train_files(), "heldout": run.heldout_files()}
+    inputs = segmented_inputs(run)
+    inputs |= {f"segmented/{path.name}": path for path in (*files["heldout"], *run.document_files())}
+    num_bytes = total_bytes(inputs.values())
     inputs |= {"vocab.data": run.vocab, "character_counts.tsv": run.character_counts}
     reads_characters = config.model.mode == "character"
 
     def work() -> StageResult:
-        spelling = load_spelling_model(run.character_counts)
+        load_spelling_model(run.character_counts)  # so that a damaged one is told here, and also without held-out text
         lexicon = Lexicon(load_vocabulary(run.vocab), config.model.num_slots)
-        counts = build_id_store(run.ids, run.train_files(), run.heldout_files(), lexicon, spelling, reporter)
+        with choose_engine(engine, config).started(num_bytes) as started:
+            counts = build_id_store(
+                run.ids, files, run.vocab, run.character_counts, lexicon, started, run.ids_parts, reporter
+            )
         oov = counts["heldout_unknown"] / max(1, counts["heldout_tokens"])
         reporter.note(
             f"encode: {counts['train_tokens']:,} tokens to train on, {counts['heldout_tokens']:,} held out,"
@@ -38,8 +48,8 @@ def encode(run: RunDir, config: Config, *, force: bool, reporter: Reporter) -> S
             _report_cut_words(lexicon, reporter)
         return StageResult(outputs=store_files(run.ids), counts=counts)
 
-    settings = {"model.mode": "character"} if reads_characters else {}
-    stage = Stage(name="encode", settings=settings, inputs=inputs, work=work)
+    settings = {"store_format": STORE_FORMAT, **({"model.mode": "character"} if reads_characters else {})}
+    stage = Stage(name="encode", settings=settings, inputs=inputs, work=work, parts=run.ids_parts)
     return run_stage(run, config, stage, force=force, reporter=reporter)
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from elmo_zh.config import READING, Config, result_settings
+from elmo_zh.config import Config, preparation_settings, with_later
 from elmo_zh.errors import RunError
 from elmo_zh.pipeline.dictionary import text_settings
 from elmo_zh.reporter import Reporter
@@ -46,16 +46,16 @@ def export(
         export_checkpoint(run, config, step, run.model, layout="bundle", force=True, reporter=reporter)
         return StageResult(outputs=sorted(run.model.iterdir()), counts={"step": step})
 
-    settings = {"checkpoint": checkpoint, "text": result_settings(config.text, without=("user_dictionary", *READING))}
+    settings = {"checkpoint": checkpoint, "text": preparation_settings(config.text, without=("user_dictionary",))}
     stage = Stage(name="export", settings=settings, inputs=inputs, work=work, discards_training=False)
     return run_stage(run, config, stage, force=force, reporter=reporter)
 
 
 def _require_text_settings_of_training(run: RunDir, config: Config) -> None:
     """Raise RunError unless the settings that the bundle will name are those that made the training text."""
-    made_with = load_record(run.stage_record("segment")).get("settings", {})
+    made_with = with_later(load_record(run.stage_record("segment")).get("settings", {}))
     dictionary = run.user_dictionary if config.text.user_dictionary else None
-    now = text_settings(config, dictionary)
+    now = with_later(text_settings(config, dictionary))
     for name in now if made_with else ():
         if made_with.get(name) != now[name]:
             raise RunError(

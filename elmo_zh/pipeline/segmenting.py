@@ -5,6 +5,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from elmo_zh.config import Config
+from elmo_zh.engine.choice import EngineChoice
+from elmo_zh.files import atomic_path
 from elmo_zh.pipeline.dictionary import copy_user_dictionary, find_user_dictionary, text_settings
 from elmo_zh.reporter import Reporter
 from elmo_zh.run_dir import RunDir
@@ -14,18 +16,29 @@ from elmo_zh.stages import (
     StageResult,
     run_stage,
 )
+from elmo_zh.text.corpus_report import corpus_report
 from elmo_zh.text.readers.sources import Sources, gathered_sources
 from elmo_zh.text.segment import segment_corpus
 from elmo_zh.text.segment_report import describe_reading, reading_settings, report_segmented
 
 
-def segment(run: RunDir, config: Config, corpus: Sequence[str], *, force: bool, reporter: Reporter) -> StageOutcome:
+def segment(
+    run: RunDir,
+    config: Config,
+    corpus: Sequence[str],
+    *,
+    engine: EngineChoice | None = None,
+    force: bool,
+    reporter: Reporter,
+) -> StageOutcome:
     """Text of any kind to segmented text."""
     with gathered_sources(corpus, run.path, run.fetched) as sources:
-        return _segment_sources(run, config, sources, force=force, reporter=reporter)
+        return _segment_sources(run, config, sources, engine, force=force, reporter=reporter)
 
 
-def _segment_sources(run: RunDir, config: Config, sources: Sources, *, force: bool, reporter: Reporter) -> StageOutcome:
+def _segment_sources(
+    run: RunDir, config: Config, sources: Sources, engine: EngineChoice | None, *, force: bool, reporter: Reporter
+) -> StageOutcome:
     if sources.passed_over:
         names = ", ".join(path.name for path in sources.passed_over[:3])
         reporter.note(f"{len(sources.passed_over)} files are no text by their names and left out, such as {names}.")
@@ -33,11 +46,14 @@ def _segment_sources(run: RunDir, config: Config, sources: Sources, *, force: bo
     inputs = _corpus_names(sources)
 
     def work() -> StageResult:
-        done = segment_corpus(sources, run.segmented, config.text, dictionary, reporter)
+        done = segment_corpus(sources, run.segmented, config.text, dictionary, reporter, engine)
         copy = copy_user_dictionary(run, dictionary)
-        report_segmented(done, reporter)
-        outputs = [*run.train_files(), *run.heldout_files(), *([copy] if copy else [])]
+        report_segmented(done, config.text, reporter)
+        outputs = [*run.train_files(), *run.document_files(), *run.heldout_files(), *([copy] if copy else [])]
         details = describe_reading(done, list(inputs), sources.passed_over)
+        # No output that a later look would miss: it may be thrown away.
+        with atomic_path(run.corpus_report) as unfinished:
+            unfinished.write_text(corpus_report(done, list(inputs), config.text), encoding="utf-8")
         return StageResult(outputs=outputs, counts=asdict(done.counts), details=details)
 
     settings = text_settings(config, dictionary) | reading_settings(config.text)

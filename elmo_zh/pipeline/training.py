@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.config import Config, result_settings
 from elmo_zh.files import remove
-from elmo_zh.id_store import store_files
+from elmo_zh.id_store.layout import store_files
 from elmo_zh.pipeline.starting import BUNDLE_HINT, with_resolved_init
 from elmo_zh.reporter import Reporter
 from elmo_zh.run_dir import RunDir

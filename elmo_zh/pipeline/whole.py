@@ -5,8 +5,9 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from elmo_zh.config import Config
+from elmo_zh.engine.choice import EngineChoice
 from elmo_zh.files import UNFINISHED, remove
-from elmo_zh.pipeline.counting import count_words
+from elmo_zh.pipeline.counting import build_vocabulary
 from elmo_zh.pipeline.dictionary import find_user_dictionary, text_settings
 from elmo_zh.pipeline.encoding import encode
 from elmo_zh.pipeline.exporting import export
@@ -26,6 +27,7 @@ def pipeline(
     corpus: Sequence[str],
     *,
     named: Collection[str] = (),
+    engine: EngineChoice | None = None,
     force: bool,
     reporter: Reporter,
 ) -> None:
@@ -37,11 +39,11 @@ def pipeline(
     if init := config.train.init or config.vocab.init:
         made_with = text_settings(config, find_user_dictionary(run, config))
         config = adopt_model(run, config, init, made_with, named, force=force, reporter=reporter)
-    segment(run, config, corpus, force=force, reporter=reporter)
-    count_words(run, config, force=force, reporter=reporter)
+    segment(run, config, corpus, engine=engine, force=force, reporter=reporter)
+    build_vocabulary(run, config, engine=engine, force=force, reporter=reporter)
     if not config.train.init:
         word2vec(run, config, force=force, reporter=reporter)
-    encode(run, config, force=force, reporter=reporter)
+    encode(run, config, engine=engine, force=force, reporter=reporter)
     train(run, config, force=force, reporter=reporter)
     export(run, config, checkpoint="best", output=None, force=force, reporter=reporter)
 

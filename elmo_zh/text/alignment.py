@@ -27,12 +27,16 @@ class Step:
     """A change to a text.
 
     Attributes:
+        name: The setting of `TextConfig` that asks for it.
         apply: From the text to the changed text.
         find_edits: From the text to those pieces of it that change, in order and apart; everything else stays.
+        leaves: Tells quickly whether it surely changes neither a text nor any piece of it alone.
     """
 
+    name: str
     apply: Callable[[str], str]
     find_edits: Callable[[str], Iterable[Edit]]
+    leaves: Callable[[str], bool]
 
 
 def identity_spans(num_characters: int) -> NDArray[np.int32]:

@@ -2,12 +2,13 @@
 
 import codecs
 import glob
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from elmo_zh.errors import CorpusError
-from elmo_zh.text.packing import COMPRESSED_SUFFIXES, damage_told
+from elmo_zh.text.packing import COMPRESSED_SUFFIXES, unpacked
 
 TEXT_SUFFIXES = (".txt", ".text", "")
 
@@ -72,11 +73,16 @@ def find_files(
 
 
 def _files_inside(folder: Path, outside: Path | None) -> set[Path]:
-    return {
-        path
-        for path in folder.rglob("*")
-        if path.is_file() and not _is_hidden(path.relative_to(folder)) and outside not in path.resolve().parents
-    }
+    found: set[Path] = set()
+    for parent, folders, names in os.walk(folder, onerror=_raise):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found.update(Path(parent, name) for name in names if not name.startswith("."))
+    return {path for path in found if path.is_file() and outside not in path.resolve().parents}
+
+
+def _raise(error: OSError) -> None:
+    """Tell of a folder that cannot be read, which would else be left out without a word."""
+    raise error
 
 
 def _expand(argument: str) -> list[Path]:
@@ -89,10 +95,6 @@ def _expand(argument: str) -> list[Path]:
             f"{argument} does not exist. Check the path; it is taken from the current folder {Path.cwd()}."
         )
     return matches
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
 
 
 def _is_text_name(name: str) -> bool:
@@ -129,12 +131,8 @@ def iter_lines(path: Path, *, drop_mark: bool = True) -> Iterator[str]:
 
 
 def _iter_raw_lines(path: Path) -> Iterator[bytes]:
-    if path.suffix not in COMPRESSED_SUFFIXES:
-        with path.open("rb") as file:
+    with path.open("rb") as file:
+        if path.suffix in COMPRESSED_SUFFIXES:
+            yield from unpacked(file, path.suffix, str(path), path.stat().st_size)
+        else:
             yield from file
-        return
-    # Only here, so that training needs neither on its machine.
-    import smart_open
-
-    with damage_told(str(path)), smart_open.open(str(path.absolute()), "rb") as file:
-        yield from file

@@ -1,7 +1,8 @@
-"""Choose what is held out: by a hash of each paragraph's text, in one pass and bounded memory."""
+"""Choose what is held out: by a hash of each paragraph's text, in parts or one pass, in bounded memory."""
 
 import hashlib
 from bisect import insort
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from elmo_zh.config import TextConfig
@@ -34,7 +35,7 @@ def paragraph_key(sentences: tuple[str, ...]) -> int:
 
 
 @dataclass
-class _Group:
+class Group:
     """Paragraphs of one text: the first of them, and how many there are."""
 
     paragraph: Paragraph
@@ -42,13 +43,16 @@ class _Group:
 
     @property
     def num_sentences(self) -> int:
+        """Sentences of all of them."""
         return self.copies * len(self.paragraph.sentences)
 
     @property
     def num_tokens(self) -> int:
+        """Tokens of all of them."""
         return self.copies * self.paragraph.num_tokens
 
     def all(self) -> list[Paragraph]:
+        """Return each of them."""
         return [self.paragraph] * self.copies
 
 
@@ -61,6 +65,9 @@ class HeldoutChoice:
     sentences or a tenth of those tokens, alone or by standing there again and again. Paragraphs of equal text fall on
     one side, and the order in which they come does not matter. Only possible candidates are kept in memory: different
     texts of twice what may be needed, since some can turn out to be repeated too often.
+
+    Attributes:
+        bound: Texts with this key or a higher one are not kept.
     """
 
     def __init__(self, config: TextConfig) -> None:
@@ -68,8 +75,8 @@ class HeldoutChoice:
         self._min_sentences = config.heldout_min_sentences if config.heldout_share > 0 else 0
         self._max_tokens = config.heldout_max_tokens
         self._keys: list[int] = []
-        self._groups: dict[int, _Group] = {}
-        self._bound = _HASHES
+        self._groups: dict[int, Group] = {}
+        self.bound = _HASHES
         self._num_sentences = 0
         # Of different texts only, so that what is kept does not depend on when their copies come.
         self._kept_sentences = 0
@@ -78,23 +85,64 @@ class HeldoutChoice:
     def add(self, paragraph: Paragraph) -> list[Paragraph]:
         """Take a paragraph; return those, this one or earlier ones, that are now known to be training text."""
         self._num_sentences += len(paragraph.sentences)
-        if paragraph.key >= self._bound or self._is_too_long(_Group(paragraph)):
+        if paragraph.key >= self.bound or self._is_too_long(Group(paragraph)):
             return [paragraph]
         if paragraph.key in self._groups:
             self._groups[paragraph.key].copies += 1
             return []
-        insort(self._keys, paragraph.key)
-        self._groups[paragraph.key] = _Group(paragraph)
-        self._kept_sentences += len(paragraph.sentences)
-        self._kept_tokens += paragraph.num_tokens
+        return self._insert(Group(paragraph))
+
+    def _insert(self, group: Group) -> list[Paragraph]:
+        """Keep a text that is new; return those that need not be kept any more."""
+        insort(self._keys, group.paragraph.key)
+        self._groups[group.paragraph.key] = group
+        self._kept_sentences += len(group.paragraph.sentences)
+        self._kept_tokens += group.paragraph.num_tokens
         released: list[Paragraph] = []
         while self._keys and not self._last_may_be_needed():
-            self._bound = self._keys.pop()
-            group = self._groups.pop(self._bound)
-            self._kept_sentences -= len(group.paragraph.sentences)
-            self._kept_tokens -= group.paragraph.num_tokens
-            released.extend(group.all())
+            # What comes later with a key as high need not be kept either.
+            self.bound = self._keys[-1]
+            released += self._release_last()
         return released
+
+    def _release_last(self) -> list[Paragraph]:
+        group = self._groups.pop(self._keys.pop())
+        self._kept_sentences -= len(group.paragraph.sentences)
+        self._kept_tokens -= group.paragraph.num_tokens
+        return group.all()
+
+    def merge(self, groups: Iterable[Group], bound: int, num_sentences: int) -> list[Paragraph]:
+        """Take what another choice, of another part of the text, kept; return what is now known to be training text.
+
+        What is chosen in the end is the same as if all paragraphs had been added to this one.
+
+        Args:
+            groups: The other's `candidates`.
+            bound: The other's `bound`.
+            num_sentences: Of all paragraphs that it was given.
+        """
+        self._num_sentences += num_sentences
+        self.bound = min(self.bound, bound)
+        released: list[Paragraph] = []
+        while self._keys and self._keys[-1] >= self.bound:
+            released += self._release_last()
+        for group in groups:
+            key = group.paragraph.key
+            if key >= self.bound:
+                released += group.all()
+            elif key in self._groups:
+                self._groups[key].copies += group.copies
+            else:
+                released += self._insert(group)
+        return released
+
+    def keeps(self, paragraph: Paragraph) -> bool:
+        """Return whether a paragraph that was added may be held out."""
+        return paragraph.key in self._groups
+
+    def candidates(self) -> list[Group]:
+        """Return what may be held out, by rising keys."""
+        return [self._groups[key] for key in self._keys]
 
     def _last_may_be_needed(self) -> bool:
         last = self._keys[-1]
@@ -103,7 +151,7 @@ class HeldoutChoice:
             last < self._share_end or before < 2 * self._min_sentences
         )
 
-    def _is_too_long(self, group: _Group) -> bool:
+    def _is_too_long(self, group: Group) -> bool:
         return group.num_sentences > _MAX_GROUP_SENTENCES or group.num_tokens > _MAX_GROUP_SHARE * self._max_tokens
 
     def finish(self) -> tuple[list[Paragraph], list[Paragraph]]:

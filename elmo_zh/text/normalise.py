@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.config import TextConfig
 from elmo_zh.text.alignment import Edit, Step, follow_edits, identity_spans
+from elmo_zh.text.script import script_step
 from elmo_zh.text.unicode_form import unicode_form_step
 
 # Full-width digits, capitals and small letters stand 0xFEE0 above their ASCII twins.
@@ -19,9 +20,17 @@ _FULLWIDTH_OFFSET = 0xFEE0
 _FOLD_FULLWIDTH = {
     code + _FULLWIDTH_OFFSET: code for code in range(0x21, 0x7F) if chr(code).isascii() and chr(code).isalnum()
 }
+_FULLWIDTH = re.compile("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]")
 # Python's \s is Unicode white space (U+3000, U+00A0, U+2028, U+0085, ...) and the four separators U+001C to U+001F.
 _WHITESPACE = re.compile(r"\s+")
 _LINE_ENDS = re.compile(r"[\r\n]+")
+# What most lines are made of wholly: but for spaces, no step changes these characters, alone or beside each other. The
+# compatible forms turn the second kind of signs into ASCII, and any script is looked up.
+_STABLE = " -~\u4e00-\u9fff\u00b7\u2014\u2018\u2019\u201c\u201d\u3001\u3002\u3008-\u3011"
+_STABLE_SIGNS = "\u2026\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f"
+_NOTHING = re.compile("")
+# Takes the name of a step and a text before and after it, where it changed one.
+Told = Callable[[str, str, str], None]
 
 
 @cache
@@ -36,16 +45,60 @@ def _invisible_characters() -> dict[int, None]:
     }
 
 
+@cache
+def _invisible() -> re.Pattern[str]:
+    return re.compile(f"[{re.escape(''.join(map(chr, _invisible_characters())))}]")
+
+
 @dataclass(frozen=True)
 class Normaliser:
-    """From raw to normalised text, step by step, each given what the one before it made."""
+    """From raw to normalised text, step by step, each given what the one before it made.
+
+    Attributes:
+        steps: In their order; the last is that of white space.
+        stable: Matches texts that no other step changes, nor any piece of them: most of them, and quickly.
+    """
 
     steps: tuple[Step, ...]
+    stable: re.Pattern[str] = _NOTHING
 
     def __call__(self, text: str) -> str:
         """Return the normalised text."""
-        for step in self.steps:
+        for step in self._steps_for(text):
             text = step.apply(text)
+        return text
+
+    def pieces(self, line: str, pieces: Iterable[str], told: Told | None = None) -> list[str]:
+        """Return the pieces of a line, each normalised as if it stood alone.
+
+        Most lines need nothing, and finding that out for a whole line costs far less than for each of its pieces.
+
+        Args:
+            line: All of it, raw.
+            pieces: What it was split into.
+            told: Is called for each change of a step to a piece.
+        """
+        steps = self._steps_for(line)
+        if not steps:
+            return list(pieces)
+        return [self._normalised(piece, steps, told) for piece in pieces]
+
+    def _steps_for(self, text: str) -> tuple[Step, ...]:
+        """Return the steps from the first on that may change the text or a piece of it."""
+        if self.stable.fullmatch(text):
+            return self.steps[-1:] if " " in text else ()
+        for number, step in enumerate(self.steps):
+            if not step.leaves(text):
+                return self.steps[number:]
+        return ()
+
+    @staticmethod
+    def _normalised(text: str, steps: Iterable[Step], told: Told | None) -> str:
+        for step in steps:
+            changed = step.apply(text)
+            if told is not None and changed != text:
+                told(step.name, text, changed)
+            text = changed
         return text
 
     def with_spans(self, text: str) -> tuple[str, NDArray[np.int32]]:
@@ -77,40 +130,87 @@ class Normaliser:
 def build_normaliser(config: TextConfig) -> Normaliser:
     """Return the function from raw to normalised text that the settings describe.
 
-    Unicode form first, then full-width folding, then removal of invisible characters, then white space, so that
-    normalising twice changes nothing more. A line end inside the text becomes a space in any case.
+    Full-width folding first, then removal of invisible characters, then the Unicode form, the script, and white space
+    last, so that normalising twice changes nothing more (but for the script, which `script_step` tells). A line end
+    inside the text becomes a space in any case.
+
+    Raises:
+        ConfigError: If the script is to be converted and OpenCC is not installed.
     """
-    table: dict[int, int | None] = {}
+    steps = []
     if config.fold_fullwidth:
-        table.update(_FOLD_FULLWIDTH)
+        steps.append(_fold_step())
+    # Removing an invisible character can bring together what the Unicode form composes, so it goes first. No form
+    # makes a full-width letter or an invisible character of others.
     if config.remove_control:
-        table.update(_invisible_characters())
-    translation = Step(lambda text: text.translate(table), partial(_iter_translated, table))
-    white_space = Step(_collapse, _iter_collapsed) if config.collapse_whitespace else Step(_join_lines, _iter_line_ends)
-    if config.unicode_form == "none":
-        return Normaliser((translation, white_space))
-    # Removing an invisible character can bring together what the Unicode form composes, so it goes first too.
-    return Normaliser((translation, unicode_form_step(config.unicode_form), translation, white_space))
+        steps.append(_control_step())
+    if config.unicode_form != "none":
+        steps.append(unicode_form_step(config.unicode_form))
+    if config.script != "none":
+        steps.append(script_step(config.script))
+    white_space = _white_space_step() if config.collapse_whitespace else _line_end_step()
+    return Normaliser((*steps, white_space), _stable(config))
 
 
-def _iter_translated(table: Mapping[int, int | None], text: str) -> Iterator[Edit]:
+def _stable(config: TextConfig) -> re.Pattern[str]:
+    if config.script != "none":
+        return _NOTHING
+    signs = "" if config.unicode_form in ("NFKC", "NFKD") else _STABLE_SIGNS
+    return re.compile(f"[{_STABLE}{signs}]*+")
+
+
+def _fold_step() -> Step:
+    def leaves(text: str) -> bool:
+        return _FULLWIDTH.search(text) is None
+
+    def fold(text: str) -> str:
+        return text if leaves(text) else text.translate(_FOLD_FULLWIDTH)
+
+    return Step("fold_fullwidth", fold, partial(_iter_translated, _FOLD_FULLWIDTH), leaves)
+
+
+def _control_step() -> Step:
+    table, invisible = _invisible_characters(), _invisible()
+
+    def leaves(text: str) -> bool:
+        # Several times as fast as the search; what is printable holds nothing invisible and no space but U+0020.
+        return text.isprintable() or "".join(text.split()).isprintable() or invisible.search(text) is None
+
+    def remove(text: str) -> str:
+        return text if leaves(text) else text.translate(table)
+
+    return Step("remove_control", remove, partial(_iter_translated, table), leaves)
+
+
+def _white_space_step() -> Step:
+    # A piece may begin or end at any space.
+    return Step(
+        "collapse_whitespace",
+        lambda text: " ".join(text.split()),
+        _iter_collapsed,
+        lambda text: " " not in text and text.isprintable(),
+    )
+
+
+def _line_end_step() -> Step:
+    return Step(
+        "collapse_whitespace",
+        lambda text: _LINE_ENDS.sub(" ", text),
+        _iter_line_ends,
+        lambda text: "\n" not in text and "\r" not in text,
+    )
+
+
+def _iter_translated(table: Mapping[int, int] | Mapping[int, None], text: str) -> Iterator[Edit]:
     for index, code in enumerate(map(ord, text)):
         if code in table:
             yield Edit(index, index + 1, 0 if table[code] is None else 1)
-
-
-def _collapse(text: str) -> str:
-    return _WHITESPACE.sub(" ", text).strip(" ")
 
 
 def _iter_collapsed(text: str) -> Iterator[Edit]:
     for run in _WHITESPACE.finditer(text):
         is_at_an_end = run.start() == 0 or run.end() == len(text)
         yield Edit(run.start(), run.end(), 0 if is_at_an_end else 1)
-
-
-def _join_lines(text: str) -> str:
-    return _LINE_ENDS.sub(" ", text)
 
 
 def _iter_line_ends(text: str) -> Iterator[Edit]:

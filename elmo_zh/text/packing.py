@@ -1,15 +1,14 @@
 """Compressed files: told by their first bytes, unpacked as a stream, with an end to how much comes out."""
 
 import bz2
-import gzip
 import importlib
 import io
 import lzma
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Protocol, cast
 
 from elmo_zh.errors import CorpusError
 
@@ -19,11 +18,19 @@ MOST_EXPANSION = 250
 ALWAYS_ALLOWED_BYTES = 2**30
 
 _FIRST_BYTES = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
+# zstd files may start with a frame to be skipped, as those of pzstd do: 0x5? and these.
+_SKIPPABLE = b"\x2a\x4d\x18"
+_LONGEST_START = max(map(len, _FIRST_BYTES))
 _BUFFER_BYTES = 2**18
+_INPUT_BYTES = 2**16
+# xz files may ask for 4 GiB; its highest level needs 64 MiB.
+_MOST_DICTIONARY_BYTES = 2**29
 
 
 def compression_of(head: bytes) -> str | None:
     """Return the suffix of the compression whose files start with these bytes, None if there is none."""
+    if head[1:4] == _SKIPPABLE and head[0] >> 4 == 5:
+        return ".zst"
     return next((suffix for start, suffix in _FIRST_BYTES.items() if head.startswith(start)), None)
 
 
@@ -47,11 +54,16 @@ def damage_told(name: str) -> Iterator[None]:
     try:
         yield
     except (EOFError, lzma.LZMAError, zlib.error, zstd.ZstdError) as error:
-        raise CorpusError(f"{name} is damaged or cut off ({error}). Fetch or compress it again.") from None
+        raise _damage(name, str(error)) from None
     except OSError as error:
+        # bz2 has no error of its own.
         if error.errno is not None:
             raise
-        raise CorpusError(f"{name} is not what its name says ({error}). Rename or compress it again.") from None
+        raise _damage(name, str(error)) from None
+
+
+def _damage(name: str, told: str) -> CorpusError:
+    return CorpusError(f"{name} is damaged or cut off ({told}). Fetch or compress it again.")
 
 
 def unpacked(packed: BinaryIO, suffix: str, name: str, packed_bytes: int) -> BinaryIO:
@@ -63,41 +75,132 @@ def unpacked(packed: BinaryIO, suffix: str, name: str, packed_bytes: int) -> Bin
         name: What an error calls it.
         packed_bytes: Its size, which limits what may come out.
     """
-    openers: dict[str, Callable[..., Any]] = {
-        ".gz": gzip.open,
-        ".bz2": bz2.open,
-        ".xz": lzma.open,
-        ".zst": lambda stream, mode: _zstd().open(stream, mode),
-    }
-    with damage_told(name):
-        inner = cast(BinaryIO, openers[suffix](packed, "rb"))
-    return io.BufferedReader(_Unpacked(inner, name, most_unpacked_bytes(packed_bytes)), _BUFFER_BYTES)
+    return io.BufferedReader(_Unpacked(packed, suffix, name, most_unpacked_bytes(packed_bytes)), _BUFFER_BYTES)
 
 
 def _zstd() -> Any:
     return importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 
 
-class _Unpacked(io.RawIOBase):
-    """Counts what comes out and tells of damage by the file's name."""
+class _Decompressor(Protocol):
+    """What bz2, lzma and zstd have in common, for one of the streams that a file may consist of."""
 
-    def __init__(self, inner: BinaryIO, name: str, most_bytes: int) -> None:
-        self._inner, self._name = inner, name
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int) -> bytes: ...
+
+
+class _GzipDecompressor:
+    """One member of a gzip file by the interface of the others; zlib checks its sum and its length."""
+
+    def __init__(self) -> None:
+        self._inner = zlib.decompressobj(16 + zlib.MAX_WBITS)
+
+    @property
+    def eof(self) -> bool:
+        return self._inner.eof
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._inner.unconsumed_tail
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inner.unused_data
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        return self._inner.decompress(self._inner.unconsumed_tail + data, max_length)
+
+
+def _new_decompressor(suffix: str) -> _Decompressor:
+    if suffix == ".gz":
+        return _GzipDecompressor()
+    if suffix == ".bz2":
+        return bz2.BZ2Decompressor()
+    if suffix == ".xz":
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST_DICTIONARY_BYTES)
+    return cast(_Decompressor, _zstd().ZstdDecompressor())
+
+
+class _Unpacked(io.RawIOBase):
+    """The streams of a compressed file one after the other, to its very end.
+
+    The file objects of bz2 and lzma take a stream that is damaged at its start for the end of the file, and what stood
+    in it would be lost without a word. Here only zeros may follow, with which some programs fill blocks.
+    """
+
+    def __init__(self, packed: BinaryIO, suffix: str, name: str, most_bytes: int) -> None:
+        self._packed, self._suffix, self._name = packed, suffix, name
         self._left = most_bytes
+        # None between two streams; the input that was read and not yet given to one; where it ends in the file.
+        self._stream: _Decompressor | None = None
+        self._input = b""
+        self._num_read = 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         with damage_told(self._name):
-            data = self._inner.read(len(buffer))
+            data = self._next(len(buffer))
         self._left -= len(data)
         if self._left < 0:
             raise expansion_error(self._name)
         buffer[: len(data)] = data
         return len(data)
 
-    def close(self) -> None:
-        if not self.closed:
-            self._inner.close()
-        super().close()
+    def _next(self, most_bytes: int) -> bytes:
+        """Return some unpacked bytes, none at the end of the file."""
+        while self._stream is not None or self._find_stream():
+            assert self._stream is not None
+            if self._stream.needs_input and not self._input:
+                self._read()
+            is_at_end = self._stream.needs_input and not self._input
+            given, self._input = (self._input, b"") if self._stream.needs_input else (b"", self._input)
+            data = self._stream.decompress(given, most_bytes)
+            if self._stream.eof:
+                self._input = self._stream.unused_data + self._input
+                self._stream = None
+            elif is_at_end and not data:
+                raise EOFError("it ends within the packed content")
+            if data:
+                return data
+        return b""
+
+    def _find_stream(self) -> bool:
+        """Start the stream that follows; return whether there is one."""
+        is_first = not self._num_read
+        while len(self._input) < _LONGEST_START and self._read():
+            if not is_first:
+                self._input = self._input.lstrip(b"\0")
+        if not is_first:
+            self._input = self._input.lstrip(b"\0")
+        if not self._input:
+            return False
+        if compression_of(self._input) != self._suffix:
+            raise self._other_content(is_first)
+        self._stream = _new_decompressor(self._suffix)
+        return True
+
+    def _other_content(self, is_first: bool) -> CorpusError:
+        if is_first:
+            return CorpusError(
+                f"{self._name} is not what its name says: it does not start as {self._suffix} files do. Rename or"
+                " compress it again."
+            )
+        place = self._num_read - len(self._input)
+        return CorpusError(
+            f"{self._name} is damaged or goes on with something else at byte {place:,}, where its packed content ends."
+            " Fetch or compress it again."
+        )
+
+    def _read(self) -> bool:
+        """Read more input; return whether there was any."""
+        data = self._packed.read(_INPUT_BYTES)
+        self._input += data
+        self._num_read += len(data)
+        return bool(data)

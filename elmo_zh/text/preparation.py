@@ -9,7 +9,7 @@ import numpy as np
 from elmo_zh.config import TextConfig
 from elmo_zh.text.alignment import TokenisedLine, find_tokens
 from elmo_zh.text.corpus import iter_lines
-from elmo_zh.text.normalise import Normaliser, build_normaliser
+from elmo_zh.text.normalise import Normaliser, Told, build_normaliser
 from elmo_zh.text.segmenters import Segmenter, build_segmenter, split_tokens
 from elmo_zh.text.sentences import split_sentences
 
@@ -54,8 +54,17 @@ class TextPreparation:
 
     def sentences(self, line: str) -> list[list[str]]:
         """Return the tokens of each sentence of a raw line, leaving out sentences without any."""
+        return [tokens for piece in self.pieces(line) if (tokens := self.segment(piece))]
+
+    def pieces(self, line: str, told: Told | None = None) -> list[str]:
+        """Return the normalised sentences of a raw line, also those without any token.
+
+        Args:
+            line: Raw.
+            told: Is called with the name of a step, and a sentence before and after it, for each that it changes.
+        """
         pieces = split_sentences(line) if self.split_at_sentence_ends else (line,)
-        return [tokens for piece in pieces if (tokens := self.tokens(piece))]
+        return self.normalise.pieces(line, pieces, told)
 
 
 def iter_file_sentences(path: Path, preparation: TextPreparation | None) -> Iterator[list[str]]:

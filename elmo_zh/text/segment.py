@@ -1,42 +1,44 @@
-"""The segment stage: raw text files to one segmented sentence a line, training and held-out text apart."""
+"""The segment stage: a corpus to one segmented sentence a line, training and held-out text apart.
 
-import os
-import re
-import signal
-import threading
-from collections import Counter, deque
-from collections.abc import Generator, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing
-from dataclasses import dataclass, field
-from multiprocessing import active_children, get_context, parent_process
-from multiprocessing.process import BaseProcess
+In three steps, each in tasks that any worker can do: sources become pieces of lines of equal bytes; lines that stand
+more than once are found; each piece is cleaned and segmented. Then the held-out text is chosen from the candidates of
+all pieces. What is cut where depends on the corpus and the settings only, so the files are the same whatever does the
+work. Each task leaves a record when it is done, so a stage that is stopped goes on where it was.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TextIO
+from typing import Any
 
-from elmo_zh.config import TextConfig
+from elmo_zh import __version__
+from elmo_zh.config import TextConfig, result_settings
+from elmo_zh.engine.choice import EngineChoice
+from elmo_zh.engine.engine import Engine
 from elmo_zh.errors import CorpusError
-from elmo_zh.files import atomic_path
+from elmo_zh.files import atomic_path, place, remove
 from elmo_zh.reporter import Reporter
+from elmo_zh.text.cleaning.clean import EMPTY, LineCleaner
+from elmo_zh.text.cleaning.counts import LineCounts
 from elmo_zh.text.corpus import iter_lines
-from elmo_zh.text.heldout import HeldoutChoice, Paragraph, paragraph_key
-from elmo_zh.text.preparation import TextPreparation
-from elmo_zh.text.readers.read import read_source
-from elmo_zh.text.readers.sources import Sources
+from elmo_zh.text.heldout import HeldoutChoice
+from elmo_zh.text.readers.sources import Source, Sources
 from elmo_zh.text.readers.tally import PassedOver, Tally
-from elmo_zh.text.segmenters import split_tokens
+from elmo_zh.text.segmenters import describe_segmenter, split_tokens
+from elmo_zh.text.segmenting.candidates import load_candidates
+from elmo_zh.text.segmenting.cut import cut
+from elmo_zh.text.segmenting.extract import Extracted, ExtractTask, NumberedSource, Stamp, extract
+from elmo_zh.text.segmenting.parts import SegmentParts
+from elmo_zh.text.segmenting.pieces import SizedPiece
+from elmo_zh.text.segmenting.repeated import find_repeated
+from elmo_zh.text.segmenting.segment_piece import PieceCounts, SegmentTask, segment_piece
+from elmo_zh.text.segmenting.sentence_writer import SentenceWriter
 
-# Characters handed to a worker at once: some milliseconds of work for jieba, so that the hand-over costs little.
-BATCH_CHARACTERS = 50_000
-# Sentences in one file of segmented text: some hundred MB, so that editors and copies stay bearable.
-FILE_SENTENCES = 2_000_000
-
-_HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-
-
-# Lines of white space and invisible characters only.
-EMPTY = "lines without a word"
+# A shard for each of so many parts of the corpus, but neither so small that there is more to do around it than in it
+# nor so large that workers wait long for the last one.
+_WANTED_SHARDS = 64
+_LEAST_SHARD_BYTES, _MOST_SHARD_BYTES = 2**20, 2**25
 
 
 @dataclass(kw_only=True)
@@ -62,44 +64,26 @@ class SegmentCounts:
 
 @dataclass(kw_only=True)
 class SegmentedCorpus:
-    """What became of a corpus: counts in all, and of each source in its order."""
+    """What became of a corpus: counts in all, of each source in its order, and of what was done to lines."""
 
     counts: SegmentCounts
     tallies: list[Tally]
+    lines: LineCounts
     passed_over: PassedOver
 
 
-@dataclass(frozen=True)
-class _Part:
-    """Lines that follow each other in one source, given by its number."""
-
-    source: int
-    lines: list[str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _PartCounts:
-    source: int
-    lines: int
-    characters: int
-    kept_characters: int
-    kept_lines: int
-    han_characters: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Batch:
-    paragraphs: list[Paragraph]
-    parts: list[_PartCounts]
-
-
 def segment_corpus(
-    corpus: Sources, output: Path, config: TextConfig, user_dictionary: Path | None, reporter: Reporter
+    corpus: Sources,
+    output: Path,
+    config: TextConfig,
+    user_dictionary: Path | None,
+    reporter: Reporter,
+    engine_choice: EngineChoice | None = None,
 ) -> SegmentedCorpus:
     """Segment a corpus into `output`/{train,heldout}-*.txt, replacing that folder as a whole at the end.
 
-    Memory does not grow with the corpus: batches of lines go through a bounded queue to worker processes and come
-    back in order. The files are the same whatever the number of workers.
+    Beside each training file stands one with the number of sentences of each document, little-endian uint32. What is
+    done is kept in the folder `output`.parts until the end. Memory does not grow with the corpus.
 
     Raises:
         CorpusError: For text that cannot be read, or a corpus without any sentence.
@@ -107,45 +91,103 @@ def segment_corpus(
     done = SegmentedCorpus(
         counts=SegmentCounts(files=len(corpus.sources)),
         tallies=[Tally() for _ in corpus.sources],
+        lines=LineCounts(),
         passed_over=PassedOver(),
     )
-    counts = done.counts
-    choice = HeldoutChoice(config)
-    with (
-        atomic_path(output) as unfinished,
-        _Writer(unfinished, "train") as train,
-        reporter.progress("segment", unit="characters") as progress,
-        closing(_segmented_batches(corpus, config, user_dictionary, done)) as batches,
-    ):
-        for batch in batches:
-            for part in batch.parts:
-                _count(part, done)
-            for paragraph in batch.paragraphs:
-                train.write(choice.add(paragraph))
-            progress.update(sum(part.characters for part in batch.parts))
-        heldout_paragraphs, rest = choice.finish()
-        train.write(rest)
-        with _Writer(unfinished, "heldout") as heldout:
-            heldout.write(heldout_paragraphs)
-        counts.train_sentences, counts.train_tokens = train.num_sentences, train.num_tokens
-        counts.heldout_sentences, counts.heldout_tokens = heldout.num_sentences, heldout.num_tokens
-        _add_up(done)
-        if not counts.train_sentences:
-            raise _no_text(corpus, done)
+    LineCleaner.build(config)  # so that a package that is missing is told here, and once
+    parts = SegmentParts(output.absolute().with_name(f"{output.name}.parts"))
+    shard_bytes = config.shard_bytes or _shard_bytes(corpus.total_bytes())
+    sources = [_number(number, source) for number, source in enumerate(corpus.sources)]
+    parts.begin(_describe_plan(sources, config, user_dictionary, shard_bytes))
+    choice = engine_choice or EngineChoice(num_workers=config.num_workers)
+    dictionary = user_dictionary.absolute() if user_dictionary else None
+    with choice.started(corpus.total_bytes()) as engine:
+        pieces = _extract(list(cut(sources, config, parts, shard_bytes, engine)), engine, done, reporter)
+        repeated = find_repeated([piece.piece for piece in pieces], config, parts, engine)
+        tasks = [
+            SegmentTask(
+                number=number, piece=piece, config=config, user_dictionary=dictionary, repeated=repeated, parts=parts
+            )
+            for number, piece in enumerate(pieces)
+        ]
+        num_sentences = _segment(tasks, engine, done, reporter)
+    _add_up(done)
+    if not done.counts.kept_characters:
+        remove(parts.path)
+        raise _no_text(corpus, done)
+    with atomic_path(output) as unfinished:
+        unfinished.mkdir()
+        _finish(unfinished, config, parts, num_sentences, done.counts)
+    remove(parts.path)
     return done
 
 
-def _count(part: _PartCounts, done: SegmentedCorpus) -> None:
-    tally, counts = done.tallies[part.source], done.counts
-    tally.keep(part.kept_characters)
-    if num_empty := part.lines - part.kept_lines:
-        tally.drop(EMPTY, part.characters - part.kept_characters, num_empty)
-        counts.empty_lines += num_empty
-    counts.lines += part.lines
-    counts.han_characters += part.han_characters
+def _shard_bytes(corpus_bytes: int) -> int:
+    return min(max(corpus_bytes // _WANTED_SHARDS, _LEAST_SHARD_BYTES), _MOST_SHARD_BYTES)
+
+
+def _number(number: int, source: Source) -> NumberedSource:
+    whole = replace(source, path=source.path.absolute())
+    return NumberedSource(number=number, source=whole, stamp=Stamp.of(whole))
+
+
+def _describe_plan(
+    sources: list[NumberedSource], config: TextConfig, user_dictionary: Path | None, shard_bytes: int
+) -> dict[str, Any]:
+    """Return all that decides what the parts are."""
+    settings = {**result_settings(config), "segmenter_version": describe_segmenter(config, user_dictionary)}
+    files = [[each.source.name, each.stamp.num_bytes, each.stamp.modified_ns] for each in sources]
+    return {"elmo_zh": __version__, "shard_bytes": shard_bytes, "settings": settings, "sources": files}
+
+
+def _extract(tasks: list[ExtractTask], engine: Engine, done: SegmentedCorpus, reporter: Reporter) -> list[SizedPiece]:
+    """Have all sources read, and return the pieces in the order of the corpus."""
+    found: dict[int, Extracted] = {}
+    total = sum(task.num_bytes for task in tasks)
+    with reporter.progress("read", unit="bytes", total=total) as progress:
+        for task, extracted in engine.run(extract, tasks):
+            found[task.number] = extracted
+            progress.update(task.num_bytes)
+    pieces = []
+    for task in tasks:
+        extracted = found[task.number]
+        pieces += [
+            SizedPiece(task.parts.piece(task.number, number), num_bytes)
+            for number, num_bytes in enumerate(extracted.piece_bytes)
+        ]
+        done.passed_over.extend(extracted.passed_over)
+        for number, tally in extracted.tallies.items():
+            done.tallies[number].extend(tally)
+    return pieces
+
+
+def _segment(tasks: list[SegmentTask], engine: Engine, done: SegmentedCorpus, reporter: Reporter) -> list[int]:
+    """Have all pieces segmented, count them, and return the number of sentences of each."""
+    found: dict[int, PieceCounts] = {}
+    total = sum(task.piece.num_bytes for task in tasks)
+    with reporter.progress("segment", unit="bytes", total=total) as progress:
+        for task, counts in engine.run(segment_piece, tasks):
+            found[task.number] = counts
+            progress.update(task.piece.num_bytes)
+    in_order = [found[number] for number in range(len(tasks))]
+    for counts in in_order:
+        _count(counts, done)
+    return [counts.sentences for counts in in_order]
+
+
+def _count(piece: PieceCounts, done: SegmentedCorpus) -> None:
+    for number, tally in piece.tallies.items():
+        done.tallies[number].extend(tally)
+    done.lines.merge(piece.lines)
+    counts = done.counts
+    counts.han_characters += piece.han_characters
+    counts.train_sentences += piece.train_sentences
+    counts.train_tokens += piece.train_tokens
 
 
 def _add_up(done: SegmentedCorpus) -> None:
+    done.counts.lines = done.lines.lines
+    done.counts.empty_lines = done.lines.dropped[EMPTY].lines if EMPTY in done.lines.dropped else 0
     for tally in done.tallies:
         done.counts.documents += tally.documents
         done.counts.characters += tally.characters
@@ -162,165 +204,31 @@ def _no_text(corpus: Sources, done: SegmentedCorpus) -> CorpusError:
     return CorpusError(f"{names} holds no text ({found}). Give a file with text.")
 
 
-def _segmented_batches(
-    corpus: Sources, config: TextConfig, user_dictionary: Path | None, done: SegmentedCorpus
-) -> Generator[_Batch, None, None]:
-    batches = _line_batches(corpus, config, done)
-    num_workers = config.num_workers or os.cpu_count() or 1
-    # A small corpus is done before worker processes have started.
-    if num_workers == 1 or corpus.total_bytes() < 500_000:
-        preparation = TextPreparation.build(config, user_dictionary)
-        return (_segment_batch(preparation, parts) for parts in batches)
-    if user_dictionary is not None:
-        TextPreparation.build(config, user_dictionary)  # so that a bad one is told here, and once
-    return _segment_in_processes(batches, config, user_dictionary, num_workers)
-
-
-def _line_batches(corpus: Sources, config: TextConfig, done: SegmentedCorpus) -> Iterator[list[_Part]]:
-    """Yield lines enough for a worker at a time; sources may share a batch."""
-    parts: list[_Part] = []
-    size = 0
-    for number, source in enumerate(corpus.sources):
-        part = _Part(number, [])
-        parts.append(part)
-        for document in read_source(source, config, done.tallies[number], done.passed_over):
-            for line in document:
-                part.lines.append(line)
-                size += len(line) + 1
-                if size >= BATCH_CHARACTERS:
-                    yield parts
-                    part = _Part(number, [])
-                    parts, size = [part], 0
-    if any(part.lines for part in parts):
-        yield parts
-
-
-def _segment_batch(preparation: TextPreparation, parts: list[_Part]) -> _Batch:
-    batch = _Batch(paragraphs=[], parts=[])
-    for part in parts:
-        batch.parts.append(_segment_part(preparation, part, batch.paragraphs))
-    return batch
-
-
-def _segment_part(preparation: TextPreparation, part: _Part, paragraphs: list[Paragraph]) -> _PartCounts:
-    kept_lines = kept_characters = 0
-    for line in part.lines:
-        segmented = preparation.sentences(line)
-        if segmented:
-            sentences = tuple(" ".join(tokens) for tokens in segmented)
-            num_tokens = sum(len(tokens) for tokens in segmented)
-            key = paragraph_key(sentences)
-            paragraphs.append(Paragraph(key=key, sentences=sentences, num_tokens=num_tokens))
-            kept_lines += 1
-            kept_characters += len(line)
-    return _PartCounts(
-        source=part.source,
-        lines=len(part.lines),
-        characters=sum(len(line) for line in part.lines),
-        kept_characters=kept_characters,
-        kept_lines=kept_lines,
-        han_characters=sum(len(_HAN.findall(line)) for line in part.lines),
-    )
-
-
-_worker_preparation: TextPreparation
-
-
-def _start_worker(config: TextConfig, user_dictionary: Path | None) -> None:
-    global _worker_preparation
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the main process, which ends its workers
-    main = parent_process()
-    if main is not None:
-        threading.Thread(target=_end_after, args=(main,), daemon=True).start()
-    _worker_preparation = TextPreparation.build(config, user_dictionary)
-
-
-def _end_after(main: BaseProcess) -> None:
-    """Wait for the main process to be gone, killed perhaps, and leave nothing running behind it."""
-    main.join()
-    os._exit(1)
-
-
-def _work(parts: list[_Part]) -> _Batch:
-    return _segment_batch(_worker_preparation, parts)
-
-
-def _segment_in_processes(
-    batches: Iterator[list[_Part]], config: TextConfig, user_dictionary: Path | None, num_workers: int
-) -> Generator[_Batch, None, None]:
-    """Yield the segmented batches in order, with at most a few per worker on the way."""
-    children_of_others = active_children()
-    executor = ProcessPoolExecutor(
-        num_workers, get_context("spawn"), initializer=_start_worker, initargs=(config, user_dictionary)
-    )
-    waiting: deque[Future[_Batch]] = deque()
-    try:
-        for batch in batches:
-            waiting.append(executor.submit(_work, batch))
-            if len(waiting) >= 4 * num_workers:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    except BrokenProcessPool:
-        _stop_feeding(executor)
-        raise CorpusError(
-            "A segmenting process was killed, perhaps for lack of memory."
-            " Type the command again with fewer of them: --set text.num_workers=1"
-        ) from None
-    except BaseException:
-        # Ctrl-C, or a reader of these batches that failed: waiting for workers could wait forever.
-        for child in active_children():
-            if child not in children_of_others:
-                child.terminate()
-        _stop_feeding(executor)
-        raise
-    finally:
-        executor.shutdown(wait=True, cancel_futures=True)
-
-
-def _stop_feeding(executor: ProcessPoolExecutor) -> None:
-    """Close the pipe to the workers, now that nobody reads it.
-
-    Where a batch does not fit into the pipe, the thread that writes it would wait for ever, and the end of the process
-    for that thread. Python 3.12 closes it by itself (python/cpython#94777).
-    """
-    queue = getattr(executor, "_call_queue", None)
-    if queue is not None:
-        queue._reader.close()
-
-
-class _Writer:
-    """Writes sentences to KIND-00000.txt, KIND-00001.txt, ... and counts them."""
-
-    def __init__(self, folder: Path, kind: str) -> None:
-        folder.mkdir(exist_ok=True)
-        self._folder, self._kind = folder, kind
-        self._file: TextIO | None = None
-        self.num_sentences = 0
-        self.num_tokens = 0
-
-    def __enter__(self) -> "_Writer":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
-
-    def write(self, paragraphs: Iterable[Paragraph]) -> None:
-        for paragraph in paragraphs:
-            for sentence in paragraph.sentences:
-                if self.num_sentences % FILE_SENTENCES == 0:
-                    self._start_file(self.num_sentences // FILE_SENTENCES)
-                assert self._file is not None
-                self._file.write(sentence + "\n")
-                self.num_sentences += 1
-            self.num_tokens += paragraph.num_tokens
-
-    def _start_file(self, index: int) -> None:
-        if self._file is not None:
-            self._file.close()
-        path = self._folder / f"{self._kind}-{index:05d}.txt"
-        self._file = path.open("w", encoding="utf-8", newline="\n")
+def _finish(
+    folder: Path, config: TextConfig, parts: SegmentParts, num_sentences: list[int], counts: SegmentCounts
+) -> None:
+    """Put the training files of all pieces into a folder, after them candidates not chosen, and the held-out text."""
+    choice = HeldoutChoice(config)
+    with_text = [number for number in range(len(num_sentences)) if parts.train(number).stat().st_size]
+    for position, number in enumerate(with_text):
+        place(parts.train(number), folder / f"train-{position:05d}.txt")
+        place(parts.documents(number), folder / f"train-{position:05d}.documents")
+    with SentenceWriter(folder / f"train-{len(with_text):05d}.txt") as rest:
+        for number, of_piece in enumerate(num_sentences):
+            bound, candidates = load_candidates(parts.candidates(number))
+            rest.write_apart(choice.merge(candidates, bound, of_piece))
+        chosen, others = choice.finish()
+        rest.write_apart(others)
+    with SentenceWriter(folder / "heldout-00000.txt") as heldout:
+        heldout.write_apart(chosen)
+    for writer in (rest, heldout):
+        if not writer.num_sentences:
+            writer.path.unlink()
+    if rest.num_sentences:
+        rest.save_documents(rest.path.with_suffix(".documents"))
+    counts.train_sentences += rest.num_sentences
+    counts.train_tokens += rest.num_tokens
+    counts.heldout_sentences, counts.heldout_tokens = heldout.num_sentences, heldout.num_tokens
 
 
 def iter_sentences(paths: Iterable[Path]) -> Iterator[list[str]]:

@@ -2,43 +2,52 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from elmo_zh.config import READING, TextConfig
+from elmo_zh.config import CORPUS, TextConfig
 from elmo_zh.reporter import Reporter
+from elmo_zh.text.cleaning.clean import CLEANING_STEPS, GARBLED
+from elmo_zh.text.corpus_preparation import STEPS
 from elmo_zh.text.readers.decoding import UNDECODABLE
-from elmo_zh.text.segment import SegmentCounts, SegmentedCorpus
+from elmo_zh.text.segment import SegmentedCorpus
 
 _MOST_TOLD = 8
 
 
 def reading_settings(config: TextConfig) -> dict[str, Any]:
-    """Return the settings of reading that are not the defaults, so that records made before them stay good."""
+    """Return the settings of reading and cleaning that are not the defaults, so that older records stay good."""
     defaults = {f.name: f.default for f in fields(config)}
-    return {name: getattr(config, name) for name in READING if getattr(config, name) != defaults[name]}
+    return {name: getattr(config, name) for name in CORPUS if getattr(config, name) != defaults[name]}
 
 
 def describe_reading(done: SegmentedCorpus, names: Sequence[str], other_names: Sequence[Path]) -> dict[str, Any]:
-    """Return what was read of each source and what was passed over, as the stage record has it.
+    """Return what was read of each source, changed, dropped and passed over, as the stage record has it.
 
     Args:
         done: The counts.
         names: Of the sources, in their order.
         other_names: Files of folders that are no text by their names.
     """
-    passed_over = done.passed_over
+    passed_over, lines = done.passed_over, done.lines
     for path in other_names:
         passed_over.add("files that are no text by their names", str(path))
     return {
+        "changed": {
+            entry.step: {**entry._asdict(), "examples": lines.steps[entry.step].examples}
+            for entry in lines.ledger(STEPS)
+            if entry.lines
+        },
+        "dropped": {reason: asdict(found) for reason, found in sorted(lines.dropped.items())},
+        "noticed": {reason: asdict(found) for reason, found in sorted(lines.noticed.items())},
         "sources": {name: tally.described() for name, tally in zip(names, done.tallies, strict=True)},
         "passed_over": passed_over.described(),
     }
 
 
-def report_segmented(done: SegmentedCorpus, reporter: Reporter) -> None:
-    """Tell what was read, dropped and written, and what the user should look at."""
+def report_segmented(done: SegmentedCorpus, config: TextConfig, reporter: Reporter) -> None:
+    """Tell what was read, changed, dropped and written, and what the user should look at."""
     counts = done.counts
     _report_forms(done, reporter)
     for line in done.passed_over.told():
@@ -51,7 +60,11 @@ def report_segmented(done: SegmentedCorpus, reporter: Reporter) -> None:
     dropped = ", ".join(f"{reason} {number:,}" for reason, number in counts.dropped.items())
     if dropped:
         reporter.note(f"Of the characters {counts.kept_characters:,} were kept; left out were {dropped}.")
-    _warn(done, counts, reporter)
+    for entry in done.lines.ledger(STEPS):
+        if entry.step in CLEANING_STEPS and entry.lines:
+            less = entry.characters_in - entry.characters_out
+            reporter.note(f"text.{entry.step} changed {entry.lines:,} lines, {less:,} characters less.")
+    _warn(done, config, reporter)
 
 
 def _report_forms(done: SegmentedCorpus, reporter: Reporter) -> None:
@@ -66,13 +79,18 @@ def _report_forms(done: SegmentedCorpus, reporter: Reporter) -> None:
         reporter.note(f"Read others in {len(forms) - _MOST_TOLD} more ways; the stage record has all of them.")
 
 
-def _warn(done: SegmentedCorpus, counts: SegmentCounts, reporter: Reporter) -> None:
+def _warn(done: SegmentedCorpus, config: TextConfig, reporter: Reporter) -> None:
+    counts = done.counts
     num_undecodable = sum(tally.dropped_items[UNDECODABLE] for tally in done.tallies)
     if num_undecodable:
         reporter.warn(
             f"{num_undecodable:,} lines were left out since they have bytes that do not decode. See them with"
             " --bad-bytes strict, or keep them with --bad-bytes replace."
         )
+    if GARBLED in done.lines.noticed:
+        found = done.lines.noticed[GARBLED]
+        advice = "They are not repaired." if config.repair_mojibake else "Try --set text.repair_mojibake=true"
+        reporter.warn(f"{found.lines:,} lines look as if they were decoded wrongly: {found.examples[0]} ... {advice}")
     if not counts.han_characters:
         reporter.warn("There is not one Chinese character in this corpus. Is it the right one?")
     if not counts.heldout_sentences:

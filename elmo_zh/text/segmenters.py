@@ -8,6 +8,7 @@ from elmo_zh.files import file_digest
 from elmo_zh.text.jieba_segmenter import build_jieba, describe_jieba
 from elmo_zh.text.long_runs import limit_runs
 from elmo_zh.text.rjieba_segmenter import build_rjieba, describe_rjieba
+from elmo_zh.text.script import describe_script
 
 Segmenter = Callable[[str], list[str]]
 
@@ -49,10 +50,12 @@ def split_tokens(sentence: str) -> list[str]:
 def describe_segmenter(config: TextConfig, user_dictionary: Path | None = None) -> dict[str, str]:
     """Return name, version and dictionary digest: what has to be equal for equal tokens.
 
+    What converts the script has words and a version of its own.
+
     Raises:
         ConfigError: If the segmenter's package is not installed.
     """
-    described = {"name": config.segmenter, "version": "1"}
+    described = {"name": config.segmenter, "version": "1", **describe_script(config.script)}
     if config.segmenter == "jieba":
         described |= describe_jieba()
     elif config.segmenter == "rjieba":

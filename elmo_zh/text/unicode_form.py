@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from functools import cache, partial
 from itertools import pairwise
-from unicodedata import combining, normalize
+from unicodedata import combining, is_normalized, normalize
 
 from elmo_zh.text.alignment import Edit, Step
 
@@ -13,7 +13,9 @@ _DECOMPOSED = {"NFC": "NFD", "NFD": "NFD", "NFKC": "NFKD", "NFKD": "NFKD"}
 
 def unicode_form_step(form: str) -> Step:
     """Return the step that brings a text into NFC, NFD, NFKC or NFKD."""
-    return Step(partial(normalize, form), partial(iter_form_edits, form))  # type: ignore[arg-type]
+    # Any piece of a text in a form is in that form too (Unicode Standard Annex #15, "Stability").
+    leaves = partial(is_normalized, form)  # type: ignore[arg-type]
+    return Step("unicode_form", partial(normalize, form), partial(iter_form_edits, form), leaves)  # type: ignore[arg-type]
 
 
 def iter_form_edits(form: str, text: str) -> Iterator[Edit]:

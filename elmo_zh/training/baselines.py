@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.id_store import EncodedSentences, IdStore
+from elmo_zh.id_store.sentences import EncodedSentences, IdStore
 from elmo_zh.lexicon import Lexicon
 from elmo_zh.vocabulary import BEGIN_ID, END_ID
 
@@ -55,20 +55,18 @@ def _choose_sentences(train: EncodedSentences, seed: int) -> NDArray[np.int64]:
         return np.arange(len(train))
     wanted = max(1, int(len(train) * MAX_TRAIN_TOKENS / train.num_tokens))
     drawn = np.random.default_rng(seed).choice(len(train), wanted, replace=False)
-    lengths = (train.offsets[drawn + 1] - train.offsets[drawn]).astype(np.int64)
-    return np.sort(drawn[np.cumsum(lengths) <= MAX_TRAIN_TOKENS])
+    return np.sort(drawn[np.cumsum(train.lengths(drawn)) <= MAX_TRAIN_TOKENS])
 
 
 def _pairs(sentences: EncodedSentences, chosen: NDArray[np.int64], lexicon: Lexicon) -> NDArray[np.int64]:
     """Return each two neighbouring vocabulary rows of `<S> w1 .. wn </S>`, shape (number of predictions, 2)."""
-    starts = np.asarray(sentences.offsets)[chosen].astype(np.int64)
-    lengths = np.asarray(sentences.offsets)[chosen + 1].astype(np.int64) - starts
+    ids, lengths = sentences.read(chosen)
     # Each sentence takes n + 2 places: fill all with <S>, then put words and </S> in theirs.
     begins = np.concatenate([[0], np.cumsum(lengths + 2)])
     marked = np.full(begins[-1], BEGIN_ID, np.int64)
     marked[begins[1:] - 1] = END_ID
     within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    marked[np.repeat(begins[:-1] + 1, lengths) + within] = sentences.ids[np.repeat(starts, lengths) + within]
+    marked[np.repeat(begins[:-1] + 1, lengths) + within] = ids
     marked = lexicon.targets(marked)
     is_pair = np.ones(max(0, len(marked) - 1), np.bool_)
     is_pair[begins[1:-1] - 1] = False

@@ -12,7 +12,7 @@ from elmo_zh.characters import load_spelling_model
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError
 from elmo_zh.files import atomic_path
-from elmo_zh.id_store import load_id_store
+from elmo_zh.id_store.load import load_id_store
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.reporter import Reporter
 from elmo_zh.run_dir import RunDir

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.id_store import HeldoutSentences, IdStore
+from elmo_zh.id_store.sentences import HeldoutSentences, IdStore
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.reporter import Progress
 from elmo_zh.training.distributed import ALONE, Group
@@ -17,7 +17,7 @@ _SAMPLE_SEED = 20_180_215
 def sample_sentences(heldout: HeldoutSentences, num_tokens: int) -> NDArray[np.int64]:
     """Return the indexes of a fixed choice of sentences with about `num_tokens` words, rising."""
     order = np.random.default_rng(_SAMPLE_SEED).permutation(len(heldout))
-    lengths = np.diff(heldout.offsets.astype(np.int64))[order]
+    lengths = heldout.lengths(order)
     enough = int(np.searchsorted(np.cumsum(lengths), num_tokens)) + 1
     return np.sort(order[:enough])
 

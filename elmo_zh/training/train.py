@@ -12,7 +12,8 @@ from elmo_zh.allocator import keep_freed_memory
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError
 from elmo_zh.files import file_digest
-from elmo_zh.id_store import IdStore, load_id_store
+from elmo_zh.id_store.load import load_id_store
+from elmo_zh.id_store.sentences import IdStore
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.model.token_encoder import fill_rows
 from elmo_zh.quantities import format_seconds
@@ -47,6 +48,7 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: Group = AL
     vocabulary = load_vocabulary(run.vocab)
     group.first(lambda: _require_counts(run, vocabulary))
     store = load_id_store(run.ids, vocabulary, config.model.num_slots)
+    _require_documents(config, store)
     device = group.choose_device(config.train.device)
     checkpoints = _open_checkpoints(run, config, group)
     computation = _choose_computation(config, device, checkpoints, reporter)
@@ -98,6 +100,17 @@ def _open_metrics(run: RunDir, config: Config) -> MetricsFile:
 def _require_counts(run: RunDir, vocabulary: Vocabulary) -> None:
     """Raise RunError unless words come by falling count, as sampling negatives needs."""
     load_counts(run.vocab_counts, vocabulary)
+
+
+def _require_documents(config: Config, store: IdStore) -> None:
+    """Raise RunError if there are fewer documents than streams, several of which would then read the same at once."""
+    num_documents = store.train.num_documents
+    if config.train.shuffle == "documents" and num_documents < config.train.batch_size:
+        raise RunError(
+            f"train.shuffle = documents needs as many documents as streams (train.batch_size ="
+            f" {config.train.batch_size}), and the training text has {num_documents}. Set train.shuffle=sentences, or"
+            " segment the text again with another --document, such as paragraph."
+        )
 
 
 def _prepare_start(

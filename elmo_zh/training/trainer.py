@@ -15,7 +15,7 @@ from torch import Tensor
 from elmo_zh.batches import PackedStreams, StreamBatch, build_inputs
 from elmo_zh.config import TrainConfig
 from elmo_zh.errors import RunError
-from elmo_zh.id_store import IdStore
+from elmo_zh.id_store.sentences import IdStore
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.model.softmax import LogUniformSampler
 from elmo_zh.reporter import Progress, Reporter
@@ -113,7 +113,14 @@ class Trainer:
         self._optimizers = Optimizers(self.config, self.model.bilm, self.model.softmax)
         self._network = build_network(self.model.bilm, self._group)
         config, share = self.config, self._group.share_of(self.config.batch_size)
-        self._streams = PackedStreams(self._store.train, config.batch_size, config.unroll_steps, config.seed, share)
+        self._streams = PackedStreams(
+            self._store.train,
+            config.batch_size,
+            config.unroll_steps,
+            config.seed,
+            share,
+            by_document=config.shuffle == "documents",
+        )
         self._state = self.model.bilm.zero_state(len(share))
         self._position.step = 0
 

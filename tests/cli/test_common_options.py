@@ -16,12 +16,13 @@ from elmo_zh.config import Config
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
 COMMON = ("--config FILE", "--set SECTION.KEY=VALUE", "--force", "--quiet", "--json", "--print-config")
+ENGINE = ("--engine [local|dask]", "--scheduler ADDRESS")
 OWN = {
-    "pipeline": ("CORPUS...", "--run RUN", "--init BUNDLE"),
-    "segment": ("CORPUS...", "--run RUN"),
-    "vocab": ("--run RUN", "--init BUNDLE", "--from FILE"),
+    "pipeline": ("CORPUS...", "--run RUN", "--init BUNDLE", *ENGINE),
+    "segment": ("CORPUS...", "--run RUN", *ENGINE),
+    "vocab": ("--run RUN", "--init BUNDLE", "--from FILE", *ENGINE),
     "word2vec": ("--run RUN", "--from FILE"),
-    "encode": ("--run RUN",),
+    "encode": ("--run RUN", *ENGINE),
     "train": ("--run RUN", "--init BUNDLE", "--device [auto|cpu|cuda]"),
     "export": ("--run RUN", "--checkpoint best|last|STEP", "--output DIR"),
     "embed": ("FILE...", "--model BUNDLE", "--output FILE", "--segmented", "--layers all|average|top|N", "--dtype"),
@@ -134,6 +135,11 @@ def test_the_ways_to_call_it_are_one(tmp_path: Path) -> None:
         ("embed",),
         ("embed", "a.txt", "--dtype", "float64"),
         ("evaluate", "--segmented"),
+        ("vocab", "--run", "r", "--engine", "spark"),
+        ("vocab", "--run", "r", "--engine", "dask"),
+        ("encode", "--run", "r", "--scheduler", "tcp://127.0.0.1:9"),
+        ("pipeline", "corpus.txt", "--run", "r", "--engine", "local", "--scheduler", "tcp://127.0.0.1:9"),
+        ("train", "--run", "r", "--engine", "dask", "--scheduler", "tcp://127.0.0.1:9"),
     ],
 )
 def test_wrong_usage(arguments: tuple[str, ...]) -> None:
@@ -142,6 +148,16 @@ def test_wrong_usage(arguments: tuple[str, ...]) -> None:
     assert answer.stdout == ""
     assert answer.stderr.startswith(("Usage: ", "Error: "))
     assert "Traceback" not in answer.stderr
+
+
+def test_the_engine_and_its_scheduler_are_given_together(tmp_path: Path) -> None:
+    """In any order; what is wrong with the cluster itself is one line."""
+    options = ("--engine", "dask", "--scheduler", "tcp://127.0.0.1:9")
+    told = elmo_zh("encode", "--run", tmp_path, *options[:2]).stderr
+    assert told.endswith("Error: --engine dask and --scheduler ADDRESS need each other: give both or none.\n")
+    for arguments in (options, (*options[2:], *options[:2])):
+        told = elmo_zh("encode", "--run", tmp_path, *arguments).only_error()
+        assert told == f"{tmp_path / 'segmented'} is missing. Make it with: elmo-zh segment CORPUS --run {tmp_path}"
 
 
 def test_a_run_that_is_a_file_is_wrong_usage(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from contract.command_line import SampleRun, elmo_zh
 
+from elmo_zh.config.schema import CORPUS, LATER
+
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
 FAST = ("--set", "text.segmenter=character", "--set", "text.heldout_share=0", "--set", "text.num_workers=1")
@@ -95,11 +97,11 @@ def test_options_are_settings_of_the_run() -> None:
     assert written() == "乙\n"
 
 
-def test_records_of_plain_text_name_no_setting_of_reading() -> None:
+def test_records_of_plain_text_name_no_setting_of_reading_and_cleaning() -> None:
     """So that a run made before there were such settings goes on."""
     Path("a.txt").write_text("山水。\n", encoding="utf-8")
     segment("a.txt")
-    assert not {"format", "field", "encoding", "bad_bytes", "document"} & set(record()["settings"])
+    assert not {*CORPUS, *LATER} & set(record()["settings"])
 
 
 def test_standard_input_is_digested_like_a_file() -> None:
@@ -109,7 +111,12 @@ def test_standard_input_is_digested_like_a_file() -> None:
     assert segment("-", stdin=text)["skipped"]
     assert not segment("-", stdin=text * 2)["skipped"]
     assert written() == "今 天 下 雨 。\n" * 2
-    assert sorted(path.name for path in Path("run").iterdir()) == ["config.toml", "segmented", "stages"]
+    assert sorted(path.name for path in Path("run").iterdir()) == [
+        "config.toml",
+        "corpus_report.md",
+        "segmented",
+        "stages",
+    ]
 
 
 def test_nothing_readable_is_an_error() -> None:

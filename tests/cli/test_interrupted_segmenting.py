@@ -1,4 +1,4 @@
-"""Ctrl-C while processes are segmenting: it ends at once, with nothing left running and nothing half-written."""
+"""Segmenting that is stopped: it ends at once with nothing half-written, and goes on where it was."""
 
 import os
 import signal
@@ -7,33 +7,74 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
+SETTINGS = ("text.num_workers=2", "text.drop_duplicates=false", "text.shard_bytes=100000")
 
 
-def test_control_c_pressed_twice_ends_the_workers_too(tmp_path: Path) -> None:
-    corpus = tmp_path / "corpus.txt"
+def command(corpus: Path, run: Path) -> list[str]:
+    changes = [word for setting in SETTINGS for word in ("--set", setting)]
+    return [sys.executable, "-m", "elmo_zh", "segment", str(corpus), "--run", str(run), *changes]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("long") / "corpus.txt"
     text = "".join(path.read_text(encoding="utf-8") for path in sorted(SAMPLE.glob("*.txt")))
-    corpus.write_text(text * 30, encoding="utf-8")
+    path.write_text(text * 20, encoding="utf-8")
+    return path
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert path.exists()
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def test_control_c_pressed_twice_ends_the_workers_and_the_next_call_goes_on(tmp_path: Path, corpus: Path) -> None:
     run = tmp_path / "run"
-    command = [
-        sys.executable,
-        "-m",
-        "elmo_zh",
-        "segment",
-        str(corpus),
-        "--run",
-        str(run),
-        "--set",
-        "text.num_workers=2",
-    ]
     # A session of its own is a process group of its own, to which a terminal would send the signal.
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
-        deadline = time.monotonic() + 60
-        while not (run / "segmented.unfinished" / "train-00000.txt").exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
+    with subprocess.Popen(command(corpus, run), stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        wait_for(run / "segmented.parts" / "segmented" / "00000.json")
         for _ in range(2):
             os.killpg(process.pid, signal.SIGINT)
         _, told = process.communicate(timeout=60)
     assert process.returncode == 130
     assert told.endswith("Interrupted. Type the same command again to go on.\n")
-    assert not [path for path in run.rglob("*") if "unfinished" in path.name]
+    assert not [path for path in run.rglob("*.unfinished") if path.suffixes[-2:-1] != [".parts"] and path.is_dir()]
+    assert not (run / "segmented").exists()
+
+    done = run / "segmented.parts" / "segmented" / "train-00000.txt"
+    before = done.stat()
+    subprocess.run(command(corpus, run), check=True, capture_output=True)
+    after = (run / "segmented" / "train-00000.txt").stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns), "what was done is not done again"
+    assert not (run / "segmented.parts").exists()
+
+    other = tmp_path / "other"
+    subprocess.run(command(corpus, other), check=True, capture_output=True)
+    assert files_of(run / "segmented") == files_of(other / "segmented")
+
+
+def test_a_worker_that_is_killed_has_its_shard_done_again(tmp_path: Path, corpus: Path) -> None:
+    run, other = tmp_path / "run", tmp_path / "other"
+    with subprocess.Popen(command(corpus, run), stderr=subprocess.PIPE, text=True) as process:
+        wait_for(run / "segmented.parts" / "segmented" / "00000.json")
+        os.kill(_worker_of(process.pid), signal.SIGKILL)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 0, told
+    subprocess.run(command(corpus, other), check=True, capture_output=True)
+    assert files_of(run / "segmented") == files_of(other / "segmented")
+
+
+def _worker_of(main: int) -> int:
+    """Return a process that multiprocessing has spawned for the main one."""
+    children = Path(f"/proc/{main}/task/{main}/children").read_text(encoding="ascii").split()
+    spawned = [pid for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return int(spawned[0])

@@ -379,6 +379,26 @@ def test_writes_that_fail_in_training_leave_the_run_sound(untrained_run: Path) -
     assert checkpoint_steps(untrained_run) == [10, 20]
 
 
+def test_too_few_documents_for_the_streams(untrained_run: Path) -> None:
+    changes = ("--set", "train.shuffle=documents", "--set", "train.batch_size=997")
+    told = elmo_zh("train", "--run", untrained_run, *changes).only_error()
+    counts = json.loads((untrained_run / "ids" / "store.json").read_text(encoding="utf-8"))
+    assert told == (
+        "train.shuffle = documents needs as many documents as streams (train.batch_size = 997), and the training text"
+        f" has {counts['train_documents']}. Set train.shuffle=sentences, or segment the text again with another"
+        " --document, such as paragraph."
+    )
+
+
+def test_an_id_store_of_the_format_before(untrained_run: Path) -> None:
+    path = untrained_run / "ids" / "store.json"
+    path.write_text(path.read_text(encoding="utf-8").replace('"format": 2', '"format": 1'), encoding="utf-8")
+    assert elmo_zh("train", "--run", untrained_run).only_error() == (
+        f"{untrained_run / 'ids'} is not an id store of format 2. Make it again with: elmo-zh encode --run"
+        f" {untrained_run} --force"
+    )
+
+
 # The bundle
 
 

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import importlib
 import lzma
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -179,3 +180,28 @@ def test_a_folder_without_text(tmp_path: Path) -> None:
     for name in ("a.png", "b.jpg", ".txt"):
         written(folder / name, b"x")
     assert "; 2 other files)" in message_of(CorpusError, lambda: find_corpus_files([str(folder)]))
+
+
+@pytest.mark.parametrize("suffix", PACKED)
+def test_no_line_is_lost_behind_a_damaged_second_stream(tmp_path: Path, suffix: str) -> None:
+    first, second = PACKERS[suffix]("一\n".encode()), PACKERS[suffix]("二\n".encode())
+    path = written(tmp_path / f"a.txt{suffix}", first + second)
+    assert list(iter_lines(path)) == ["一", "二"]
+    written(path, first + b"?" + second[1:])
+    told = message_of(CorpusError, lambda: list(iter_lines(path)))
+    assert told.startswith(f"{path} is damaged or goes on with something else at byte {len(first)}, ")
+
+
+def test_a_folder_that_cannot_be_read_is_not_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path / "a.txt", b"a")
+    written(tmp_path / "b" / "b.txt", b"b")
+    real = os.scandir
+
+    def scandir(path: str) -> object:
+        if Path(path).name == "b":
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(PermissionError, match=r"/b'$"):
+        find_corpus_files([str(tmp_path)])

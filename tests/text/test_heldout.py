@@ -25,9 +25,9 @@ def spread(count: int, num_sentences: int = 1, tokens_each: int = 5) -> list[Par
     return paragraphs
 
 
-def choose(paragraphs: list[Paragraph], **settings: Any) -> tuple[list[Paragraph], list[Paragraph]]:
+def choose(paragraphs: list[Paragraph], **values: Any) -> tuple[list[Paragraph], list[Paragraph]]:
     """Return held-out and training paragraphs."""
-    choice = HeldoutChoice(TextConfig(**settings))
+    choice = HeldoutChoice(TextConfig(**values))
     training = [released for one in paragraphs for released in choice.add(one)]
     heldout, rest = choice.finish()
     return heldout, training + rest
@@ -170,3 +170,24 @@ def test_a_much_repeated_text_is_trained_on_and_others_are_held_out_in_any_order
     assert {one.key for one in heldout} == {one.key for one in expected}
     assert num_sentences(heldout) >= 200
     assert sum(one.key == 0 for one in train) == 702
+
+
+@settings(deadline=None, max_examples=101)
+@given(PARAGRAPHS, SETTINGS, st.integers(1, 5))
+def test_a_choice_in_parts_is_that_of_the_whole(
+    shapes: list[tuple[int, int, int]], chosen: dict[str, float], num_parts: int
+) -> None:
+    lengths = {key: (sentences, tokens) for key, sentences, tokens in shapes}
+    paragraphs = [paragraph(key * (HASHES // 41), *lengths[key]) for key, _, _ in shapes]
+    expected, _ = choose(paragraphs, **chosen)
+    whole = HeldoutChoice(TextConfig(**chosen))
+    training: list[Paragraph] = []
+    for start in range(num_parts):
+        part = HeldoutChoice(TextConfig(**chosen))
+        for one in paragraphs[start::num_parts]:
+            training += part.add(one)
+        num = num_sentences(paragraphs[start::num_parts])
+        training += whole.merge(part.candidates(), part.bound, num)
+    heldout, rest = whole.finish()
+    assert heldout == expected
+    assert sorted(heldout + training + rest, key=str) == sorted(paragraphs, key=str)

@@ -108,6 +108,60 @@ def test_plain_chinese_is_left_alone(text: str) -> None:
     assert normaliser(TextConfig())(text) == text
 
 
+LINE = st.lists(st.one_of(TEXT, st.sampled_from([" ", "。", "今天很好", "１", "…"])), max_size=7)
+
+
+@settings(deadline=None, max_examples=307)
+@given(LINE, st.sampled_from(COMBINATIONS))
+@example(["e", "\u0301"], TextConfig())
+@example(["今天。", " 很好 ", " 。"], TextConfig())
+def test_pieces_of_a_line_are_each_normalised_alone(pieces: list[str], config: TextConfig) -> None:
+    """Also where one look at the whole line says that nothing, or only its white space, is to be done."""
+    normalise = normaliser(config)
+    changes: list[tuple[str, str, str]] = []
+    found = normalise.pieces("".join(pieces), pieces, lambda *change: changes.append(change))
+    assert found == normalise.pieces("".join(pieces), pieces) == [normalise(piece) for piece in pieces]
+    for name, before, after in changes:
+        assert before != after
+        assert name in {step.name for step in normalise.steps}
+    # What steps added and took away is all the difference there is.
+    difference = sum(len(after) - len(before) for _, before, after in changes)
+    assert sum(map(len, found)) == sum(map(len, pieces)) + difference
+
+
+@settings(deadline=None, max_examples=307)
+@given(TEXT, st.sampled_from(COMBINATIONS), st.integers(0, 23), st.integers(0, 23))
+def test_what_a_step_leaves_it_leaves_in_pieces_too(text: str, config: TextConfig, start: int, end: int) -> None:
+    for step in normaliser(config).steps:
+        if step.leaves(text):
+            assert step.apply(text) == text
+            assert step.apply(text[start:end]) == text[start:end]
+
+
+@pytest.mark.parametrize("config", COMBINATIONS)
+def test_stable_characters_are_changed_by_no_step(config: TextConfig) -> None:
+    normalise = normaliser(config)
+    stable = "".join(c for c in map(chr, range(sys.maxunicode + 1)) if normalise.stable.fullmatch(c))
+    assert len(stable) > 20_000
+    for text in (stable, stable[::-1], *zip(stable, reversed(stable), strict=True)):
+        for step in normalise.steps[:-1]:
+            assert step.apply("".join(text)) == "".join(text)
+    assert "".join(normalise.steps[-1].apply(c) for c in stable) == stable.replace(
+        " ", " " * (not config.collapse_whitespace)
+    )
+
+
+def test_no_form_makes_what_was_removed_or_folded_before_it() -> None:
+    """So that folding and removing need not be done a second time."""
+    apply = {step.name: step.apply for step in normaliser(TextConfig()).steps}
+    for character in map(chr, range(sys.maxunicode + 1)):
+        if apply["fold_fullwidth"](character) == apply["remove_control"](character) == character:
+            for form in ("NFD", "NFKD", "NFC", "NFKC"):
+                changed = unicodedata.normalize(form, character)  # type: ignore[arg-type]
+                if changed != character:
+                    assert apply["fold_fullwidth"](changed) == apply["remove_control"](changed) == changed
+
+
 def test_no_invisible_character_of_unicode_is_left() -> None:
     """Though they are looked for in some planes only."""
     invisible = [

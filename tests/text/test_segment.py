@@ -1,13 +1,12 @@
 """The segment stage, from files to files."""
 
 import random
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from elmo_zh.config import TextConfig
 from elmo_zh.errors import CorpusError
 from elmo_zh.reporter import Progress, SilentReporter
-from elmo_zh.text import segment as module
 from elmo_zh.text.normalise import build_normaliser
 from elmo_zh.text.readers.sources import Sources, find_sources
 from elmo_zh.text.segment import SegmentCounts, iter_sentences, segment_corpus
@@ -30,6 +28,7 @@ AS_IT_STANDS = TextConfig(
     remove_control=False,
     collapse_whitespace=False,
     heldout_share=0.0,
+    drop_duplicates=False,
     num_workers=1,
 )
 
@@ -46,7 +45,15 @@ def segment(corpus: Sources, output: Path, config: TextConfig) -> SegmentCounts:
 
 
 def files_of(folder: Path) -> dict[str, str]:
-    return {path.name: path.read_bytes().decode("utf-8") for path in sorted(folder.iterdir())}
+    return {path.name: path.read_bytes().decode("utf-8") for path in sorted(folder.glob("*.txt"))}
+
+
+def training_text(folder: Path) -> str:
+    return "".join(text for name, text in files_of(folder).items() if name.startswith("train"))
+
+
+def documents_of(folder: Path) -> list[list[int]]:
+    return [np.fromfile(path, "<u4").tolist() for path in sorted(folder.glob("*.documents"))]
 
 
 WORDS = (
@@ -84,6 +91,7 @@ def test_files_and_counts_worked_out_by_hand(tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path / "c", "好！ab？\n\n\u3000\n天　气", "雨。\r\n")
     counts = segment(corpus, tmp_path / "out", replace(CHARACTERS, heldout_share=0.0))
     assert files_of(tmp_path / "out") == {"train-00000.txt": "好 ！\na b ？\n天 气\n雨 。\n"}
+    assert documents_of(tmp_path / "out") == [[3, 1]]
     assert counts == SegmentCounts(
         files=2, documents=2, lines=5, characters=11, kept_characters=10, dropped={"lines without a word": 1},
         han_characters=4, empty_lines=2, train_sentences=4, train_tokens=9, heldout_sentences=0, heldout_tokens=0,
@@ -93,8 +101,7 @@ def test_files_and_counts_worked_out_by_hand(tmp_path: Path) -> None:
 def test_training_and_heldout_text_are_all_of_the_text(tmp_path: Path) -> None:
     paragraphs = many_paragraphs(1009)
     counts = segment(corpus_of(tmp_path / "c", "\n".join(paragraphs)), tmp_path / "out", CHARACTERS)
-    files = files_of(tmp_path / "out")
-    assert list(files) == ["heldout-00000.txt", "train-00000.txt"]
+    files = {"heldout": files_of(tmp_path / "out")["heldout-00000.txt"], "train": training_text(tmp_path / "out")}
     heldout, train = (text.splitlines() for text in files.values())
     assert (len(heldout), len(train)) == (counts.heldout_sentences, counts.train_sentences)
     assert 200 <= len(heldout) < 205
@@ -111,23 +118,27 @@ def test_duplicates_fall_on_one_side_and_the_order_of_paragraphs_does_not_matter
         random.Random(number).shuffle(paragraphs)
         corpus = corpus_of(tmp_path / f"c{number}", "\n".join(paragraphs[:503]), "\n".join(paragraphs[503:]))
         segment(corpus, tmp_path / f"out{number}", CHARACTERS)
-        outputs.append(files_of(tmp_path / f"out{number}"))
+        output = tmp_path / f"out{number}"
+        outputs.append({"heldout": files_of(output)["heldout-00000.txt"], "train": training_text(output)})
     heldout, train = (output.splitlines() for output in outputs[0].values())
     assert set(heldout).isdisjoint(train)
     assert len(set(heldout)) == len(heldout) / 2 == 70
-    assert outputs[1]["heldout-00000.txt"] == outputs[0]["heldout-00000.txt"]
-    assert sorted(outputs[1]["train-00000.txt"].splitlines()) == sorted(train)
+    assert outputs[1]["heldout"] == outputs[0]["heldout"]
+    assert sorted(outputs[1]["train"].splitlines()) == sorted(train)
 
 
-def test_files_of_limited_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FILE_SENTENCES", 5)
-    segment(corpus_of(tmp_path / "c", "".join(f"{n}\n" for n in range(13))), tmp_path / "out", AS_IT_STANDS)
+def test_shards_of_limited_bytes(tmp_path: Path) -> None:
+    config = replace(AS_IT_STANDS, shard_bytes=10)
+    corpus = corpus_of(tmp_path / "c", "".join(f"{n}\n" for n in range(13)), "a\nb\n")
+    segment(corpus, tmp_path / "out", config)
     assert files_of(tmp_path / "out") == {
         "train-00000.txt": "0\n1\n2\n3\n4\n",
         "train-00001.txt": "5\n6\n7\n8\n9\n",
         "train-00002.txt": "10\n11\n12\n",
+        "train-00003.txt": "a\nb\n",
     }
-    assert len(list(iter_sentences(sorted((tmp_path / "out").iterdir())))) == 13
+    assert documents_of(tmp_path / "out") == [[5], [5], [3], [2]]
+    assert len(list(iter_sentences(sorted((tmp_path / "out").glob("*.txt"))))) == 15
 
 
 def test_the_output_is_replaced_as_a_whole(tmp_path: Path) -> None:
@@ -204,7 +215,7 @@ def test_the_characters_of_the_tokens_are_those_of_the_normalised_text(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str]
 ) -> None:
     folder = tmp_path_factory.mktemp("text")
-    config = TextConfig(segmenter="character", remove_control=False, heldout_share=0.0)
+    config = TextConfig(segmenter="character", remove_control=False, heldout_share=0.0, drop_duplicates=False)
     segment(corpus_of(folder / "c", "\n".join(["开头", *lines])), folder / "out", config)
     tokens = [token for tokens in iter_sentences([folder / "out" / "train-00000.txt"]) for token in tokens]
     normalised = "".join(map(build_normaliser(config), ["开头", *lines]))
@@ -232,76 +243,29 @@ def test_worker_processes_and_the_order_of_arguments_change_nothing(
     paragraphs = many_paragraphs(1009)
     corpus_of(tmp_path / "c", *("\n".join(paragraphs[start::7]) for start in range(7)))
     monkeypatch.setattr(Sources, "total_bytes", lambda self: 10**9)  # so that processes are worth starting
-    monkeypatch.setattr(module, "BATCH_CHARACTERS", 499)
     outputs = []
     for num_workers, step in ((1, 1), (2, -1)):
         arguments = [str(path) for path in sorted((tmp_path / "c").iterdir())][::step]
         output = tmp_path / f"out{num_workers}"
-        counts = segment(find_sources(arguments), output, TextConfig(num_workers=num_workers))
+        counts = segment(find_sources(arguments), output, TextConfig(num_workers=num_workers, shard_bytes=2999))
         outputs.append((counts, files_of(output)))
     assert outputs[0] == outputs[1]
     assert outputs[0][0].heldout_sentences >= 200
 
 
-class HandFed:
-    """Stands in for the pool of processes; counts the batches that were handed in and not yet fetched."""
-
-    def __init__(self, *_: Any, initializer: Callable[..., None], initargs: tuple[Any, ...]) -> None:
-        initializer(*initargs)
-        self.on_the_way = self.most = self.total = 0
-
-    def submit(self, work: Callable[[list[str]], Any], lines: list[str]) -> "HandFed.Answer":
-        self.on_the_way += 1
-        self.total += 1
-        self.most = max(self.most, self.on_the_way)
-        return HandFed.Answer(self, work, lines)
-
-    def shutdown(self, **_: Any) -> None:
-        pass
-
-    class Answer:
-        def __init__(self, pool: "HandFed", work: Callable[[list[str]], Any], lines: list[str]) -> None:
-            self.pool, self.work, self.lines = pool, work, lines
-
-        def result(self) -> Any:
-            self.pool.on_the_way -= 1
-            return self.work(self.lines)
-
-
-@pytest.mark.parametrize("num_paragraphs", [211, 2003])
-def test_few_batches_are_on_the_way_whatever_the_length(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num_paragraphs: int
-) -> None:
-    pools: list[HandFed] = []
-
-    def start(*arguments: Any, **options: Any) -> HandFed:
-        pools.append(HandFed(*arguments, **options))
-        return pools[-1]
-
-    monkeypatch.setattr(module, "ProcessPoolExecutor", start)
-    monkeypatch.setattr(signal, "signal", lambda *_: None)  # the initializer is meant for another process
-    monkeypatch.setattr(Sources, "total_bytes", lambda self: 10**9)
-    monkeypatch.setattr(module, "BATCH_CHARACTERS", 101)
-    config = TextConfig(segmenter="character", num_workers=3)
-    segment(corpus_of(tmp_path / "c", "\n".join(many_paragraphs(num_paragraphs))), tmp_path / "out", config)
-    (pool,) = pools
-    assert pool.total > 2 * 12
-    assert pool.most == 4 * 3
-    assert pool.on_the_way == 0
-
-
-def test_progress_counts_all_characters(tmp_path: Path) -> None:
-    amounts: list[int] = []
+def test_progress_counts_all_bytes_twice(tmp_path: Path) -> None:
+    amounts: dict[str, int] = {}
 
     class Counting(SilentReporter):
         @contextmanager
-        def progress(self, *_: object, **__: object) -> Iterator[Progress]:
+        def progress(self, description: str, *, unit: str, total: int | None = None, **_: object) -> Iterator[Progress]:
             class Kept:
                 def update(self, amount: int, **_: float) -> None:
-                    amounts.append(amount)
+                    amounts[description] = amounts.get(description, 0) + amount
 
             yield Kept()
+            assert (unit, total) == ("bytes", amounts[description])
 
     corpus = corpus_of(tmp_path / "c", "今天\n天气")
-    counts = segment_corpus(corpus, tmp_path / "out", CHARACTERS, None, Counting()).counts
-    assert sum(amounts) == counts.characters == 4
+    segment_corpus(corpus, tmp_path / "out", CHARACTERS, None, Counting())
+    assert amounts == {"read": 13, "segment": 14}  # the last line ends with a line feed too

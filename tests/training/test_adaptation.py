@@ -21,6 +21,7 @@ from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.reporter import SilentReporter
+from elmo_zh.text.segmenters import describe_segmenter
 from elmo_zh.training.adaptation import RowMoves, move_weights
 from elmo_zh.training.scoring import score_sentences
 from elmo_zh.vocabulary import SPECIALS, Vocabulary
@@ -341,6 +342,23 @@ def test_text_prepared_otherwise_is_refused(tmp_path: Path) -> None:
         " text.split_sentences = true there, false here), so its words would not match. Have the corpus segmented"
         " (elmo-zh segment, or pipeline) with: --set text.segmenter=character --set text.split_sentences=true"
     )
+
+
+def test_the_script_is_compared_though_older_records_and_bundles_do_not_name_it(tmp_path: Path) -> None:
+    plain = write(tmp_path / "plain", drawn_model(TOKEN, OLD, seed=3))
+    simplified = TextConfig(segmenter="character", script="simplified")
+    bundle = write(tmp_path / "simplified", drawn_model(TOKEN, OLD, seed=3), text=simplified)
+    assert ("script" in plain.info["text"], bundle.info["text"]["script"]) == (False, "simplified")
+    assert (plain.text, bundle.text) == (TextConfig(segmenter="character"), simplified)
+    assert bundle.build_preparation().prepare("臺灣").tokens == ["台", "湾"]
+    settings = prepared(script="simplified", segmenter_version=describe_segmenter(simplified))
+    require_same_text(bundle, settings, SilentReporter())
+    require_same_text(bundle, {}, SilentReporter())
+    message = message_of(RunError, lambda: require_same_text(plain, settings, SilentReporter()))
+    assert "(text.script = none there, simplified here)" in message
+    message = message_of(RunError, lambda: require_same_text(bundle, prepared(), SilentReporter()))
+    assert "(text.script = simplified there, none here)" in message
+    assert message.endswith("with: --set text.script=simplified")
 
 
 def test_another_version_of_the_segmenter_is_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elmo_zh.id_store import EncodedSentences, HeldoutSentences, IdStore
+from elmo_zh.id_store.sentences import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.lexicon import Lexicon
 from elmo_zh.training import baselines as module
 from elmo_zh.training.baselines import BaselineNats, KneserNeyBigram, measure_baselines
@@ -26,15 +26,19 @@ Pairs = list[tuple[int, int]]
 SENTENCES = st.lists(st.lists(st.integers(2, ROWS - 1), max_size=5), min_size=1, max_size=7)
 
 
+def arrays(sentences: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """The ids of all words and where each sentence begins."""
+    ids = np.array([word for words in sentences for word in words], np.uint16)
+    return ids, np.cumsum([0, *map(len, sentences)]).astype(np.uint64)
+
+
 def encoded(sentences: Sequence[Sequence[int]]) -> EncodedSentences:
-    offsets = np.cumsum([0, *map(len, sentences)]).astype(np.uint64)
-    return EncodedSentences(np.array([word for words in sentences for word in words], np.uint16), offsets)
+    return EncodedSentences.in_memory(*arrays(sentences))
 
 
 def held_out(sentences: Sequence[Sequence[int]]) -> HeldoutSentences:
-    plain = encoded(sentences)
     nothing = np.zeros(len(sentences))
-    return HeldoutSentences(plain.ids, plain.offsets, nothing.astype(np.uint32), nothing)
+    return HeldoutSentences.measured(*arrays(sentences), nothing.astype(np.uint32), nothing)
 
 
 def measure(train: EncodedSentences, heldout: HeldoutSentences, rows: int, seed: int) -> BaselineNats:

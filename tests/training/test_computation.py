@@ -280,7 +280,7 @@ from pathlib import Path
 import numpy as np, torch
 from elmo_zh.allocator import keep_freed_memory
 from elmo_zh.config import ModelConfig, TrainConfig
-from elmo_zh.id_store import EncodedSentences, HeldoutSentences, IdStore
+from elmo_zh.id_store.sentences import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.lexicon import Lexicon
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.reporter import SilentReporter
@@ -301,8 +301,8 @@ def sentences(number):
     ids = np.minimum(3 + generator.zipf(1.3, 17 * number), rows - 1).astype(np.uint16)
     return ids, np.arange(number + 1, dtype=np.uint64) * 17
 ids, offsets = sentences(300)
-heldout = HeldoutSentences(ids, offsets, np.full(300, 29, np.uint32), np.zeros(300))
-store = IdStore(EncodedSentences(*sentences(3000)), heldout, Lexicon(vocabulary, None))
+heldout = HeldoutSentences.measured(ids, offsets, np.full(300, 29, np.uint32), np.zeros(300))
+store = IdStore(EncodedSentences.in_memory(*sentences(3000)), heldout, Lexicon(vocabulary, None))
 keep_freed_memory()
 device = torch.device("cpu")
 trainer = Trainer(

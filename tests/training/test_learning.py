@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from elmo_zh.config import TrainConfig
-from elmo_zh.id_store import EncodedSentences, HeldoutSentences, IdStore
+from elmo_zh.id_store.sentences import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.lexicon import Lexicon
 from elmo_zh.model import gpu_recurrence
 from elmo_zh.model.bilm import BiLMShape
@@ -33,10 +33,10 @@ VOCABULARY = Vocabulary([*SPECIALS, *(chr(ord("一") + row) for row in range(ROW
 def build_store(num_slots: int | None = None) -> IdStore:
     ids = np.array([word for sentence in SENTENCES for word in sentence], np.uint16)
     offsets = np.arange(len(SENTENCES) + 1, dtype=np.uint64) * 5
-    nothing = HeldoutSentences(
+    nothing = HeldoutSentences.measured(
         np.zeros(0, np.uint16), np.zeros(1, np.uint64), np.zeros(0, np.uint32), np.zeros(0, np.float64)
     )
-    return IdStore(EncodedSentences(ids, offsets), nothing, Lexicon(VOCABULARY, num_slots))
+    return IdStore(EncodedSentences.in_memory(ids, offsets), nothing, Lexicon(VOCABULARY, num_slots))
 
 
 @pytest.mark.parametrize(

@@ -13,19 +13,25 @@ from typing import BinaryIO, Self, cast
 from elmo_zh.errors import CorpusError
 from elmo_zh.text.packing import compression_of, damage_told, expansion_error, most_unpacked_bytes, unpacked
 from elmo_zh.text.readers.content import Content, UnsuitableError
-from elmo_zh.text.readers.names import is_archive_name, is_hidden, is_other_name
+from elmo_zh.text.readers.names import is_archive_name, is_hidden, is_other_name, shown
 from elmo_zh.text.readers.tally import PassedOver
 
 ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
-_TAR_MARK = slice(257, 262)
 # A member of a tar archive stands in memory up to this size, then in a temporary file.
 _SPOOLED_BYTES = 2**24
 _MOST_HEADER_BYTES = 2**20
 
 
 def is_tar(head: bytes) -> bool:
-    """Return whether a file that starts with these bytes (at least 512) is a tar archive."""
-    return head[_TAR_MARK] == b"ustar"
+    """Return whether a file that starts with these 512 bytes is a tar archive: the first header holds its own sum.
+
+    Old programs wrote no other mark.
+    """
+    try:
+        tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape")
+    except tarfile.HeaderError:
+        return False
+    return True
 
 
 def zip_contents(path: Path, name: str, passed_over: PassedOver) -> Iterator[Content]:
@@ -39,7 +45,7 @@ def zip_contents(path: Path, name: str, passed_over: PassedOver) -> Iterator[Con
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise CorpusError(f"{name} is a damaged zip archive ({error}). Fetch or pack it again.") from None
     with archive:
-        members = [member for member in archive.infolist() if not member.is_dir()]
+        members = [member for member in archive.infolist() if not member.filename.endswith("/")]
         if any(member.filename == "[Content_Types].xml" for member in members):
             raise UnsuitableError(name, "an office document", "Save it as text and give that file.")
         # zipfile never reads past these sizes, so what they claim is a bound.
@@ -47,8 +53,8 @@ def zip_contents(path: Path, name: str, passed_over: PassedOver) -> Iterator[Con
             raise expansion_error(name)
         for member in members:
             own_name = _readable_name(member)
-            if _is_taken(own_name, f"{name}: {own_name}", passed_over):
-                yield _zip_member(archive, member, f"{name}: {own_name}")
+            if _is_taken(own_name, told := f"{name}: {shown(own_name)}", passed_over):
+                yield _zip_member(archive, member, told)
 
 
 def _readable_name(member: zipfile.ZipInfo) -> str:
@@ -88,18 +94,23 @@ def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) ->
     @contextmanager
     def opened() -> Iterator[BinaryIO]:
         try:
-            with (
-                damage_told(name),
-                archive.open(member) as stream,
-                _plain(cast(BinaryIO, stream), name, member.file_size) as content,
-            ):
-                yield content
-        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-            raise CorpusError(f"{name} is damaged ({error}). Fetch or pack the archive again.") from None
+            stream = archive.open(member)
         except NotImplementedError as error:
             raise CorpusError(f"{name} cannot be unpacked ({error}). Unpack the archive and give the folder.") from None
+        except (zipfile.BadZipFile, OSError, ValueError) as error:
+            # The directory at the archive's end may lead anywhere and name anything.
+            raise _damaged_member(name, error) from None
+        try:
+            with damage_told(name), stream, _plain(cast(BinaryIO, stream), name, member.file_size) as content:
+                yield content
+        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+            raise _damaged_member(name, error) from None
 
     return Content(name=name, file_name=member.filename, open=opened, is_named=False)
+
+
+def _damaged_member(name: str, error: Exception) -> CorpusError:
+    return CorpusError(f"{name} is damaged ({error}). Fetch or pack the archive again.")
 
 
 @contextmanager
@@ -138,7 +149,9 @@ def tar_contents(stream: BinaryIO, name: str, passed_over: PassedOver) -> Iterat
     try:
         with tarfile.open(fileobj=stream, mode="r|", tarinfo=_BoundedTarInfo) as archive:
             for member in archive:
-                own_name = f"{name}: {member.name}"
+                # The archive would keep all of them to its end.
+                archive.members.clear()  # type: ignore[attr-defined]
+                own_name = f"{name}: {shown(member.name)}"
                 if member.isdir() or not _is_regular(member, own_name, passed_over):
                     continue
                 if _is_taken(member.name, own_name, passed_over):

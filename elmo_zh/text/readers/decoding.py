@@ -20,10 +20,17 @@ _HALVES = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class DecodedText:
-    """A file whose encoding is known; each method reads it from the start."""
+    """A file, or a part of one, whose encoding is known; each method reads it from the start.
+
+    Attributes:
+        content: Its bytes.
+        encoding: What they are decoded by.
+        is_start: Whether it starts as the file does, perhaps with a byte order mark.
+    """
 
     content: Content
     encoding: Encoding
+    is_start: bool = True
 
     @property
     def name(self) -> str:
@@ -31,15 +38,25 @@ class DecodedText:
         return self.content.name
 
     def chunks(self) -> Iterator[str]:
-        """Yield the text in pieces of any length, without the byte order mark; `MARK` stands for what is no text."""
-        decoder = codecs.getincrementaldecoder(self.encoding.name)(MARKING)
+        """Yield the text in pieces of any length, without the byte order mark; `MARK` stands for what is no text.
+
+        Raises:
+            CorpusError: If bytes do not decode that did when the encoding was looked for.
+        """
+        decoder = codecs.getincrementaldecoder(self.encoding.name)(MARKING if self.encoding.num_bad else "strict")
+        is_first = self.is_start
         with self.content.open() as stream:
-            is_first = True
-            while chunk := stream.read(CHUNK_BYTES):
-                if text := decoder.decode(chunk):
+            while True:
+                chunk = stream.read(CHUNK_BYTES)
+                try:
+                    text = decoder.decode(chunk, not chunk)
+                except UnicodeDecodeError:
+                    raise changed_error(self.name) from None
+                if text:
                     yield text.removeprefix(_BYTE_ORDER_MARK) if is_first else text
                     is_first = False
-            yield decoder.decode(b"", True)
+                if not chunk:
+                    return
 
     def lines(self) -> Iterator[str]:
         """Yield the lines; very long ones are cut."""
@@ -67,6 +84,11 @@ class DecodedText:
             if sum(map(len, parts)) >= most_characters:
                 break
         return "".join(parts)[:most_characters]
+
+
+def changed_error(name: str) -> CorpusError:
+    """Return the error for a file that is not what it was when its reading began."""
+    return CorpusError(f"{name} changed while it was read. Type the command again when nothing writes it any more.")
 
 
 def require_length(text: DecodedText, longest: int, what: str) -> None:
@@ -108,8 +130,9 @@ def readable_lines(lines: Iterator[str], encoding: Encoding, policy: str, tally:
     """
     # A file without bad bytes may hold the mark as what it is.
     unreadable = _UNREADABLE if encoding.num_bad else _HALVES
+    find = unreadable.search
     for line in lines:
-        if line.isascii() or not unreadable.search(line):
+        if line.isascii() or not find(line):
             yield line
         elif policy == "skip-line":
             tally.drop(UNDECODABLE, len(line))

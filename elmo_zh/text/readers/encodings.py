@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from elmo_zh.errors import CorpusError
 from elmo_zh.text.readers.content import Content, UnsuitableError
 
 # Stands for bytes that cannot be decoded. Unicode keeps it from ever being a character.
@@ -32,6 +33,7 @@ _LEAST_CONFIDENCE = 0.2
 # Above this share of bytes that decode to nothing, a file is no text in an encoding.
 _MOST_BAD_SHARE = 0.3
 _HIGH_RUN = re.compile(rb"[\x80-\xff]+")
+_COMMON = re.compile("[\t\r\n -~\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]")
 _FROM_THREE_BYTES = re.compile("[\u0800-\ud7ff\ue000-\ufdcf\ufdf0-\U0010ffff]")
 
 
@@ -70,7 +72,7 @@ def find_encoding(content: Content, wanted: str) -> Encoding:
         UnsuitableError: If the file is in none of these encodings.
     """
     if wanted != "auto":
-        return Encoding(wanted, _num_bad(content, wanted))
+        return _wanted_encoding(content, wanted)
     with content.open() as stream:
         head = stream.read(_HEAD_BYTES)
     for mark, name in _BYTE_ORDER_MARKS:
@@ -80,11 +82,22 @@ def find_encoding(content: Content, wanted: str) -> Encoding:
         if bad_byte(stream, "utf-8") is None:
             return Encoding("utf-8", 0)
     if b"\0" in head:
-        raise _not_text(content)
+        name = _unmarked(head)
+        raise _not_text(content, name and f"It looks like {name} without its mark; if it is, add: --encoding {name}")
     sample = list(_pieces(content))
     if _is_utf8(b"".join(sample)):
         return Encoding("utf-8", _num_bad(content, "utf-8"))
     return _best(content, _candidates(content, sample))
+
+
+def _wanted_encoding(content: Content, name: str) -> Encoding:
+    try:
+        return Encoding(name, _num_bad(content, name))
+    except UnicodeError as error:
+        # UTF-16 without a mark where Python wants one, and codecs that are made for other things, such as idna.
+        raise CorpusError(
+            f"{content.name} cannot be read as {name} ({error}). Name another encoding, or leave --encoding out."
+        ) from None
 
 
 def _is_utf8(sample: bytes) -> bool:
@@ -92,6 +105,18 @@ def _is_utf8(sample: bytes) -> bool:
     text = sample.decode("utf-8", MARKING)
     good, bad = len(_FROM_THREE_BYTES.findall(text)), text.count(MARK)
     return good >= (_LEAST_UTF8_SHARE if good > _MANY else 0.5) * (good + bad)
+
+
+def _unmarked(head: bytes) -> str:
+    """Return the kind of UTF-16 or 32 in which these bytes are common characters, empty if in none."""
+    for name, width in (("UTF-32-LE", 4), ("UTF-32-BE", 4), ("UTF-16-LE", 2), ("UTF-16-BE", 2)):
+        try:
+            text = head[: len(head) // width * width].decode(name)
+        except UnicodeDecodeError:
+            continue
+        if len(_COMMON.findall(text)) > 0.8 * len(text) > 0:
+            return name
+    return ""
 
 
 def _num_bad(content: Content, encoding: str) -> int:

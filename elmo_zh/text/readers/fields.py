@@ -46,5 +46,10 @@ def strings_with_paths(record: Any) -> Iterator[tuple[str, str]]:
 
 def texts_at(record: Any, paths: Sequence[str]) -> list[str]:
     """Return the texts of a record at any of the paths, path by path; the path of a bare text is empty."""
+    if len(paths) == 1 and isinstance(record, dict) and "." not in paths[0]:
+        # Nearly all records are such, and a text is mostly no list.
+        record = {paths[0]: record.get(paths[0])}
+        if isinstance(value := record[paths[0]], str):
+            return [value]
     found = [(path, text) for path, text in strings_with_paths(record) if path in paths]
     return [text for wanted in paths for path, text in found if path == wanted]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from elmo_zh.config import TextConfig
 from elmo_zh.text.readers.decoding import DecodedText
 from elmo_zh.text.readers.html_prose import read_html
-from elmo_zh.text.readers.json_lines import read_json_lines
+from elmo_zh.text.readers.json_lines import read_json_lines, read_part_of_json_lines
 from elmo_zh.text.readers.json_values import read_json
 from elmo_zh.text.readers.markdown_prose import read_markdown
 from elmo_zh.text.readers.names import FORMAT_OF_SUFFIX, suffix_of
@@ -68,13 +68,19 @@ def _kind_of_json(head: str) -> str | None:
             # A record of many lines, or one longer than this start of the file.
             return "json" if re.match(r'\{\s*"', start) and (line_end or len(start) > 2**15) else None
         return "jsonl"
-    return "json" if re.match(r'\[\s*[\[{"]', start) else None
+    # Not what starts with a link of a wiki.
+    return "json" if re.match(r'(?:\[\s*)+[{"]', start) else None
 
 
 def read_documents(
-    kind: str, text: DecodedText, config: TextConfig, tally: Tally, passed_over: PassedOver
+    kind: str, text: DecodedText, config: TextConfig, tally: Tally, passed_over: PassedOver, *, is_part: bool = False
 ) -> Documents:
-    """Yield the documents of a file, each as its lines, which are to be read before the next document."""
+    """Yield the documents of a file, each as its lines, which are to be read before the next document.
+
+    Of a part of a file nothing is asked that only the whole of it has to have.
+    """
+    if kind == "jsonl" and is_part:
+        return read_part_of_json_lines(text, config, tally)
     if kind == "wikidump":
         return read_wikidump(text, config, tally, passed_over)
     return _READERS[kind](text, config, tally)

@@ -13,7 +13,7 @@ from elmo_zh.text.readers.prose import joined
 from elmo_zh.text.readers.tally import Tally
 
 _DROPPED = frozenset(
-    ("title", "script", "style", "noscript", "template", "nav", "footer", "aside", "form", "button", "select",
+    ("title", "script", "style", "noscript", "template", "nav", "footer", "aside", "button", "select",
      "textarea", "svg", "math", "iframe", "object", "audio", "video", "canvas")
 )  # fmt: skip
 _INLINE = frozenset(

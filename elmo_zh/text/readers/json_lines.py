@@ -1,7 +1,7 @@
 """JSON lines: a record a line, its text in a field."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import Any
 
@@ -30,29 +30,54 @@ def read_json_lines(text: DecodedText, config: TextConfig, tally: Tally) -> Iter
     paths = _paths(text, config, sample)
     tally.read_field = listed(paths)
     num_read = 0
-    for record in chain(sample, records):
-        texts = texts_at(record, paths)
-        if texts:
-            num_read += 1
-            yield chain.from_iterable(map(lines_of, texts))
-        else:
-            tally.drop(WITHOUT_FIELD, 0)
+    for document in _documents(chain(sample, records), paths, tally):
+        num_read += 1
+        yield document
     if not num_read:
         raise _no_text(text, config, sample)
 
 
+def read_part_of_json_lines(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Iterator[str]]:
+    """Yield each record's text as a document, from the fields that are known of the whole file."""
+    yield from _documents(_records(text, config, tally), list(parse_fields(config.field)) or [""], tally)
+
+
+def _documents(records: Iterable[Any], paths: list[str], tally: Tally) -> Iterator[Iterator[str]]:
+    for record in records:
+        texts = texts_at(record, paths)
+        if texts:
+            yield lines_of(texts[0]) if len(texts) == 1 else chain.from_iterable(map(lines_of, texts))
+        else:
+            tally.drop(WITHOUT_FIELD, 0)
+
+
 def _records(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Any]:
+    decode = json.JSONDecoder(object_pairs_hook=_joined_pairs).raw_decode
     for number, line in enumerate(text.whole_lines(LONGEST_RECORD), start=1):
-        if not line.strip():
+        stripped = line.strip()
+        if not stripped:
             continue
         try:
-            record = json.loads(line)
+            record, end = decode(stripped)
+            if end < len(stripped):
+                raise ValueError(f"something else follows at character {end + 1}")
         except (ValueError, RecursionError) as error:
             if config.bad_bytes == "strict":
                 raise CorpusError(f"{text.name}: line {number} is not JSON ({error}). {_ADVICE}") from None
             tally.drop(NOT_JSON, len(line))
         else:
             yield record
+
+
+def _joined_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; of a key that stands there more than once all values, as a list, so that none is lost."""
+    record = dict(pairs)
+    if len(record) == len(pairs):
+        return record
+    values: dict[str, list[Any]] = {}
+    for key, value in pairs:
+        values.setdefault(key, []).append(value)
+    return {key: found if len(found) > 1 else found[0] for key, found in values.items()}
 
 
 _ADVICE = "Correct it, or leave such lines out: --bad-bytes skip-line"
@@ -62,7 +87,9 @@ def _paths(text: DecodedText, config: TextConfig, sample: list[Any]) -> list[str
     if config.field:
         return list(parse_fields(config.field))
     paths = {path for record in sample for path, _ in strings_with_paths(record)}
-    known = "" if "" in paths else known_path(paths)
+    known = known_path(paths)
+    if known is None and paths == {""}:
+        known = ""
     if known is None:
         raise _no_text(text, config, sample)
     return [known]

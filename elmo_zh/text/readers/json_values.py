@@ -8,6 +8,7 @@ from elmo_zh.errors import CorpusError
 from elmo_zh.text.readers.content import UnsuitableError
 from elmo_zh.text.readers.decoding import DecodedText
 from elmo_zh.text.readers.fields import known_path, listed, parse_fields
+from elmo_zh.text.readers.json_escapes import marked_halves, with_halves
 from elmo_zh.text.readers.lines import lines_of
 from elmo_zh.text.readers.tally import Tally
 
@@ -40,7 +41,9 @@ def _paths(text: DecodedText, config: TextConfig) -> set[str]:
     if config.field:
         return set(parse_fields(config.field))
     paths = _sample_paths(text)
-    known = "" if "" in paths else known_path(paths)
+    known = known_path(paths)
+    if known is None and paths == {""}:
+        known = ""
     if known is None:
         raise UnsuitableError(
             text.name, f"no field is text for sure among {listed(paths)}", "Name one or several: --field NAME"
@@ -76,10 +79,11 @@ def _strings(text: DecodedText) -> Iterator[tuple[int, str, str]]:
                 if len(around) > DEEPEST:
                     raise CorpusError(f"{text.name} is nested deeper than {DEEPEST} levels, which no corpus should be.")
             elif event == "string":
-                yield record, ".".join(key for key in around if key is not None), value
+                yield record, ".".join(key for key in around if key is not None), with_halves(value)
                 num_found += 1
-    except ijson.JSONError as error:
-        told = " ".join(str(error).split())[:80]
+    except (ijson.JSONError, ValueError, SystemError) as error:
+        # Of a number of thousands of digits ijson goes on with an error set, which the next call makes a SystemError.
+        told = " ".join(str(error.__cause__ or error).split())[:80]
         unsuitable = UnsuitableError(
             text.name, f"not JSON, or cut off ({told})", "Check its format, or fetch it again."
         )
@@ -91,7 +95,7 @@ class _Utf8:
 
     def __init__(self, text: DecodedText) -> None:
         self._text = text
-        self._chunks = text.chunks()
+        self._chunks = marked_halves(text.chunks())
         self.num_bytes = 0
 
     def read(self, size: int = -1) -> bytes:

@@ -9,53 +9,83 @@ LONGEST_LINE = 2**20
 
 
 def lines_of_chunks(chunks: Iterable[str]) -> Iterator[str]:
-    """Yield the lines of a text that comes in chunks; a line ends at LF, with or without a CR before it.
+    """Yield the lines of a text that comes in chunks; a line ends at LF, CR or both together, and nowhere else.
 
     The line ends are not part of the lines.
     """
     rest = ""
-    for chunk in chunks:
-        *lines, rest = (rest + chunk).split("\n")
+    for chunk in _with_line_feeds(chunks):
+        text = rest + chunk
+        *lines, rest = text.split("\n")
+        if len(text) <= LONGEST_LINE:
+            yield from lines
+            continue
         for line in lines:
-            yield from _bounded(line.removesuffix("\r"))
-        if len(rest) > LONGEST_LINE:
-            piece, rest = _cut(rest)
-            yield piece
+            yield from _bounded(line)
+        while len(rest) > LONGEST_LINE:
+            cut = _cut(rest, 0)
+            yield rest[:cut]
+            rest = rest[cut:]
     if rest:
-        yield from _bounded(rest.removesuffix("\r"))
+        yield rest
 
 
 def lines_of(text: str) -> Iterator[str]:
     """Yield the lines of a text."""
-    return lines_of_chunks((text,))
+    if len(text) <= LONGEST_LINE and "\n" not in text and "\r" not in text:
+        return iter((text,) if text else ())
+    # In pieces, so that a long text is not copied for each of its lines.
+    return lines_of_chunks(text[start : start + LONGEST_LINE] for start in range(0, len(text), LONGEST_LINE))
 
 
 def whole_lines_of_chunks(chunks: Iterable[str], longest: int) -> Iterator[str]:
     """Yield the lines of a text, uncut; one longer than `longest` characters raises ValueError with its number."""
-    rest = ""
+    # What there is of the line that is not over yet, joined only once.
+    parts: list[str] = []
+    length = 0
     number = 1
-    for chunk in chunks:
-        *lines, rest = (rest + chunk).split("\n")
-        for line in lines:
-            yield line.removesuffix("\r")
-            number += 1
-        if len(rest) > longest:
+    for chunk in _with_line_feeds(chunks):
+        first, *lines = chunk.split("\n")
+        parts.append(first)
+        length += len(first)
+        if lines:
+            yield "".join(parts)
+            yield from lines[:-1]
+            number += len(lines)
+            parts, length = [lines[-1]], len(lines[-1])
+        if length > longest:
             raise ValueError(number)
-    if rest:
-        yield rest.removesuffix("\r")
+    if length:
+        yield "".join(parts)
+
+
+def _with_line_feeds(chunks: Iterable[str]) -> Iterator[str]:
+    """Yield the chunks with LF for CR LF and for CR alone, which old programs wrote."""
+    held = ""
+    for chunk in chunks:
+        text = held + chunk
+        held = ""
+        if "\r" in text:
+            if text.endswith("\r"):
+                text, held = text[:-1], "\r"
+            text = text.replace("\r\n", "\n").replace("\r", "\n")
+        yield text
+    if held:
+        yield "\n"
 
 
 def _bounded(line: str) -> Iterator[str]:
-    while len(line) > LONGEST_LINE:
-        piece, line = _cut(line)
-        yield piece
-    yield line
+    start = 0
+    while len(line) - start > LONGEST_LINE:
+        end = _cut(line, start)
+        yield line[start:end]
+        start = end
+    yield line[start:]
 
 
-def _cut(line: str) -> tuple[str, str]:
-    """Split a long line after the last sentence that surely ends in its first part, else at the limit."""
-    start = line[:LONGEST_LINE]
+def _cut(line: str, start: int) -> int:
+    """Return where to cut a long line: after the last sentence that surely ends before the limit, else there."""
+    end = start + LONGEST_LINE
     # More signs that belong to its end may follow the last sentence, even if it seems to be over.
-    *sentences, last = split_sentences(start)
-    cut = len(start) - len(last) if sentences else LONGEST_LINE
-    return line[:cut], line[cut:]
+    *sentences, last = split_sentences(line[start:end])
+    return end - len(last) if sentences else end

@@ -63,6 +63,11 @@ def is_other_name(name: str) -> bool:
     return kind is not None or bool(_DUMP_INDEX.search(without_compression(name)))
 
 
+def shown(name: str) -> str:
+    """Return a name in one line: what a terminal would obey, and bytes that are no text, are spelt."""
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in name)
+
+
 def is_hidden(path: PurePosixPath) -> bool:
     """Return whether a part of a path starts with a dot, or is the folder of forks that macOS puts into archives."""
     return any((part.startswith(".") and part != "..") or part == "__MACOSX" for part in path.parts)

@@ -7,9 +7,10 @@ from elmo_zh.config import TextConfig
 from elmo_zh.errors import CorpusError
 from elmo_zh.text.readers.archives import ZIP_STARTS, is_tar, tar_contents, zip_contents
 from elmo_zh.text.readers.content import Content, UnsuitableError
-from elmo_zh.text.readers.decoding import DecodedText, readable_lines, refuse_bad_bytes
+from elmo_zh.text.readers.decoding import DecodedText, changed_error, readable_lines, refuse_bad_bytes
 from elmo_zh.text.readers.encodings import find_encoding
 from elmo_zh.text.readers.formats import Documents, find_format, read_documents
+from elmo_zh.text.readers.names import is_archive_name
 from elmo_zh.text.readers.sources import Source
 from elmo_zh.text.readers.tally import PassedOver, Tally
 
@@ -24,15 +25,24 @@ def read_source(source: Source, config: TextConfig, tally: Tally, passed_over: P
         passed_over: Takes files inside that are no corpus, and the source itself if it was found in a folder.
 
     Raises:
-        CorpusError: For damaged files, and for a file that was named and is no corpus.
+        CorpusError: For damaged files, for a file that was named and is no corpus, and for one that changed meanwhile.
     """
+    before = _stamp(source)
     try:
         for content in _contents(source, passed_over):
             yield from _read_or_pass_over(content, config, tally, passed_over)
+        if _stamp(source) != before:
+            raise changed_error(source.name)
     except UnsuitableError as error:
         if source.is_named:
             raise
         passed_over.add(error.reason, source.name)
+
+
+def _stamp(source: Source) -> tuple[int, int]:
+    """Return size and time of the last change, which are others once something has been written."""
+    status = source.path.stat()
+    return status.st_size, status.st_mtime_ns
 
 
 def _contents(source: Source, passed_over: PassedOver) -> Iterator[Content]:
@@ -43,11 +53,18 @@ def _contents(source: Source, passed_over: PassedOver) -> Iterator[Content]:
         yield from zip_contents(source.path, source.name, passed_over)
         return
     with source.open() as stream:
-        if is_tar(stream.read(512)):
+        head = stream.read(512)
+        # An archive without members is zeros.
+        if is_tar(head) or (is_archive_name(source.file_name) and head and not any(head)):
             stream.close()
             with source.open() as again:
                 yield from tar_contents(again, source.name, passed_over)
             return
+    if is_archive_name(source.file_name) and source.path.stat().st_size:
+        raise CorpusError(
+            f"{source.name} is not what its name says: it starts as no zip or tar archive does."
+            " Rename or pack it again."
+        )
     yield Content(name=source.name, file_name=source.file_name, open=source.open, is_named=source.is_named)
 
 

@@ -14,7 +14,7 @@ from elmo_zh.files import remove
 from elmo_zh.text.corpus import find_files
 from elmo_zh.text.packing import COMPRESSED_SUFFIXES, compression_of, unpacked
 from elmo_zh.text.readers.extra import needed
-from elmo_zh.text.readers.names import KINDS, is_corpus_name
+from elmo_zh.text.readers.names import KINDS, is_corpus_name, shown
 
 STANDARD_INPUT = "standard input"
 _TIMEOUT_SECONDS = 60
@@ -103,12 +103,20 @@ def find_sources(arguments: Sequence[str], leave_out: Path | None = None) -> Sou
     files = find_files(arguments, leave_out, is_corpus_name, KINDS)
     named = {Path(argument) for argument in arguments}
     sources = tuple(
-        Source(name=str(path), path=path, file_name=path.name, is_named=path in named) for path in files.paths
+        Source(name=shown(str(path)), path=path, file_name=path.name, is_named=path in named) for path in files.paths
     )
+    for source in sources:
+        if source.path.exists() and not source.path.is_file():
+            raise CorpusError(
+                f"{source.name} is a pipe or a device, which can be read only once. Give what comes out of it on"
+                f" standard input: elmo-zh segment - < {source.name}"
+            )
     return Sources(sources=sources, passed_over=files.passed_over)
 
 
 def _spool(path: Path) -> Source:
+    if sys.stdin is None:
+        raise CorpusError("Standard input is closed. Give it something, or a file instead of -.")
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)

@@ -59,6 +59,9 @@ class _RowLines:
             if self._num_characters > LONGEST_CELL:
                 raise csv.Error(f"a row is longer than {LONGEST_CELL:,} characters")
             yield line + "\n"
+        # The row that was begun is not over: what follows its open quote, perhaps all other rows, would be one cell.
+        if self._num_characters:
+            raise csv.Error("the file ends within a cell in quotes")
 
     def rows(self, rows: Iterator[Row]) -> Iterator[Row]:
         """Yield the rows, each of which may be so long anew."""
@@ -77,7 +80,7 @@ def _read_rows(text: DecodedText, config: TextConfig, tally: Tally, rows: Iterat
     for row in chain(sample[1:] if columns.has_header else sample, rows):
         cells = [row[number] for number in columns.numbers if number < len(row)]
         if cells:
-            yield chain.from_iterable(map(lines_of, cells))
+            yield lines_of(cells[0]) if len(cells) == 1 else chain.from_iterable(map(lines_of, cells))
         else:
             tally.drop(SHORT_ROWS, 0)
 
@@ -114,7 +117,8 @@ def _columns(text: DecodedText, config: TextConfig, sample: Sequence[Row]) -> _C
             "Name one or several: --field NAME, or by number from 1: --field 1",
         )
     rest = [row for row in sample[1:] if number < len(row)]
-    has_header = bool(rest) and not _num_han(sample[0], number) and all(_num_han(row, number) for row in rest)
+    is_told = number < len(sample[0]) and not _num_han(sample[0], number)
+    has_header = bool(rest) and is_told and all(_num_han(row, number) for row in rest)
     return _Columns((number,), has_header)
 
 

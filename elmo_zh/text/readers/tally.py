@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from elmo_zh.text.cleaning.counts import LineCounts
+
 # Names that a record lists of what was passed over for one reason.
 _MOST_NAMES = 20
 
@@ -22,6 +24,21 @@ class PassedOver:
         listed = self.names.setdefault(reason, [])
         if len(listed) < _MOST_NAMES:
             listed.append(name)
+
+    def extend(self, other: "PassedOver") -> None:
+        """Count what was passed over after this."""
+        for reason, names in other.names.items():
+            listed = self.names.setdefault(reason, [])
+            listed += names[: _MOST_NAMES - len(listed)]
+        self.counts += other.counts
+
+    @classmethod
+    def restored(cls, described: dict[str, Any]) -> "PassedOver":
+        """Return what `described` described."""
+        return cls(
+            counts=Counter({reason: entry["count"] for reason, entry in described.items()}),
+            names={reason: list(entry["names"]) for reason, entry in described.items()},
+        )
 
     def described(self) -> dict[str, Any]:
         """Return it as a record has it."""
@@ -66,6 +83,37 @@ class Tally:
         """Count text that gave sentences."""
         self.characters += characters
         self.kept_characters += characters
+
+    def take(self, lines: LineCounts) -> None:
+        """Count lines of this source, kept and dropped."""
+        self.keep(lines.kept_characters)
+        for reason, found in lines.dropped.items():
+            self.drop(reason, found.characters, found.lines)
+
+    def extend(self, other: "Tally") -> None:
+        """Count what another part of the same source held."""
+        self.forms += other.forms
+        self.documents += other.documents
+        self.characters += other.characters
+        self.kept_characters += other.kept_characters
+        self.dropped.update(other.dropped)
+        self.dropped_items.update(other.dropped_items)
+
+    @classmethod
+    def restored(cls, described: dict[str, Any]) -> "Tally":
+        """Return what `described` described."""
+        dropped = described["dropped"]
+        forms = {
+            (form["format"], form["encoding"], form.get("field", "")): form["files"] for form in described["read_as"]
+        }
+        return cls(
+            forms=Counter(forms),
+            documents=described["documents"],
+            characters=described["characters"],
+            kept_characters=described["kept_characters"],
+            dropped=Counter({reason: entry["characters"] for reason, entry in dropped.items()}),
+            dropped_items=Counter({reason: entry["items"] for reason, entry in dropped.items()}),
+        )
 
     def described(self) -> dict[str, Any]:
         """Return it as a record has it."""

@@ -1,5 +1,6 @@
 """MediaWiki XML dumps (pages-articles): the prose of each article."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,8 @@ from elmo_zh.text.readers.wikitext import wikitext_lines
 
 # MediaWiki keeps pages below 2 MiB, some wikis below more.
 LONGEST_PAGE_BYTES = 2**26
+# Old dumps have no element that tells of it.
+_REDIRECT = re.compile(r"\s*#\s*(?:redirect|重定向|重新导向|重新導向)\s*:?\s*\[\[", re.IGNORECASE)
 
 
 def read_wikidump(
@@ -44,7 +47,7 @@ def _lines(text: DecodedText, title: str, source: str, tally: Tally) -> list[str
 def _reason_to_pass_over(page: Any) -> str:
     if (page.findtext("{*}ns") or "0").strip() != "0":
         return "wiki pages of other namespaces"
-    if page.find("{*}redirect") is not None:
+    if page.find("{*}redirect") is not None or _REDIRECT.match(page.findtext("{*}revision/{*}text") or ""):
         return "redirects"
     if (page.findtext("{*}revision/{*}model") or "wikitext").strip() != "wikitext":
         return "wiki pages that are no wikitext"

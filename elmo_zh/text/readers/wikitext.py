@@ -1,11 +1,12 @@
 """Wikitext to prose: without templates, tables, references, files and categories."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from elmo_zh.text.readers.lines import lines_of
 from elmo_zh.text.readers.tally import Tally
+from elmo_zh.text.readers.unclosed_markup import num_unclosed
 
 # Namespaces whose links are no prose, in the words of the Chinese Wikipedia and in English.
 _FILES = ("file", "image", "文件", "檔案", "档案", "图像", "圖像", "媒体", "media")
@@ -15,9 +16,20 @@ _DROPPED_TAGS = frozenset(
      "source", "templatedata", "graph", "mapframe", "style", "script", "noinclude", "includeonly", "templatestyles")
 )  # fmt: skip
 # Chinese wikis spell a word for each variant: -{zh-hans:软件;zh-hant:軟體}-. Flags stand before a bar.
-_VARIANTS = re.compile(r"-\{(?:([^{}|]*)\|)?([^{}]*)\}-")
-_VARIANT = re.compile(r"\s*(zh(?:-[a-z]+)?)\s*:\s*([^;]*)", re.IGNORECASE)
+_VARIANTS = re.compile(r"-\{(?:([A-Za-z;+\-\s]*)\|)?([^{}]*)\}-")
+_VARIANT = re.compile(r"\s*(zh(?:-[a-z]+)?)\s*:\s*((?:&[#\w]{1,9};|[^;])*)", re.IGNORECASE)
 _PREFERRED = ("zh-cn", "zh-hans", "zh-sg", "zh-my", "zh")
+# Such as __NOTOC__ and __无目录__.
+_SWITCH = re.compile(r"__(?:[A-Z]{2,30}|[\u4e00-\u9fff]{2,12})__")
+# The parser tries anew, to the end of the page, after each place that opens something and is not closed: some seconds.
+MOST_UNCLOSED_WORK = 3e7
+# Of templates for foreign words, links to other wikis, words that are not to be broken, and quotations.
+_SHOWN_PLACES: dict[str, Sequence[str]] = {
+    "lang": ("2",),
+    "le": ("3", "1"),
+    **dict.fromkeys(("tsl", "translink"), ("4", "3")),
+    **dict.fromkeys(("nowrap", "nobr", "small", "lj", "ruby", "quote", "cquote", "quotation"), ("1", "text")),
+}
 _EMPTY_BRACKETS = re.compile(r"（[\s，、；,;]*）|\([\s，、；,;]*\)")
 
 
@@ -25,12 +37,28 @@ def wikitext_lines(source: str, tally: Tally) -> Iterator[str]:
     """Yield the lines of prose of a page; what is left out is counted by the kind of markup."""
     import mwparserfromhell
 
-    plain = _VARIANTS.sub(lambda match: _one_variant(match, tally), source)
+    page = _without_open_comment(source, tally)
+    if num_unclosed(page) * len(page) > MOST_UNCLOSED_WORK:
+        tally.drop("wikitext: page of markup that never ends", len(page))
+        return
+    plain = _VARIANTS.sub(lambda match: _one_variant(match, tally), page)
     prose = "".join(_prose(mwparserfromhell.parse(plain), tally))
-    shown = _EMPTY_BRACKETS.sub("", prose)
+    shown = _SWITCH.sub("", prose)
+    if len(shown) < len(prose):
+        tally.drop("wikitext: behavior switch", len(prose) - len(shown))
+    prose, shown = shown, _EMPTY_BRACKETS.sub("", shown)
     if len(shown) < len(prose):
         tally.drop("wikitext: brackets around markup", len(prose) - len(shown))
     yield from lines_of(shown)
+
+
+def _without_open_comment(source: str, tally: Tally) -> str:
+    """Return a page up to a comment that is never closed, which MediaWiki takes to reach to the end."""
+    start = source.find("<!--", source.rfind("-->") + 1)
+    if start < 0:
+        return source
+    tally.drop("wikitext: comment", len(source) - start)
+    return source[:start]
 
 
 def _one_variant(match: re.Match[str], tally: Tally) -> str:
@@ -99,13 +127,25 @@ def _tag(node: Any, tally: Tally) -> Iterator[str]:
 
 
 def _template(node: Any, tally: Tally) -> Iterator[str]:
-    """Yield the words that templates for foreign words show; other templates are no prose."""
+    """Yield what templates show that stand for words within a sentence; other templates are no prose."""
     name = str(node.name).strip().lower()
-    shown = "2" if name == "lang" else "1"
-    if (name in ("lang", "le") or name.startswith(("lang-", "link-"))) and node.has(shown):
+    function, _, number = name.partition(":")
+    shown = next((place for place in _shown_places(name) if node.has(place)), None)
+    if shown:
         yield from _prose(node.get(shown).value, tally)
+    elif function == "formatnum":
+        yield number.strip()
     else:
         yield from _dropped(node, "template", tally)
+
+
+def _shown_places(name: str) -> Sequence[str]:
+    """Return where a template has the words that it shows; the first that is there counts."""
+    if name.startswith("lang-"):
+        return ("1",)
+    if name.startswith(("link-", "internal link helper/")):
+        return ("3", "1")
+    return _SHOWN_PLACES.get(name, ())
 
 
 def _entity(node: Any, _tally: Tally) -> Iterator[str]:

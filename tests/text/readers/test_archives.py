@@ -143,3 +143,79 @@ def test_an_office_document_is_named_as_such(tmp_path: Path) -> None:
     assert message_of(CorpusError, lambda: read(path)) == (
         f"{path}: an office document. Save it as text and give that file."
     )
+
+
+def test_names_cannot_command_a_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "a.tar"
+    with tarfile.open(path, "w", encoding="gbk", format=tarfile.GNU_FORMAT) as archive:
+        archive.addfile(tarfile.TarInfo("新\n\x1b[31m.png"))
+    passed_over = PassedOver()
+    assert read(path, passed_over=passed_over) == []
+    assert passed_over.names == {
+        "files that are no text by their names": [rf"{path}: \udcd0\udcc2\n\x1b[31m.png"],
+    }
+
+
+def test_a_tar_archive_of_an_old_program(tmp_path: Path) -> None:
+    path = tar_of(tmp_path / "a", {"a.txt": "苹果\n".encode()})
+    data = bytearray(path.read_bytes())
+    data[257:265] = bytes(8)
+    data[148:156] = b" " * 8
+    data[148:156] = b"%06o\0 " % sum(data[:512])
+    path.write_bytes(data)
+    assert read(path) == ["苹果"]
+
+
+def test_archives_without_members(tmp_path: Path) -> None:
+    assert read(zip_of(tmp_path / "a.zip", {})) == []
+    assert read(tar_of(tmp_path / "a.tar", {})) == []
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tgz"])
+def test_archives_by_name_only(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text("今天。\n", encoding="utf-8")
+    assert message_of(CorpusError, lambda: read(path)) == (
+        f"{path} is not what its name says: it starts as no zip or tar archive does. Rename or pack it again."
+    )
+
+
+def test_memory_does_not_hold_the_members_of_a_tar_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[int] = []
+    real = tarfile.TarFile.next
+
+    def counted(archive: tarfile.TarFile) -> tarfile.TarInfo | None:
+        kept.append(len(archive.members))  # type: ignore[attr-defined]
+        return real(archive)
+
+    path = tar_of(tmp_path / "a.tar", {f"{number}.txt": b"x\n" for number in range(31)})
+    monkeypatch.setattr(tarfile.TarFile, "next", counted)
+    assert len(read(path)) == 31
+    assert len(kept) > 31
+    assert max(kept) <= 1
+
+
+def test_a_link_in_an_archive_leads_nowhere(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("秘密\n", encoding="utf-8")
+    path = tmp_path / "a.tar"
+    with tarfile.open(path, "w") as archive:
+        link = tarfile.TarInfo("folder")
+        link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path)
+        archive.addfile(link)
+        data = "苹果\n".encode()
+        info = tarfile.TarInfo("folder/secret.txt")
+        info.size = len(data)
+        archive.addfile(info, io.BytesIO(data))
+    assert read(path) == ["苹果"]
+    assert secret.read_text(encoding="utf-8") == "秘密\n"
+
+
+def test_a_directory_that_leads_nowhere(tmp_path: Path) -> None:
+    path = zip_of(tmp_path / "a.zip", {"二.txt": b"x"})
+    whole = path.read_bytes()
+    directory = whole.index(b"PK\x01\x02")
+    path.write_bytes(whole[: directory + 42] + b"\xff\xff\xff\xff" + whole[directory + 46 :])
+    assert message_of(CorpusError, lambda: read(path)).startswith(f"{path}: 二.txt is damaged (")
+    path.write_bytes(whole[:30] + b"\xff" + whole[31:])
+    assert message_of(CorpusError, lambda: read(path)).startswith(f"{path}: 二.txt is damaged ('utf-8' codec")

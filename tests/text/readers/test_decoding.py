@@ -78,3 +78,42 @@ def test_any_text_comes_back(text: str) -> None:
 def test_a_line_too_long_for_a_record() -> None:
     told = message_of(CorpusError, lambda: list(text_of("a\n" + "b" * 13).whole_lines(7)))
     assert told.startswith("a.txt: line 2 is longer than 7 characters, which no record should be.")
+
+
+def test_a_file_that_no_longer_decodes() -> None:
+    text = DecodedText(content_of("苹果".encode("gb18030")), Encoding("utf-8", 0))
+    assert message_of(CorpusError, lambda: list(text.chunks())) == (
+        "a.txt changed while it was read. Type the command again when nothing writes it any more."
+    )
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "gb18030"])
+def test_a_last_character_cut_in_half(tmp_path: Path, encoding: str) -> None:
+    lines = "今天没有下雨。我们去公园。\n".encode(encoding) * 31
+    path = tmp_path / "a.txt"
+    path.write_bytes(lines + "苹果山水".encode(encoding)[:-1])
+    tally = Tally()
+    assert read(path, tally) == ["今天没有下雨。我们去公园。"] * 31
+    assert (tally.dropped, tally.dropped_items) == ({UNDECODABLE: 4}, {UNDECODABLE: 1})
+    assert read(path, bad_bytes="replace")[-1] == "苹果山\ufffd"
+    told = message_of(CorpusError, lambda: read(path, bad_bytes="strict"))
+    assert told.startswith(f"{path}: line 32, byte {len(lines) + len('苹果山'.encode(encoding))} (0x")
+
+
+def test_half_of_a_utf16_character_at_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes("苹果\n山水".encode("utf-16")[:-1])
+    tally = Tally()
+    assert read(path, tally) == ["苹果"]
+    assert tally.dropped == {UNDECODABLE: 2}
+
+
+def test_signs_that_end_no_line_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("一\u2028二\u0085三\x0b四\x0c五\n六\r七\r\n", encoding="utf-8", newline="")
+    assert read(path) == ["一\u2028二\u0085三\x0b四\x0c五", "六", "七"]
+
+
+def test_a_file_of_zeros_has_one_line(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(bytes(1009))
+    assert read(tmp_path / "a.txt") == ["\0" * 1009]

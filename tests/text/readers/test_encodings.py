@@ -101,3 +101,27 @@ def test_other_encodings_are_named() -> None:
 )
 def test_the_first_bad_byte(data: bytes, encoding: str, expected: tuple[int, int, int] | None) -> None:
     assert bad_byte(io.BytesIO(data), encoding) == expected
+
+
+@pytest.mark.parametrize("name", ["UTF-16-LE", "UTF-16-BE", "UTF-32-LE", "UTF-32-BE"])
+def test_a_mark_that_is_missing_is_told(name: str) -> None:
+    told = message_of(CorpusError, lambda: find_encoding(content_of(SIMPLIFIED.encode(name)), "auto"))
+    assert told == (
+        "a.txt: not text in UTF-8, GB18030 or Big5, nor with a byte order mark."
+        f" It looks like {name} without its mark; if it is, add: --encoding {name}"
+    )
+    assert find_encoding(content_of(SIMPLIFIED.encode(name)), name) == Encoding(name, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("utf-16", "UTF-16 stream does not start with BOM"),
+        ("idna", "Unsupported error handling elmo-zh-mark"),
+        ("undefined", "undefined encoding"),
+    ],
+)
+def test_an_encoding_that_cannot_read_the_file(name: str, told: str) -> None:
+    assert message_of(CorpusError, lambda: find_encoding(content_of(b"abcdefg"), name)) == (
+        f"a.txt cannot be read as {name} ({told}). Name another encoding, or leave --encoding out."
+    )

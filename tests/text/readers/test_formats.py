@@ -29,6 +29,8 @@ from elmo_zh.text.readers.names import is_corpus_name, is_other_name
         ("page", '["一", "二"]', "json"),
         ("page", "[一] 今天下雨。\n", "text"),
         ("page", "{今天}\n", "text"),
+        ("page", "[[历史]]是一个词。\n", "text"),
+        ("page", '[[ ["一"]]]', "json"),
         ("page", "", "text"),
         ("a.human", "今天下雨。", "text"),
     ],

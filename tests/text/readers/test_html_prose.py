@@ -23,6 +23,7 @@ from elmo_zh.text.readers.tally import Tally
         ("<pre>行一\n 行二\n</pre><pre><code>x = 1</code></pre>", ["行一", " 行二"]),
         ("<aside><aside>a</aside>b</aside><!-- 注 -->文", ["文"]),
         ("<nav>菜单没有完", []),
+        ("<form><p>有些网站把整页放在表单里。</p><select><option>甲</select></form>", ["有些网站把整页放在表单里。"]),
         ("", []),
     ],
 )  # fmt: skip

@@ -44,6 +44,24 @@ def test_bare_texts() -> None:
     assert documents_of(read_json_lines, lines("一", "二")) == [["一"], ["二"]]
 
 
+def test_a_key_that_stands_twice_loses_nothing() -> None:
+    text = '{"text": "一", "text": ["二", "三"], "id": 1, "text": "四"}\n'
+    assert documents_of(read_json_lines, text) == [["一", "二", "三", "四"]]
+
+
+def test_a_record_among_others_of_another_kind_does_not_choose_the_field() -> None:
+    tally = Tally()
+    text = lines("裸", {"text": "一"}, None, {"text": None}, {"text": {"a": "x"}}, [], 12, {"text": ["二", ["三"]]})
+    assert documents_of(read_json_lines, text, tally) == [["一"], ["二", "三"]]
+    assert tally.dropped_items == {WITHOUT_FIELD: 6}
+
+
+def test_a_number_of_too_many_digits() -> None:
+    tally = Tally()
+    documents_of(read_json_lines, '{"text": "一"}\n{"n": ' + "1" * 5003 + "}\n", tally)
+    assert tally.dropped_items == {NOT_JSON: 1}
+
+
 def test_lines_that_are_no_json_and_records_without_the_field_are_counted() -> None:
     tally = Tally()
     text = lines({"text": "一"}) + "{坏的\n" + "[" * 100_000 + "\n" + lines({"other": "x"})

@@ -1,10 +1,11 @@
 """JSON of any shape, as a stream."""
 
 import json
+from pathlib import Path
 
 import pytest
 from messages import message_of
-from text.readers.reading import documents_of
+from text.readers.reading import documents_of, read
 
 from elmo_zh.errors import CorpusError
 from elmo_zh.text.readers import json_values as module
@@ -64,3 +65,21 @@ def test_memory_does_not_hold_the_array(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(module, "LONGEST_VALUE_BYTES", 2**20)
     count = 2**17
     assert sum(1 for _ in documents_of(read_json, "[" + '"今天下雨。",' * count + '"完"]')) == count + 1
+
+
+def test_a_key_that_stands_twice_loses_nothing() -> None:
+    assert documents_of(read_json, '[{"text": "一", "text": "二"}]') == [["一", "二"]]
+
+
+def test_a_number_of_too_many_digits() -> None:
+    told = message_of(CorpusError, lambda: documents_of(read_json, '[{"n": ' + "1" * 5003 + ', "text": "一"}]'))
+    assert told.startswith("a.txt: not JSON, or cut off (Exceeds the limit (4300 digits) for integer string conversion")
+
+
+def test_halves_of_characters_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    texts = (r"苹\ud800果\n好", r"\ud83d\ude00", r"a\\ud800", r"\udc00")
+    path.write_text("[" + ",".join(f'{{"text": "{text}"}}' for text in texts) + "]", encoding="utf-8")
+    tally = Tally()
+    assert read(path, tally) == ["好", "😀", r"a\ud800"]
+    assert tally.dropped == {"bytes that do not decode": 4}

@@ -1,5 +1,6 @@
 """Lines of any length in bounded pieces."""
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -14,13 +15,28 @@ TEXTS = st.text(st.sampled_from('天。！”"!a\r\n\u2028 \x85'), max_size=60)
 
 
 @given(TEXTS, st.lists(st.integers(0, 60), max_size=5))
-def test_lines_end_at_line_feeds_wherever_the_chunks_end(text: str, cuts: list[int]) -> None:
+def test_lines_end_at_line_feeds_and_carriage_returns_wherever_the_chunks_end(text: str, cuts: list[int]) -> None:
     places = [0, *sorted(cuts), len(text)]
     chunks = [text[start:end] for start, end in pairwise(places)]
-    expected = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
-    if text.endswith("\n") or not expected or expected[-1]:
-        assert list(lines_of_chunks(chunks)) == expected
-    assert [line for line in lines_of(text) if line] == [line for line in whole_lines_of_chunks(chunks, 100) if line]
+    expected = re.split("\r\n|\r|\n", text)
+    if not expected[-1]:
+        del expected[-1]
+    assert list(lines_of_chunks(chunks)) == expected
+    assert list(whole_lines_of_chunks(chunks, 100)) == expected
+    assert list(lines_of(text)) == expected
+
+
+def test_a_long_text_has_the_lines_that_its_chunks_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "今天。\r\n" * 7 + "天" * 40 + "\r\r\n完"
+    expected = list(lines_of(text))
+    monkeypatch.setattr(module, "LONGEST_LINE", 41)
+    assert list(lines_of(text)) == expected
+    assert list(lines_of_chunks(text)) == expected
+
+
+def test_a_line_of_many_chunks_is_joined_once() -> None:
+    chunks = ["天" * 1000] * 20_000
+    assert [len(line) for line in whole_lines_of_chunks(chunks, 2**26)] == [20_000_000]
 
 
 def test_long_lines_are_cut_between_sentences_so_that_these_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:

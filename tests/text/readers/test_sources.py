@@ -2,21 +2,24 @@
 
 import gzip
 import io
+import os
 import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import chain
 from pathlib import Path
 
 import pytest
 from messages import message_of
 from text.readers.reading import read
 
+from elmo_zh.cli.failures import explain_failure
 from elmo_zh.config import TextConfig
 from elmo_zh.errors import CorpusError
 from elmo_zh.text.readers.read import read_source
-from elmo_zh.text.readers.sources import gathered_sources
+from elmo_zh.text.readers.sources import find_sources, gathered_sources
 from elmo_zh.text.readers.tally import PassedOver, Tally
 
 
@@ -88,4 +91,64 @@ def test_compression_is_told_by_content_as_well(tmp_path: Path) -> None:
     assert read(tmp_path / "a.txt") == ["苹果"]
     (tmp_path / "b.txt.gz").write_text("苹果", encoding="utf-8")
     told = message_of(CorpusError, lambda: read(tmp_path / "b.txt.gz"))
-    assert told.startswith(f"{tmp_path / 'b.txt.gz'} is not what its name says (")
+    assert told.startswith(f"{tmp_path / 'b.txt.gz'} is not what its name says: it does not start as .gz files do.")
+
+
+def test_a_pipe_is_not_read_several_times(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    assert message_of(CorpusError, lambda: read(path)) == (
+        f"{path} is a pipe or a device, which can be read only once. Give what comes out of it on standard input:"
+        f" elmo-zh segment - < {path}"
+    )
+
+
+def test_standard_input_that_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    told = message_of(CorpusError, lambda: gathered_lines(tmp_path, "-"))
+    assert told == "Standard input is closed. Give it something, or a file instead of -."
+
+
+def test_files_named_in_gbk(tmp_path: Path) -> None:
+    path = tmp_path / "新闻.txt".encode("gbk").decode("utf-8", "surrogateescape")
+    path.write_text("苹果", encoding="utf-8")
+    assert gathered_lines(tmp_path, str(tmp_path)) == {rf"{tmp_path}/\udcd0\udcc2\udcce\udcc5.txt": ["苹果"]}
+
+
+@pytest.mark.parametrize("size", [10, 2_000_003])
+def test_a_file_that_changes_while_it_is_read(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("今天。\n" * 100_003, encoding="utf-8")
+    (source,) = find_sources([str(path)]).sources
+    lines = chain.from_iterable(read_source(source, TextConfig(), Tally(), PassedOver()))
+    assert next(lines) == "今天。"
+    os.truncate(path, size)
+    assert message_of(CorpusError, lambda: list(lines)) == (
+        f"{path} changed while it was read. Type the command again when nothing writes it any more."
+    )
+
+
+def test_a_file_that_is_gone(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("今天。\n", encoding="utf-8")
+    (source,) = find_sources([str(path)]).sources
+    path.unlink()
+    with pytest.raises(FileNotFoundError) as caught:
+        list(read_source(source, TextConfig(), Tally(), PassedOver()))
+    told = f"{path}: No such file or directory. Check the path, its permissions and the disk."
+    assert explain_failure(caught.value) == [told]
+
+
+def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("苹果", encoding="utf-8")
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(PermissionError) as caught:
+        read(path)
+    assert explain_failure(caught.value) == [
+        f"{path}: Permission denied. Check the path, its permissions and the disk."
+    ]

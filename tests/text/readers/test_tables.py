@@ -81,3 +81,32 @@ def test_quotes_that_never_close_take_no_memory(monkeypatch: pytest.MonkeyPatch)
         told = message_of(CorpusError, lambda text=text: documents_of(read_csv, text))
         assert told.startswith("a.txt is not CSV (")
         assert "perhaps a quote is not closed" in told
+
+
+@pytest.mark.parametrize("cell", ['"香', '"香""'])
+def test_a_quote_that_is_open_at_the_end_loses_no_rows(cell: str) -> None:
+    text = f"id,note,text\n1,a,苹果\n2,{cell}\n3,b,香蕉\n4,c,梨\n"
+    assert message_of(CorpusError, lambda: documents_of(read_csv, text)) == (
+        "a.txt is not CSV (the file ends within a cell in quotes); perhaps a quote is not closed. Correct it, or give"
+        " --format tsv, which knows no quotes."
+    )
+
+
+def test_a_quote_that_closes_at_the_very_end() -> None:
+    assert documents_of(read_csv, 'id,text\n1,"苹果\n香蕉"') == [["苹果", "香蕉"]]
+
+
+def test_rows_that_end_in_carriage_returns() -> None:
+    for read, sign in ((read_csv, ","), (read_tsv, "\t")):
+        assert documents_of(read, f"id{sign}text\r1{sign}苹果\r2{sign}香蕉\r") == [["苹果"], ["香蕉"]]
+
+
+def test_zeros_in_cells() -> None:
+    assert documents_of(read_csv, "id,text\n1,苹\0果\n") == [["苹\0果"]]
+
+
+def test_a_first_row_without_the_column_of_text_is_no_header() -> None:
+    tally = Tally()
+    assert documents_of(read_csv, "id\n1,苹果\n2,香蕉\n", tally) == [["苹果"], ["香蕉"]]
+    assert tally.read_field == "column 2"
+    assert tally.dropped_items == {SHORT_ROWS: 1}

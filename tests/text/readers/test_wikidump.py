@@ -49,6 +49,13 @@ def test_articles_are_read_and_other_pages_named() -> None:
     }
 
 
+@pytest.mark.parametrize("text", ["#REDIRECT [[雨]]", " #重定向: [[雨]]", "#重新導向 [[雨]]"])
+def test_redirects_of_old_dumps(text: str) -> None:
+    passed_over = PassedOver()
+    assert documents(f"{START}{page('水', text)}{page('风', '# 一。')}</mediawiki>", passed_over) == [[" 一。"]]
+    assert passed_over.names == {"redirects": ["水"]}
+
+
 def test_multistream_bz2(tmp_path: Path) -> None:
     path = tmp_path / "zhwiki.xml.bz2"
     path.write_bytes(b"".join(bz2.compress(part.encode()) for part in (START, PAGES, "</mediawiki>")))

@@ -21,6 +21,10 @@ from elmo_zh.text.readers.wikitext import wikitext_lines
         ("-{zh-tw:電腦; zh-hk:電腦}-", "電腦"),
         ("源于{{lang|grc|μάθημα}}（{{lang-en|maths}}），{{Link-en|甲|A}}", "源于μάθημα（maths），甲"),
         ("数学（{{拼音|shù}}）是", "数学是"),
+        ("-{[[甲|乙]]}-和-{zh-cn:a&nbsp;b;zh-tw:c}-", "乙和a\xa0b"),
+        ("__NOTOC__人__无目录__口{{formatnum:5678}}", "人口5678"),
+        ("{{tsl|en|A|甲}}{{link-en|乙|B|丙}}{{nowrap|丁'''戊'''}}", "甲丙丁戊"),
+        ("前<!-- 没有完 后", "前"),
         ("{| class=x\n! 年\n|-\n| 1990\n|}\n后", "\n后"),
     ],
 )
@@ -44,3 +48,18 @@ def test_what_is_left_out_is_counted_by_its_kind() -> None:
 
 def test_lines_stay_in_order() -> None:
     assert list(wikitext_lines("* 一\n* 二<br>三\n", Tally())) == [" 一", " 二", "三"]
+
+
+@pytest.mark.parametrize(
+    "unit", ["<b>", "<ref>", "{{a|", "{{a|[[b|", "[[a|", "[http://a ", "{|\n", '<b a="', "{{a|<!--", "}}{{a|"]
+)
+def test_a_page_of_markup_that_never_ends_is_left_out_before_it_takes_hours(unit: str) -> None:
+    tally = Tally()
+    source = unit * 30_000
+    kept = "".join(wikitext_lines(source, tally))
+    assert kept == ("{{a|" if "<!--" in unit else "")
+    assert len(kept) + sum(tally.dropped.values()) == len(source)
+
+
+def test_a_few_things_that_are_not_closed_do_not_matter() -> None:
+    assert "".join(wikitext_lines("'''甲'''是<b>乙。{{c\n[[丁" + "字" * 100_000, Tally())).startswith("甲是")

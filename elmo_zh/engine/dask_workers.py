@@ -1,0 +1,147 @@
+"""Workers of a Dask cluster, on any machines that see the same disk under the same paths."""
+
+import importlib.util
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError, Executor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from elmo_zh import __version__
+from elmo_zh.engine.engine import Engine
+from elmo_zh.engine.tasks import run_tasks
+from elmo_zh.errors import ClusterError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+SECONDS_TO_CONNECT = 15
+SECONDS_FOR_A_WORKER = 30
+# Tasks that are given to the scheduler at the same time, so that workers that come later have some too.
+_LEAST_AHEAD = 64
+
+
+@contextmanager
+def dask_workers(scheduler: str) -> Iterator[Engine]:
+    """Yield the engine that gives tasks to the workers of a scheduler.
+
+    Args:
+        scheduler: Its address, such as tcp://192.168.0.1:8786.
+
+    Raises:
+        ClusterError: If there is no address, Dask is not installed, the scheduler does not answer, there are no
+            workers, or one has another version of elmo-zh.
+    """
+    if not scheduler:  # for which Dask would start workers of its own
+        raise ClusterError("--engine dask needs the scheduler's address: --scheduler tcp://HOST:8786")
+    if importlib.util.find_spec("distributed") is None:
+        raise ClusterError('--engine dask needs Dask. Install it, here and on the workers: pip install "elmo-zh[dask]"')
+    client = _connect(scheduler)
+    try:
+        _require_workers(client, scheduler)
+        yield _DaskWorkers(client, scheduler)
+    finally:
+        client.close()
+
+
+def _connect(scheduler: str) -> "Client":
+    from distributed import Client
+    from distributed.comm import get_address_host_port
+
+    try:
+        # A client that reaches nobody would leave threads behind.
+        socket.create_connection(get_address_host_port(scheduler), SECONDS_TO_CONNECT).close()
+        return Client(scheduler, timeout=SECONDS_TO_CONNECT, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise ClusterError(
+            f"No Dask scheduler answers at {scheduler} ({_first_line(error)})."
+            " Start one with: dask scheduler - and give the address that it prints."
+        ) from None
+
+
+def _require_workers(client: "Client", scheduler: str) -> None:
+    """Raise ClusterError unless there are workers, and all have this version of elmo-zh, the scheduler too."""
+    try:
+        client.wait_for_workers(1, timeout=SECONDS_FOR_A_WORKER)
+    except TimeoutError:
+        raise ClusterError(
+            f"The Dask scheduler at {scheduler} has no workers. Start some with: dask worker {scheduler} --nthreads 1"
+        ) from None
+
+    def find_version() -> str | None:
+        """Return the version of elmo-zh where this is called; sent as code, since there may be none."""
+        try:
+            from elmo_zh import __version__ as found
+        except ImportError:
+            return None
+        return found
+
+    # It reads tasks too, before workers do.
+    _require_version(f"scheduler at {scheduler}", client.run_on_scheduler(find_version), __version__)
+    for worker, found in client.run(find_version).items():
+        _require_version(f"worker {worker}", found, __version__)
+
+
+def _require_version(who: str, found: str | None, expected: str) -> None:
+    if found != expected:
+        raise ClusterError(
+            f"The Dask {who} has {f'elmo-zh {found}' if found else 'no elmo-zh'}, expected {expected}."
+            " Install the same version there and start it again."
+        )
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
+
+
+class _DaskWorkers:
+    def __init__(self, client: "Client", scheduler: str) -> None:
+        self._client, self._scheduler = client, scheduler
+        # Not the same result for the same task: what it is for is the files, which may have gone since.
+        self._executor: Executor = client.get_executor(pure=False)
+
+    def run(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:
+        from distributed.scheduler import KilledWorker
+
+        num_threads = sum(self._client.nthreads().values())
+        try:
+            yield from run_tasks(self, max(_LEAST_AHEAD, 4 * num_threads), _There(work), tasks)
+        except KilledWorker as error:
+            raise ClusterError(
+                f"Dask workers died again and again doing the same task, the last one at {error.last_worker.address},"
+                " perhaps for lack of memory. Look at their logs, give them more memory, and type the command again."
+            ) from None
+        except CancelledError:
+            raise ClusterError(
+                f"The connection to the Dask scheduler at {self._scheduler} was lost. Type the command again: what is"
+                " finished is not done again."
+            ) from None
+
+    def executor(self) -> Executor:
+        return self._executor
+
+    def discard(self) -> None:
+        """Do nothing: Dask gives the tasks of a dead worker to others by itself."""
+
+
+class _There(Generic[Task, Result]):
+    """Work as a worker does it, which may have come later or see another disk."""
+
+    def __init__(self, work: Callable[[Task], Result]) -> None:
+        self._work, self._version = work, __version__
+
+    def __call__(self, task: Task) -> Result:
+        from distributed import get_worker
+
+        worker = get_worker().address
+        _require_version(f"worker {worker}", __version__, self._version)
+        try:
+            return self._work(task)
+        except FileNotFoundError as error:
+            raise ClusterError(
+                f"The Dask worker {worker} does not find {error.filename}."
+                " Workers need the same disk under the same path as this machine."
+            ) from None

@@ -1,0 +1,133 @@
+"""Make an id store: a task for each segmented file, and in character mode a second one."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from elmo_zh.engine.engine import Engine
+from elmo_zh.engine.parts import Figures, run_parts
+from elmo_zh.files import atomic_path, place, write_json, written_once
+from elmo_zh.id_store.layout import ARRAYS, DESCRIPTION, KINDS, OTHER_WORDS, STORE_FORMAT, shard_name
+from elmo_zh.id_store.shards import RenumberTask, ShardTask, encode_file, renumber_file
+from elmo_zh.lexicon import Lexicon
+from elmo_zh.reporter import Reporter
+from elmo_zh.run_dir import documents_beside
+
+Shards = Mapping[str, Sequence[str]]
+
+
+def build_id_store(
+    folder: Path,
+    files: Mapping[str, Sequence[Path]],
+    vocabulary: Path,
+    character_counts: Path,
+    lexicon: Lexicon,
+    engine: Engine,
+    parts: Path,
+    reporter: Reporter,
+) -> dict[str, int]:
+    """Encode segmented files into a folder, which appears whole or not at all; return its counts.
+
+    The files are the same whatever the engine.
+
+    Args:
+        folder: The store.
+        files: Segmented files of each kind, "train" and "heldout".
+        vocabulary: vocab.data, which workers read.
+        character_counts: The spelling model of unknown words, which they read for held-out text.
+        lexicon: Of that vocabulary; in character mode it gets the words outside of it.
+        engine: Where to encode.
+        parts: Folder for finished shards; those that are there are taken as they are.
+        reporter: Where to tell.
+
+    Raises:
+        RunError: If documents are counted that a file does not have.
+        CorpusError: If a file is not UTF-8.
+    """
+    reads_characters = lexicon.num_slots is not None
+    # In character mode there is no telling beforehand how many words there are outside the vocabulary.
+    id_dtype = "<u2" if len(lexicon.vocabulary) <= 2**16 and not reads_characters else "<u4"
+    digest = lexicon.vocabulary.digest()
+    tasks = {
+        shard_name(kind, number): ShardTask(
+            text=path.absolute(),
+            documents=_documents(path) if kind == "train" else None,
+            vocabulary=vocabulary.absolute(),
+            vocabulary_digest=digest,
+            id_dtype=id_dtype,
+            reads_characters=reads_characters,
+            character_counts=character_counts.absolute() if kind == "heldout" else None,
+        )
+        for kind in KINDS
+        for number, path in enumerate(files[kind])
+    }
+    figures: dict[str, Figures] = {}
+    with reporter.progress("encode", unit="tokens") as progress:
+        for name, found in run_parts(engine, encode_file, tasks, parts):
+            figures[name] = found
+            progress.update(found["tokens"])
+    if reads_characters:
+        _renumber(lexicon, list(tasks), engine, parts)
+    shards = {kind: [shard_name(kind, number) for number in range(len(files[kind]))] for kind in KINDS}
+    return _assemble(folder, parts, shards, figures, lexicon, {"id_dtype": id_dtype, "vocabulary_digest": digest})
+
+
+def _documents(text: Path) -> Path | None:
+    path = documents_beside(text).absolute()
+    return path if path.exists() else None
+
+
+def _renumber(lexicon: Lexicon, names: Sequence[str], engine: Engine, parts: Path) -> None:
+    """Number the words outside the vocabulary over all shards, in the order in which they come first."""
+    num_rows = len(lexicon.vocabulary)
+    ids: dict[str, int] = {}
+    tasks = {}
+    for name in names:
+        numbers = [ids.setdefault(word, num_rows + len(ids)) for word in _iter_words(parts / f"{name}.words")]
+        path = (parts / f"{name}.numbers").absolute()
+        with written_once(path) as unfinished:
+            unfinished.write_bytes(np.array(numbers, "<u4").tobytes())
+        local = (parts / f"{name}.local").absolute()
+        tasks[f"{name}.final"] = RenumberTask(local=local, numbers=path, num_rows=num_rows)
+    lexicon.other_words.extend(ids)
+    for _ in run_parts(engine, renumber_file, tasks, parts):
+        pass
+
+
+def _iter_words(path: Path) -> Iterator[str]:
+    with path.open(encoding="utf-8", newline="\n") as file:
+        yield from (line.removesuffix("\n") for line in file)
+
+
+def _assemble(
+    folder: Path,
+    parts: Path,
+    shards: Shards,
+    figures: Mapping[str, Figures],
+    lexicon: Lexicon,
+    description: Mapping[str, Any],
+) -> dict[str, int]:
+    """Put finished shards into their place and describe them; return counts of all."""
+    counts: dict[str, int] = {}
+    for kind, names in shards.items():
+        for what in ("tokens", "sentences", "unknown", *(["documents"] if kind == "train" else [])):
+            counts[f"{kind}_{what}"] = sum(figures[name][what] for name in names)
+    with atomic_path(folder) as unfinished:
+        unfinished.mkdir()
+        for kind, names in shards.items():
+            for name in names:
+                for suffix in ARRAYS[kind]:
+                    made = (
+                        f"{name}.final.ids" if suffix == "ids" and lexicon.num_slots is not None else f"{name}.{suffix}"
+                    )
+                    place(parts / made, unfinished / f"{name}.{suffix}")
+        if lexicon.num_slots is not None:
+            path = unfinished / OTHER_WORDS
+            with path.open("w", encoding="utf-8", newline="\n") as file:
+                file.writelines(f"{word}\n" for word in lexicon.other_words)
+            counts |= {"other_words": len(lexicon.other_words), "other_words_bytes": path.stat().st_size}
+        shards_counted = {kind: [figures[name] for name in names] for kind, names in shards.items()}
+        write_json(unfinished / DESCRIPTION, {"format": STORE_FORMAT, **description, **counts, **shards_counted})
+    return counts

@@ -1,0 +1,104 @@
+"""Open an id store."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.errors import RunError
+from elmo_zh.id_store.layout import ARRAYS, KINDS, OTHER_WORDS, Description, read_description, remedy, shard_name
+from elmo_zh.id_store.sentences import EncodedSentences, HeldoutSentences, IdStore, ShardArrays, ShardSize
+from elmo_zh.lexicon import Lexicon
+from elmo_zh.text.corpus import iter_lines
+from elmo_zh.vocabulary import Vocabulary
+
+
+def load_id_store(folder: Path, vocabulary: Vocabulary, num_slots: int | None = None) -> IdStore:
+    """Open an id store without reading it into memory; shards are mapped when they are first used.
+
+    Args:
+        folder: Its folder.
+        vocabulary: The run's.
+        num_slots: Character slots of each word; None in token mode.
+
+    Raises:
+        RunError: If it was encoded with another vocabulary or for the other mode, or a file is not as long as
+            `store.json` says.
+    """
+    description = read_description(folder)
+    if description.vocabulary_digest != vocabulary.digest():
+        raise RunError(
+            f"{folder} was encoded with another vocabulary ({description.vocabulary_digest[:19]}...,"
+            f" vocab.data is {vocabulary.digest()[:19]}...). {remedy(folder)}"
+        )
+    if (description.other_words_bytes is not None) != (num_slots is not None):
+        raise RunError(f"{folder} was encoded for the other model.mode. {remedy(folder)}")
+    _require_sizes(folder, description)
+    other_words = list(iter_lines(folder / OTHER_WORDS, drop_mark=False)) if num_slots is not None else []
+    shards = {kind: _Shards(folder, kind, description) for kind in KINDS}
+    heldout = shards["heldout"]
+    return IdStore(
+        EncodedSentences(shards["train"].sizes(), shards["train"].open),
+        HeldoutSentences(heldout.sizes(), heldout.open, heldout.read("characters"), heldout.read("spelling")),
+        Lexicon(vocabulary, num_slots, other_words),
+    )
+
+
+def _require_sizes(folder: Path, description: Description) -> None:
+    """Raise RunError for the first file that is not as long as it should be."""
+    expected = {
+        f"{shard_name(kind, number)}.{suffix}": (shard[what] + more)
+        * np.dtype(description.array_dtype(suffix)).itemsize
+        for kind in KINDS
+        for number, shard in enumerate(description.shards[kind])
+        for suffix, (what, more) in ARRAYS[kind].items()
+    }
+    if description.other_words_bytes is not None:
+        expected[OTHER_WORDS] = description.other_words_bytes
+    for name, size in expected.items():
+        path = folder / name
+        found = path.stat().st_size if path.exists() else 0
+        if found != size or not path.exists():
+            raise RunError(f"{path} has {found} bytes, expected {size}. {remedy(folder)}")
+
+
+class _Shards:
+    """The shards of one kind."""
+
+    def __init__(self, folder: Path, kind: str, description: Description) -> None:
+        self._folder, self._kind, self._description = folder, kind, description
+        self._counts = description.shards[kind]
+
+    def sizes(self) -> list[ShardSize]:
+        return [
+            ShardSize(tokens=shard["tokens"], sentences=shard["sentences"], documents=shard.get("documents", 0))
+            for shard in self._counts
+        ]
+
+    def open(self, number: int) -> ShardArrays:
+        arrays = {
+            suffix: self._map(number, suffix) for suffix in ("ids", "offsets", "documents") if suffix in self._arrays
+        }
+        return ShardArrays(arrays["ids"], arrays["offsets"], arrays.get("documents", np.zeros(1, np.uint64)))
+
+    @property
+    def _arrays(self) -> Mapping[str, tuple[str, int]]:
+        return ARRAYS[self._kind]
+
+    def _map(self, number: int, suffix: str) -> NDArray[Any]:
+        what, more = self._arrays[suffix]
+        length = self._counts[number][what] + more
+        dtype = self._description.array_dtype(suffix)
+        if not length:  # an empty file cannot be mapped
+            return np.zeros(0, dtype)
+        path = self._folder / f"{shard_name(self._kind, number)}.{suffix}"
+        # As a plain array, of which slices are made several times as fast.
+        return np.asarray(np.memmap(path, dtype, "r", shape=(length,)))
+
+    def read(self, suffix: str) -> NDArray[Any]:
+        """Return an array of all shards together, in memory."""
+        dtype = self._description.array_dtype(suffix)
+        paths = (self._folder / f"{shard_name(self._kind, number)}.{suffix}" for number in range(len(self._counts)))
+        return np.concatenate([np.zeros(0, dtype), *(np.fromfile(path, dtype) for path in paths)])

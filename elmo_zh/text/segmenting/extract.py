@@ -1,0 +1,135 @@
+"""From the files of a corpus to pieces of lines, in tasks of about equal bytes."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from elmo_zh.config import TextConfig
+from elmo_zh.errors import CorpusError
+from elmo_zh.files import write_json_once
+from elmo_zh.text.readers.content import UnsuitableError
+from elmo_zh.text.readers.ranges import ByteRange, read_range
+from elmo_zh.text.readers.read import read_source
+from elmo_zh.text.readers.sources import Source
+from elmo_zh.text.readers.tally import PassedOver, Tally
+from elmo_zh.text.segmenting.parts import SegmentParts, load_part
+from elmo_zh.text.segmenting.pieces import KeyRule, PieceWriter
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stamp:
+    """What changes when a file does, without reading it."""
+
+    num_bytes: int
+    modified_ns: int
+
+    @classmethod
+    def of(cls, source: Source) -> "Stamp":
+        """Return that of a source.
+
+        Raises:
+            CorpusError: If it is gone.
+        """
+        try:
+            status = source.path.stat()
+        except FileNotFoundError:
+            raise CorpusError(f"{source.name} is gone. Type the command again without it, or put it back.") from None
+        return cls(num_bytes=status.st_size, modified_ns=status.st_mtime_ns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberedSource:
+    """A source, its number in the corpus, and how it stood when the stage began."""
+
+    number: int
+    source: Source
+    stamp: Stamp
+
+    def require_unchanged(self) -> None:
+        """Raise CorpusError if the file is not as it was."""
+        if Stamp.of(self.source) != self.stamp:
+            raise CorpusError(
+                f"{self.source.name} has changed while it was read. Type the command again when it is complete."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtractTask:
+    """Whole sources that are read one after another, or a range of one."""
+
+    number: int
+    sources: tuple[NumberedSource, ...]
+    part: ByteRange | None
+    config: TextConfig
+    parts: SegmentParts
+    piece_bytes: int
+    rule: KeyRule | None
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes on disk."""
+        return self.part.end - self.part.start if self.part else sum(each.stamp.num_bytes for each in self.sources)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extracted:
+    """What an extraction found: the bytes of its pieces, and of each source what was read and left out."""
+
+    piece_bytes: list[int]
+    tallies: dict[int, Tally]
+    passed_over: PassedOver
+
+    def described(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {
+            "piece_bytes": self.piece_bytes,
+            "tallies": {str(number): tally.described() for number, tally in self.tallies.items()},
+            "passed_over": self.passed_over.described(),
+        }
+
+    @classmethod
+    def restored(cls, described: Any) -> "Extracted":
+        """Return what `described` described."""
+        return cls(
+            piece_bytes=described["piece_bytes"],
+            tallies={int(number): Tally.restored(tally) for number, tally in described["tallies"].items()},
+            passed_over=PassedOver.restored(described["passed_over"]),
+        )
+
+
+def extract(task: ExtractTask) -> Extracted:
+    """Write the lines of a task's sources as pieces, unless that was done before.
+
+    Raises:
+        CorpusError: For what cannot be read, and for a file that changes meanwhile.
+    """
+    record = task.parts.extracted(task.number)
+    if known := load_part(record):
+        return Extracted.restored(known)
+    tallies = {each.number: Tally() for each in task.sources}
+    passed_over = PassedOver()
+    writer = PieceWriter(task.parts.extracted_stem(task.number), task.piece_bytes, task.rule)
+    for each in task.sources:
+        each.require_unchanged()
+        try:
+            _extract_source(task, each, tallies[each.number], passed_over, writer)
+        except UnsuitableError as error:
+            raise CorpusError(*error.messages) from None  # one that can travel between processes
+        each.require_unchanged()
+    writer.finish()
+    done = Extracted(piece_bytes=writer.piece_bytes, tallies=tallies, passed_over=passed_over)
+    write_json_once(record, done.described())
+    return done
+
+
+def _extract_source(
+    task: ExtractTask, each: NumberedSource, tally: Tally, passed_over: PassedOver, writer: PieceWriter
+) -> None:
+    if task.part:
+        documents = read_range(each.source, task.part, task.config, tally, passed_over)
+    else:
+        documents = read_source(each.source, task.config, tally, passed_over)
+    for document in documents:
+        goes_on = task.part is not None and not tally.documents
+        writer.start_document(each.number, goes_on=goes_on)
+        for line in document:
+            writer.write(line)

@@ -1,0 +1,130 @@
+"""Lines that stand in a corpus more than once, found by their keys in memory that does not grow with it.
+
+The range of keys is cut into buckets of about equally many; each is a task that sorts the keys of all pieces in it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.config import TextConfig
+from elmo_zh.engine.engine import Engine
+from elmo_zh.files import write_json_once, written_once
+from elmo_zh.text.segmenting.parts import SegmentParts, load_part
+from elmo_zh.text.segmenting.pieces import KeyRule, Piece
+
+# Why a line is left out, as the numbers in a bucket's file say.
+DUPLICATE, BOILERPLATE = 0, 1
+# Some 200 MB of memory for a task.
+_BUCKET_KEYS = 4_000_000
+
+
+def key_rule(config: TextConfig) -> KeyRule | None:
+    """Return which lines have to be compared by the settings, None if no line has."""
+    if not config.drop_duplicates and not config.boilerplate_copies:
+        return None
+    least = config.duplicate_min_characters if config.drop_duplicates else 2**31
+    return KeyRule(least_characters=least, has_short=config.boilerplate_copies > 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BucketTask:
+    """The keys from `start` up to `end`, which None leaves open, of all pieces."""
+
+    bucket: int
+    start: int
+    end: int | None
+    pieces: tuple[Piece, ...]
+    most_copies: int
+    parts: SegmentParts
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepeatedLines:
+    """The files that name the lines to be left out."""
+
+    parts: SegmentParts
+    num_buckets: int
+
+    def in_piece(self, piece: int) -> dict[int, int]:
+        """Return the lines of a piece that are to be left out, and why."""
+        found: dict[int, int] = {}
+        for bucket in range(self.num_buckets):
+            path = self.parts.repeated_bucket(bucket)
+            if path.stat().st_size:
+                lines = np.memmap(path, "<u4", "r").reshape(-1, 3)
+                first, last = np.searchsorted(lines[:, 0], [piece, piece + 1])
+                found.update((int(line), int(reason)) for _, line, reason in lines[first:last])
+        return found
+
+
+def find_repeated(
+    pieces: Sequence[Piece], config: TextConfig, parts: SegmentParts, engine: Engine
+) -> RepeatedLines | None:
+    """Find the lines to be left out: all but the first of equal ones, or every one of those that come too often."""
+    if key_rule(config) is None:
+        return None
+    if known := load_part(parts.repeated):
+        return RepeatedLines(parts=parts, num_buckets=known["buckets"])
+    num_keys = sum(piece.keys.stat().st_size // 8 for piece in pieces)
+    num_buckets = -(-num_keys // _BUCKET_KEYS)
+    bounds = [bucket * 2**64 // max(1, num_buckets) for bucket in range(num_buckets)]
+    tasks = [
+        BucketTask(
+            bucket=number,
+            start=start,
+            end=end,
+            pieces=tuple(pieces),
+            most_copies=config.boilerplate_copies,
+            parts=parts,
+        )
+        for number, (start, end) in enumerate(pairwise([*bounds, None]))
+        if start is not None
+    ]
+    for _ in engine.run(search_bucket, tasks):
+        pass
+    write_json_once(parts.repeated, {"buckets": num_buckets})
+    return RepeatedLines(parts=parts, num_buckets=num_buckets)
+
+
+def search_bucket(task: BucketTask) -> None:
+    """Write piece, line and reason of the lines of a bucket that are to be left out, in order."""
+    keys, pieces, lines = _load_bucket(task)
+    # Equal keys stand together, those of the earlier pieces and lines first.
+    order = np.argsort(keys, kind="stable")
+    keys, pieces, lines = keys[order], pieces[order], lines[order]
+    starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]]) if len(keys) else np.zeros(0, np.int64)
+    copies = np.diff(np.r_[starts, len(keys)])
+    is_first = np.zeros(len(keys), np.bool_)
+    is_first[starts] = True
+    is_boilerplate = np.repeat(copies > task.most_copies, copies) if task.most_copies else np.zeros_like(is_first)
+    is_duplicate = ~is_first & (keys & np.uint64(1) == 1)
+    left_out = np.flatnonzero(is_boilerplate | is_duplicate)
+    reasons = np.where(is_boilerplate[left_out], BOILERPLATE, DUPLICATE)
+    table = np.stack([pieces[left_out], lines[left_out], reasons.astype(np.uint32)], axis=1)
+    table = table[np.lexsort((table[:, 1], table[:, 0]))]
+    with written_once(task.parts.repeated_bucket(task.bucket)) as unfinished:
+        unfinished.write_bytes(table.astype("<u4").tobytes())
+
+
+def _load_bucket(task: BucketTask) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint32]]:
+    """Return the keys of a bucket, in the order of pieces and, of equal keys, of lines; and where they are from."""
+    found = list(_slices(task))
+    keys = np.concatenate([np.zeros(0, np.uint64), *(keys for _, keys, _ in found)])
+    lines = np.concatenate([np.zeros(0, np.uint32), *(lines for _, _, lines in found)])
+    pieces = np.repeat(
+        np.array([number for number, _, _ in found], np.uint32), np.array([len(keys) for _, keys, _ in found], np.int64)
+    )
+    return keys, pieces, lines
+
+
+def _slices(task: BucketTask) -> Iterator[tuple[int, NDArray[np.uint64], NDArray[np.uint32]]]:
+    for number, piece in enumerate(task.pieces):
+        keys, lines = piece.open_keys()
+        first = int(np.searchsorted(keys, np.uint64(task.start)))
+        last = len(keys) if task.end is None else int(np.searchsorted(keys, np.uint64(task.end)))
+        if last > first:
+            yield number, keys[first:last], lines[first:last]

@@ -1,0 +1,130 @@
+"""From a piece of lines to segmented sentences, those apart that may be held out."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from itertools import groupby, islice
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from elmo_zh.config import TextConfig
+from elmo_zh.files import write_json_once, written_once
+from elmo_zh.text.cleaning.counts import LineCounts
+from elmo_zh.text.corpus_preparation import CorpusPreparation
+from elmo_zh.text.han import count_han
+from elmo_zh.text.heldout import HeldoutChoice, Paragraph, paragraph_key
+from elmo_zh.text.readers.tally import Tally
+from elmo_zh.text.segmenting.candidates import save_candidates
+from elmo_zh.text.segmenting.parts import SegmentParts, load_part
+from elmo_zh.text.segmenting.pieces import SizedPiece
+from elmo_zh.text.segmenting.repeated import BOILERPLATE, DUPLICATE, RepeatedLines
+from elmo_zh.text.segmenting.sentence_writer import SentenceWriter
+
+REASONS = {DUPLICATE: "lines that stood before", BOILERPLATE: "lines that come too often"}
+# Lines in which Chinese characters are counted together.
+_HAN_LINES = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class SegmentTask:
+    """One piece to be segmented; pieces are numbered over the whole corpus."""
+
+    number: int
+    piece: SizedPiece
+    config: TextConfig
+    user_dictionary: Path | None
+    repeated: RepeatedLines | None
+    parts: SegmentParts
+
+
+@dataclass(kw_only=True)
+class PieceCounts:
+    """What became of a piece: in all, and of each source in it."""
+
+    lines: LineCounts = field(default_factory=LineCounts)
+    han_characters: int = 0
+    sentences: int = 0
+    train_sentences: int = 0
+    train_tokens: int = 0
+    tallies: dict[int, Tally] = field(default_factory=dict)
+
+    def described(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        tallies = {str(number): tally.described() for number, tally in self.tallies.items()}
+        return {**asdict(self), "lines": self.lines.as_record(), "tallies": tallies}
+
+    @classmethod
+    def restored(cls, described: dict[str, Any]) -> "PieceCounts":
+        """Return what `described` described."""
+        tallies = {int(number): Tally.restored(tally) for number, tally in described["tallies"].items()}
+        return cls(**{**described, "lines": LineCounts.from_record(described["lines"]), "tallies": tallies})
+
+
+@lru_cache(maxsize=1)
+def _preparation(config: TextConfig, user_dictionary: Path | None) -> CorpusPreparation:
+    """Return the same object again and again: dictionaries take long to load."""
+    return CorpusPreparation.build(config, user_dictionary)
+
+
+def segment_piece(task: SegmentTask) -> PieceCounts:
+    """Write the training text of a piece and the candidates for held-out text, unless that was done before."""
+    parts = task.parts
+    if known := load_part(parts.segmented(task.number)):
+        return PieceCounts.restored(known)
+    counts = PieceCounts()
+    choice = HeldoutChoice(task.config)
+    # A piece fits into memory, and what is no candidate is to stay where it stands.
+    paragraphs = list(_paragraphs(task, counts))
+    for paragraph, _ in paragraphs:
+        choice.add(paragraph)
+        counts.sentences += len(paragraph.sentences)
+    save_candidates(parts.candidates(task.number), choice)
+    with written_once(parts.train(task.number)) as unfinished, SentenceWriter(unfinished) as train:
+        for paragraph, starts_document in paragraphs:
+            if starts_document:
+                train.end_document()
+            if not choice.keeps(paragraph):
+                train.write(paragraph)
+        train.end_document()
+    train.save_documents(parts.documents(task.number))
+    counts.train_sentences, counts.train_tokens = train.num_sentences, train.num_tokens
+    write_json_once(parts.segmented(task.number), counts.described())
+    task.piece.piece.forget_text()
+    return counts
+
+
+def _paragraphs(task: SegmentTask, counts: PieceCounts) -> Iterator[tuple[Paragraph, bool]]:
+    """Yield the segmented lines, and whether each is the first of a document."""
+    preparation = _preparation(task.config, task.user_dictionary)
+    left_out = task.repeated.in_piece(task.number) if task.repeated else {}
+    numbered = enumerate(_iter_lines(task, counts))
+    for source, runs in groupby(task.piece.piece.load_runs().tolist(), key=itemgetter(0)):
+        lines = LineCounts()
+        for _, num_lines, starts_document in runs:
+            is_first = bool(starts_document)
+            for number, line in islice(numbered, num_lines):
+                if (reason := left_out.get(number)) is not None:
+                    lines.drop(REASONS[reason], line)
+                elif paragraph := segment_line(preparation, line, lines):
+                    yield paragraph, is_first
+                    is_first = False
+        counts.tallies.setdefault(source, Tally()).take(lines)
+        counts.lines.merge(lines)
+
+
+def _iter_lines(task: SegmentTask, counts: PieceCounts) -> Iterator[str]:
+    lines = task.piece.piece.iter_lines()
+    while some := list(islice(lines, _HAN_LINES)):
+        counts.han_characters += count_han(some)
+        yield from some
+
+
+def segment_line(preparation: CorpusPreparation, line: str, counts: LineCounts) -> Paragraph | None:
+    """Return a line as segmented sentences, None if it is dropped; `counts` takes it either way."""
+    segmented = preparation.sentences(line, counts)
+    if not segmented:
+        return None
+    sentences = tuple(" ".join(tokens) for tokens in segmented)
+    num_tokens = sum(map(len, segmented))
+    return Paragraph(key=paragraph_key(sentences), sentences=sentences, num_tokens=num_tokens)

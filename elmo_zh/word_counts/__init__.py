@@ -1,0 +1,1 @@
+"""How often which word stands in text of any size: counted shard by shard, exactly, in memory that does not grow."""

@@ -1,0 +1,137 @@
+"""Dirty text by the command line: what is written, told and recorded, and what embedding takes over."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from contract.command_line import Answer, SampleRun, elmo_zh
+
+from elmo_zh.config import TextConfig
+from elmo_zh.text.normalise import build_normaliser
+from elmo_zh.text.readers.sources import Sources
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+FAST = ("--set", "text.segmenter=character", "--set", "text.heldout_share=0", "--set", "text.num_workers=1")
+GARBLED = "今天，天气好。".encode().decode("latin-1")
+DIRTY = (
+    "<p>山<b>水</b>。&nbsp;</p>",
+    "",
+    "{{模板}}",
+    "軟\u200b體　Ａ１。",
+    GARBLED,
+    "no Chinese at all",
+    "长" * 53,
+)
+
+
+def segment(*changes: str, run: str = "run") -> Answer:
+    Path("a.txt").write_text("\n".join(DIRTY) + "\n", encoding="utf-8")
+    arguments = [part for change in changes for part in ("--set", f"text.{change}")]
+    answer = elmo_zh("segment", "a.txt", "--run", run, *FAST, *arguments)
+    assert answer.status == 0, answer.stderr
+    return answer
+
+
+def record(run: str = "run") -> Mapping[str, Any]:
+    found = json.loads(Path(run, "stages", "segment.json").read_text(encoding="utf-8"))
+    assert isinstance(found, dict)
+    return found
+
+
+def written(run: str = "run") -> list[str]:
+    return Path(run, "segmented", "train-00000.txt").read_text(encoding="utf-8").replace(" ", "").splitlines()
+
+
+def test_defaults() -> None:
+    told = segment().stderr.splitlines()
+    garbled = build_normaliser(TextConfig())(GARBLED).replace(" ", "")
+    assert written() == ["山水。", "軟體A1。", garbled, "noChineseatall", "长" * 53]
+    assert "text.remove_markup changed 1 lines, 17 characters less." in told
+    assert any(line.startswith("Warning: 1 lines look as if they were decoded wrongly: ") for line in told)
+    found = record()
+    assert not {"remove_markup", "script", "min_han_share"} & set(found["settings"])
+    assert found["changed"]["remove_markup"]["examples"] == [["<p>山<b>水</b>。&nbsp;</p>", " 山水。\\xa0 "]]
+    assert found["dropped"]["lines of markup only"] == {"lines": 1, "characters": 6, "examples": ["{{模板}}"]}
+    assert found["noticed"]["lines that look wrongly decoded"]["lines"] == 1
+    assert "- `{{模板}}`" in Path("run/corpus_report.md").read_text(encoding="utf-8").splitlines()
+
+
+def test_everything_switched_on_accounts_for_every_character() -> None:
+    changes = ("repair_mojibake=true", "min_han_share=0.3", "max_line_characters=50", "script=simplified")
+    segment(*changes)
+    assert written() == ["山水。", "软体A1。", "今天，天气好。"]
+    found = record()
+    assert found["counts"]["characters"] == sum(map(len, DIRTY))
+    assert found["counts"]["dropped"] == {
+        "lines of markup only": 6,
+        "lines too long": 53,
+        "lines with too little Chinese": 17,
+    }
+    assert found["counts"]["kept_characters"] == sum(map(len, DIRTY)) - 76
+    characters = found["counts"]["kept_characters"]
+    for entry in found["changed"].values():
+        assert entry["characters_in"] == characters
+        characters = entry["characters_out"]
+    assert list(found["changed"]) == [
+        "repair_mojibake", "remove_markup", "fold_fullwidth", "remove_control", "script", "collapse_whitespace"
+    ]  # fmt: skip
+    assert characters == len("山水。软体 A1。今天，天气好。")
+    assert {name: found["settings"][name] for name in ("script", "min_han_share")} == {
+        "script": "simplified",
+        "min_han_share": 0.3,
+    }
+    # Typing it again does nothing, and another setting of cleaning is another corpus.
+    assert "nothing has changed, skipped" in segment(*changes).stderr
+    assert "done again, min_han_share was 0.3, is None" in segment(*changes, "min_han_share=0").stderr
+
+
+def test_the_number_of_workers_changes_neither_record_nor_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Sources, "total_bytes", lambda self: 10**9)
+    Path("b.txt").write_text(
+        "\n".join(f"{line}{number % 89}" for number in range(997) for line in DIRTY), encoding="utf-8"
+    )
+    reports, records = [], []
+    for workers in ("1", "2"):
+        arguments = (*FAST[:-1], f"text.num_workers={workers}", "--set", "text.shard_bytes=65536")
+        assert elmo_zh("segment", "b.txt", "--run", workers, *arguments).status == 0
+        reports.append(Path(workers, "corpus_report.md").read_text(encoding="utf-8"))
+        records.append({name: record(workers)[name] for name in ("counts", "changed", "dropped", "noticed", "sources")})
+    assert reports[0] == reports[1]
+    assert "### lines that stood before" in reports[0].splitlines()
+    assert records[0] == records[1]
+
+
+def test_a_report_that_was_thrown_away_is_not_missed() -> None:
+    segment()
+    Path("run/corpus_report.md").unlink()
+    assert "nothing has changed, skipped" in segment().stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ("script=pinyin", "text.script = 'pinyin' is not one of none, simplified, traditional."),
+        ("min_han_share=30", "text.min_han_share = 30.0 is not within 0.0 and 1.0."),
+        ("max_line_characters=-1", "text.max_line_characters = -1 is below 0."),
+    ],
+)
+def test_values_out_of_range(change: str, problem: str) -> None:
+    Path("a.txt").write_text("山水。\n", encoding="utf-8")
+    told = elmo_zh("segment", "a.txt", "--run", "run", "--set", f"text.{change}").only_error()
+    assert told.startswith(problem)
+
+
+def test_a_run_made_before_goes_on(sample_run: SampleRun) -> None:
+    """Neither its record nor its bundle names what came later, and both are as if it stood there as none."""
+    for path in (sample_run.path / "stages" / "segment.json", sample_run.path / "stages" / "export.json"):
+        assert "script" not in json.dumps(json.loads(path.read_text(encoding="utf-8"))["settings"])
+    info = json.loads((sample_run.model / "bundle.json").read_text(encoding="utf-8"))
+    assert not {"script", "remove_markup"} & set(info["text"])
+
+
+def test_another_script_than_that_of_the_training_text_is_not_exported(sample_run: SampleRun) -> None:
+    told = elmo_zh("export", "--run", sample_run.path, "--set", "text.script=simplified").only_error()
+    assert "text.script was 'none' when the training text was segmented, but is 'simplified'." in told

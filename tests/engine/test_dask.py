@@ -1,0 +1,305 @@
+"""Workers of a Dask cluster, as processes on this machine: the same files, whatever dies."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from messages import message_of
+
+from elmo_zh import __version__, pipeline
+from elmo_zh.config import Config, ModelConfig, TextConfig, VocabConfig
+from elmo_zh.engine import dask_workers as module
+from elmo_zh.engine import parts as parts_module
+from elmo_zh.engine.choice import EngineChoice
+from elmo_zh.engine.dask_workers import dask_workers
+from elmo_zh.engine.parts import Figures, PartWriter, run_parts
+from elmo_zh.errors import ClusterError, CorpusError
+from elmo_zh.reporter import SilentReporter
+from elmo_zh.run_dir import RunDir
+
+pytest.importorskip("distributed", reason="Dask is not installed: pip install 'distributed>=2026.1'")
+
+ROOT = Path(__file__).parents[2]
+# Schedulers and workers import what tasks are made of: elmo_zh, and this module.
+IMPORTED = (ROOT, ROOT / "tests", ROOT / "tests" / "engine")
+
+
+@dataclass
+class Cluster:
+    """A scheduler, and workers by their process ids."""
+
+    folder: Path
+    address: str
+    stack: ExitStack
+    workers: list["subprocess.Popen[bytes]"] = field(default_factory=list)
+
+    def start_worker(self, *paths: Path) -> "subprocess.Popen[bytes]":
+        """Start a worker of one thread, without the nanny that would start it again.
+
+        Args:
+            paths: Where it imports from first.
+        """
+        arguments = ("worker", self.address, "--no-nanny", "--nthreads", "1", "--no-dashboard")
+        arguments += ("--local-directory", str(self.folder))
+        worker = self.stack.enter_context(started(self.folder, arguments, (*paths, *IMPORTED)))
+        self.workers.append(worker)
+        return worker
+
+
+@contextmanager
+def started(folder: Path, arguments: tuple[str, ...], paths: tuple[Path, ...]) -> Iterator["subprocess.Popen[bytes]"]:
+    code = f"import sys; sys.argv[0] = 'dask'; from distributed.cli.dask_{arguments[0]} import main; main()"
+    environment = {
+        **os.environ,
+        "PYTHONPATH": ":".join(map(str, paths)),
+        "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "5s",
+    }
+    with (folder / f"{arguments[0]}.log").open("ab") as log:
+        command = [sys.executable, "-W", "ignore", "-c", code, *arguments[1:]]
+        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, env=environment)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("cluster")
+    with ExitStack() as stack:
+        arguments = ("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+        stack.enter_context(started(folder, arguments, IMPORTED))
+        yield Cluster(folder, wait_for_address(folder / "scheduler.log"), stack)
+
+
+def wait_for_address(log: Path) -> str:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        found = re.search(r"Scheduler at:\s+(tcp://\S+)", log.read_text(encoding="utf-8"))
+        if found:
+            return found[1]
+        time.sleep(0.05)
+    raise AssertionError(log.read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def two_workers(cluster: Cluster) -> Cluster:
+    """The cluster, with two workers that live."""
+    cluster.workers[:] = [worker for worker in cluster.workers if worker.poll() is None]
+    while len(cluster.workers) < 2:
+        cluster.start_worker()
+    return cluster
+
+
+def square(number: int) -> int:
+    return number * number
+
+
+def refuse(task: int) -> int:
+    raise CorpusError(f"{task} is refused")
+
+
+def open_file(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+def die(_task: int) -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return 0
+
+
+def make_nothing(task: Path, writer: PartWriter) -> Figures:
+    """Take away what says that the part is finished, as a disk would that is not shared."""
+    with writer.file("here") as unfinished:
+        unfinished.touch()
+    writer.sizes["elsewhere"] = 7
+    return {}
+
+
+SETTINGS = Config(text=TextConfig(num_workers=1), vocab=VocabConfig(size=1009, min_count=2))
+CHARACTERS = Config(text=SETTINGS.text, vocab=SETTINGS.vocab, model=ModelConfig(mode="character"))
+
+
+def build_run(folder: Path) -> RunDir:
+    """A run with segmented text in nine files, of which each takes a worker a while."""
+    segmented = folder / "segmented"
+    segmented.mkdir(parents=True)
+    for number in range(9):
+        name = f"train-{number:05d}" if number < 8 else "heldout-00000"
+        lines = (f"好 第{k} 天 第{k % 1013}" for k in range(7000 * number, 7000 * number + 11_000))
+        (segmented / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        (segmented / f"{name}.documents").write_bytes((5000).to_bytes(4, "little") + (6000).to_bytes(4, "little"))
+    (segmented / "heldout-00000.documents").unlink()
+    return RunDir(folder)
+
+
+def made_files(run: RunDir) -> dict[str, bytes]:
+    paths = [run.vocab, run.vocab_counts, run.character_counts, *sorted(run.ids.iterdir())]
+    return {str(path.relative_to(run.path)): path.read_bytes() for path in paths}
+
+
+def do_stages(run: RunDir, engine: EngineChoice, config: Config = SETTINGS) -> None:
+    pipeline.vocab(run, config, engine=engine, force=True, reporter=SilentReporter())
+    pipeline.encode(run, config, engine=engine, force=True, reporter=SilentReporter())
+
+
+def test_two_workers_make_the_files_that_this_machine_makes_though_one_is_killed(
+    two_workers: Cluster, tmp_path: Path
+) -> None:
+    here, there = build_run(tmp_path / "here"), build_run(tmp_path / "there")
+    do_stages(here, EngineChoice(num_workers=2))
+    engine = EngineChoice(kind="dask", scheduler=two_workers.address)
+    victim = two_workers.workers[0]
+
+    class Killing(SilentReporter):
+        @contextmanager
+        def progress(self, *_: object, **__: object) -> Iterator["Killing"]:
+            yield self
+
+        def update(self, amount: int, **figures: float) -> None:
+            victim.kill()
+
+    pipeline.vocab(there, SETTINGS, engine=engine, force=True, reporter=Killing())
+    assert victim.wait(10) == -signal.SIGKILL
+    two_workers.start_worker()
+    pipeline.encode(there, SETTINGS, engine=engine, force=True, reporter=SilentReporter())
+    assert made_files(there) == made_files(here)
+    assert not [path for path in tmp_path.rglob("*") if "parts" in path.name or "unfinished" in path.name]
+
+
+def test_segmenting_too(two_workers: Cluster, tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("".join(f"第{k}天天气很好。今天下雨了。\n\n" for k in range(15_000)), encoding="utf-8")
+    config = Config(text=TextConfig(segmenter="character", shard_bytes=2**16))
+    made = []
+    for engine in (EngineChoice(num_workers=1), EngineChoice(kind="dask", scheduler=two_workers.address)):
+        run = RunDir(tmp_path / engine.kind)
+        pipeline.segment(run, config, [str(corpus)], engine=engine, force=False, reporter=SilentReporter())
+        made.append({path.name: path.read_bytes() for path in sorted(run.segmented.iterdir())})
+    assert made[0] == made[1]
+    assert len(made[0]) > 7
+
+
+def test_in_character_mode_too(two_workers: Cluster, tmp_path: Path) -> None:
+    here, there = build_run(tmp_path / "here"), build_run(tmp_path / "there")
+    do_stages(here, EngineChoice(num_workers=1), CHARACTERS)
+    do_stages(there, EngineChoice(kind="dask", scheduler=two_workers.address), CHARACTERS)
+    assert made_files(there) == made_files(here)
+    assert "ids/other_words.txt" in made_files(here)
+
+
+def test_every_task_is_done_and_errors_of_tasks_are_told(two_workers: Cluster) -> None:
+    with dask_workers(two_workers.address) as engine:
+        tasks = list(range(100))
+        assert sorted(engine.run(square, tasks)) == [(number, number * number) for number in tasks]
+        assert sorted(engine.run(square, tasks[:3])) == [(0, 0), (1, 1), (2, 4)]
+        assert message_of(CorpusError, lambda: list(engine.run(refuse, [5]))) == "5 is refused"
+        assert list(engine.run(square, [7])) == [(7, 49)]
+
+
+def test_a_worker_that_does_not_see_the_disk(two_workers: Cluster, tmp_path: Path) -> None:
+    with dask_workers(two_workers.address) as engine:
+        told = message_of(ClusterError, lambda: list(engine.run(open_file, [tmp_path / "not there.txt"])))
+    assert re.sub(r"tcp://[\d.:]+", "ADDRESS", told) == (
+        f"The Dask worker ADDRESS does not find {tmp_path / 'not there.txt'}."
+        " Workers need the same disk under the same path as this machine."
+    )
+
+
+def test_a_worker_whose_files_are_not_seen_here(
+    two_workers: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts_module, "SECONDS_UNTIL_SEEN", 0.5)
+    with dask_workers(two_workers.address) as engine:
+        told = message_of(ClusterError, lambda: list(run_parts(engine, make_nothing, {"one": tmp_path}, tmp_path)))
+    assert told == (
+        f"{tmp_path / 'one.json'} was made by a worker and is not to be seen here."
+        " Workers need the same disk under the same path as this machine."
+    )
+
+
+def test_a_worker_of_another_version(two_workers: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "elmo_zh").mkdir()
+    (tmp_path / "elmo_zh" / "__init__.py").write_text('__version__ = "0.0.7"\n', encoding="utf-8")
+    other = two_workers.start_worker(tmp_path)
+    told = ""
+    deadline = time.monotonic() + 60
+    while not told and time.monotonic() < deadline:
+        try:
+            with dask_workers(two_workers.address):
+                time.sleep(0.1)
+        except ClusterError as error:
+            (told,) = error.messages
+    other.kill()
+    other.wait()
+    two_workers.workers.remove(other)
+    assert re.sub(r"tcp://[\d.:]+", "ADDRESS", told) == (
+        f"The Dask worker ADDRESS has elmo-zh 0.0.7, expected {__version__}."
+        " Install the same version there and start it again."
+    )
+
+
+def test_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SECONDS_TO_CONNECT", 0.5)
+    told = message_of(ClusterError, lambda: dask_workers("tcp://127.0.0.1:9").__enter__())
+    assert told.startswith("No Dask scheduler answers at tcp://127.0.0.1:9 (")
+    assert told.endswith("). Start one with: dask scheduler - and give the address that it prints.")
+    assert message_of(ClusterError, lambda: dask_workers("").__enter__()) == (
+        "--engine dask needs the scheduler's address: --scheduler tcp://HOST:8786"
+    )
+    assert "No Dask scheduler answers at nonsense://x (" in message_of(
+        ClusterError, lambda: dask_workers("nonsense://x").__enter__()
+    )
+
+
+def test_no_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SECONDS_FOR_A_WORKER", 0.5)
+    arguments = ("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+    with started(tmp_path, arguments, IMPORTED) as scheduler:
+        address = wait_for_address(tmp_path / "scheduler.log")
+        assert message_of(ClusterError, lambda: dask_workers(address).__enter__()) == (
+            f"The Dask scheduler at {address} has no workers. Start some with: dask worker {address} --nthreads 1"
+        )
+        assert scheduler.poll() is None
+
+
+def test_without_dask(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
+    assert message_of(ClusterError, lambda: dask_workers("tcp://127.0.0.1:9").__enter__()) == (
+        '--engine dask needs Dask. Install it, here and on the workers: pip install "elmo-zh[dask]"'
+    )
+
+
+def test_workers_that_always_die(two_workers: Cluster) -> None:
+    """Dask gives up at the fourth."""
+    for _ in range(2):
+        two_workers.start_worker()
+    with dask_workers(two_workers.address) as engine:
+        told = message_of(ClusterError, lambda: list(engine.run(die, [1])))
+    assert told.startswith("Dask workers died again and again doing the same task, the last one at tcp://")
+
+
+def test_a_scheduler_that_goes(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        arguments = ("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+        scheduler = stack.enter_context(started(tmp_path, arguments, IMPORTED))
+        cluster = Cluster(tmp_path, wait_for_address(tmp_path / "scheduler.log"), stack)
+        cluster.start_worker()
+        with dask_workers(cluster.address) as engine:
+            results = engine.run(square, range(10**6))
+            next(results)
+            scheduler.kill()
+            told = message_of(ClusterError, lambda: list(results))
+    assert told == (
+        f"The connection to the Dask scheduler at {cluster.address} was lost. Type the command again: what is finished"
+        " is not done again."
+    )

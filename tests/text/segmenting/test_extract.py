@@ -1,0 +1,114 @@
+"""Reading sources into pieces: what is refused, what is known again, and how the work is cut."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from elmo_zh.config import TextConfig
+from elmo_zh.engine.engine import ThisProcess
+from elmo_zh.errors import CorpusError
+from elmo_zh.text.readers.content import UnsuitableError
+from elmo_zh.text.readers.sources import find_sources
+from elmo_zh.text.segmenting.cut import cut
+from elmo_zh.text.segmenting.extract import ExtractTask, NumberedSource, Stamp, extract
+from elmo_zh.text.segmenting.parts import SegmentParts
+
+CONFIG = TextConfig()
+
+
+def numbered(folder: Path) -> list[NumberedSource]:
+    found = find_sources([str(folder)]).sources
+    return [NumberedSource(number=number, source=each, stamp=Stamp.of(each)) for number, each in enumerate(found)]
+
+
+def tasks_of(folder: Path, shard_bytes: int = 100, **changes: str) -> list[ExtractTask]:
+    parts = SegmentParts(folder.with_name("parts"))
+    return list(cut(numbered(folder), replace(CONFIG, **changes), parts, shard_bytes, ThisProcess()))
+
+
+def corpus_of(folder: Path, **texts: str) -> Path:
+    folder.mkdir()
+    for name, text in texts.items():
+        (folder / f"{name}.txt").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_small_files_go_together_and_large_ones_are_split_in_the_order_of_the_corpus(tmp_path: Path) -> None:
+    folder = corpus_of(tmp_path / "c", a="x" * 30, b="x" * 80, c="x" * 30, d="行\n" * 100, e="x" * 10)
+    tasks = tasks_of(folder)
+    assert [task.number for task in tasks] == list(range(len(tasks)))
+    assert [
+        ([each.source.path.stem for each in task.sources], task.part and (task.part.start, task.part.end))
+        for task in tasks
+    ] == [
+        (["a", "b"], None),
+        (["c"], None),
+        (["d"], (0, 100)),
+        (["d"], (100, 200)),
+        (["d"], (200, 300)),
+        (["d"], (300, 400)),
+        (["e"], None),
+    ]
+    assert sum(task.num_bytes for task in tasks) == 30 + 80 + 30 + 400 + 10
+
+
+def test_a_file_that_has_changed(tmp_path: Path) -> None:
+    folder = corpus_of(tmp_path / "c", a="今天")
+    (task,) = tasks_of(folder)
+    (folder / "a.txt").write_text("今天天气", encoding="utf-8")
+    message = f"{folder / 'a.txt'} has changed while it was read. Type the command again when it is complete."
+    with pytest.raises(CorpusError) as caught:
+        extract(task)
+    assert caught.value.messages == (message,)
+    assert not task.parts.extracted(0).exists()
+
+
+def test_a_file_that_is_gone(tmp_path: Path) -> None:
+    folder = corpus_of(tmp_path / "c", a="今天")
+    (task,) = tasks_of(folder)
+    (folder / "a.txt").unlink()
+    with pytest.raises(CorpusError, match=r"a\.txt is gone\. Type the command again without it, or put it back\."):
+        extract(task)
+
+
+def test_what_was_read_is_not_read_again(tmp_path: Path) -> None:
+    folder = corpus_of(tmp_path / "c", a="今天\n天气")
+    (task,) = tasks_of(folder)
+    done = extract(task)
+    (folder / "a.txt").unlink()
+    assert extract(task) == done
+    assert done.piece_bytes == [len("今天\n天气\n".encode())]
+    assert done.tallies[0].documents == 1
+
+
+def test_errors_can_travel_between_processes(tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    path.write_text("<rss></rss>", encoding="utf-8")
+    pytest.importorskip("lxml")
+    source = NumberedSource(
+        number=0, source=find_sources([str(path)]).sources[0], stamp=Stamp(num_bytes=0, modified_ns=0)
+    )
+    source = replace(source, stamp=Stamp.of(source.source))
+    task = ExtractTask(
+        number=0,
+        sources=(source,),
+        part=None,
+        config=CONFIG,
+        parts=SegmentParts(tmp_path / "p"),
+        piece_bytes=9,
+        rule=None,
+    )
+    with pytest.raises(CorpusError, match="XML, but no MediaWiki dump") as caught:
+        extract(task)
+    assert not isinstance(caught.value, UnsuitableError)
+
+
+def test_parts_of_another_plan_are_not_gone_on_with(tmp_path: Path) -> None:
+    parts = SegmentParts(tmp_path / "parts")
+    parts.begin({"settings": 1})
+    (parts.path / "extracted").mkdir()
+    parts.begin({"settings": 1})
+    assert (parts.path / "extracted").exists()
+    parts.begin({"settings": 2})
+    assert sorted(path.name for path in parts.path.iterdir()) == ["plan.json"]
