@@ -135,7 +135,7 @@ def _cut(portion: Portion, places: Sequence[float], deadline: float) -> Iterator
         with portion.open() as (stream, _):
             head = stream.read(HEAD_BYTES)
         cutter = choose_cutter(portion, head)
-        if is_tar(head):
+        if is_tar(head[:512]):
             yield from _tar_pieces(portion, places, deadline)
             return
         if cutter is None:

@@ -29,6 +29,10 @@ _TIME_FACTOR, _TRAINING_FACTOR = 1.6, 1.4
 _DIGITS_FACTOR = 1.1
 # How far the rest of a file may be from its start.
 _UNSURE_REST = 0.1
+# Above this the sample says too little of copies.
+_MOST_COPIED = 0.8
+# How many more of them chance may have kept out of the sample.
+_CHANCE_OF_COPIES = 1.25
 # Python with what the early stages import, a word in a table of counts, a row with its word.
 _PROCESS_BYTES, _WORD_BYTES, _ROW_BYTES = 70_000_000, 140, 600
 # A corpus smaller than this is segmented in one process.
@@ -132,9 +136,23 @@ def _totals(sample: Sample) -> dict[str, Estimate]:
                 sample.sampled_share,
                 unsure_share=_UNSURE_REST * _start_only_share(sample),
             )
+    if not sample.is_all:
+        totals |= {name: _without_copies(totals[name], sample) for name in ("kept_characters", "sentences", "tokens")}
     if not sample.is_all and all(block.is_one_document for block in sample.blocks):
         totals["documents"] = Estimate.exact(sample.num_portions)
     return totals
+
+
+def _without_copies(total: Estimate, sample: Sample) -> Estimate:
+    """Return the total less the lines that stood before.
+
+    Of lines with two copies, both are in the sample as often as its share squared says; of lines with very many, those
+    in the sample have as large a part of their copies there as of anything. The truth lies between.
+    """
+    seen, share = sample.copied_share, sample.sampled_share
+    most = min(_MOST_COPIED, _CHANCE_OF_COPIES * seen / max(share, 1e-9))
+    likely = min(_MOST_COPIED, seen / max(share, 1e-9) ** 0.5)
+    return Estimate(value=total.value * (1 - likely), low=total.low * (1 - most), high=total.high * (1 - seen))
 
 
 def _start_only_share(sample: Sample) -> float:

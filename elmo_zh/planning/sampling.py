@@ -3,7 +3,7 @@
 import io
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -13,10 +13,12 @@ from elmo_zh.config import TextConfig
 from elmo_zh.errors import CorpusError
 from elmo_zh.planning.pieces import Piece, Pieces
 from elmo_zh.reporter import Reporter
-from elmo_zh.text.preparation import TextPreparation
+from elmo_zh.text.cleaning.counts import LineCounts
+from elmo_zh.text.corpus_preparation import CorpusPreparation
 from elmo_zh.text.readers.read import read_source
 from elmo_zh.text.readers.sources import Source
 from elmo_zh.text.readers.tally import PassedOver, Tally
+from elmo_zh.text.segmenting.repeated import key_rule
 
 # Formats of which one file is one document, unless plain text is told to have more.
 _ONE_DOCUMENT = ("text", "html", "markdown")
@@ -41,6 +43,7 @@ class Block:
         documents: How many; of files that are one document each, the part of it that the piece is.
         characters: Read, line ends not counted.
         kept_characters: Of lines that gave sentences.
+        lines: As they were read.
         sentences: Each its tokens.
         is_one_document: Whether each file of the piece's kind is a document.
     """
@@ -49,6 +52,7 @@ class Block:
     documents: float = 0.0
     characters: int = 0
     kept_characters: int = 0
+    lines: list[str] = field(default_factory=list)
     sentences: list[list[str]] = field(default_factory=list)
     is_one_document: bool = False
 
@@ -71,6 +75,7 @@ class Sample:
         corpus_bytes: Of the corpus, unpacked.
         is_all: Whether the blocks are all of it.
         sampled_share: Share of the corpus that the blocks are.
+        copied_share: Share of the characters in lines that are left out as copies of others in the sample.
         num_portions: Files, members of archives among them.
         num_unreached: Places that were not looked at for want of time.
         passed_over: What is no corpus.
@@ -83,6 +88,7 @@ class Sample:
     corpus_bytes: float
     is_all: bool
     sampled_share: float
+    copied_share: float
     num_portions: int
     num_unreached: int
     passed_over: PassedOver
@@ -110,49 +116,51 @@ def segment_pieces(
     seed: int,
     reporter: Reporter,
 ) -> Sample:
-    """Read and segment the pieces, in an order of chance, until all are done or time is up.
+    """Read the pieces, then clean and segment them, in an order of chance, until all are done or time is up.
 
     Raises:
         CorpusError: If a file that was named is no corpus, or nothing in the sample is text.
     """
     start = time.monotonic()
-    preparation = TextPreparation.build(config, user_dictionary)
-    preparation.sentences("开始。")
+    passed_over = PassedOver()
+    blocks = [_read_block(piece, config, passed_over) for piece in pieces.pieces]
+    has_read = time.monotonic()
+    left_out = find_copies([block.lines for block in blocks], config)
+    preparation = CorpusPreparation.build(config, user_dictionary)
+    preparation.sentences("开始。", LineCounts())
     begun = time.monotonic()
-    passed_over, clock = PassedOver(), _Clock()
-    blocks: list[Block] = []
-    order = list(pieces.pieces)
+    order = list(range(len(blocks)))
     Random(seed).shuffle(order)  # noqa: S311
+    done: list[int] = []
     with reporter.progress("plan", unit="pieces", total=len(order)) as progress:
-        for piece in order:
-            if blocks and not pieces.is_all and time.monotonic() - begun > seconds:
+        for number in order:
+            if done and not pieces.is_all and time.monotonic() - begun > seconds:
                 break
-            blocks.append(_read_block(piece, config, preparation, passed_over, clock))
+            # Where all of the corpus is known, so are all copies; of a sample their share is told.
+            _segment_block(blocks[number], preparation, left_out[number] if pieces.is_all else frozenset())
+            done.append(number)
             progress.update(1)
+    ended = time.monotonic()
+    copied = sum(len(blocks[number].lines[line]) for number in done for line in left_out[number])
+    blocks = [blocks[number] for number in sorted(done)]
     _require_text(pieces, blocks, passed_over)
-    share = sum(piece.num_bytes for piece in order[: len(blocks)]) / max(1.0, pieces.corpus_bytes)
+    share = sum(block.piece.num_bytes for block in blocks) / max(1.0, pieces.corpus_bytes)
     return Sample(
         blocks=blocks,
         corpus_bytes=pieces.corpus_bytes,
         is_all=pieces.is_all,
         sampled_share=1.0 if pieces.is_all else min(1.0, share),
+        copied_share=copied / max(1, sum(block.characters for block in blocks)),
         num_portions=num_portions,
         num_unreached=pieces.num_unreached,
         passed_over=passed_over,
-        reading_seconds=time.monotonic() - begun - clock.seconds,
-        segmenting_seconds=clock.seconds,
-        starting_seconds=begun - start,
+        reading_seconds=(has_read - start) * len(blocks) / max(1, len(order)),
+        segmenting_seconds=ended - begun,
+        starting_seconds=begun - has_read,
     )
 
 
-@dataclass
-class _Clock:
-    seconds: float = 0.0
-
-
-def _read_block(
-    piece: Piece, config: TextConfig, preparation: TextPreparation, passed_over: PassedOver, clock: _Clock
-) -> Block:
+def _read_block(piece: Piece, config: TextConfig, passed_over: PassedOver) -> Block:
     source = piece.portion.source
     as_file = _PieceSource(
         name=piece.portion.name,
@@ -164,20 +172,13 @@ def _read_block(
     )
     block, tally = Block(piece=piece), Tally()
     try:
-        for line in _lines(as_file, config, tally, passed_over):
-            started = time.monotonic()
-            sentences = preparation.sentences(line)
-            clock.seconds += time.monotonic() - started
-            block.characters += len(line)
-            block.kept_characters += len(line) if sentences else 0
-            block.sentences += sentences
+        block.lines += _lines(as_file, config, tally, passed_over)
     except CorpusError:
         # Where it was cut, a file may seem damaged; if there is nothing but such pieces, that is told.
         if not piece.is_cut:
             raise
-        if not block.characters:
-            passed_over.add("pieces that cannot be read without the rest of their file", piece.portion.name)
-    block.characters += tally.characters
+        passed_over.add("pieces that cannot be read without the rest of their file", piece.portion.name)
+    block.characters = tally.characters + sum(map(len, block.lines))
     kinds = {kind for kind, _, _ in tally.forms}
     block.is_one_document = kinds <= set(_ONE_DOCUMENT) and not (kinds == {"text"} and config.document != "file")
     block.documents = float(tally.documents)
@@ -185,6 +186,34 @@ def _read_block(
         size = piece.portion.num_bytes * (piece.expansion if piece.portion.compression else 1.0)
         block.documents = piece.num_bytes / size
     return block
+
+
+def _segment_block(block: Block, preparation: CorpusPreparation, left_out: Collection[int]) -> None:
+    counts = LineCounts()
+    for number, line in enumerate(block.lines):
+        if number not in left_out:
+            block.sentences += preparation.sentences(line, counts)
+    block.kept_characters = counts.kept_characters
+
+
+def find_copies(texts: Sequence[Sequence[str]], config: TextConfig) -> list[set[int]]:
+    """Return for each text the numbers of its lines that are left out as copies, as the segment stage does."""
+    rule = key_rule(config)
+    if rule is None:
+        return [set() for _ in texts]
+    keys = [[rule.key(line, line.encode("utf-8", "replace")) for line in lines] for lines in texts]
+    copies = Counter(key for mine in keys for key in mine if key is not None)
+    most = config.boilerplate_copies
+    seen: set[int] = set()
+    left_out: list[set[int]] = []
+    for mine in keys:
+        left_out.append(set())
+        for number, key in enumerate(mine):
+            if key is not None and ((key in seen and key & 1) or (most and copies[key] > most)):
+                left_out[-1].add(number)
+            if key is not None:
+                seen.add(key)
+    return left_out
 
 
 def _lines(source: Source, config: TextConfig, tally: Tally, passed_over: PassedOver) -> Iterator[str]:

@@ -22,6 +22,8 @@ _AS_IT_IS = TextConfig(
     fold_fullwidth=False,
     remove_control=False,
     collapse_whitespace=False,
+    remove_markup=False,
+    drop_duplicates=False,
     num_workers=1,
 )
 

@@ -9,12 +9,14 @@ import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 from planning.corpora import CHARACTERS, lines, pieces_of, sample_of
 
 from elmo_zh.errors import CorpusError
 from elmo_zh.planning.plan import _totals
+from elmo_zh.planning.sampling import find_copies
 
 TEXT = lines(20_000)
 
@@ -160,3 +162,26 @@ def test_damaged_and_encrypted_archives(tmp_path: Path) -> None:
     path.write_bytes(b"PK\x03\x04 no archive")
     with pytest.raises(CorpusError, match=r"a\.zip is a damaged zip archive \(.*\)\. Fetch or pack it again\."):
         pieces_of(path)
+
+
+def test_copies_are_left_out_as_the_segment_stage_does(tmp_path: Path) -> None:
+    """All but the first of equal long lines, and every line that comes too often."""
+    long, short = "很长的一行，" * 5, "短。"
+    texts = [[long, short, "别的"], [f" {long} ", short], [short, "", ""]]
+    assert find_copies(texts, CHARACTERS) == [set(), {0}, set()]
+    assert find_copies(texts, replace(CHARACTERS, boilerplate_copies=2)) == [{1}, {0, 1}, {0}]
+    assert find_copies(texts, replace(CHARACTERS, drop_duplicates=False)) == [set(), set(), set()]
+    (tmp_path / "a.txt").write_text("\n".join(line for text in texts for line in text), encoding="utf-8")
+    totals = _totals(sample_of(tmp_path / "a.txt"))
+    assert totals["kept_characters"].value == len(long) + 3 * len(short) + 2
+    assert totals["characters"].value == 2 * len(long) + 2 + 3 * len(short) + 2
+
+
+def test_copies_in_a_sample_make_the_corpus_smaller_than_it_looks(tmp_path: Path) -> None:
+    """Half of the lines stand twice."""
+    doubled = [line for number, line in enumerate(TEXT) for line in [line] * (1 + number % 2)]
+    Random(1).shuffle(doubled)
+    sample = sample_of(write_text(tmp_path, doubled), num_bytes=2**20)
+    found, without = _totals(sample)["kept_characters"], sum(map(len, dict.fromkeys(TEXT)))
+    assert found.low <= without <= found.high
+    assert found.high < _totals(sample)["characters"].value
