@@ -27,6 +27,16 @@ class RunDir:
         return self.path / "config.toml"
 
     @property
+    def plan(self) -> Path:
+        """What was told of the run before it began."""
+        return self.path / "plan.json"
+
+    @property
+    def coverage_picture(self) -> Path:
+        """How much of the training text the most frequent words cover."""
+        return self.path / "coverage.png"
+
+    @property
     def user_dictionary(self) -> Path:
         """The copy of text.user_dictionary."""
         return self.path / "user_dictionary.txt"

@@ -19,6 +19,7 @@ MODULES = {
 STOREYS = (
     {"__main__"},
     {"cli"},
+    {"planning", "inspection"},
     {"pipeline", "sklearn"},
     {"training", "embed", "convert"},
     {"bundle"},
@@ -36,7 +37,7 @@ STOREYS = (
         "files",
         "reporter",
     },
-    {"errors", "idle_threads"},
+    {"errors", "idle_threads", "quantities"},
 )
 STOREY_OF = {room: number for number, rooms in enumerate(STOREYS) for room in rooms}
 WITHOUT_TORCH = STOREYS[-1] | STOREYS[-2]

@@ -6,6 +6,7 @@ import sys
 import click
 
 from elmo_zh import __version__
+from elmo_zh.cli.corpora import inspect, plan
 from elmo_zh.cli.failures import explain_failure
 from elmo_zh.cli.models import convert, info, selftest
 from elmo_zh.cli.stages import encode, export, pipeline, segment, train, vocab, word2vec
@@ -32,6 +33,7 @@ def cli() -> None:
 
 
 for command in (
+    plan,
     pipeline,
     segment,
     vocab,
@@ -43,6 +45,7 @@ for command in (
     merge,
     evaluate,
     convert,
+    inspect,
     info,
     selftest,
 ):

@@ -271,11 +271,28 @@ def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path, init: Path
         engine = common.choose_engine(config)
         stages.pipeline(run, config, corpus, named=named, engine=engine, force=common.force, reporter=common.console)
     stages.link_latest(run)
+    _tell_plan(common, run)
     common.finish(
         {"run": str(run_path), "model": str(run.model)},
         f"The model is in {run.model}. Next, vectors of a file of yours:",
         f"  {_program()} embed file.txt --model {shlex.quote(str(run.model))}",
     )
+
+
+def _tell_plan(common: Common, run: RunDir) -> None:
+    """Tell what was planned beside what came, where the run was planned; a damaged plan is no reason to fail now."""
+    from elmo_zh.errors import RunError
+    from elmo_zh.planning.comparison import changed_settings, compare, load_plan
+    from elmo_zh.planning.render import describe_comparison
+
+    try:
+        plan = load_plan(run)
+    except RunError as error:
+        common.console.warn(str(error))
+        return
+    if plan:
+        for line in describe_comparison(compare(run, plan), changed_settings(run, plan)):
+            common.console.note(line)
 
 
 def _program() -> str:

@@ -17,9 +17,10 @@ from elmo_zh.embed.join import DumpReport, check_form, claimed_output, join_file
 from elmo_zh.embed.parts import DumpCounts, Parts
 from elmo_zh.embed.reduction import Reduction, check_layers
 from elmo_zh.embed.shards import Shard
-from elmo_zh.embed.survey import Survey, check_room, format_bytes, survey_text
+from elmo_zh.embed.survey import Survey, check_room, survey_text
 from elmo_zh.errors import CorpusError, OutputError
 from elmo_zh.files import file_digest
+from elmo_zh.quantities import format_bytes
 from elmo_zh.reporter import Progress, Reporter
 from elmo_zh.text.alignment import TokenisedLine
 from elmo_zh.text.corpus import iter_lines

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import OutputError
+from elmo_zh.quantities import format_bytes
 from elmo_zh.reporter import Reporter
 from elmo_zh.text.corpus import iter_lines
 from elmo_zh.text.segmenters import split_tokens
@@ -82,14 +83,6 @@ class _Sample:
             if len(self.lines) >= 2 * _SAMPLE_LINES:
                 self.lines = self.lines[::2]
                 self.distance *= 2
-
-
-def format_bytes(num_bytes: float) -> str:
-    """Return a size for people."""
-    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
-        if num_bytes >= size:
-            return f"{num_bytes / size:,.1f} {unit}"
-    return f"{num_bytes / 1e3:,.1f} kB"
 
 
 def check_room(output: Path, needed: float, *, is_exact: bool, reporter: Reporter) -> str:

@@ -3,14 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from elmo_zh.quantities import format_seconds
 from elmo_zh.reporter import Reporter
-
-
-def format_seconds(seconds: float) -> str:
-    """Return a duration for people: 45 s, 12 min, 3.4 h."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def report_summary(counts: Mapping[str, Any], reporter: Reporter) -> None:

@@ -29,6 +29,8 @@ OWN = {
     "merge": ("SHARD...", "--output FILE", "--format", "--layout", "--compression", "--sentence-index"),
     "convert": ("SOURCE", "--output DIR", "--weights FILE", "--warm-on TEXT", "--layout [bundle|simple_elmo|"),
     "info": ("BUNDLE",),
+    "plan": ("CORPUS...", "--run RUN", "--no-training", "--format FORMAT"),
+    "inspect": ("RUN", "--samples", "--tokens", "--seed"),
     "selftest": ("BUNDLE", "--device [auto|cpu|cuda]"),
     "evaluate": ("FILE...", "--model BUNDLE", "--segmented", "--device [auto|cpu|cuda]"),
 }
@@ -50,7 +52,9 @@ print(sorted(set(sys.modules) & set({SLOW_MODULES!r})), file=sys.stderr)
 
 def minimal_arguments(command: str, run: Path) -> tuple[str | Path, ...]:
     """Return the least that a command asks for; none of it has to exist."""
-    file = ("corpus.txt",) if command in ("pipeline", "segment", *OF_MODELS) else ()
+    if command == "inspect":
+        return (command, run)
+    file = ("corpus.txt",) if command in ("pipeline", "segment", "plan", *OF_MODELS) else ()
     output = ("--output", "model") if command == "convert" else ()
     return (command, *file, *output, *(() if command in OF_MODELS else ("--run", run)))
 
@@ -67,6 +71,10 @@ def finished_arguments(command: str, sample: SampleRun, run: Path, folder: Path)
         return ("merge", f"{output}.shard-1-of-1")
     if command == "convert":
         return ("convert", sample.model, "--output", folder / f"model {len(list(folder.iterdir()))}")
+    if command == "plan":
+        return ("plan", sample.corpus, "--run", run, "--no-training")
+    if command == "inspect":
+        return ("inspect", run)
     if command in ("info", "selftest"):
         return (command, sample.model)
     if command == "evaluate":

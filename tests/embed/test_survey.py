@@ -11,8 +11,9 @@ from messages import message_of
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.embed.join import _UnknownWords
-from elmo_zh.embed.survey import Survey, check_room, format_bytes, survey_text
+from elmo_zh.embed.survey import Survey, check_room, survey_text
 from elmo_zh.errors import CorpusError, OutputError
+from elmo_zh.quantities import format_bytes
 from elmo_zh.reporter import SilentReporter
 
 

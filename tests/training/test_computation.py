@@ -15,9 +15,10 @@ from contract.command_line import NUM_STEPS, STEP_TOKENS, checkpoint_steps, elmo
 
 from elmo_zh.config import TrainConfig
 from elmo_zh.model import precision
+from elmo_zh.quantities import format_seconds
 from elmo_zh.training import computation, train, trainer
 from elmo_zh.training.computation import Computation, choose_computation
-from elmo_zh.training.summary import format_seconds, report_summary
+from elmo_zh.training.summary import report_summary
 
 CPU = torch.device("cpu")
 ONE_STEP = f"train.max_tokens={STEP_TOKENS}"
@@ -265,7 +266,9 @@ def test_the_table_at_the_end() -> None:
         (754, "13 min"),
         (5399, "90 min"),
         (5400, "1.5 h"),
-        (360000, "100.0 h"),
+        (359_999, "100.0 h"),
+        (360_000, "4 days"),
+        (8_640_000, "100 days"),
     ],
 )
 def test_durations_for_people(seconds: float, told: str) -> None:

@@ -1,0 +1,106 @@
+"""The commands that look at corpora: what a run will take, and what it holds."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+
+from elmo_zh.cli.options import Common, common_options, reading_options
+from elmo_zh.run_dir import RunDir
+
+
+@click.command()
+@click.argument("corpus", nargs=-1, required=True)
+@click.option(
+    "--run",
+    "run_path",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="RUN",
+    help="Take this run's settings, and keep the plan as RUN/plan.json, to be compared with the truth later.",
+)
+@click.option("--seconds", type=click.FloatRange(min=1), default=20, show_default=True, help="For the sample, at most.")
+@click.option(
+    "--sample-megabytes", type=click.FloatRange(min=0.1), default=2, show_default=True, help="Of text, at most."
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Of what is looked at.")
+@click.option("--no-training", is_flag=True, help="Do not try training; needs no torch.")
+@reading_options
+@common_options
+@click.pass_obj
+def plan(
+    common: Common,
+    corpus: tuple[str, ...],
+    run_path: Path | None,
+    seconds: float,
+    sample_megabytes: float,
+    seed: int,
+    no_training: bool,
+) -> None:
+    """Tell what a corpus holds and what a run with it will take, from a sample.
+
+    CORPUS is text of any kind that the command segment reads. Told are documents, characters, tokens and distinct
+    words, each with an interval; how many words cover how much of the text; time, memory and disk of each stage on this
+    machine, and the training time of each shipped configuration.
+
+    \b
+    Example:
+      elmo-zh plan my-texts/ --run runs/mine
+      elmo-zh plan zhwiki-latest-pages-articles-multistream.xml.bz2 --config configs/base.toml
+      elmo-zh plan news.jsonl.gz --field data.text --no-training
+    """
+    from elmo_zh.files import write_json
+    from elmo_zh.pipeline.dictionary import find_user_dictionary
+    from elmo_zh.planning.plan import SampleSize, make_plan
+    from elmo_zh.planning.render import describe_plan
+    from elmo_zh.text.readers.sources import gathered_sources
+
+    with ExitStack() as stack:
+        path = run_path or Path(stack.enter_context(TemporaryDirectory(prefix="elmo-zh-plan-")))
+        run = RunDir(path)
+        config = common.resolve(run)
+        if run_path:
+            stack.enter_context(run.locked(create=True))
+        sources = stack.enter_context(gathered_sources(corpus, run.path, run.fetched))
+        size = SampleSize(
+            num_bytes=round(sample_megabytes * 1e6), seconds=seconds, seed=seed, tries_training=not no_training
+        )
+        dictionary = find_user_dictionary(run, config)
+        found = make_plan(sources, config, dictionary, size, common.console)
+        if run_path:
+            write_json(run.plan, found)
+    kept = [f"Kept as {run.plan}; elmo-zh inspect {run_path} compares it with the truth."] if run_path else []
+    common.finish(found, *describe_plan(found), *kept)
+
+
+@click.command()
+@click.argument("run_path", type=click.Path(path_type=Path, file_okay=False), metavar="RUN")
+@click.option(
+    "--samples", "num_samples", type=click.IntRange(min=0), default=5, show_default=True, help="Sentences to show."
+)
+@click.option(
+    "--tokens", "num_tokens", type=click.IntRange(min=1), default=20, show_default=True, help="Tokens to show."
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Of the choice of sentences.")
+@common_options
+@click.pass_obj
+def inspect(common: Common, run_path: Path, num_samples: int, num_tokens: int, seed: int) -> None:
+    """Tell what a run holds, finished or not.
+
+    Told are counts of each source, how many words cover how much of the training text (also drawn, in
+    RUN/coverage.png), frequent and long tokens, shares of Han, Latin, digits and punctuation, sentence lengths, some
+    sentences, what looks odd and what to do about it; and where the run was planned, what was planned beside what came.
+
+    \b
+    Example:
+      elmo-zh inspect runs/mine
+      elmo-zh inspect runs/mine --samples 20 --seed 7
+      elmo-zh inspect runs/mine --json
+    """
+    from elmo_zh.inspection.inspect_run import inspect_run
+    from elmo_zh.inspection.render import describe_inspection
+
+    run = RunDir(run_path)
+    common.resolve(run)
+    found = inspect_run(run, num_samples=num_samples, num_tokens=num_tokens, seed=seed, reporter=common.console)
+    common.finish(found, *describe_inspection(found))

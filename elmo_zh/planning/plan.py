@@ -1,0 +1,282 @@
+"""The plan of a run: everything that can be told of it from a sample of its corpus and some seconds of trial."""
+
+import os
+import resource
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from elmo_zh import __version__
+from elmo_zh.config import Config, TextConfig, result_settings
+from elmo_zh.planning.estimates import Estimate, estimate_total
+from elmo_zh.planning.pieces import take_pieces
+from elmo_zh.planning.portions import find_portions
+from elmo_zh.planning.sampling import Block, Sample, segment_pieces
+from elmo_zh.planning.shipped import shipped_configs
+from elmo_zh.planning.stage_pace import StagePace, all_sentences, measure_stages
+from elmo_zh.planning.words import WordForecast, forecast_words
+from elmo_zh.reporter import Reporter
+from elmo_zh.text.readers.sources import Sources
+
+PLAN_FORMAT = 1
+THIS_CONFIG = "this run"
+SECTIONS = ("text", "vocab", "word2vec", "model", "train")
+# Of times on a machine that may be more or less busy when it comes to it.
+_TIME_FACTOR, _TRAINING_FACTOR = 1.6, 1.4
+_DIGITS_FACTOR = 1.1
+# How far the rest of a file may be from its start.
+_UNSURE_REST = 0.1
+# Python with what the early stages import, a word in a table of counts, a row with its word.
+_PROCESS_BYTES, _WORD_BYTES, _ROW_BYTES = 70_000_000, 140, 600
+# A corpus smaller than this is segmented in one process.
+_SMALL_BYTES = 500_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleSize:
+    """How much is looked at.
+
+    Attributes:
+        num_bytes: Of text.
+        seconds: For finding it, and once more for segmenting it.
+        seed: Of what is looked at.
+        tries_training: Whether training is tried.
+    """
+
+    num_bytes: int = 2**21
+    seconds: float = 20.0
+    seed: int = 1
+    tries_training: bool = True
+
+
+def make_plan(
+    sources: Sources, config: Config, user_dictionary: Path | None, size: SampleSize, reporter: Reporter
+) -> dict[str, Any]:
+    """Return the plan as it stands in plan.json.
+
+    Raises:
+        CorpusError: If the corpus, or what was looked at, holds no text.
+    """
+    start = time.monotonic()
+    portions = find_portions(sources.sources)
+    pieces = take_pieces(portions, size.num_bytes, size.seconds, size.seed)
+    finding_seconds = time.monotonic() - start
+    sample = segment_pieces(pieces, len(portions), config.text, user_dictionary, size.seconds, size.seed, reporter)
+    process_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    totals = _totals(sample)
+    heldout_tokens = _heldout_tokens(totals["sentences"].value, totals["tokens"].value, config.text)
+    train_share = 1 - heldout_tokens / max(1.0, totals["tokens"].value)
+    words = forecast_words(
+        [block.words() for block in sample.blocks],
+        totals["tokens"].value,
+        train_share,
+        config.vocab,
+        is_all=sample.is_all,
+    )
+    reporter.note("Trying the stages on part of the sample ...")
+    pace = measure_stages(all_sentences(block.sentences for block in sample.blocks), config)
+    figures = {
+        **totals,
+        "distinct_words": words.distinct,
+        "rows": words.rows,
+        "coverage": words.coverage,
+        **_stage_seconds(sample, finding_seconds, totals, words, pace, config),
+        **_stage_bytes(totals, words, pace, config),
+    }
+    training: dict[str, Any] = {}
+    if size.tries_training:
+        training = _training(config, totals, words, train_share, reporter)
+        figures |= _training_figures(training[THIS_CONFIG], config)
+    memory = _memory(process_bytes, figures, config, training)
+    return {
+        "format": PLAN_FORMAT,
+        "elmo_zh": __version__,
+        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(time.monotonic() - start, 1),
+        "settings": {name: result_settings(getattr(config, name)) for name in SECTIONS},
+        "sample": _describe_sample(sample),
+        "figures": {name: _described(name, estimate) for name, estimate in figures.items()},
+        "coverage_curve": _curve(words),
+        "recommended_vocab_size": words.recommended_size,
+        "memory_bytes": memory,
+        "training": training,
+        "embedding_bytes": _embedding_bytes(totals["tokens"], config).described(),
+        "passed_over": sample.passed_over.described(),
+    }
+
+
+def _described(name: str, estimate: Estimate) -> dict[str, float]:
+    return estimate.described(6 if name == "coverage" else 2 if name.startswith("seconds.") else 0)
+
+
+def _totals(sample: Sample) -> dict[str, Estimate]:
+    """Return what the corpus holds of everything that can be counted piece by piece."""
+    counted: Mapping[str, Callable[[Block], float]] = {
+        "documents": lambda block: block.documents,
+        "characters": lambda block: block.characters,
+        "kept_characters": lambda block: block.kept_characters,
+        "sentences": lambda block: len(block.sentences),
+        "tokens": lambda block: block.num_tokens,
+    }
+    totals = {}
+    for name, count in counted.items():
+        if sample.is_all:
+            totals[name] = Estimate.exact(sum(map(count, sample.blocks)))
+        else:
+            totals[name] = estimate_total(
+                [each for block in sample.blocks for each in _densities(block, count(block))],
+                sample.corpus_bytes,
+                sample.sampled_share,
+                unsure_share=_UNSURE_REST * _start_only_share(sample),
+            )
+    if not sample.is_all and all(block.is_one_document for block in sample.blocks):
+        totals["documents"] = Estimate.exact(sample.num_portions)
+    return totals
+
+
+def _start_only_share(sample: Sample) -> float:
+    """Return the share of the places whose text comes from the start of a file that cannot be cut elsewhere."""
+    places = sum(block.piece.num_places for block in sample.blocks)
+    return sum(block.piece.num_places for block in sample.blocks if block.piece.is_start_only) / max(1, places)
+
+
+def _densities(block: Block, count: float) -> list[float]:
+    """Return how much there is for each byte that the corpus is taken to have, once for each place."""
+    piece = block.piece
+    return [count / max(1, piece.num_bytes) * piece.expansion] * piece.num_places
+
+
+def _heldout_tokens(num_sentences: float, num_tokens: float, config: TextConfig) -> float:
+    """Return how many tokens will be held out, about."""
+    if not config.heldout_share or not num_sentences:
+        return 0.0
+    wanted = max(config.heldout_share * num_sentences, min(config.heldout_min_sentences, num_sentences / 10))
+    return min(config.heldout_max_tokens, min(wanted, num_sentences / 5) * num_tokens / num_sentences)
+
+
+def _stage_seconds(
+    sample: Sample,
+    finding_seconds: float,
+    totals: Mapping[str, Estimate],
+    words: WordForecast,
+    pace: StagePace,
+    config: Config,
+) -> dict[str, Estimate]:
+    tokens, rows = totals["tokens"].value, words.rows.value
+    grown = tokens / max(1, sample.num_tokens)
+    num_workers = config.text.num_workers or os.cpu_count() or 1
+    reading, segmenting = sample.reading_seconds * grown, sample.segmenting_seconds * grown
+    if num_workers == 1 or sample.corpus_bytes < _SMALL_BYTES:
+        segment = sample.starting_seconds + reading + segmenting
+    else:
+        # Workers start like this process, and read nothing; the main process reads, and unpacks what is packed.
+        segment = 2 * sample.starting_seconds + max(finding_seconds + reading, segmenting / num_workers)
+    epochs = config.word2vec.epochs
+    seconds = {
+        "segment": segment,
+        "vocab": pace.vocab_seconds * tokens,
+        "word2vec": pace.word2vec_token_seconds * tokens * epochs + pace.word2vec_row_seconds * rows,
+        "encode": pace.encode_seconds * tokens,
+    }
+    return {f"seconds.{name}": Estimate.within_factor(value, _TIME_FACTOR) for name, value in seconds.items()}
+
+
+def _stage_bytes(
+    totals: Mapping[str, Estimate], words: WordForecast, pace: StagePace, config: Config
+) -> dict[str, Estimate]:
+    tokens, rows = totals["tokens"], words.rows
+    # Ids of two bytes reach so far; the part of the sample that was tried has fewer rows.
+    is_wide = rows.value > 2**16 and config.model.mode == "token"
+    return {
+        "bytes.segmented": tokens.times(pace.segmented_bytes),
+        "bytes.ids": tokens.times(pace.id_bytes + (2 if is_wide else 0)),
+        # Rare words have smaller numbers, which take more digits, and the part tried has more of these.
+        "bytes.word2vec": Estimate(
+            value=rows.value * pace.word2vec_bytes,
+            low=rows.low * pace.word2vec_bytes / _DIGITS_FACTOR,
+            high=rows.high * pace.word2vec_bytes * _DIGITS_FACTOR,
+        ),
+    }
+
+
+def _training(
+    config: Config, totals: Mapping[str, Estimate], words: WordForecast, train_share: float, reporter: Reporter
+) -> dict[str, Any]:
+    # Only here, so that a plan without training needs no torch.
+    from elmo_zh.planning.training_pace import CorpusSize, forecast_training
+
+    reporter.note("Trying some steps of training ...")
+    tokens, sentences = totals["tokens"].value, totals["sentences"].value
+    size = CorpusSize(
+        train_tokens=round(tokens * train_share),
+        train_sentences=round(sentences * train_share),
+        heldout_tokens=round(tokens * (1 - train_share)),
+        frequent_words=round(words.frequent.value),
+    )
+    forecasts = forecast_training({THIS_CONFIG: config, **shipped_configs()}, size)
+    return {name: asdict(forecast) for name, forecast in forecasts.items()}
+
+
+def _training_figures(training: Mapping[str, Any], config: Config) -> dict[str, Estimate]:
+    # The best checkpoint is often one of the last.
+    num_kept = config.train.keep_checkpoints
+    checkpoint = training["checkpoint_bytes"]
+    return {
+        "seconds.train": Estimate.within_factor(training["seconds"], _TRAINING_FACTOR),
+        "bytes.checkpoints": Estimate(
+            value=num_kept * checkpoint, low=0.95 * checkpoint, high=1.05 * (num_kept + 1) * checkpoint
+        ),
+        "bytes.model": Estimate.within_factor(training["bundle_bytes"], 1.1),
+    }
+
+
+def _memory(
+    process_bytes: int, figures: Mapping[str, Estimate], config: Config, training: Mapping[str, Any]
+) -> dict[str, int]:
+    """Return about how much memory each stage takes at most, all its processes together."""
+    num_workers = config.text.num_workers or os.cpu_count() or 1
+    words, rows = figures["distinct_words"].value, figures["rows"].value
+    vectors = rows * (2 * 4 * config.model.projection_dim + _ROW_BYTES)
+    memory = {
+        "segment": process_bytes * (1 + (num_workers if num_workers > 1 else 0)),
+        "vocab": _PROCESS_BYTES + words * _WORD_BYTES,
+        "word2vec": 2 * _PROCESS_BYTES + vectors if config.word2vec.enabled else 0,
+        "encode": _PROCESS_BYTES + _WORD_BYTES * (words if config.model.mode == "character" else rows),
+    }
+    if training:
+        memory["train"] = training[THIS_CONFIG]["memory_bytes"]
+    return {stage: round(amount) for stage, amount in memory.items()}
+
+
+def _embedding_bytes(tokens: Estimate, config: Config) -> Estimate:
+    """Return the bytes of the vectors of all tokens of the corpus, as section embed has them."""
+    layers = config.model.num_layers + 1 if config.embed.layers == "all" else 1
+    each = layers * 2 * config.model.projection_dim * (2 if config.embed.dtype == "float16" else 4)
+    return tokens.times(each)
+
+
+def _describe_sample(sample: Sample) -> dict[str, Any]:
+    return {
+        "pieces": len(sample.blocks),
+        "files": sample.num_portions,
+        "corpus_bytes": round(sample.corpus_bytes),
+        "bytes": sample.num_bytes,
+        "share": round(sample.sampled_share, 6),
+        "is_all": sample.is_all,
+        "places_not_reached": sample.num_unreached,
+        "tokens": sample.num_tokens,
+    }
+
+
+def _curve(words: WordForecast) -> list[dict[str, float]]:
+    from elmo_zh.planning.coverage import ROUND_SIZES
+
+    sizes: Sequence[int] = [size for size in ROUND_SIZES if size < words.curve.num_words]
+    rows = []
+    for size in sizes:
+        value, low, high = words.curve.at(size)
+        rows.append({"words": size, "share": round(value, 4), "low": round(low, 4), "high": round(high, 4)})
+    return rows

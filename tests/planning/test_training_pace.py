@@ -1,0 +1,82 @@
+"""What training is foretold to take."""
+
+from dataclasses import replace
+
+import pytest
+from contract.command_line import ROOT
+
+from elmo_zh.config import Config, load_config
+from elmo_zh.model.language_model import LanguageModel, build_shape
+from elmo_zh.planning import training_pace
+from elmo_zh.planning.shipped import NAMES, shipped_configs
+from elmo_zh.planning.training_pace import CorpusSize, forecast_training
+from elmo_zh.training.optimizer import Optimizers
+
+SIZE = CorpusSize(train_tokens=9000, train_sentences=1000, heldout_tokens=500, frequent_words=300)
+SETTINGS = ["model.cell_dim=13", "model.projection_dim=7", "train.batch_size=3", "train.unroll_steps=7"]
+SMALL = load_config(Config(), None, [*SETTINGS, "train.num_negatives=29", "train.max_tokens=0", "train.epochs=2"])
+CHARACTER = load_config(
+    SMALL, None, ["model.mode=character", "model.character_filters=[[1, 5], [2, 3]]", "model.character_dim=4"]
+)
+
+
+@pytest.mark.parametrize("config", [SMALL, CHARACTER, replace(SMALL, train=replace(SMALL.train, softmax="full"))])
+def test_a_small_model_is_tried(config: Config) -> None:
+    found = forecast_training({"a": config}, SIZE)["a"]
+    assert found.is_measured
+    assert found.rows == 303
+    # Two epochs of 9,000 words and 1,000 ends of sentences, in whole steps of 21.
+    assert found.tokens == 20_013
+    assert found.seconds > found.tokens / found.tokens_per_second > 0
+    model = LanguageModel.build(build_shape(config.model, found.rows), tie_softmax=False)
+    model.initialise(1)
+    assert found.parameters == model.num_parameters()
+    assert found.checkpoint_bytes >= 4 * found.parameters * 2
+
+
+def test_a_checkpoint_is_weights_and_what_optimisers_keep() -> None:
+    """As many numbers as the parameters of each group times its tensors: AdamW keeps two more, Adagrad one."""
+    found = forecast_training({"a": SMALL}, SIZE)["a"]
+    model = LanguageModel.build(build_shape(SMALL.model, found.rows), tie_softmax=False)
+    optimizers = Optimizers(SMALL.train, model.bilm, model.softmax)
+    numbers = {
+        name: sum(parameter.numel() for group in each.param_groups for parameter in group["params"])
+        for name, each in optimizers.by_name.items()
+    }
+    assert found.checkpoint_bytes == 4 * (numbers["network"] * 3 + numbers["tables"] * 2)
+
+
+def test_a_large_model_is_derived(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+
+    def step_seconds(config: Config, rows: int) -> float:
+        tried.append(config.model.cell_dim)
+        return 0.5
+
+    monkeypatch.setattr(training_pace, "_step_seconds", step_seconds)
+    monkeypatch.setattr(training_pace, "_product_rate", lambda _config: 1e9)
+    huge = load_config(SMALL, None, ["model.cell_dim=4096", "model.projection_dim=512", "train.batch_size=128"])
+    found = forecast_training({"huge": huge, "small": SMALL}, SIZE)
+    assert list(found) == ["huge", "small"]
+    assert tried == [13]
+    assert (found["small"].is_measured, found["huge"].is_measured) == (True, False)
+    assert found["huge"].tokens_per_second < found["small"].tokens_per_second / 100
+
+
+def test_the_same_configuration_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+    monkeypatch.setattr(training_pace, "_step_seconds", lambda config, rows: tried.append(rows) or 0.5)
+    found = forecast_training({"a": SMALL, "b": SMALL}, SIZE)
+    assert found["a"] == found["b"]
+    assert len(tried) == 1
+
+
+def test_the_shipped_configurations_are_found() -> None:
+    found = shipped_configs()
+    assert tuple(found) == NAMES
+    assert sorted(f"{name}.toml" for name in NAMES) == sorted(path.name for path in (ROOT / "configs").iterdir())
+    assert found["small"] == Config()
+
+
+def test_without_them_there_are_none(tmp_path: object) -> None:
+    assert shipped_configs(ROOT / "nowhere") == {}
