@@ -136,8 +136,7 @@ def shares(segmenter: str, corpus: list[str]) -> dict[str, float]:
         return result
 
     lines = timed("unpack, decode, split lines", lambda: list(iter_corpus(corpus)))
-    with TemporaryDirectory() as folder:
-        writer = PieceWriter(Path(folder) / "a", 2**25, key_rule(config))
+    with TemporaryDirectory() as folder, PieceWriter(Path(folder) / "a", 2**25, key_rule(config)) as writer:
         writer.start_document(0)
         timed("write pieces and keys of lines", lambda: consume(map(writer.write, lines)))
     counts = LineCounts()

@@ -34,7 +34,8 @@ from elmo_zh.training.scoring import Figures, score_sentences, score_stream
 from elmo_zh.vocabulary import load_vocabulary
 
 PUBLISHED = ["word2vec.enabled=false", "train.carry_state=true", "train.optimizer=adagrad", "train.learning_rate=0.2",
-             "train.table_learning_rate=0.2", "train.schedule=constant", "train.warmup_tokens=0"]  # fmt: skip
+             "train.table_learning_rate=0.2", "train.schedule=constant", "train.warmup_tokens=0",
+             "model.tie_softmax=false", "train.dropout=0.1", "train.adagrad_accumulator=1.0"]  # fmt: skip
 RECIPES: dict[str, list[str]] = {"published": PUBLISHED, "default": []}
 
 
@@ -77,7 +78,7 @@ def measure(run: RunDir, heldout_tokens: int, most_tokens: int) -> list[dict[str
     lengths = store.heldout.lengths(np.arange(len(store.heldout)))
     # The first of the text, as it stands: a carried state means something only there.
     chosen = np.arange(int(np.searchsorted(np.cumsum(lengths), heldout_tokens)) + 1)[: len(lengths)]
-    model = LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.tie_softmax)
+    model = LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.is_tied)
     seconds = {
         line["tokens"]: line["elapsed_seconds"] for line in MetricsFile(run.metrics).lines() if "train_loss" in line
     }

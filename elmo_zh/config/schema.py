@@ -216,8 +216,8 @@ class ModelConfig:
     """Keep the projected output within plus and minus this; 0 means no clipping."""
     skip_connections: bool = True
     """Add each LSTM layer's input to its output, from the second layer on."""
-    tie_softmax: bool = False
-    """Use the token embeddings as the softmax weights too: fewer parameters. Token mode only."""
+    tie_softmax: bool = True
+    """Use the token embeddings as the softmax weights too: it learns more per token. Character mode has none to use."""
     character_slots: int = 50
     """Character mode: bytes of a word that are read, its two marks included; other programs read 50."""
     character_dim: int = 16
@@ -228,6 +228,11 @@ class ModelConfig:
     """Character mode: highway layers over the filters."""
     character_activation: str = "relu"
     """Character mode: relu or tanh over the filters."""
+
+    @property
+    def is_tied(self) -> bool:
+        """Whether the softmax uses the token embeddings."""
+        return self.tie_softmax and self.mode == "token"
 
     @property
     def num_slots(self) -> int | None:
@@ -246,8 +251,6 @@ class ModelConfig:
         for width, count in self.character_filters:
             yield from _within("a width of model.character_filters", width, 1, max(1, self.character_slots))
             yield from _at_least("a number of model.character_filters", count, 1)
-        if self.mode == "character" and self.tie_softmax:
-            yield "model.tie_softmax = true needs model.mode = token: character mode has no token table to share"
         for name in ("cell_dim", "projection_dim", "num_layers"):
             yield from _at_least(f"model.{name}", getattr(self, name), 1)
         if self.projection_dim > self.cell_dim:
@@ -289,7 +292,7 @@ class TrainConfig:
     """Highest learning rate of the LSTMs."""
     table_learning_rate: float = 0.5
     """Highest learning rate of the token and softmax tables."""
-    adagrad_accumulator: float = 1.0
+    adagrad_accumulator: float = 0.1
     """Adagrad's initial sum of squares."""
     weight_decay: float = 0.01
     """AdamW's weight decay of the LSTM matrices."""
@@ -410,5 +413,8 @@ class Config:
             yield from section.problems()
         if self.model.mode == "character" and not self.train.train_embeddings:
             yield "train.train_embeddings = false needs model.mode = token: a character CNN left to chance says nothing"
-        if self.model.tie_softmax and not self.train.train_embeddings:
-            yield "model.tie_softmax = true needs train.train_embeddings = true: the softmax has to be trained"
+        if self.model.is_tied and not self.train.train_embeddings:
+            yield (
+                "train.train_embeddings = false needs model.tie_softmax = false: the softmax has to be trained, and a"
+                " tied one is the token embeddings"
+            )

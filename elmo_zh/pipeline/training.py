@@ -84,7 +84,7 @@ def train(
 
 def _model_settings(config: Config) -> dict[str, Any]:
     """Return the settings of the model that have an effect in its mode; token mode names none of the characters'."""
-    settings = result_settings(config.model)
+    settings = result_settings(config.model) | {"tie_softmax": config.model.is_tied}
     if config.model.mode == "character":
         return settings
     no_effect = ("mode", "highway_layers")

@@ -120,8 +120,10 @@ def _forecast(
     has_table = shape.characters is None
     table = rows * model.projection_dim
     network = shape.num_parameters() - (table if has_table else 0)
-    tables = table * (2 if has_table and not model.tie_softmax else 1) + rows
-    states = 2 if train.optimizer == "adamw" else 1
+    tables = table * (2 if has_table and not model.is_tied else 1) + rows
+    # Beside AdamW the tables' optimiser keeps a number for each row.
+    num_tables = 1 if model.is_tied or not has_table else 2
+    states, table_states = (2, rows * (num_tables + 1)) if train.optimizer == "adamw" else (1, tables)
     return TrainingForecast(
         rows=rows,
         tokens=tokens,
@@ -131,7 +133,7 @@ def _forecast(
         is_measured=is_measured,
         parameters=network + tables,
         memory_bytes=predict_memory(model, train, 2 if precision == "bfloat16" else 4, rows, size.train_tokens),
-        checkpoint_bytes=4 * (network * (1 + states) + tables * 2),
+        checkpoint_bytes=4 * (network * (1 + states) + tables + table_states),
         bundle_bytes=4 * (network + tables + (table if has_table else 0)),
     )
 

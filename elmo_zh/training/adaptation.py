@@ -193,7 +193,7 @@ def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, reporter:
     """
     path = Path(config.train.init)
     digest = source_digest(run, "train", "train.init", BundleLayout(path).info)
-    model = LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.tie_softmax)
+    model = LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.is_tied)
     known = load_start(run)
     if known and known.info["digest"] == digest and known.info["model"] == model.describe(vocabulary.digest()):
         return known

@@ -60,10 +60,11 @@ def _parameters(model: ModelConfig, train: TrainConfig, shape: BiLMShape, num_to
     """Return the bytes of weights, gradients, what the optimisers keep, and word2vec's vectors twice."""
     table = num_tokens * model.projection_dim
     has_token_table = shape.characters is None
-    tables = table * (2 if has_token_table and not model.tie_softmax else 1) + num_tokens
+    tables = table * (1 if model.is_tied or not has_token_table else 2) + num_tokens
     network = shape.num_parameters() - (table if has_token_table else 0)
-    states = 2 if train.optimizer == "adamw" else 1
-    return _FLOAT * (network * (2 + states) + tables * 2 + table * 2)
+    # Beside AdamW the tables' optimiser keeps a number for each row.
+    states, table_states = (2, 2 * num_tokens) if train.optimizer == "adamw" else (1, tables)
+    return _FLOAT * (network * (2 + states) + tables + table_states + table * 2)
 
 
 def _activations(model: ModelConfig, train: TrainConfig, shape: BiLMShape, product_bytes: int) -> int:

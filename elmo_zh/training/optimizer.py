@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from elmo_zh.config import TrainConfig
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.softmax import Softmax
+from elmo_zh.training.row_adagrad import RowAdagrad
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +59,8 @@ class Optimizers:
     """One optimiser for the LSTMs and the character CNN and one for the tables, stepped together.
 
     The tables (token embeddings, softmax) always have Adagrad: a row is touched only when its word comes, and
-    Adam's even-sized steps would push the rows of rare words as far as those of frequent ones.
+    Adam's even-sized steps would push the rows of rare words as far as those of frequent ones. Beside AdamW it keeps a
+    number for each row, in the published recipe one for each number of the tables.
     """
 
     def __init__(self, config: TrainConfig, bilm: BiLM, softmax: Softmax) -> None:
@@ -76,11 +78,13 @@ class Optimizers:
         tables += [softmax.bias] if is_tied else [softmax.weight, softmax.bias]
         self.tables = tables
         self.parameters: list[nn.Parameter] = [*network.values(), *tables]
-        self.by_name: dict[str, torch.optim.Optimizer] = {"tables": self._adagrad(tables, config)}
+        self.by_name: dict[str, torch.optim.Optimizer]
         self._peaks = {"tables": config.table_learning_rate, "network": config.learning_rate}
         if config.optimizer == "adagrad":
+            self.by_name = {"tables": self._adagrad(tables, config)}
             self.by_name["network"] = self._adagrad(list(network.values()), config)
         else:
+            self.by_name = {"tables": RowAdagrad(tables, config.adagrad_accumulator)}
             biases = [parameter for name, parameter in network.items() if "bias" in name]
             matrices = [parameter for name, parameter in network.items() if "bias" not in name]
             groups = [

@@ -190,7 +190,7 @@ def _build_trainer(
     if config.word2vec.enabled and not start and group.is_first:
         vectors = load_word_vectors(run.word2vec, vocabulary, config.model.projection_dim)
     return Trainer(
-        model=LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.tie_softmax),
+        model=LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.is_tied),
         store=store,
         vocabulary_digest=vocabulary.digest(),
         config=config.train,

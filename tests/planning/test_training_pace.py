@@ -28,22 +28,24 @@ def test_a_small_model_is_tried(config: Config) -> None:
     # Two epochs of 9,000 words and 1,000 ends of sentences, in whole steps of 21.
     assert found.tokens == 20_013
     assert found.seconds > found.tokens / found.tokens_per_second > 0
-    model = LanguageModel.build(build_shape(config.model, found.rows), tie_softmax=False)
+    model = LanguageModel.build(build_shape(config.model, found.rows), tie_softmax=config.model.is_tied)
     model.initialise(1)
     assert found.parameters == model.num_parameters()
     assert found.checkpoint_bytes >= 4 * found.parameters * 2
 
 
 def test_a_checkpoint_is_weights_and_what_optimisers_keep() -> None:
-    """As many numbers as the parameters of each group times its tensors: AdamW keeps two more, Adagrad one."""
+    """AdamW keeps two numbers for each of its parameters, the tables' Adagrad one for each row."""
     found = forecast_training({"a": SMALL}, SIZE)["a"]
-    model = LanguageModel.build(build_shape(SMALL.model, found.rows), tie_softmax=False)
+    model = LanguageModel.build(build_shape(SMALL.model, found.rows), tie_softmax=SMALL.model.is_tied)
     optimizers = Optimizers(SMALL.train, model.bilm, model.softmax)
-    numbers = {
-        name: sum(parameter.numel() for group in each.param_groups for parameter in group["params"])
+    parameters = {
+        name: [parameter for group in each.param_groups for parameter in group["params"]]
         for name, each in optimizers.by_name.items()
     }
-    assert found.checkpoint_bytes == 4 * (numbers["network"] * 3 + numbers["tables"] * 2)
+    numbers = {name: sum(parameter.numel() for parameter in some) for name, some in parameters.items()}
+    rows = sum(len(parameter) for parameter in parameters["tables"])
+    assert found.checkpoint_bytes == 4 * (numbers["network"] * 3 + numbers["tables"] + rows)
 
 
 def test_a_large_model_is_derived(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,9 +90,12 @@ def test_the_only_step_has_the_highest_rate() -> None:
     assert schedule.learning_rate_share(0) == 1.0
 
 
-def test_adagrad_on_sparse_and_dense_gradients_is_the_formula() -> None:
+@pytest.mark.parametrize("kind", ["adagrad", "adamw"])
+def test_adagrad_on_sparse_and_dense_gradients_is_the_formula(kind: str) -> None:
+    """Of each number in the published recipe, else of each row."""
     sparse, dense = build_model(), build_model()
-    optimizers = {name: build_optimizers(model) for name, model in (("sparse", sparse), ("dense", dense))}
+    config = replace(CONFIG, optimizer=kind)
+    optimizers = {name: build_optimizers(model, config) for name, model in (("sparse", sparse), ("dense", dense))}
     expected = sparse.bilm.token_table.weight.detach().numpy().astype(np.float64)
     before = expected.copy()
     squares = np.full_like(expected, 0.5)
@@ -103,13 +106,39 @@ def test_adagrad_on_sparse_and_dense_gradients_is_the_formula() -> None:
         for optimizer in optimizers.values():
             optimizer.step(share)
         whole = gradient.to_dense().numpy().astype(np.float64)
-        squares += whole**2
+        squares += whole**2 if kind == "adagrad" else (whole**2).mean(axis=1, keepdims=True)
         expected -= share * 0.2 * whole / np.sqrt(squares)
     result = sparse.bilm.token_table.weight.detach()
     torch.testing.assert_close(result, dense.bilm.token_table.weight.detach())
     np.testing.assert_allclose(result.numpy(), expected, rtol=1e-5, atol=1e-7)
     untouched = [row for row in range(ROWS) if row not in (2, 5, 11)]
     np.testing.assert_array_equal(result.numpy()[untouched], before[untouched].astype(np.float32))
+
+
+def test_a_row_of_one_number_has_a_sum_of_its_own() -> None:
+    """The softmax's biases: what is a row's mean square is the number's square."""
+    model = build_model()
+    optimizers = build_optimizers(model)
+    bias = model.softmax.bias
+    expected, squares = bias.detach().numpy().astype(np.float64), np.full(ROWS, 0.5)
+    for step in range(3):
+        values = torch.randn(3, generator=torch.Generator().manual_seed(step))
+        bias.grad = torch.sparse_coo_tensor(torch.tensor([[1, 4, 1]]), values, (ROWS,))
+        optimizers.step(1.0)
+        whole = bias.grad.to_dense().numpy().astype(np.float64)
+        squares += whole**2
+        expected -= 0.2 * whole / np.sqrt(squares)
+    np.testing.assert_allclose(bias.detach().numpy(), expected, rtol=1e-5, atol=1e-7)
+    kept = optimizers.state_tensors()
+    assert {tuple(value.shape) for name, value in kept.items() if name.startswith("tables")} == {(ROWS,)}
+
+
+def test_rows_without_any_gradient_stay_finite() -> None:
+    model = build_model()
+    optimizers = build_optimizers(model, replace(CONFIG, adagrad_accumulator=0.0))
+    model.softmax.weight.grad = torch.zeros(ROWS, PROJECTION)
+    optimizers.step(1.0)
+    assert torch.isfinite(model.softmax.weight).all()
 
 
 def test_adamw_is_the_formula_and_decays_matrices_only() -> None:

@@ -118,21 +118,20 @@ def extract(task: ExtractTask) -> Extracted:
 def _extract(task: ExtractTask, *, trusts_head: bool) -> Extracted:
     tallies = {each.number: Tally() for each in task.sources}
     passed_over = PassedOver()
-    writer = PieceWriter(task.parts.extracted_stem(task.number), task.piece_bytes, task.rule)
-    for each in task.sources:
-        each.require_unchanged()
-        if task.part:
-            documents = read_range(each.source, task.part, task.config, tallies[each.number], passed_over)
-        else:
-            documents = read_source(
-                each.source, task.config, tallies[each.number], passed_over, trusts_head=trusts_head
-            )
-        try:
-            _write_documents(documents, each.number, tallies[each.number], task, writer)
-        except UnsuitableError as error:
-            raise CorpusError(*error.messages) from None  # one that can travel between processes
-        each.require_unchanged()
-    writer.finish()
+    with PieceWriter(task.parts.extracted_stem(task.number), task.piece_bytes, task.rule) as writer:
+        for each in task.sources:
+            each.require_unchanged()
+            if task.part:
+                documents = read_range(each.source, task.part, task.config, tallies[each.number], passed_over)
+            else:
+                documents = read_source(
+                    each.source, task.config, tallies[each.number], passed_over, trusts_head=trusts_head
+                )
+            try:
+                _write_documents(documents, each.number, tallies[each.number], task, writer)
+            except UnsuitableError as error:
+                raise CorpusError(*error.messages) from None  # one that can travel between processes
+            each.require_unchanged()
     return Extracted(piece_bytes=writer.piece_bytes, tallies=tallies, passed_over=passed_over)
 
 

@@ -8,8 +8,10 @@ line that can be a duplicate, sorted, and `.places`, uint32, the line of each. A
 import hashlib
 from array import array
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,17 +102,28 @@ class KeyRule:
 
 
 class PieceWriter:
-    """Writes lines as pieces of about `piece_bytes` each, `stem`-00000 and so on."""
+    """Writes lines as pieces of about `piece_bytes` each, `stem`-00000 and so on; the last one ends with the block."""
 
     def __init__(self, stem: Path, piece_bytes: int, rule: KeyRule | None) -> None:
         self._stem, self._piece_bytes, self._rule = stem, piece_bytes, rule
         self.piece_bytes: list[int] = []
         self._source = 0
+        self._open = ExitStack()
         self._start_piece()
 
+    def __enter__(self) -> "PieceWriter":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        if kind is None:
+            self._end_block()
+            if self._num_lines:
+                self._finish_piece()
+        self._open.__exit__(kind, error, trace)
+
     def _start_piece(self) -> None:
+        self._file: BinaryIO | None = None
         self._lines: list[bytes] = []
-        self._blocks: list[bytes] = []
         self._line_bytes = self._block_bytes = self._num_lines = 0
         self._runs = array("I")
         self._keys, self._places = array("Q"), array("I")
@@ -145,31 +158,31 @@ class PieceWriter:
             self._end_block()
 
     def _end_block(self) -> None:
-        if self._lines:
-            self._lines.append(b"")
-            self._blocks.append(b"\n".join(self._lines))
-            self._block_bytes += self._line_bytes
-            self._lines, self._line_bytes = [], 0
+        if not self._lines:
+            return
+        if self._file is None:
+            unfinished = self._open.enter_context(written_once(self._piece().text))
+            self._file = self._open.enter_context(unfinished.open("wb"))
+        self._lines.append(b"")
+        self._file.write(b"\n".join(self._lines))
+        self._block_bytes += self._line_bytes
+        self._lines, self._line_bytes = [], 0
+
+    def _piece(self) -> Piece:
+        return Piece(self._stem.with_name(f"{self._stem.name}-{len(self.piece_bytes):05d}"))
 
     def _finish_piece(self) -> None:
-        piece = Piece(self._stem.with_name(f"{self._stem.name}-{len(self.piece_bytes):05d}"))
-        keys = np.asarray(self._keys, "<u8")
+        self._open.close()
+        piece, keys = self._piece(), np.asarray(self._keys, "<u8")
         # Of equal keys the first line stays first.
         order = np.argsort(keys, kind="stable")
-        _write(piece.keys, [keys[order].tobytes()])
-        _write(piece.places, [np.asarray(self._places, "<u4")[order].tobytes()])
-        _write(piece.runs, [np.asarray(self._runs, "<u4").tobytes()])
-        _write(piece.text, self._blocks)
+        _write(piece.keys, keys[order])
+        _write(piece.places, np.asarray(self._places, "<u4")[order])
+        _write(piece.runs, np.asarray(self._runs, "<u4"))
         self.piece_bytes.append(self._block_bytes)
         self._start_piece()
 
-    def finish(self) -> None:
-        """Write what is left."""
-        self._end_block()
-        if self._num_lines:
-            self._finish_piece()
 
-
-def _write(path: Path, blocks: list[bytes]) -> None:
-    with written_once(path) as unfinished, unfinished.open("wb") as file:
-        file.writelines(blocks)
+def _write(path: Path, numbers: NDArray[Any]) -> None:
+    with written_once(path) as unfinished:
+        unfinished.write_bytes(numbers.tobytes())

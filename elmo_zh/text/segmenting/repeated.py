@@ -18,8 +18,8 @@ from elmo_zh.text.segmenting.pieces import KeyRule, Piece
 
 # Why a line is left out, as the numbers in a bucket's file say.
 DUPLICATE, BOILERPLATE = 0, 1
-# Some 200 MB of memory for a task.
-_BUCKET_KEYS = 4_000_000
+# Some 30 MB of memory for a task.
+_BUCKET_KEYS = 500_000
 
 
 def key_rule(config: TextConfig) -> KeyRule | None:

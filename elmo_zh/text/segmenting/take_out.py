@@ -1,8 +1,8 @@
 """From the segmented paragraphs of a piece to its training text: all but what is held out, in their order."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import accumulate
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,12 +38,8 @@ def take_out(task: TakeOutTask) -> TakenOut:
     done = TakenOut(train_sentences=int(kept["sentences"].sum()), train_tokens=int(kept["tokens"].sum()))
     with written_once(parts.train(task.number)) as unfinished:
         if is_heldout.any():
-            data = memoryview(parts.paragraphs(task.number).read_bytes())
-            starts = [0, *accumulate(index["bytes"].tolist())]
-            for row in np.flatnonzero(is_heldout).tolist():
-                text = str(data[starts[row] : starts[row + 1]], "utf-8")
-                done.heldout.append((int(index["key"][row]), text, int(index["tokens"][row])))
-            _write_runs(unfinished, data, starts, ~is_heldout)
+            with parts.paragraphs(task.number).open("rb") as everything, unfinished.open("wb") as train:
+                done.heldout = list(_divide(everything, index, is_heldout, train))
         else:
             place(parts.paragraphs(task.number), unfinished)
     with written_once(parts.documents(task.number)) as unfinished:
@@ -51,12 +47,16 @@ def take_out(task: TakeOutTask) -> TakenOut:
     return done
 
 
-def _write_runs(path: Any, data: memoryview, starts: list[int], is_kept: NDArray[np.bool_]) -> None:
-    """Write the paragraphs that are kept, those that follow each other at once."""
-    edges = np.flatnonzero(np.diff(np.r_[False, is_kept, False])).reshape(-1, 2)
-    with path.open("wb") as file:
-        for first, end in edges.tolist():
-            file.write(data[starts[first] : starts[end]])
+def _divide(
+    everything: BinaryIO, index: NDArray[Any], is_heldout: NDArray[np.bool_], train: BinaryIO
+) -> Iterator[tuple[int, str, int]]:
+    """Yield the paragraphs that are held out, and write the others."""
+    for row, num_bytes in enumerate(index["bytes"].tolist()):
+        data = everything.read(num_bytes)
+        if is_heldout[row]:
+            yield int(index["key"][row]), data.decode("utf-8"), int(index["tokens"][row])
+        else:
+            train.write(data)
 
 
 def _document_sentences(index: NDArray[Any], is_kept: NDArray[np.bool_]) -> NDArray[np.int64]:

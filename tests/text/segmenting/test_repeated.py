@@ -18,11 +18,10 @@ from elmo_zh.text.segmenting.repeated import BOILERPLATE, DUPLICATE, find_repeat
 def write_pieces(folder: Path, texts: list[list[str]], config: TextConfig) -> list[Piece]:
     pieces = []
     for number, lines in enumerate(texts):
-        writer = PieceWriter(folder / f"{number:05d}", 10**6, key_rule(config))
-        writer.start_document(0)
-        for line in lines:
-            writer.write(line)
-        writer.finish()
+        with PieceWriter(folder / f"{number:05d}", 10**6, key_rule(config)) as writer:
+            writer.start_document(0)
+            for line in lines:
+                writer.write(line)
         pieces += [Piece(folder / f"{number:05d}-00000")] * len(writer.piece_bytes)
     return pieces
 
