@@ -31,13 +31,13 @@ from typing import Any
 from elmo_zh.config import TextConfig
 from elmo_zh.text.cleaning.counts import LineCounts
 from elmo_zh.text.corpus_preparation import CorpusPreparation
+from elmo_zh.text.heldout import paragraph_key
 from elmo_zh.text.readers.read import read_source
 from elmo_zh.text.readers.sources import find_sources
 from elmo_zh.text.readers.tally import PassedOver, Tally
 from elmo_zh.text.segmenters import build_segmenter
 from elmo_zh.text.segmenting.pieces import PieceWriter
 from elmo_zh.text.segmenting.repeated import key_rule
-from elmo_zh.text.segmenting.segment_piece import segment_line
 from elmo_zh.text.sentences import split_sentences
 
 CONFIG = TextConfig()
@@ -115,6 +115,12 @@ def consume(results: Iterable[Any]) -> None:
     deque(results, maxlen=0)
 
 
+def joined(segmented: list[list[str]]) -> tuple[bytes, int]:
+    """Return a paragraph as it is written, and its key."""
+    sentences = list(map(" ".join, segmented))
+    return "\n".join(sentences).encode("utf-8"), paragraph_key(sentences)
+
+
 def shares(segmenter: str, corpus: list[str]) -> dict[str, float]:
     """Return processor seconds of each step on the whole corpus, in one process."""
     config = replace(CONFIG, segmenter=segmenter)
@@ -133,21 +139,21 @@ def shares(segmenter: str, corpus: list[str]) -> dict[str, float]:
     with TemporaryDirectory() as folder:
         writer = PieceWriter(Path(folder) / "a", 2**25, key_rule(config))
         writer.start_document(0)
-        timed("write pieces and keys of lines", lambda: [*map(writer.write, lines), writer.finish()])
+        timed("write pieces and keys of lines", lambda: consume(map(writer.write, lines)))
     counts = LineCounts()
     timed("clean", lambda: consume(preparation.cleaner.clean(line, counts) for line in lines))
     plain = preparation.preparation
-    timed("split sentences", lambda: consume(piece for line in lines for piece in split_sentences(line)))
+    timed("split sentences", lambda: consume(map(split_sentences, lines)))
     sentences = timed(
         "split, normalise", lambda: [piece for line in lines for piece in plain.pieces(line, counts.change)]
     )
     seconds["normalise"] = max(0.0, seconds.pop("split, normalise") - seconds["split sentences"])
     timed("cut", lambda: consume(cut(sentence) for sentence in sentences))
-    timed("all of a line", lambda: consume(segment_line(preparation, line, counts) for line in lines))
+    timed("all of a line", lambda: consume(joined(preparation.sentences(line, counts)) for line in lines))
     known = seconds["clean"] + seconds["split sentences"] + seconds["normalise"] + seconds["cut"]
     seconds["count, join, hash"] = max(0.0, seconds.pop("all of a line") - known)
     with TemporaryDirectory() as folder, (Path(folder) / "a").open("w", encoding="utf-8") as file:
-        timed("write", lambda: consume(file.write(" ".join(sentence) + "\n") for sentence in sentences))
+        timed("write", lambda: consume(file.write(line + "\n") for line in lines))
     return seconds
 
 

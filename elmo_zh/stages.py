@@ -99,6 +99,8 @@ def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporte
     run.save_config(config)
     same_budget = old.get("budget") == dict(stage.budget)
     if old.get("finished") and same_budget and not changes and not force and _outputs_stand(run, old):
+        if stage.parts is not None:
+            remove(stage.parts)  # of a --force that was interrupted
         reporter.note(f"{stage.name}: nothing has changed, skipped.")
         return StageOutcome(counts=old["counts"], skipped=True)
     for change in changes if old else []:

@@ -346,3 +346,48 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     with run.locked(create=True), refused:
         lock()
     lock()
+
+
+# Parts
+
+
+def leave_part(shop: Workshop, *, expect: bool = False, **changes: Any) -> None:
+    """Have the stage interrupted after a part was made; see whether one of before was there."""
+    parts = shop.run.vocab_parts
+
+    def stop() -> StageResult:
+        assert (parts / "one").exists() == expect
+        (parts / "one").touch()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        shop.do(work=stop, parts=parts, discard=None, **changes)
+
+
+def test_parts_stay_after_an_interruption_and_go_at_the_end(shop: Workshop) -> None:
+    leave_part(shop)
+    leave_part(shop, expect=True)
+    os.utime(shop.corpus, ns=(7, 7))  # the same content
+    leave_part(shop, expect=True)
+    assert not shop.do(parts=shop.run.vocab_parts, discard=None).skipped
+    assert not shop.run.vocab_parts.exists()
+
+
+def test_parts_of_anything_else_are_discarded(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_part(shop)
+    leave_part(shop, settings={"size": 37})
+    leave_part(shop, settings={"size": 37}, expect=True)
+    leave_part(shop, settings={"size": 37}, force=True)
+    shop.corpus.write_text("今天天气不好", encoding="utf-8")
+    leave_part(shop, settings={"size": 37})
+    monkeypatch.setattr("elmo_zh.stages.__version__", "0.0.7")
+    leave_part(shop, settings={"size": 37})
+    (shop.run.vocab_parts / "made-from").unlink()
+    leave_part(shop, settings={"size": 37})
+
+
+def test_parts_of_a_forced_stage_that_was_interrupted_go_when_the_stage_is_skipped(shop: Workshop) -> None:
+    shop.do(discard=None)
+    leave_part(shop, force=True)
+    assert shop.do(parts=shop.run.vocab_parts, discard=None).skipped
+    assert not shop.run.vocab_parts.exists()

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from elmo_zh.lexicon import Lexicon
 
 # A memory map holds its file open. So shards that were not used for long are closed where there are more of them than
-# an eighth of the files that a process may have open; three files a shard leave room for everything else.
-_LIMIT_SHARE = 8
+# a fifth of the files that a process may have open; three files a shard leave room for everything else.
+_LIMIT_SHARE = 5
 
 
 @dataclass(frozen=True)

@@ -13,22 +13,22 @@ _MAX_GROUP_SENTENCES = 200
 _MAX_GROUP_SHARE = 0.1
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Paragraph:
-    """A segmented paragraph.
+    """What the choice needs to know of a paragraph.
 
     Attributes:
         key: Hash of its characters, 0 to 2^64 - 1; equal for equal texts.
-        sentences: One segmented sentence each, tokens joined by U+0020.
+        num_sentences: Its sentences.
         num_tokens: Tokens in all of them.
     """
 
     key: int
-    sentences: tuple[str, ...]
+    num_sentences: int
     num_tokens: int
 
 
-def paragraph_key(sentences: tuple[str, ...]) -> int:
+def paragraph_key(sentences: Iterable[str]) -> int:
     """Return the hash of a paragraph's characters, white space left out, so that segmentation does not matter."""
     text = "".join(sentences).replace(" ", "")
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8"), digest_size=8).digest(), "big")
@@ -36,7 +36,7 @@ def paragraph_key(sentences: tuple[str, ...]) -> int:
 
 @dataclass
 class Group:
-    """Paragraphs of one text: the first of them, and how many there are."""
+    """Paragraphs of one text: one of them, and how many there are."""
 
     paragraph: Paragraph
     copies: int = 1
@@ -44,20 +44,16 @@ class Group:
     @property
     def num_sentences(self) -> int:
         """Sentences of all of them."""
-        return self.copies * len(self.paragraph.sentences)
+        return self.copies * self.paragraph.num_sentences
 
     @property
     def num_tokens(self) -> int:
         """Tokens of all of them."""
         return self.copies * self.paragraph.num_tokens
 
-    def all(self) -> list[Paragraph]:
-        """Return each of them."""
-        return [self.paragraph] * self.copies
-
 
 class HeldoutChoice:
-    """Take paragraphs one by one and give each back as training or held-out text.
+    """Take paragraphs one by one, and tell in the end which texts are held out.
 
     Held out are the paragraphs with the lowest hashes: those below `heldout_share` of the hash range, and more
     of them while there are fewer than `heldout_min_sentences` (or a tenth of all sentences, if that is less); but
@@ -82,37 +78,14 @@ class HeldoutChoice:
         self._kept_sentences = 0
         self._kept_tokens = 0
 
-    def add(self, paragraph: Paragraph) -> list[Paragraph]:
-        """Take a paragraph; return those, this one or earlier ones, that are now known to be training text."""
-        self._num_sentences += len(paragraph.sentences)
-        if paragraph.key >= self.bound or self._is_too_long(Group(paragraph)):
-            return [paragraph]
-        if paragraph.key in self._groups:
-            self._groups[paragraph.key].copies += 1
-            return []
-        return self._insert(Group(paragraph))
+    def add(self, paragraph: Paragraph) -> None:
+        """Take a paragraph."""
+        self._num_sentences += paragraph.num_sentences
+        if paragraph.key < self.bound and not self._is_too_long(Group(paragraph)):
+            self._add_group(Group(paragraph))
 
-    def _insert(self, group: Group) -> list[Paragraph]:
-        """Keep a text that is new; return those that need not be kept any more."""
-        insort(self._keys, group.paragraph.key)
-        self._groups[group.paragraph.key] = group
-        self._kept_sentences += len(group.paragraph.sentences)
-        self._kept_tokens += group.paragraph.num_tokens
-        released: list[Paragraph] = []
-        while self._keys and not self._last_may_be_needed():
-            # What comes later with a key as high need not be kept either.
-            self.bound = self._keys[-1]
-            released += self._release_last()
-        return released
-
-    def _release_last(self) -> list[Paragraph]:
-        group = self._groups.pop(self._keys.pop())
-        self._kept_sentences -= len(group.paragraph.sentences)
-        self._kept_tokens -= group.paragraph.num_tokens
-        return group.all()
-
-    def merge(self, groups: Iterable[Group], bound: int, num_sentences: int) -> list[Paragraph]:
-        """Take what another choice, of another part of the text, kept; return what is now known to be training text.
+    def merge(self, groups: Iterable[Group], bound: int, num_sentences: int) -> None:
+        """Take what another choice, of another part of the text, kept.
 
         What is chosen in the end is the same as if all paragraphs had been added to this one.
 
@@ -123,22 +96,30 @@ class HeldoutChoice:
         """
         self._num_sentences += num_sentences
         self.bound = min(self.bound, bound)
-        released: list[Paragraph] = []
         while self._keys and self._keys[-1] >= self.bound:
-            released += self._release_last()
+            self._forget_last()
         for group in groups:
-            key = group.paragraph.key
-            if key >= self.bound:
-                released += group.all()
-            elif key in self._groups:
-                self._groups[key].copies += group.copies
-            else:
-                released += self._insert(group)
-        return released
+            if group.paragraph.key < self.bound:
+                self._add_group(group)
 
-    def keeps(self, paragraph: Paragraph) -> bool:
-        """Return whether a paragraph that was added may be held out."""
-        return paragraph.key in self._groups
+    def _add_group(self, group: Group) -> None:
+        key = group.paragraph.key
+        if key in self._groups:
+            self._groups[key].copies += group.copies
+            return
+        insort(self._keys, key)
+        self._groups[key] = group
+        self._kept_sentences += group.paragraph.num_sentences
+        self._kept_tokens += group.paragraph.num_tokens
+        while self._keys and not self._last_may_be_needed():
+            # What comes later with a key as high need not be kept either.
+            self.bound = self._keys[-1]
+            self._forget_last()
+
+    def _forget_last(self) -> None:
+        group = self._groups.pop(self._keys.pop())
+        self._kept_sentences -= group.paragraph.num_sentences
+        self._kept_tokens -= group.paragraph.num_tokens
 
     def candidates(self) -> list[Group]:
         """Return what may be held out, by rising keys."""
@@ -146,7 +127,7 @@ class HeldoutChoice:
 
     def _last_may_be_needed(self) -> bool:
         last = self._keys[-1]
-        before = self._kept_sentences - len(self._groups[last].paragraph.sentences)
+        before = self._kept_sentences - self._groups[last].paragraph.num_sentences
         return self._kept_tokens <= 2 * self._max_tokens and (
             last < self._share_end or before < 2 * self._min_sentences
         )
@@ -154,27 +135,21 @@ class HeldoutChoice:
     def _is_too_long(self, group: Group) -> bool:
         return group.num_sentences > _MAX_GROUP_SENTENCES or group.num_tokens > _MAX_GROUP_SHARE * self._max_tokens
 
-    def finish(self) -> tuple[list[Paragraph], list[Paragraph]]:
-        """Return the held-out paragraphs and those kept until now that turn out to be training text."""
+    def chosen(self) -> list[int]:
+        """Return the keys of the texts that are held out, rising."""
         wanted = min(self._min_sentences, self._num_sentences // 10)
-        heldout: list[Paragraph] = []
-        train: list[Paragraph] = []
+        heldout: list[int] = []
         num_sentences = num_tokens = 0
-        is_full = False
-        for key in self._keys:
-            group = self._groups[key]
+        for group in self.candidates():
             if self._is_too_long(group):
-                train.extend(group.all())
                 continue
-            is_full = is_full or not (
-                (key < self._share_end or num_sentences < wanted)
+            if not (
+                (group.paragraph.key < self._share_end or num_sentences < wanted)
                 and num_tokens + group.num_tokens <= self._max_tokens
                 and (num_sentences + group.num_sentences) * 5 <= self._num_sentences
-            )
-            if is_full:
-                train.extend(group.all())
-            else:
-                heldout.extend(group.all())
-                num_sentences += group.num_sentences
-                num_tokens += group.num_tokens
-        return heldout, train
+            ):
+                break
+            heldout.append(group.paragraph.key)
+            num_sentences += group.num_sentences
+            num_tokens += group.num_tokens
+        return heldout

@@ -2,8 +2,8 @@
 
 In three steps, each in tasks that any worker can do: sources become pieces of lines of equal bytes; lines that stand
 more than once are found; each piece is cleaned and segmented. Then the held-out text is chosen from the candidates of
-all pieces. What is cut where depends on the corpus and the settings only, so the files are the same whatever does the
-work. Each task leaves a record when it is done, so a stage that is stopped goes on where it was.
+all pieces, and taken out of them. What is cut where depends on the corpus and the settings only, so the files are the
+same whatever does the work. Each task leaves a record when it is done, so a stage that is stopped goes on where it was.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from elmo_zh.config import TextConfig, result_settings
 from elmo_zh.engine.choice import EngineChoice
 from elmo_zh.engine.engine import Engine
 from elmo_zh.errors import CorpusError
-from elmo_zh.files import atomic_path, place, remove
+from elmo_zh.files import atomic_path, place, remove, write_json_once
 from elmo_zh.reporter import Reporter
 from elmo_zh.text.cleaning.clean import EMPTY, LineCleaner
 from elmo_zh.text.cleaning.counts import LineCounts
@@ -33,7 +33,8 @@ from elmo_zh.text.segmenting.parts import SegmentParts
 from elmo_zh.text.segmenting.pieces import SizedPiece
 from elmo_zh.text.segmenting.repeated import find_repeated
 from elmo_zh.text.segmenting.segment_piece import PieceCounts, SegmentTask, segment_piece
-from elmo_zh.text.segmenting.sentence_writer import SentenceWriter
+from elmo_zh.text.segmenting.take_out import TakeOutTask, take_out
+from elmo_zh.text.user_dictionary import load_user_dictionary
 
 # A shard for each of so many parts of the corpus, but neither so small that there is more to do around it than in it
 # nor so large that workers wait long for the last one.
@@ -94,7 +95,10 @@ def segment_corpus(
         lines=LineCounts(),
         passed_over=PassedOver(),
     )
-    LineCleaner.build(config)  # so that a package that is missing is told here, and once
+    # So that what is missing or bad is told here, once and by its name.
+    LineCleaner.build(config)
+    if user_dictionary is not None:
+        load_user_dictionary(user_dictionary, lambda *_: None)
     parts = SegmentParts(output.absolute().with_name(f"{output.name}.parts"))
     shard_bytes = config.shard_bytes or _shard_bytes(corpus.total_bytes())
     sources = [_number(number, source) for number, source in enumerate(corpus.sources)]
@@ -111,13 +115,14 @@ def segment_corpus(
             for number, piece in enumerate(pieces)
         ]
         num_sentences = _segment(tasks, engine, done, reporter)
-    _add_up(done)
-    if not done.counts.kept_characters:
-        remove(parts.path)
-        raise _no_text(corpus, done)
+        if not done.counts.kept_characters:
+            remove(parts.path)
+            raise _no_text(corpus, done)
+        _choose_heldout(num_sentences, config, parts)
+        heldout = _take_out(len(pieces), parts, engine, done.counts)
     with atomic_path(output) as unfinished:
         unfinished.mkdir()
-        _finish(unfinished, config, parts, num_sentences, done.counts)
+        _put_together(unfinished, len(pieces), parts, heldout)
     remove(parts.path)
     return done
 
@@ -172,6 +177,7 @@ def _segment(tasks: list[SegmentTask], engine: Engine, done: SegmentedCorpus, re
     in_order = [found[number] for number in range(len(tasks))]
     for counts in in_order:
         _count(counts, done)
+    _add_up(done)
     return [counts.sentences for counts in in_order]
 
 
@@ -179,10 +185,7 @@ def _count(piece: PieceCounts, done: SegmentedCorpus) -> None:
     for number, tally in piece.tallies.items():
         done.tallies[number].extend(tally)
     done.lines.merge(piece.lines)
-    counts = done.counts
-    counts.han_characters += piece.han_characters
-    counts.train_sentences += piece.train_sentences
-    counts.train_tokens += piece.train_tokens
+    done.counts.han_characters += piece.han_characters
 
 
 def _add_up(done: SegmentedCorpus) -> None:
@@ -204,31 +207,36 @@ def _no_text(corpus: Sources, done: SegmentedCorpus) -> CorpusError:
     return CorpusError(f"{names} holds no text ({found}). Give a file with text.")
 
 
-def _finish(
-    folder: Path, config: TextConfig, parts: SegmentParts, num_sentences: list[int], counts: SegmentCounts
-) -> None:
-    """Put the training files of all pieces into a folder, after them candidates not chosen, and the held-out text."""
+def _choose_heldout(num_sentences: list[int], config: TextConfig, parts: SegmentParts) -> None:
     choice = HeldoutChoice(config)
-    with_text = [number for number in range(len(num_sentences)) if parts.train(number).stat().st_size]
+    for number, of_piece in enumerate(num_sentences):
+        bound, candidates = load_candidates(parts.candidates(number))
+        choice.merge(candidates, bound, of_piece)
+    write_json_once(parts.chosen, choice.chosen())
+
+
+def _take_out(num_pieces: int, parts: SegmentParts, engine: Engine, counts: SegmentCounts) -> list[str]:
+    """Have the training text of all pieces written, and return the paragraphs that are held out."""
+    tasks = [TakeOutTask(number=number, parts=parts) for number in range(num_pieces)]
+    heldout: list[tuple[int, int, int, str]] = []
+    for task, taken in engine.run(take_out, tasks):
+        counts.train_sentences += taken.train_sentences
+        counts.train_tokens += taken.train_tokens
+        for place_in_piece, (key, text, num_tokens) in enumerate(taken.heldout):
+            heldout.append((key, task.number, place_in_piece, text))
+            counts.heldout_sentences += text.count("\n")
+            counts.heldout_tokens += num_tokens
+    return [text for *_, text in sorted(heldout)]
+
+
+def _put_together(folder: Path, num_pieces: int, parts: SegmentParts, heldout: list[str]) -> None:
+    """Put the training files of all pieces that have some text, and the held-out file, into a folder."""
+    with_text = [number for number in range(num_pieces) if parts.train(number).stat().st_size]
     for position, number in enumerate(with_text):
         place(parts.train(number), folder / f"train-{position:05d}.txt")
         place(parts.documents(number), folder / f"train-{position:05d}.documents")
-    with SentenceWriter(folder / f"train-{len(with_text):05d}.txt") as rest:
-        for number, of_piece in enumerate(num_sentences):
-            bound, candidates = load_candidates(parts.candidates(number))
-            rest.write_apart(choice.merge(candidates, bound, of_piece))
-        chosen, others = choice.finish()
-        rest.write_apart(others)
-    with SentenceWriter(folder / "heldout-00000.txt") as heldout:
-        heldout.write_apart(chosen)
-    for writer in (rest, heldout):
-        if not writer.num_sentences:
-            writer.path.unlink()
-    if rest.num_sentences:
-        rest.save_documents(rest.path.with_suffix(".documents"))
-    counts.train_sentences += rest.num_sentences
-    counts.train_tokens += rest.num_tokens
-    counts.heldout_sentences, counts.heldout_tokens = heldout.num_sentences, heldout.num_tokens
+    if heldout:
+        (folder / "heldout-00000.txt").write_text("".join(heldout), encoding="utf-8", newline="\n")
 
 
 def iter_sentences(paths: Iterable[Path]) -> Iterator[list[str]]:

@@ -4,21 +4,27 @@ import re
 from collections.abc import Iterator
 
 # A run of sentence ends and the quotes and brackets that close after it. An ASCII ! or ? straight before an ASCII
-# letter, digit or sign is part of a web address or a name, not an end. ASCII quotes open and close alike: whether
-# they close is decided by counting.
-_END = re.compile(
-    r"(?:[。！？…]|[!?](?![A-Za-z0-9=&/%_#]))"
-    r"(?:[。！？…]|[!?](?![A-Za-z0-9=&/%_#])|\s*[”’」』）》〉】〕｝\)\]\}])*"
-    r"(?P<ascii_quotes>[\"']*)"
-)
+# letter, digit or sign is part of a web address or a name, not an end.
+_SIGN = r"[。！？…!?](?<![!?](?=[A-Za-z0-9=&/%_#]))"
+_CLOSING = r"\s*[”’」』）》〉】〕｝\)\]\}]"
+# ASCII quotes open and close alike: whether they close is decided by counting.
+_END = re.compile(rf"{_SIGN}(?:{_SIGN}|{_CLOSING})*(?P<ascii_quotes>[\"']*)")
+# Whole sentences where there are no ASCII quotes, found some times as fast.
+_SENTENCE = re.compile(rf"(?:[^。！？…!?]++|[!?](?=[A-Za-z0-9=&/%_#]))*+{_SIGN}(?:{_SIGN}|{_CLOSING})*+|.+", re.DOTALL)
 
 
-def split_sentences(paragraph: str) -> Iterator[str]:
-    """Yield the sentences of a paragraph; joined together they are the paragraph.
+def split_sentences(paragraph: str) -> list[str]:
+    """Return the sentences of a paragraph; joined together they are the paragraph.
 
     A sentence ends after 。！？!?… (one or several), with the closing quotes and brackets that follow, and at the
     paragraph's end. Splitting comes before normalisation, which may turn these characters into others.
     """
+    if '"' in paragraph or "'" in paragraph:
+        return list(_iter_sentences(paragraph))
+    return _SENTENCE.findall(paragraph)
+
+
+def _iter_sentences(paragraph: str) -> Iterator[str]:
     start = 0
     for match in _END.finditer(paragraph):
         end = match.end()

@@ -90,7 +90,9 @@ def test_a_damaged_compressed_file() -> None:
     Path("cut.txt.gz").write_bytes(b"\x1f\x8b\x08\x00")
     assert segment_error("cut.txt.gz").startswith("cut.txt.gz is damaged or cut off (")
     Path("plain.txt.gz").write_text(CHINESE, encoding="utf-8")
-    assert segment_error("plain.txt.gz").startswith("plain.txt.gz is not what its name says (")
+    assert segment_error("plain.txt.gz") == (
+        "plain.txt.gz is not what its name says: it does not start as .gz files do. Rename or compress it again."
+    )
 
 
 def test_a_text_without_any_chinese_is_a_warning_and_a_result(sample_run: SampleRun) -> None:

@@ -126,7 +126,8 @@ def test_settings_are_kept_in_full(sample_run: SampleRun) -> None:
 
 
 def test_vocabulary_falls_by_count_and_counts_only_training_text(sample_run: SampleRun) -> None:
-    sentences = tokens_of(sample_run.path / "segmented" / "train-00000.txt")
+    paths = sorted((sample_run.path / "segmented").glob("train-*.txt"))
+    sentences = [sentence for path in paths for sentence in tokens_of(path)]
     counter = Counter(token for sentence in sentences for token in sentence)
     kept = sorted((item for item in counter.items() if item[1] >= 2), key=lambda item: (-item[1], item[0]))
     unknown = sum(count for count in counter.values() if count < 2)
@@ -167,7 +168,9 @@ def test_stage_records_name_their_inputs(sample_run: SampleRun) -> None:
 
     run = sample_run.path
     assert digests("segment") == {path.name: digest(path) for path in sample_run.corpus.iterdir()}
-    assert digests("vocab") == {"segmented/train-00000.txt": digest(run / "segmented" / "train-00000.txt")}
+    segmented = {f"segmented/{path.name}": digest(path) for path in (run / "segmented").glob("train-*.txt")}
+    assert digests("vocab") == segmented
+    assert digests("encode").items() > segmented.items()
     train = digests("train")
     assert {name.split("/")[0] for name in train} == {"ids", "vocab.data", "vocab.counts", "word2vec.txt"}
     assert all(found == digest(run / name) for name, found in train.items())

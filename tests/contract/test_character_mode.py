@@ -208,8 +208,8 @@ def test_golden_vectors_equal_the_oracle(character_run: SampleRun, reference: or
 def test_words_outside_the_vocabulary_are_kept_with_the_ids(character_run: SampleRun) -> None:
     known, segmented = set(known_words(character_run)), character_run.path / "segmented"
     others: dict[str, None] = {}
-    for name in ("train-00000.txt", "heldout-00000.txt"):
-        for line in (segmented / name).read_text(encoding="utf-8").splitlines():
+    for path in (*sorted(segmented.glob("train-*.txt")), segmented / "heldout-00000.txt"):
+        for line in path.read_text(encoding="utf-8").splitlines():
             others.update({word: None for word in line.split(" ") if word not in known})
     written = (character_run.path / "ids" / "other_words.txt").read_text(encoding="utf-8")
     assert written == "".join(f"{word}\n" for word in others)
@@ -341,7 +341,8 @@ def test_a_model_trained_with_carried_state_gets_a_warm_state(changeable: Path, 
     assert elmo_zh("train", "--run", changeable, "--force", *changes).status == 0
     answer = elmo_zh("export", "--run", changeable)
     assert answer.status == 0
-    num_sentences = (changeable / "segmented" / "train-00000.txt").read_text(encoding="utf-8").count("\n")
+    paths = (changeable / "segmented").glob("train-*.txt")
+    num_sentences = sum(path.read_text(encoding="utf-8").count("\n") for path in paths)
     (told,) = (line for line in answer.stderr.splitlines() if "mean state" in line)
     counted = int(told.partition("ends of ")[2].partition(" ")[0].replace(",", ""))
     # At most 32 streams of equal length, all but the last; the first two sentences of each are not counted.

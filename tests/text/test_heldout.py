@@ -14,8 +14,7 @@ HASHES = 2**64
 
 
 def paragraph(key: int, num_sentences: int = 1, tokens_each: int = 5) -> Paragraph:
-    sentences = tuple(f"{key} {number}" for number in range(num_sentences))
-    return Paragraph(key=key, sentences=sentences, num_tokens=num_sentences * tokens_each)
+    return Paragraph(key, num_sentences, num_sentences * tokens_each)
 
 
 def spread(count: int, num_sentences: int = 1, tokens_each: int = 5) -> list[Paragraph]:
@@ -28,13 +27,20 @@ def spread(count: int, num_sentences: int = 1, tokens_each: int = 5) -> list[Par
 def choose(paragraphs: list[Paragraph], **values: Any) -> tuple[list[Paragraph], list[Paragraph]]:
     """Return held-out and training paragraphs."""
     choice = HeldoutChoice(TextConfig(**values))
-    training = [released for one in paragraphs for released in choice.add(one)]
-    heldout, rest = choice.finish()
-    return heldout, training + rest
+    for one in paragraphs:
+        choice.add(one)
+    return divided(choice, paragraphs)
+
+
+def divided(choice: HeldoutChoice, paragraphs: list[Paragraph]) -> tuple[list[Paragraph], list[Paragraph]]:
+    chosen = choice.chosen()
+    assert chosen == sorted(set(chosen))
+    heldout = sorted((one for one in paragraphs if one.key in chosen), key=lambda one: one.key)
+    return heldout, [one for one in paragraphs if one.key not in chosen]
 
 
 def num_sentences(paragraphs: list[Paragraph]) -> int:
-    return sum(len(one.sentences) for one in paragraphs)
+    return sum(one.num_sentences for one in paragraphs)
 
 
 def num_tokens(paragraphs: list[Paragraph]) -> int:
@@ -116,7 +122,7 @@ def test_two_thousand_sentences_give_two_hundred_held_out(more: int, longest: in
     paragraphs = []
     while missing > 0:
         paragraphs.append(paragraph(generator.randrange(HASHES), generator.randint(1, longest)))
-        missing -= len(paragraphs[-1].sentences)
+        missing -= paragraphs[-1].num_sentences
     heldout, _ = choose(paragraphs)
     assert num_sentences(heldout) >= 200
     assert num_tokens(heldout) <= 200_000
@@ -125,19 +131,19 @@ def test_two_thousand_sentences_give_two_hundred_held_out(more: int, longest: in
 @pytest.mark.parametrize("count", [1009, 20_011])
 def test_few_candidates_are_kept_whatever_the_length(count: int) -> None:
     choice = HeldoutChoice(TextConfig(heldout_share=0.0001, heldout_min_sentences=23))
-    kept = most = 0
+    most = 0
     for one in spread(count):
-        kept += 1 - len(choice.add(one))
-        most = max(most, kept)
-    assert 2 * 23 <= most <= 2 * 23 + 1
+        choice.add(one)
+        most = max(most, len(choice.candidates()))
+    assert most == 2 * 23
 
 
 def test_the_token_limit_bounds_the_candidates_too() -> None:
     choice = HeldoutChoice(TextConfig(heldout_share=0.5, heldout_max_tokens=131))
-    kept = most = 0
+    most = 0
     for one in spread(20_011, tokens_each=7):
-        kept += 1 - len(choice.add(one))
-        most = max(most, kept)
+        choice.add(one)
+        most = max(most, len(choice.candidates()))
     assert most == 2 * 131 // 7
 
 
@@ -181,13 +187,9 @@ def test_a_choice_in_parts_is_that_of_the_whole(
     paragraphs = [paragraph(key * (HASHES // 41), *lengths[key]) for key, _, _ in shapes]
     expected, _ = choose(paragraphs, **chosen)
     whole = HeldoutChoice(TextConfig(**chosen))
-    training: list[Paragraph] = []
     for start in range(num_parts):
         part = HeldoutChoice(TextConfig(**chosen))
         for one in paragraphs[start::num_parts]:
-            training += part.add(one)
-        num = num_sentences(paragraphs[start::num_parts])
-        training += whole.merge(part.candidates(), part.bound, num)
-    heldout, rest = whole.finish()
-    assert heldout == expected
-    assert sorted(heldout + training + rest, key=str) == sorted(paragraphs, key=str)
+            part.add(one)
+        whole.merge(part.candidates(), part.bound, num_sentences(paragraphs[start::num_parts]))
+    assert divided(whole, paragraphs)[0] == expected

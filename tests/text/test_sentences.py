@@ -57,3 +57,13 @@ def test_long_runs_take_no_long_time() -> None:
     for piece in ("。", "。 ", "!a", '"', '。"', "” "):
         assert "".join(split_sentences(piece * 20_011)) == piece * 20_011
     assert len(list(split_sentences("好。" + " " * 100_003 + "好"))) == 2
+
+
+@settings(max_examples=307)
+@given(st.text("。！？…!?a1=”） \n天", max_size=23))
+def test_paragraphs_without_ascii_quotes_are_split_as_those_with_some(paragraph: str) -> None:
+    # The quote stands in a sentence of its own, and makes the splitting look at quotes.
+    *sentences, last = split_sentences(f"{paragraph}\n天'")
+    *expected, rest = split_sentences(f"{paragraph}\n天a")
+    assert sentences == expected
+    assert last[:-1] == rest[:-1]

@@ -266,7 +266,9 @@ def test_the_table_at_the_end() -> None:
         (754, "13 min"),
         (5399, "90 min"),
         (5400, "1.5 h"),
-        (360000, "100.0 h"),
+        (359_999, "100.0 h"),
+        (360_000, "4 days"),
+        (8_640_000, "100 days"),
     ],
 )
 def test_durations_for_people(seconds: float, told: str) -> None:

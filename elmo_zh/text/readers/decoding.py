@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from elmo_zh.errors import CorpusError
 from elmo_zh.text.readers.content import Content, UnsuitableError
-from elmo_zh.text.readers.encodings import CHUNK_BYTES, MARK, MARKING, Encoding, bad_byte
+from elmo_zh.text.readers.encodings import CHUNK_BYTES, MARK, MARKING, Encoding, MistakenEncodingError, bad_byte
 from elmo_zh.text.readers.lines import lines_of_chunks, whole_lines_of_chunks
 from elmo_zh.text.readers.tally import Tally
 
@@ -42,6 +42,7 @@ class DecodedText:
 
         Raises:
             CorpusError: If bytes do not decode that did when the encoding was looked for.
+            MistakenEncodingError: If that was not done for all of them.
         """
         decoder = codecs.getincrementaldecoder(self.encoding.name)(MARKING if self.encoding.num_bad else "strict")
         is_first = self.is_start
@@ -51,6 +52,8 @@ class DecodedText:
                 try:
                     text = decoder.decode(chunk, not chunk)
                 except UnicodeDecodeError:
+                    if not self.encoding.is_sure:
+                        raise MistakenEncodingError(self.name) from None
                     raise changed_error(self.name) from None
                 if text:
                     yield text.removeprefix(_BYTE_ORDER_MARK) if is_first else text

@@ -52,13 +52,19 @@ class Encoding:
     Attributes:
         name: As Python knows it.
         num_bad: Places in the file that do not decode.
+        is_sure: Whether all of the file was looked at.
     """
 
     name: str
     num_bad: int
+    is_sure: bool = True
 
 
-def find_encoding(content: Content, wanted: str) -> Encoding:
+class MistakenEncodingError(Exception):
+    """A file is not in the encoding that its start was in."""
+
+
+def find_encoding(content: Content, wanted: str, *, trusts_head: bool = False) -> Encoding:
     """Return the encoding of a file, having decoded all of it.
 
     A byte order mark decides; else UTF-8 if all of the file is, or a fair part of what is not ASCII in a sample; else
@@ -67,6 +73,7 @@ def find_encoding(content: Content, wanted: str) -> Encoding:
     Args:
         content: The file.
         wanted: The encoding to take in any case, or "auto".
+        trusts_head: Let a fair piece of UTF-8 at the start of a file do; whoever decodes it finds out if it is not.
 
     Raises:
         UnsuitableError: If the file is in none of these encodings.
@@ -78,6 +85,8 @@ def find_encoding(content: Content, wanted: str) -> Encoding:
     for mark, name in _BYTE_ORDER_MARKS:
         if head.startswith(mark):
             return Encoding(name, _num_bad(content, name))
+    if trusts_head and _starts_as_utf8(head):
+        return Encoding("utf-8", 0, is_sure=False)
     with content.open() as stream:
         if bad_byte(stream, "utf-8") is None:
             return Encoding("utf-8", 0)
@@ -88,6 +97,14 @@ def find_encoding(content: Content, wanted: str) -> Encoding:
     if _is_utf8(b"".join(sample)):
         return Encoding("utf-8", _num_bad(content, "utf-8"))
     return _best(content, _candidates(content, sample))
+
+
+def _starts_as_utf8(head: bytes) -> bool:
+    try:
+        text = codecs.getincrementaldecoder("utf-8")("strict").decode(head)
+    except UnicodeDecodeError:
+        return False
+    return len(_FROM_THREE_BYTES.findall(text)) > _MANY
 
 
 def _wanted_encoding(content: Content, name: str) -> Encoding:

@@ -38,6 +38,10 @@ def _parser(name: str) -> Any:
 
 
 def _lines(parser: Any, source: str, tally: Tally) -> Iterator[str]:
+    if num_zeros := source.count("\0"):
+        # The parser would put U+FFFD in their place.
+        tally.drop("markdown: U+0000", num_zeros)
+        source = source.replace("\0", "")
     env: dict[str, Any] = {}
     is_in_table = False
     for token in parser.parse(source, env):

@@ -1,6 +1,5 @@
 """Ranges of one large file, each to be read by itself: plain text, JSON lines and MediaWiki dumps."""
 
-import bz2
 import io
 import re
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from typing import BinaryIO, cast
 
 from elmo_zh.config import TextConfig
 from elmo_zh.errors import CorpusError
-from elmo_zh.text.packing import compression_of, damage_told
+from elmo_zh.text.packing import compression_of, damage_told, unpacked
 from elmo_zh.text.readers.archives import ZIP_STARTS, is_tar
 from elmo_zh.text.readers.content import Content
 from elmo_zh.text.readers.decoding import DecodedText, readable_lines
@@ -172,7 +171,8 @@ def _open_range(source: Source, part: ByteRange) -> Iterator[BinaryIO]:
         after = _DUMP_END if part.end < part.file_bytes else b""
         inner = cast(BinaryIO, io.BufferedReader(stream, _BLOCK_BYTES))
         if packed:
-            inner = cast(BinaryIO, bz2.BZ2File(inner))
+            # Not a BZ2File, which takes a damaged stream for the end: the pages behind it would be lost without a word.
+            inner = unpacked(inner, packed, source.name, part.end - part.start)
         yield cast(BinaryIO, io.BufferedReader(_Wrapped(source.name, before, inner, after), _BLOCK_BYTES))
 
 

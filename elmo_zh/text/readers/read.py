@@ -15,7 +15,9 @@ from elmo_zh.text.readers.sources import Source
 from elmo_zh.text.readers.tally import PassedOver, Tally
 
 
-def read_source(source: Source, config: TextConfig, tally: Tally, passed_over: PassedOver) -> Documents:
+def read_source(
+    source: Source, config: TextConfig, tally: Tally, passed_over: PassedOver, *, trusts_head: bool = False
+) -> Documents:
     """Yield the documents of a source, each as its lines, which are to be read before the next document.
 
     Args:
@@ -23,14 +25,16 @@ def read_source(source: Source, config: TextConfig, tally: Tally, passed_over: P
         config: Format, field, encoding, and what to do with bytes that do not decode.
         tally: Counts what was dropped on the way; lines that come out are for the caller to count.
         passed_over: Takes files inside that are no corpus, and the source itself if it was found in a folder.
+        trusts_head: Take a file whose start is UTF-8 for UTF-8 throughout, so that it is unpacked and decoded once.
 
     Raises:
+        MistakenEncodingError: If that trust was misplaced; then all is to be read again, without it.
         CorpusError: For damaged files, for a file that was named and is no corpus, and for one that changed meanwhile.
     """
     before = _stamp(source)
     try:
         for content in _contents(source, passed_over):
-            yield from _read_or_pass_over(content, config, tally, passed_over)
+            yield from _read_or_pass_over(content, config, tally, passed_over, trusts_head)
         if _stamp(source) != before:
             raise changed_error(source.name)
     except UnsuitableError as error:
@@ -68,17 +72,22 @@ def _contents(source: Source, passed_over: PassedOver) -> Iterator[Content]:
     yield Content(name=source.name, file_name=source.file_name, open=source.open, is_named=source.is_named)
 
 
-def _read_or_pass_over(content: Content, config: TextConfig, tally: Tally, passed_over: PassedOver) -> Documents:
+def _read_or_pass_over(
+    content: Content, config: TextConfig, tally: Tally, passed_over: PassedOver, trusts_head: bool
+) -> Documents:
     try:
-        yield from _read_content(content, config, tally, passed_over)
+        yield from _read_content(content, config, tally, passed_over, trusts_head)
     except UnsuitableError as error:
         if content.is_named:
             raise
         passed_over.add(error.reason, content.name)
 
 
-def _read_content(content: Content, config: TextConfig, tally: Tally, passed_over: PassedOver) -> Documents:
-    text = DecodedText(content, find_encoding(content, config.encoding))
+def _read_content(
+    content: Content, config: TextConfig, tally: Tally, passed_over: PassedOver, trusts_head: bool
+) -> Documents:
+    trusts_head = trusts_head and config.bad_bytes != "strict"
+    text = DecodedText(content, find_encoding(content, config.encoding, trusts_head=trusts_head))
     if config.bad_bytes == "strict":
         refuse_bad_bytes(text)
     kind = find_format(text, config.format)

@@ -126,8 +126,11 @@ def _spool(path: Path) -> Source:
 def _fetch(address: str, path: Path) -> Source:
     smart_open = needed("smart_open", address)
     scheme = urlsplit(address).scheme
+    failures: tuple[type[Exception], ...] = (OSError, ValueError, NotImplementedError, ImportError)
     if scheme in ("http", "https"):
         needed("requests", address)
+        # What breaks while it comes is told by the library below requests, in its own words.
+        failures = (*failures, needed("urllib3.exceptions", address).HTTPError)
     parameters = {"timeout": _TIMEOUT_SECONDS} if scheme in ("http", "https") else {}
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -136,7 +139,7 @@ def _fetch(address: str, path: Path) -> Source:
             path.open("wb") as file,
         ):
             shutil.copyfileobj(remote, file)
-    except (OSError, ValueError, NotImplementedError, ImportError) as error:
+    except failures as error:
         told = " ".join(str(error).split())[:200]
         raise CorpusError(f"{address} cannot be fetched ({told}). Check the address and the network.") from None
     file_name = unquote(Path(urlsplit(address).path).name)

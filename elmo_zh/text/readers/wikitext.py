@@ -21,6 +21,10 @@ _VARIANT = re.compile(r"\s*(zh(?:-[a-z]+)?)\s*:\s*((?:&[#\w]{1,9};|[^;])*)", re.
 _PREFERRED = ("zh-cn", "zh-hans", "zh-sg", "zh-my", "zh")
 # Such as __NOTOC__ and __无目录__.
 _SWITCH = re.compile(r"__(?:[A-Z]{2,30}|[\u4e00-\u9fff]{2,12})__")
+# MediaWiki keeps pages below 2 MiB; the parser makes an object of each sign of markup.
+LONGEST_WIKITEXT = 2**21
+# What stands before an item of a list, beyond any depth that means something.
+_DEEP_ITEM = re.compile(r"(?m)(?<=^[*#:;]{30})[*#:;]+")
 # The parser tries anew, to the end of the page, after each place that opens something and is not closed: some seconds.
 MOST_UNCLOSED_WORK = 3e7
 # Of templates for foreign words, links to other wikis, words that are not to be broken, and quotations.
@@ -38,6 +42,10 @@ def wikitext_lines(source: str, tally: Tally) -> Iterator[str]:
     import mwparserfromhell
 
     page = _without_open_comment(source, tally)
+    if len(page) > LONGEST_WIKITEXT:
+        tally.drop("wikitext: page longer than MediaWiki allows", len(page))
+        return
+    page = _DEEP_ITEM.sub("", page)
     if num_unclosed(page) * len(page) > MOST_UNCLOSED_WORK:
         tally.drop("wikitext: page of markup that never ends", len(page))
         return

@@ -7,6 +7,8 @@ from elmo_zh.config import TextConfig
 from elmo_zh.errors import CorpusError
 from elmo_zh.files import write_json_once
 from elmo_zh.text.readers.content import UnsuitableError
+from elmo_zh.text.readers.encodings import MistakenEncodingError
+from elmo_zh.text.readers.formats import Documents
 from elmo_zh.text.readers.ranges import ByteRange, read_range
 from elmo_zh.text.readers.read import read_source
 from elmo_zh.text.readers.sources import Source
@@ -105,31 +107,38 @@ def extract(task: ExtractTask) -> Extracted:
     record = task.parts.extracted(task.number)
     if known := load_part(record):
         return Extracted.restored(known)
+    try:
+        done = _extract(task, trusts_head=True)
+    except MistakenEncodingError:
+        done = _extract(task, trusts_head=False)
+    write_json_once(record, done.described())
+    return done
+
+
+def _extract(task: ExtractTask, *, trusts_head: bool) -> Extracted:
     tallies = {each.number: Tally() for each in task.sources}
     passed_over = PassedOver()
     writer = PieceWriter(task.parts.extracted_stem(task.number), task.piece_bytes, task.rule)
     for each in task.sources:
         each.require_unchanged()
+        if task.part:
+            documents = read_range(each.source, task.part, task.config, tallies[each.number], passed_over)
+        else:
+            documents = read_source(
+                each.source, task.config, tallies[each.number], passed_over, trusts_head=trusts_head
+            )
         try:
-            _extract_source(task, each, tallies[each.number], passed_over, writer)
+            _write_documents(documents, each.number, tallies[each.number], task, writer)
         except UnsuitableError as error:
             raise CorpusError(*error.messages) from None  # one that can travel between processes
         each.require_unchanged()
     writer.finish()
-    done = Extracted(piece_bytes=writer.piece_bytes, tallies=tallies, passed_over=passed_over)
-    write_json_once(record, done.described())
-    return done
+    return Extracted(piece_bytes=writer.piece_bytes, tallies=tallies, passed_over=passed_over)
 
 
-def _extract_source(
-    task: ExtractTask, each: NumberedSource, tally: Tally, passed_over: PassedOver, writer: PieceWriter
-) -> None:
-    if task.part:
-        documents = read_range(each.source, task.part, task.config, tally, passed_over)
-    else:
-        documents = read_source(each.source, task.config, tally, passed_over)
+def _write_documents(documents: Documents, source: int, tally: Tally, task: ExtractTask, writer: PieceWriter) -> None:
     for document in documents:
         goes_on = task.part is not None and not tally.documents
-        writer.start_document(each.number, goes_on=goes_on)
+        writer.start_document(source, goes_on=goes_on)
         for line in document:
             writer.write(line)

@@ -43,17 +43,30 @@ class SegmentParts:
         """Return the repeated lines whose keys are in a bucket: uint32 of shape (n, 3)."""
         return self.path / "repeated" / f"{bucket:05d}.lines"
 
-    def train(self, piece: int) -> Path:
-        """Return the training text of a piece."""
-        return self.path / "segmented" / f"train-{piece:05d}.txt"
+    def paragraphs(self, piece: int) -> Path:
+        """Return the segmented text of a piece."""
+        return self.path / "segmented" / f"{piece:05d}.txt"
 
-    def documents(self, piece: int) -> Path:
-        """Return the numbers of sentences of each document in the training text of a piece."""
-        return self.train(piece).with_suffix(".documents")
+    def index(self, piece: int) -> Path:
+        """Return what is known of each paragraph of a piece."""
+        return self.path / "segmented" / f"{piece:05d}.index"
 
     def candidates(self, piece: int) -> Path:
         """Return the paragraphs of a piece that may be held out."""
-        return self.path / "segmented" / f"candidates-{piece:05d}.jsonl"
+        return self.path / "segmented" / f"{piece:05d}.candidates"
+
+    @property
+    def chosen(self) -> Path:
+        """The keys of the paragraphs that are held out."""
+        return self.path / "train" / "chosen.json"
+
+    def train(self, piece: int) -> Path:
+        """Return the training text of a piece."""
+        return self.path / "train" / f"{piece:05d}.txt"
+
+    def documents(self, piece: int) -> Path:
+        """Return the numbers of sentences of each document in the training text of a piece."""
+        return self.path / "train" / f"{piece:05d}.documents"
 
     def segmented(self, piece: int) -> Path:
         """Return the record of a piece that is segmented."""

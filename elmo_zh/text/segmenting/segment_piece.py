@@ -8,6 +8,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from elmo_zh.config import TextConfig
 from elmo_zh.files import write_json_once, written_once
 from elmo_zh.text.cleaning.counts import LineCounts
@@ -19,8 +21,9 @@ from elmo_zh.text.segmenting.candidates import save_candidates
 from elmo_zh.text.segmenting.parts import SegmentParts, load_part
 from elmo_zh.text.segmenting.pieces import SizedPiece
 from elmo_zh.text.segmenting.repeated import BOILERPLATE, DUPLICATE, RepeatedLines
-from elmo_zh.text.segmenting.sentence_writer import SentenceWriter
 
+# Of each paragraph of a piece: key, bytes, sentences, tokens, and whether it starts a document.
+INDEX = np.dtype([("key", "<u8"), ("bytes", "<u4"), ("sentences", "<u4"), ("tokens", "<u4"), ("starts", "?")])
 REASONS = {DUPLICATE: "lines that stood before", BOILERPLATE: "lines that come too often"}
 # Lines in which Chinese characters are counted together.
 _HAN_LINES = 100
@@ -45,8 +48,6 @@ class PieceCounts:
     lines: LineCounts = field(default_factory=LineCounts)
     han_characters: int = 0
     sentences: int = 0
-    train_sentences: int = 0
-    train_tokens: int = 0
     tallies: dict[int, Tally] = field(default_factory=dict)
 
     def described(self) -> dict[str, Any]:
@@ -68,34 +69,31 @@ def _preparation(config: TextConfig, user_dictionary: Path | None) -> CorpusPrep
 
 
 def segment_piece(task: SegmentTask) -> PieceCounts:
-    """Write the training text of a piece and the candidates for held-out text, unless that was done before."""
+    """Write the segmented paragraphs of a piece and what of them may be held out, unless that was done before."""
     parts = task.parts
     if known := load_part(parts.segmented(task.number)):
         return PieceCounts.restored(known)
     counts = PieceCounts()
     choice = HeldoutChoice(task.config)
-    # A piece fits into memory, and what is no candidate is to stay where it stands.
-    paragraphs = list(_paragraphs(task, counts))
-    for paragraph, _ in paragraphs:
-        choice.add(paragraph)
-        counts.sentences += len(paragraph.sentences)
+    rows: list[tuple[int, int, int, int, bool]] = []
+    with written_once(parts.paragraphs(task.number)) as unfinished, unfinished.open("wb") as file:
+        for sentences, num_tokens, starts_document in _paragraphs(task, counts):
+            paragraph = Paragraph(paragraph_key(sentences), len(sentences), num_tokens)
+            choice.add(paragraph)
+            data = ("\n".join(sentences) + "\n").encode("utf-8")
+            file.write(data)
+            rows.append((paragraph.key, len(data), len(sentences), num_tokens, starts_document))
+    with written_once(parts.index(task.number)) as unfinished:
+        unfinished.write_bytes(np.array(rows, INDEX).tobytes())
     save_candidates(parts.candidates(task.number), choice)
-    with written_once(parts.train(task.number)) as unfinished, SentenceWriter(unfinished) as train:
-        for paragraph, starts_document in paragraphs:
-            if starts_document:
-                train.end_document()
-            if not choice.keeps(paragraph):
-                train.write(paragraph)
-        train.end_document()
-    train.save_documents(parts.documents(task.number))
-    counts.train_sentences, counts.train_tokens = train.num_sentences, train.num_tokens
+    counts.sentences = sum(row[2] for row in rows)
     write_json_once(parts.segmented(task.number), counts.described())
     task.piece.piece.forget_text()
     return counts
 
 
-def _paragraphs(task: SegmentTask, counts: PieceCounts) -> Iterator[tuple[Paragraph, bool]]:
-    """Yield the segmented lines, and whether each is the first of a document."""
+def _paragraphs(task: SegmentTask, counts: PieceCounts) -> Iterator[tuple[list[str], int, bool]]:
+    """Yield the sentences of each line, how many tokens they have, and whether the line starts a document."""
     preparation = _preparation(task.config, task.user_dictionary)
     left_out = task.repeated.in_piece(task.number) if task.repeated else {}
     numbered = enumerate(_iter_lines(task, counts))
@@ -106,8 +104,8 @@ def _paragraphs(task: SegmentTask, counts: PieceCounts) -> Iterator[tuple[Paragr
             for number, line in islice(numbered, num_lines):
                 if (reason := left_out.get(number)) is not None:
                     lines.drop(REASONS[reason], line)
-                elif paragraph := segment_line(preparation, line, lines):
-                    yield paragraph, is_first
+                elif segmented := preparation.sentences(line, lines):
+                    yield list(map(" ".join, segmented)), sum(map(len, segmented)), is_first
                     is_first = False
         counts.tallies.setdefault(source, Tally()).take(lines)
         counts.lines.merge(lines)
@@ -118,13 +116,3 @@ def _iter_lines(task: SegmentTask, counts: PieceCounts) -> Iterator[str]:
     while some := list(islice(lines, _HAN_LINES)):
         counts.han_characters += count_han(some)
         yield from some
-
-
-def segment_line(preparation: CorpusPreparation, line: str, counts: LineCounts) -> Paragraph | None:
-    """Return a line as segmented sentences, None if it is dropped; `counts` takes it either way."""
-    segmented = preparation.sentences(line, counts)
-    if not segmented:
-        return None
-    sentences = tuple(" ".join(tokens) for tokens in segmented)
-    num_tokens = sum(map(len, segmented))
-    return Paragraph(key=paragraph_key(sentences), sentences=sentences, num_tokens=num_tokens)

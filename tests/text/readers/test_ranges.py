@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from messages import message_of
 
 from elmo_zh.config import TextConfig
+from elmo_zh.errors import CorpusError
 from elmo_zh.text.readers.ranges import read_range, split_source
 from elmo_zh.text.readers.read import read_source
 from elmo_zh.text.readers.sources import Source
@@ -146,3 +148,17 @@ def test_what_is_read_as_a_whole(tmp_path: Path, name: str, content: bytes, chan
     path = tmp_path / name
     path.write_bytes(content)
     assert split_source(source_of(path), replace(CONFIG, **changes), 500) == []
+
+
+def test_a_damaged_stream_within_a_part_is_not_its_end(tmp_path: Path) -> None:
+    """A bz2 reader of Python's takes it for the end: the pages behind it would be gone, and the XML sound."""
+    pages = [
+        f"<page><title>{number}</title><ns>0</ns><revision><text>第{number}页。</text></revision></page>"
+        for number in range(50)
+    ]
+    streams = [bz2.compress(text.encode()) for text in ("<mediawiki>", *pages, "</mediawiki>")]
+    streams[20] = b"?" + streams[20][1:]
+    path = tmp_path / "wiki.xml.bz2"
+    path.write_bytes(b"".join(streams))
+    told = message_of(CorpusError, lambda: read_parts(path, CONFIG, 2000))
+    assert told.startswith(f"{path} is damaged or goes on with something else at byte ")

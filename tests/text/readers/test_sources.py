@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain
 from pathlib import Path
 
@@ -152,3 +152,21 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert explain_failure(caught.value) == [
         f"{path}: Permission denied. Check the path, its permissions and the disk."
     ]
+
+
+@pytest.mark.parametrize("head", ["Content-Length: 101", "Transfer-Encoding: chunked"])
+def test_an_answer_that_breaks_off(tmp_path: Path, head: str) -> None:
+    class Breaking(BaseHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            self.wfile.write(f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n5\r\nabc".encode())
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Breaking) as http:
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{http.server_port}/a.txt"
+        told = message_of(CorpusError, lambda: gathered_lines(tmp_path, address))
+        http.shutdown()
+    assert told.startswith(f"{address} cannot be fetched (")
+    assert "IncompleteRead" in told

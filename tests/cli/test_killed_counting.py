@@ -1,0 +1,54 @@
+"""Commands that count and encode, killed without a warning: typed again they go on and give the same files."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from elmo_zh import pipeline
+from elmo_zh.config import Config, TextConfig
+from elmo_zh.reporter import SilentReporter
+from elmo_zh.run_dir import RunDir
+
+
+def build_run(folder: Path) -> RunDir:
+    """A run with segmented text in nine files."""
+    run = RunDir(folder)
+    run.segmented.mkdir(parents=True)
+    for number in range(9):
+        kind = f"train-{number:05d}" if number < 8 else "heldout-00000"
+        lines = (f"好 第{k} 天 第{k % 1013}\n" for k in range(7000 * number, 7000 * number + 15_000))
+        (run.segmented / f"{kind}.txt").write_text("".join(lines), encoding="utf-8")
+    return run
+
+
+def do(run: RunDir, stage: str, *, is_killed: bool = False) -> None:
+    arguments = [sys.executable, "-m", "elmo_zh", stage, "--run", str(run.path), "--set", "text.num_workers=2"]
+    parts = run.vocab_parts if stage == "vocab" else run.ids_parts
+    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 60
+        while is_killed and not list(parts.glob("*.json")) and time.monotonic() < deadline:
+            assert process.poll() is None
+            time.sleep(0.005)
+        if is_killed:
+            process.kill()
+        _, told = process.communicate(timeout=120)
+    assert process.returncode == (-9 if is_killed else 0), told
+    assert bool(list(parts.glob("*.json"))) == is_killed
+
+
+def test_killed_stages_go_on(tmp_path: Path) -> None:
+    killed, whole = build_run(tmp_path / "killed"), build_run(tmp_path / "whole")
+    for stage in ("vocab", "encode"):
+        do(killed, stage, is_killed=True)
+        do(killed, stage)
+        getattr(pipeline, stage)(whole, Config(text=TextConfig(num_workers=1)), force=False, reporter=SilentReporter())
+    made = [
+        {str(path.relative_to(run.path)): path.read_bytes() for path in sorted(run.path.rglob("*")) if path.is_file()}
+        for run in (killed, whole)
+    ]
+    for files in made:
+        for name in ("stages/vocab.json", "stages/encode.json", "config.toml"):
+            del files[name]
+    assert made[0] == made[1]
+    assert not [name for name in made[0] if "unfinished" in name or "parts" in name]
