@@ -3,12 +3,13 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
 from typing import Any
 
 _Z = 1.96
 # Fewer pieces than this say next to nothing of their own spread.
 _LEAST_FREEDOM = 3
+# How far off the value may be where there is but one piece.
+_ONE_PIECE_SHARE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +69,16 @@ def quantile(freedom: int) -> float:
     return _Z + first / freedom + second / freedom**2
 
 
+@dataclass(frozen=True, kw_only=True)
+class Density:
+    """How much of something there is for each byte of a piece, and the weight of the piece."""
+
+    value: float
+    weight: float = 1.0
+
+
 def estimate_total(
-    densities: Sequence[float], size: float, sampled_share: float, *, unsure_share: float = 0.0
+    densities: Sequence[Density], size: float, sampled_share: float, *, unsure_share: float = 0.0
 ) -> Estimate:
     """Return the total of something over a corpus from how dense it is at places chosen in proportion to size.
 
@@ -77,17 +86,23 @@ def estimate_total(
     about that of places drawn singly, which is what the interval takes it for; what was sampled is known for certain.
 
     Args:
-        densities: Per byte, one for each place.
+        densities: One for each piece, drawn independently of each other.
         size: Bytes of the corpus.
         sampled_share: Share of the corpus that the pieces are; 1 if they are all of it.
         unsure_share: Of the value, by which it may be off besides.
     """
-    mean = fmean(densities)
-    if sampled_share >= 1:
-        return Estimate.exact(mean * size)
-    if len(densities) < 2:
-        return Estimate(value=mean * size, low=mean * size * sampled_share, high=mean * size * 4)
-    error = stdev(densities) / math.sqrt(len(densities)) * math.sqrt(1 - sampled_share)
+    weights = sum(each.weight for each in densities)
+    mean = sum(each.value * each.weight for each in densities) / weights
     value = mean * size
-    reach = quantile(len(densities) - 1) * error * size + unsure_share * value
+    if sampled_share >= 1:
+        return Estimate.exact(value)
+    number = len(densities)
+    if number < 2:
+        reach = _ONE_PIECE_SHARE * value
+    else:
+        # Of a ratio of two sums: Cochran (1977), Sampling Techniques, 6.5.
+        squares = sum((each.weight * (each.value - mean)) ** 2 for each in densities)
+        error = math.sqrt(number / (number - 1) * squares) / weights * math.sqrt(1 - sampled_share)
+        reach = quantile(number - 1) * error * size
+    reach += unsure_share * value
     return Estimate(value=value, low=max(value * sampled_share, value - reach), high=value + reach)

@@ -11,7 +11,8 @@ from typing import Any
 
 from elmo_zh import __version__
 from elmo_zh.config import Config, TextConfig, result_settings
-from elmo_zh.planning.estimates import Estimate, estimate_total
+from elmo_zh.planning.cutting import PIECE_BYTES
+from elmo_zh.planning.estimates import Density, Estimate, estimate_total
 from elmo_zh.planning.pieces import take_pieces
 from elmo_zh.planning.portions import find_portions
 from elmo_zh.planning.sampling import Block, Sample, segment_pieces
@@ -71,11 +72,13 @@ def make_plan(
     sample = segment_pieces(pieces, len(portions), config.text, user_dictionary, size.seconds, size.seed, reporter)
     process_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     totals = _totals(sample)
+    # The pieces hold copies too, so they are compared with all that was read.
+    num_tokens = totals.pop("tokens_with_copies", totals["tokens"]).value
     heldout_tokens = _heldout_tokens(totals["sentences"].value, totals["tokens"].value, config.text)
     train_share = 1 - heldout_tokens / max(1.0, totals["tokens"].value)
     words = forecast_words(
         [block.words() for block in sample.blocks],
-        totals["tokens"].value,
+        num_tokens,
         train_share,
         config.vocab,
         is_all=sample.is_all,
@@ -131,12 +134,13 @@ def _totals(sample: Sample) -> dict[str, Estimate]:
             totals[name] = Estimate.exact(sum(map(count, sample.blocks)))
         else:
             totals[name] = estimate_total(
-                [each for block in sample.blocks for each in _densities(block, count(block))],
+                [_density(block, count(block)) for block in sample.blocks],
                 sample.corpus_bytes,
                 sample.sampled_share,
                 unsure_share=_UNSURE_REST * _start_only_share(sample),
             )
     if not sample.is_all:
+        totals["tokens_with_copies"] = totals["tokens"]
         totals |= {name: _without_copies(totals[name], sample) for name in ("kept_characters", "sentences", "tokens")}
     if not sample.is_all and all(block.is_one_document for block in sample.blocks):
         totals["documents"] = Estimate.exact(sample.num_portions)
@@ -161,10 +165,16 @@ def _start_only_share(sample: Sample) -> float:
     return sum(block.piece.num_places for block in sample.blocks if block.piece.is_start_only) / max(1, places)
 
 
-def _densities(block: Block, count: float) -> list[float]:
-    """Return how much there is for each byte that the corpus is taken to have, once for each place."""
+def _density(block: Block, count: float) -> Density:
+    """Return how much there is for each byte that the corpus is taken to have.
+
+    A whole file was chosen in proportion to its size, so it counts once for each place. Where a piece begins with the
+    next record after the place, records are chosen whatever their size, so long pieces count for more.
+    """
     piece = block.piece
-    return [count / max(1, piece.num_bytes) * piece.expansion] * piece.num_places
+    is_measured = piece.is_cut and not piece.is_start_only
+    weight = piece.num_bytes / PIECE_BYTES if is_measured else piece.num_places
+    return Density(value=count / max(1, piece.num_bytes) * piece.expansion, weight=weight)
 
 
 def _heldout_tokens(num_sentences: float, num_tokens: float, config: TextConfig) -> float:
@@ -184,7 +194,7 @@ def _stage_seconds(
     config: Config,
 ) -> dict[str, Estimate]:
     tokens, rows = totals["tokens"].value, words.rows.value
-    grown = tokens / max(1, sample.num_tokens)
+    grown = sample.corpus_bytes / max(1, sample.num_bytes)
     num_workers = config.text.num_workers or os.cpu_count() or 1
     reading, segmenting = sample.reading_seconds * grown, sample.segmenting_seconds * grown
     if num_workers == 1 or sample.corpus_bytes < _SMALL_BYTES:
