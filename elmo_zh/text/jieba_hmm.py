@@ -25,7 +25,7 @@ class NewWords:
         self._first = [finalseg.start_P[state] for state in "BMES"]
         # From B and M to E and M, from E and S to B and S.
         moves = ("BE", "BM", "ME", "MM", "EB", "ES", "SB", "SS")
-        self._moves = [finalseg.trans_P[before].get(state, least) for before, state in moves]
+        self._moves = [finalseg.trans_P[move[0]].get(move[1], least) for move in moves]
 
     def __call__(self, run: str) -> tuple[str, ...]:
         """Return the words."""
