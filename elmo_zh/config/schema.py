@@ -118,7 +118,7 @@ class TextConfig:
     boilerplate_copies: int = 0
     """Leave out every line, short or long, that stands more often than this in the whole corpus; 0: none."""
     shard_bytes: int = 0
-    """Bytes of text in one shard of the work; 0 chooses by the size of the corpus (1 to 32 MiB)."""
+    """Bytes of text in one shard of the work; 0 chooses by the size of the corpus (1 to 16 MiB)."""
 
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""

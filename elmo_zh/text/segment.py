@@ -39,7 +39,7 @@ from elmo_zh.text.user_dictionary import load_user_dictionary
 # A shard for each of so many parts of the corpus, but neither so small that there is more to do around it than in it
 # nor so large that workers wait long for the last one.
 _WANTED_SHARDS = 64
-_LEAST_SHARD_BYTES, _MOST_SHARD_BYTES = 2**20, 2**25
+_LEAST_SHARD_BYTES, _MOST_SHARD_BYTES = 2**20, 2**24
 
 
 @dataclass(kw_only=True)

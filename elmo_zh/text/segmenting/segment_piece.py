@@ -6,6 +6,7 @@ from functools import lru_cache
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
+from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from elmo_zh.text.segmenting.repeated import BOILERPLATE, DUPLICATE, RepeatedLin
 
 # Of each paragraph of a piece: key, bytes, sentences, tokens, and whether it starts a document.
 INDEX = np.dtype([("key", "<u8"), ("bytes", "<u4"), ("sentences", "<u4"), ("tokens", "<u4"), ("starts", "?")])
+_ROW = Struct("<QIII?")
 REASONS = {DUPLICATE: "lines that stood before", BOILERPLATE: "lines that come too often"}
 # Lines in which Chinese characters are counted together.
 _HAN_LINES = 100
@@ -75,18 +77,18 @@ def segment_piece(task: SegmentTask) -> PieceCounts:
         return PieceCounts.restored(known)
     counts = PieceCounts()
     choice = HeldoutChoice(task.config)
-    rows: list[tuple[int, int, int, int, bool]] = []
+    index = bytearray()
     with written_once(parts.paragraphs(task.number)) as unfinished, unfinished.open("wb") as file:
         for sentences, num_tokens, starts_document in _paragraphs(task, counts):
             paragraph = Paragraph(paragraph_key(sentences), len(sentences), num_tokens)
             choice.add(paragraph)
             data = ("\n".join(sentences) + "\n").encode("utf-8")
             file.write(data)
-            rows.append((paragraph.key, len(data), len(sentences), num_tokens, starts_document))
+            index += _ROW.pack(paragraph.key, len(data), len(sentences), num_tokens, starts_document)
+            counts.sentences += len(sentences)
     with written_once(parts.index(task.number)) as unfinished:
-        unfinished.write_bytes(np.array(rows, INDEX).tobytes())
+        unfinished.write_bytes(index)
     save_candidates(parts.candidates(task.number), choice)
-    counts.sentences = sum(row[2] for row in rows)
     write_json_once(parts.segmented(task.number), counts.described())
     task.piece.piece.forget_text()
     return counts
