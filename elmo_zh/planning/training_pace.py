@@ -181,7 +181,7 @@ def _step_seconds(config: Config, rows: int) -> float:
     """Return the shortest of a few training steps: forward, loss, backward, clipping and optimisers."""
     train, device = config.train, choose_device(config.train.device)
     computation = choose_computation(train, device, {})
-    model = LanguageModel.build(build_shape(config.model, rows), tie_softmax=config.model.tie_softmax)
+    model = LanguageModel.build(build_shape(config.model, rows), tie_softmax=config.model.is_tied)
     model.initialise(train.seed)
     model.to(device)
     model.prepare_for_training(computation.product_dtype)

@@ -32,7 +32,7 @@ from elmo_zh.text.segmenting.extract import Extracted, ExtractTask, NumberedSour
 from elmo_zh.text.segmenting.parts import SegmentParts
 from elmo_zh.text.segmenting.pieces import SizedPiece
 from elmo_zh.text.segmenting.repeated import find_repeated
-from elmo_zh.text.segmenting.segment_piece import PieceCounts, SegmentTask, segment_piece
+from elmo_zh.text.segmenting.segment_piece import PieceCounts, SegmentTask, forget_dictionaries, segment_piece
 from elmo_zh.text.segmenting.take_out import TakeOutTask, take_out
 from elmo_zh.text.user_dictionary import load_user_dictionary
 
@@ -115,6 +115,7 @@ def segment_corpus(
             for number, piece in enumerate(pieces)
         ]
         num_sentences = _segment(tasks, engine, done, reporter)
+        forget_dictionaries()
         if not done.counts.kept_characters:
             remove(parts.path)
             raise _no_text(corpus, done)

@@ -3,7 +3,7 @@
 import re
 from string import ascii_letters
 
-_LINK = re.compile(r"\[\[([^\[\]|]*+)((?:\|[^\[\]|]*+)*+)\]\]")
+_LINK = re.compile(r"\[\[([^\[\]|]*+)((?:\|[^\[\]|]*+)*)\]\]")
 _NO_TEXT_NAMES = "file|image|media|category|文件|檔案|档案|图像|圖像|媒体|分类|分類"
 _NO_TEXT = re.compile(rf"\s*(?:{_NO_TEXT_NAMES})\s*[:：]", re.IGNORECASE)
 _ADDRESS = re.compile(r"\[(?:https?:|ftp:)?//[^\s\[\]]++(?:\s++([^\[\]]++))?\]", re.IGNORECASE)
@@ -15,7 +15,7 @@ _TEMPLATE_START = re.compile(r"\{\{\s*(?:[^\W\d_]{2}|#)")
 _TABLE_LINE = re.compile(r"(?:\{\||\|-+)(?:\s+[a-z]+\s*=.*)?|\|\}", re.DOTALL | re.IGNORECASE)
 _RULE_SIGNS = frozenset("|-:+ ")
 # A run of apostrophes opens before a word, not after one: y'' and 5'' are others.
-_EMPHASIS = re.compile(r"(?<![A-Za-z0-9'\)])('''''|'''|'')(?=[^'\s])((?:[^']|'(?!'))*+)\1(?!')")
+_EMPHASIS = re.compile(r"(?<![A-Za-z0-9'\)])('''''|'''|'')(?=[^'\s])((?:[^']|'(?!'))*)\1(?!')")
 _MAGIC_WORD = re.compile(r"__(?:NO|FORCE)?(?:TOC|EDITSECTION|INDEX|TITLECONVERT|CONTENTCONVERT|TC|CC|GALLERY)__")
 
 

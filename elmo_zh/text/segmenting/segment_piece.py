@@ -70,6 +70,11 @@ def _preparation(config: TextConfig, user_dictionary: Path | None) -> CorpusPrep
     return CorpusPreparation.build(config, user_dictionary)
 
 
+def forget_dictionaries() -> None:
+    """Free what a process that goes on with other work needs no more, large as it is."""
+    _preparation.cache_clear()
+
+
 def segment_piece(task: SegmentTask) -> PieceCounts:
     """Write the segmented paragraphs of a piece and what of them may be held out, unless that was done before."""
     parts = task.parts
