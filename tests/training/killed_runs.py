@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from elmo_zh.cli import main
-from elmo_zh.model import prediction_loss, recurrence
+from elmo_zh.model import prediction_loss, time_loop
 from elmo_zh.model.scripted import scripted
 from elmo_zh.training import checkpoint, metrics, train
 from elmo_zh.training.metrics import MetricsFile
@@ -104,7 +104,7 @@ def run(job: dict[str, Any]) -> NoReturn:
 
 
 if __name__ == "__main__":
-    for loop in (recurrence.loop_forward, recurrence.loop_backward, prediction_loss.loop_over_pieces):
+    for loop in (time_loop.loop_forward, time_loop.loop_backward, prediction_loss.loop_over_pieces):
         scripted(loop)
     # The picture takes longer than these trainings.
     train.can_draw = metrics.can_draw = lambda: False
