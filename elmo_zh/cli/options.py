@@ -10,7 +10,7 @@ import click
 
 from elmo_zh.cli.console import Console
 from elmo_zh.config import Config, load_config, render_config
-from elmo_zh.config.schema import BAD_BYTES, CORPUS_FORMATS, DOCUMENTS
+from elmo_zh.config.text_section import BAD_BYTES, CORPUS_FORMATS, DOCUMENTS
 from elmo_zh.run_dir import RunDir
 
 if TYPE_CHECKING:

@@ -3,15 +3,14 @@
 from elmo_zh.config.load import config_names, load_config, parse_section, render_config, result_settings
 from elmo_zh.config.preparation import preparation_settings, with_later
 from elmo_zh.config.schema import (
-    CORPUS,
     Config,
     EmbedConfig,
     ModelConfig,
-    TextConfig,
     TrainConfig,
     VocabConfig,
     Word2vecConfig,
 )
+from elmo_zh.config.text_section import CORPUS, TextConfig
 
 __all__ = [
     "CORPUS",

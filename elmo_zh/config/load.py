@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from elmo_zh.config import schema
+from elmo_zh.config import schema, text_section
 from elmo_zh.config.schema import Config
 from elmo_zh.errors import ConfigError
 
@@ -168,9 +168,9 @@ def result_settings(section: Any, *, without: Sequence[str] = ()) -> dict[str, A
 
 @cache
 def _field_docs() -> dict[str, dict[str, str]]:
-    """Return the docstring under each field, by class and field name, read from the source of `schema`."""
+    """Return the docstring under each field, by class and field name, read from the source."""
     docs: dict[str, dict[str, str]] = {}
-    for node in ast.parse(inspect.getsource(schema)).body:
+    for node in (*ast.parse(inspect.getsource(text_section)).body, *ast.parse(inspect.getsource(schema)).body):
         if isinstance(node, ast.ClassDef):
             for statement, following in zip(node.body, node.body[1:], strict=False):
                 if isinstance(statement, ast.AnnAssign) and isinstance(following, ast.Expr):

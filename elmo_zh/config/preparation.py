@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from elmo_zh.config.load import result_settings
-from elmo_zh.config.schema import CORPUS, LATER, TextConfig
+from elmo_zh.config.text_section import CORPUS, LATER, TextConfig
 
 
 def preparation_settings(config: TextConfig, *, without: Sequence[str] = ()) -> dict[str, Any]:

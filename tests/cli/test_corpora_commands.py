@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from contract.command_line import SampleRun, elmo_zh
 
-from elmo_zh.config.schema import CORPUS, LATER
+from elmo_zh.config.text_section import CORPUS, LATER
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 

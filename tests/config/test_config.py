@@ -13,7 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elmo_zh.config import Config, TextConfig, TrainConfig, load_config, parse_section, render_config, result_settings
+from elmo_zh.config import (
+    Config,
+    TextConfig,
+    TrainConfig,
+    load_config,
+    parse_section,
+    render_config,
+    result_settings,
+    text_section,
+)
 from elmo_zh.config import schema as schema_module
 from elmo_zh.errors import ConfigError
 
@@ -38,7 +47,7 @@ def messages_of(path: Path | None, *assignments: str) -> list[str]:
 def documented_fields() -> dict[str, dict[str, str]]:
     """The string under each annotated field of each class, read from the source."""
     documented: dict[str, dict[str, str]] = {}
-    for node in ast.parse(inspect.getsource(schema_module)).body:
+    for node in (*ast.parse(inspect.getsource(text_section)).body, *ast.parse(inspect.getsource(schema_module)).body):
         if not isinstance(node, ast.ClassDef):
             continue
         own = documented.setdefault(node.name, {})

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from elmo_zh.config import TextConfig
-from elmo_zh.config.schema import UNICODE_FORMS
+from elmo_zh.config.text_section import UNICODE_FORMS
 from elmo_zh.text.normalise import Normaliser, build_normaliser
 
 NOTHING = TextConfig(unicode_form="none", fold_fullwidth=False, remove_control=False, collapse_whitespace=False)

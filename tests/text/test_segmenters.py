@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_zh.config import TextConfig
-from elmo_zh.config.schema import SEGMENTERS
+from elmo_zh.config.text_section import SEGMENTERS
 from elmo_zh.errors import ConfigError, CorpusError
 from elmo_zh.files import file_digest
 from elmo_zh.text import long_runs
