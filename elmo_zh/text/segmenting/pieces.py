@@ -185,4 +185,4 @@ class PieceWriter:
 
 def _write(path: Path, numbers: NDArray[Any]) -> None:
     with written_once(path) as unfinished:
-        unfinished.write_bytes(numbers.tobytes())
+        numbers.tofile(unfinished)

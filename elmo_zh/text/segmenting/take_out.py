@@ -33,9 +33,9 @@ def take_out(task: TakeOutTask) -> TakenOut:
     """Write the training text of a piece and the numbers of sentences of each document in it."""
     parts = task.parts
     index = np.fromfile(parts.index(task.number), INDEX)
-    is_heldout = np.isin(index["key"], np.array(load_part(parts.chosen), np.uint64))
-    kept = index[~is_heldout]
-    done = TakenOut(train_sentences=int(kept["sentences"].sum()), train_tokens=int(kept["tokens"].sum()))
+    is_heldout = _are_among(index["key"], np.array(load_part(parts.chosen), np.uint64))
+    sentences, tokens = index["sentences"] * ~is_heldout, index["tokens"] * ~is_heldout
+    done = TakenOut(train_sentences=int(sentences.sum()), train_tokens=int(tokens.sum()))
     with written_once(parts.train(task.number)) as unfinished:
         if is_heldout.any():
             with parts.paragraphs(task.number).open("rb") as everything, unfinished.open("wb") as train:
@@ -43,8 +43,16 @@ def take_out(task: TakeOutTask) -> TakenOut:
         else:
             place(parts.paragraphs(task.number), unfinished)
     with written_once(parts.documents(task.number)) as unfinished:
-        unfinished.write_bytes(_document_sentences(index, ~is_heldout).astype("<u4").tobytes())
+        unfinished.write_bytes(_add_up_documents(index["starts"], sentences).astype("<u4").tobytes())
     return done
+
+
+def _are_among(keys: NDArray[np.uint64], chosen: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Return which keys are among the chosen ones, which rise, in less memory than np.isin takes."""
+    if not len(chosen):
+        return np.zeros(len(keys), np.bool_)
+    places = np.searchsorted(chosen, keys)
+    return np.asarray(chosen[np.minimum(places, len(chosen) - 1)] == keys)
 
 
 def _divide(
@@ -59,10 +67,12 @@ def _divide(
             train.write(data)
 
 
-def _document_sentences(index: NDArray[Any], is_kept: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the number of kept sentences of each document that has some; one that goes on counts as one."""
-    if not len(index):
+def _add_up_documents(starts: NDArray[np.bool_], sentences: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """Return the kept sentences of each document that has some, from those of its paragraphs; one may go on here."""
+    firsts = np.flatnonzero(starts)
+    if len(starts) and not starts[0]:
+        firsts = np.r_[0, firsts]
+    if not len(firsts):
         return np.zeros(0, np.int64)
-    document = np.cumsum(index["starts"])
-    counts = np.bincount(document, weights=index["sentences"] * is_kept).astype(np.int64)
+    counts = np.add.reduceat(sentences, firsts, dtype=np.int64)
     return counts[counts > 0]
