@@ -1,5 +1,6 @@
 """From the segmented paragraphs of a piece to its training text: all but what is held out, in their order."""
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 from elmo_zh.files import place, written_once
 from elmo_zh.text.segmenting.parts import SegmentParts, load_part
 from elmo_zh.text.segmenting.segment_piece import INDEX
+
+_BLOCK_BYTES = 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,12 +62,19 @@ def _divide(
     everything: BinaryIO, index: NDArray[Any], is_heldout: NDArray[np.bool_], train: BinaryIO
 ) -> Iterator[tuple[int, str, int]]:
     """Yield the paragraphs that are held out, and write the others."""
-    for row, num_bytes in enumerate(index["bytes"].tolist()):
-        data = everything.read(num_bytes)
-        if is_heldout[row]:
-            yield int(index["key"][row]), data.decode("utf-8"), int(index["tokens"][row])
-        else:
-            train.write(data)
+    ends = np.cumsum(index["bytes"], dtype=np.int64)
+    done = 0
+    for row in np.flatnonzero(is_heldout).tolist():
+        num_bytes, end = int(index["bytes"][row]), int(ends[row])
+        _copy(everything, train, end - num_bytes - done)
+        yield int(index["key"][row]), everything.read(num_bytes).decode("utf-8"), int(index["tokens"][row])
+        done = end
+    shutil.copyfileobj(everything, train)
+
+
+def _copy(source: BinaryIO, target: BinaryIO, num_bytes: int) -> None:
+    for start in range(0, num_bytes, _BLOCK_BYTES):
+        target.write(source.read(min(_BLOCK_BYTES, num_bytes - start)))
 
 
 def _add_up_documents(starts: NDArray[np.bool_], sentences: NDArray[np.uint32]) -> NDArray[np.int64]:
