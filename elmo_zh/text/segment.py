@@ -24,11 +24,12 @@ from elmo_zh.text.cleaning.counts import LineCounts
 from elmo_zh.text.corpus import iter_lines
 from elmo_zh.text.heldout import HeldoutChoice
 from elmo_zh.text.readers.sources import Source, Sources
+from elmo_zh.text.readers.stamp import Stamp
 from elmo_zh.text.readers.tally import PassedOver, Tally
 from elmo_zh.text.segmenters import describe_segmenter, split_tokens
 from elmo_zh.text.segmenting.candidates import load_candidates
 from elmo_zh.text.segmenting.cut import cut
-from elmo_zh.text.segmenting.extract import Extracted, ExtractTask, NumberedSource, Stamp, extract
+from elmo_zh.text.segmenting.extract import Extracted, ExtractTask, NumberedSource, extract
 from elmo_zh.text.segmenting.parts import SegmentParts
 from elmo_zh.text.segmenting.pieces import SizedPiece
 from elmo_zh.text.segmenting.repeated import find_repeated

@@ -9,6 +9,7 @@ from elmo_zh.errors import CorpusError
 from elmo_zh.text.readers.content import Content, UnsuitableError
 from elmo_zh.text.readers.encodings import CHUNK_BYTES, MARK, MARKING, Encoding, MistakenEncodingError, bad_byte
 from elmo_zh.text.readers.lines import lines_of_chunks, whole_lines_of_chunks
+from elmo_zh.text.readers.stamp import changed_error
 from elmo_zh.text.readers.tally import Tally
 
 UNDECODABLE = "bytes that do not decode"
@@ -87,11 +88,6 @@ class DecodedText:
             if sum(map(len, parts)) >= most_characters:
                 break
         return "".join(parts)[:most_characters]
-
-
-def changed_error(name: str) -> CorpusError:
-    """Return the error for a file that is not what it was when its reading began."""
-    return CorpusError(f"{name} changed while it was read. Type the command again when nothing writes it any more.")
 
 
 def require_length(text: DecodedText, longest: int, what: str) -> None:

@@ -7,11 +7,12 @@ from elmo_zh.config import TextConfig
 from elmo_zh.errors import CorpusError
 from elmo_zh.text.readers.archives import ZIP_STARTS, is_tar, tar_contents, zip_contents
 from elmo_zh.text.readers.content import Content, UnsuitableError
-from elmo_zh.text.readers.decoding import DecodedText, changed_error, readable_lines, refuse_bad_bytes
+from elmo_zh.text.readers.decoding import DecodedText, readable_lines, refuse_bad_bytes
 from elmo_zh.text.readers.encodings import find_encoding
 from elmo_zh.text.readers.formats import Documents, find_format, read_documents
 from elmo_zh.text.readers.names import is_archive_name
 from elmo_zh.text.readers.sources import Source
+from elmo_zh.text.readers.stamp import Stamp
 from elmo_zh.text.readers.tally import PassedOver, Tally
 
 
@@ -31,22 +32,15 @@ def read_source(
         MistakenEncodingError: If that trust was misplaced; then all is to be read again, without it.
         CorpusError: For damaged files, for a file that was named and is no corpus, and for one that changed meanwhile.
     """
-    before = _stamp(source)
+    before = Stamp.of(source)
     try:
         for content in _contents(source, passed_over):
             yield from _read_or_pass_over(content, config, tally, passed_over, trusts_head)
-        if _stamp(source) != before:
-            raise changed_error(source.name)
+        before.require(source)
     except UnsuitableError as error:
         if source.is_named:
             raise
         passed_over.add(error.reason, source.name)
-
-
-def _stamp(source: Source) -> tuple[int, int]:
-    """Return size and time of the last change, which are others once something has been written."""
-    status = source.path.stat()
-    return status.st_size, status.st_mtime_ns
 
 
 def _contents(source: Source, passed_over: PassedOver) -> Iterator[Content]:

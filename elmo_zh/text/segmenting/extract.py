@@ -12,30 +12,10 @@ from elmo_zh.text.readers.formats import Documents
 from elmo_zh.text.readers.ranges import ByteRange, read_range
 from elmo_zh.text.readers.read import read_source
 from elmo_zh.text.readers.sources import Source
+from elmo_zh.text.readers.stamp import Stamp
 from elmo_zh.text.readers.tally import PassedOver, Tally
 from elmo_zh.text.segmenting.parts import SegmentParts, load_part
 from elmo_zh.text.segmenting.pieces import KeyRule, PieceWriter
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stamp:
-    """What changes when a file does, without reading it."""
-
-    num_bytes: int
-    modified_ns: int
-
-    @classmethod
-    def of(cls, source: Source) -> "Stamp":
-        """Return that of a source.
-
-        Raises:
-            CorpusError: If it is gone.
-        """
-        try:
-            status = source.path.stat()
-        except FileNotFoundError:
-            raise CorpusError(f"{source.name} is gone. Type the command again without it, or put it back.") from None
-        return cls(num_bytes=status.st_size, modified_ns=status.st_mtime_ns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,13 +25,6 @@ class NumberedSource:
     number: int
     source: Source
     stamp: Stamp
-
-    def require_unchanged(self) -> None:
-        """Raise CorpusError if the file is not as it was."""
-        if Stamp.of(self.source) != self.stamp:
-            raise CorpusError(
-                f"{self.source.name} has changed while it was read. Type the command again when it is complete."
-            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +93,7 @@ def _extract(task: ExtractTask, *, trusts_head: bool) -> Extracted:
     passed_over = PassedOver()
     with PieceWriter(task.parts.extracted_stem(task.number), task.piece_bytes, task.rule) as writer:
         for each in task.sources:
-            each.require_unchanged()
+            each.stamp.require(each.source)
             if task.part:
                 documents = read_range(each.source, task.part, task.config, tallies[each.number], passed_over)
             else:
@@ -131,7 +104,7 @@ def _extract(task: ExtractTask, *, trusts_head: bool) -> Extracted:
                 _write_documents(documents, each.number, tallies[each.number], task, writer)
             except UnsuitableError as error:
                 raise CorpusError(*error.messages) from None  # one that can travel between processes
-            each.require_unchanged()
+            each.stamp.require(each.source)
     return Extracted(piece_bytes=writer.piece_bytes, tallies=tallies, passed_over=passed_over)
 
 

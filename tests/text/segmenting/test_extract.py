@@ -10,8 +10,9 @@ from elmo_zh.engine.engine import ThisProcess
 from elmo_zh.errors import CorpusError
 from elmo_zh.text.readers.content import UnsuitableError
 from elmo_zh.text.readers.sources import find_sources
+from elmo_zh.text.readers.stamp import Stamp
 from elmo_zh.text.segmenting.cut import cut
-from elmo_zh.text.segmenting.extract import ExtractTask, NumberedSource, Stamp, extract
+from elmo_zh.text.segmenting.extract import ExtractTask, NumberedSource, extract
 from elmo_zh.text.segmenting.parts import SegmentParts
 
 CONFIG = TextConfig()
@@ -57,7 +58,7 @@ def test_a_file_that_has_changed(tmp_path: Path) -> None:
     folder = corpus_of(tmp_path / "c", a="今天")
     (task,) = tasks_of(folder)
     (folder / "a.txt").write_text("今天天气", encoding="utf-8")
-    message = f"{folder / 'a.txt'} has changed while it was read. Type the command again when it is complete."
+    message = f"{folder / 'a.txt'} changed while it was read. Type the command again when nothing writes it any more."
     with pytest.raises(CorpusError) as caught:
         extract(task)
     assert caught.value.messages == (message,)
