@@ -29,6 +29,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from elmo_zh.config import TextConfig
+from elmo_zh.engine.parts import PartWriter
 from elmo_zh.text.cleaning.counts import LineCounts
 from elmo_zh.text.corpus_preparation import CorpusPreparation
 from elmo_zh.text.heldout import paragraph_key
@@ -136,7 +137,7 @@ def shares(segmenter: str, corpus: list[str]) -> dict[str, float]:
         return result
 
     lines = timed("unpack, decode, split lines", lambda: list(iter_corpus(corpus)))
-    with TemporaryDirectory() as folder, PieceWriter(Path(folder) / "a", 2**25, key_rule(config)) as writer:
+    with TemporaryDirectory() as folder, PieceWriter(PartWriter(Path(folder), "a"), 2**25, key_rule(config)) as writer:
         writer.start_document(0)
         timed("write pieces and keys of lines", lambda: consume(map(writer.write, lines)))
     counts = LineCounts()

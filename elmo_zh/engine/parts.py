@@ -32,12 +32,16 @@ class PartWriter:
         self.sizes: dict[str, int] = {}
 
     @contextmanager
-    def file(self, suffix: str) -> Iterator[Path]:
-        """Yield a path to write the part's file of this suffix at; it has its name once the block ends well."""
+    def file(self, suffix: str, *, lasts: bool = True) -> Iterator[Path]:
+        """Yield a path to write the part's file of this suffix at; it has its name once the block ends well.
+
+        One that does not last may be removed once it has been used: the part is whole without it.
+        """
         path = self._folder / f"{self._name}.{suffix}"
         with written_once(path) as unfinished:
             yield unfinished
-            self.sizes[path.name] = unfinished.stat().st_size
+            if lasts:
+                self.sizes[path.name] = unfinished.stat().st_size
 
 
 Work = Callable[[Task, PartWriter], Figures]
@@ -82,6 +86,8 @@ def run_parts(
 
 
 def _make(job: _Job[Any]) -> None:
+    if _finished(job.folder, job.name) is not None:
+        return  # by a worker that was thought dead; what it was made from may be gone
     writer = PartWriter(job.folder, job.name)
     figures = job.work(job.task, writer)
     write_json_once(_record(job.folder, job.name), {"sizes": writer.sizes, "figures": figures})

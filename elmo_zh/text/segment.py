@@ -16,6 +16,7 @@ from elmo_zh import __version__
 from elmo_zh.config import TextConfig, result_settings
 from elmo_zh.engine.choice import EngineChoice
 from elmo_zh.engine.engine import Engine
+from elmo_zh.engine.parts import run_parts
 from elmo_zh.errors import CorpusError
 from elmo_zh.files import atomic_path, place, remove, write_json_once
 from elmo_zh.reporter import Reporter
@@ -30,7 +31,7 @@ from elmo_zh.text.segmenters import describe_segmenter, split_tokens
 from elmo_zh.text.segmenting.candidates import load_candidates
 from elmo_zh.text.segmenting.cut import cut
 from elmo_zh.text.segmenting.extract import Extracted, ExtractTask, NumberedSource, extract
-from elmo_zh.text.segmenting.parts import SegmentParts
+from elmo_zh.text.segmenting.parts import SegmentParts, part_name
 from elmo_zh.text.segmenting.pieces import SizedPiece
 from elmo_zh.text.segmenting.repeated import find_repeated
 from elmo_zh.text.segmenting.segment_piece import PieceCounts, SegmentTask, forget_dictionaries, segment_piece
@@ -107,15 +108,13 @@ def segment_corpus(
     choice = engine_choice or EngineChoice(num_workers=config.num_workers)
     dictionary = user_dictionary.absolute() if user_dictionary else None
     with choice.started(corpus.total_bytes()) as engine:
-        pieces = _extract(list(cut(sources, config, parts, shard_bytes, engine)), engine, done, reporter)
-        repeated = find_repeated([piece.piece for piece in pieces], config, parts, engine)
+        pieces = _extract(list(cut(sources, config, shard_bytes, engine)), parts, engine, done, reporter)
+        repeated = find_repeated([piece.piece for piece in pieces], config, parts.repeated, engine)
         tasks = [
-            SegmentTask(
-                number=number, piece=piece, config=config, user_dictionary=dictionary, repeated=repeated, parts=parts
-            )
+            SegmentTask(number=number, piece=piece, config=config, user_dictionary=dictionary, repeated=repeated)
             for number, piece in enumerate(pieces)
         ]
-        num_sentences = _segment(tasks, engine, done, reporter)
+        num_sentences = _segment(tasks, parts, engine, done, reporter)
         forget_dictionaries()
         if not done.counts.kept_characters:
             remove(parts.path)
@@ -147,36 +146,42 @@ def _describe_plan(
     return {"elmo_zh": __version__, "shard_bytes": shard_bytes, "settings": settings, "sources": files}
 
 
-def _extract(tasks: list[ExtractTask], engine: Engine, done: SegmentedCorpus, reporter: Reporter) -> list[SizedPiece]:
+def _extract(
+    tasks: list[ExtractTask], parts: SegmentParts, engine: Engine, done: SegmentedCorpus, reporter: Reporter
+) -> list[SizedPiece]:
     """Have all sources read, and return the pieces in the order of the corpus."""
-    found: dict[int, Extracted] = {}
+    named = {part_name(task.number): task for task in tasks}
+    found: dict[str, Extracted] = {}
     total = sum(task.num_bytes for task in tasks)
     with reporter.progress("read", unit="bytes", total=total) as progress:
-        for task, extracted in engine.run(extract, tasks):
-            found[task.number] = extracted
-            progress.update(task.num_bytes)
+        for name, figures in run_parts(engine, extract, named, parts.extracted):
+            found[name] = Extracted.restored(figures)
+            progress.update(named[name].num_bytes)
     pieces = []
-    for task in tasks:
-        extracted = found[task.number]
+    for name, task in named.items():
         pieces += [
-            SizedPiece(task.parts.piece(task.number, number), num_bytes)
-            for number, num_bytes in enumerate(extracted.piece_bytes)
+            SizedPiece(parts.piece(task.number, number), num_bytes)
+            for number, num_bytes in enumerate(found[name].piece_bytes)
         ]
-        done.passed_over.extend(extracted.passed_over)
-        for number, tally in extracted.tallies.items():
+        done.passed_over.extend(found[name].passed_over)
+        for number, tally in found[name].tallies.items():
             done.tallies[number].extend(tally)
     return pieces
 
 
-def _segment(tasks: list[SegmentTask], engine: Engine, done: SegmentedCorpus, reporter: Reporter) -> list[int]:
+def _segment(
+    tasks: list[SegmentTask], parts: SegmentParts, engine: Engine, done: SegmentedCorpus, reporter: Reporter
+) -> list[int]:
     """Have all pieces segmented, count them, and return the number of sentences of each."""
-    found: dict[int, PieceCounts] = {}
+    named = {part_name(task.number): task for task in tasks}
+    found: dict[str, PieceCounts] = {}
     total = sum(task.piece.num_bytes for task in tasks)
     with reporter.progress("segment", unit="bytes", total=total) as progress:
-        for task, counts in engine.run(segment_piece, tasks):
-            found[task.number] = counts
-            progress.update(task.piece.num_bytes)
-    in_order = [found[number] for number in range(len(tasks))]
+        for name, figures in run_parts(engine, segment_piece, named, parts.segmented):
+            found[name] = PieceCounts.restored(figures)
+            named[name].piece.piece.forget_text()
+            progress.update(named[name].piece.num_bytes)
+    in_order = [found[name] for name in named]
     for counts in in_order:
         _count(counts, done)
     _add_up(done)
@@ -219,13 +224,13 @@ def _choose_heldout(num_sentences: list[int], config: TextConfig, parts: Segment
 
 def _take_out(num_pieces: int, parts: SegmentParts, engine: Engine, counts: SegmentCounts) -> list[str]:
     """Have the training text of all pieces written, and return the paragraphs that are held out."""
-    tasks = [TakeOutTask(number=number, parts=parts) for number in range(num_pieces)]
+    tasks = {part_name(number): TakeOutTask(number=number, parts=parts) for number in range(num_pieces)}
     heldout: list[tuple[int, int, int, str]] = []
-    for task, taken in engine.run(take_out, tasks):
-        counts.train_sentences += taken.train_sentences
-        counts.train_tokens += taken.train_tokens
-        for place_in_piece, (key, text, num_tokens) in enumerate(taken.heldout):
-            heldout.append((key, task.number, place_in_piece, text))
+    for name, taken in run_parts(engine, take_out, tasks, parts.taken_out):
+        counts.train_sentences += taken["train_sentences"]
+        counts.train_tokens += taken["train_tokens"]
+        for place_in_piece, (key, text, num_tokens) in enumerate(taken["heldout"]):
+            heldout.append((key, tasks[name].number, place_in_piece, text))
             counts.heldout_sentences += text.count("\n")
             counts.heldout_tokens += num_tokens
     return [text for *_, text in sorted(heldout)]

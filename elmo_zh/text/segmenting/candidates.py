@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from elmo_zh.files import write_json_once
+from elmo_zh.files import write_json
 from elmo_zh.text.heldout import Group, HeldoutChoice, Paragraph
 
 
@@ -13,7 +13,7 @@ def save_candidates(path: Path, choice: HeldoutChoice) -> None:
         [group.paragraph.key, group.paragraph.num_sentences, group.paragraph.num_tokens, group.copies]
         for group in choice.candidates()
     ]
-    write_json_once(path, {"bound": choice.bound, "groups": groups})
+    write_json(path, {"bound": choice.bound, "groups": groups})
 
 
 def load_candidates(path: Path) -> tuple[int, list[Group]]:

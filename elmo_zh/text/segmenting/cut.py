@@ -12,7 +12,6 @@ from elmo_zh.text.readers.names import ARCHIVE_SUFFIXES
 from elmo_zh.text.readers.ranges import ByteRange, split_source
 from elmo_zh.text.readers.sources import Source
 from elmo_zh.text.segmenting.extract import ExtractTask, NumberedSource
-from elmo_zh.text.segmenting.parts import SegmentParts
 from elmo_zh.text.segmenting.repeated import key_rule
 
 # What text packs to about a quarter of.
@@ -53,17 +52,13 @@ def _groups(sources: Iterable[NumberedSource], most_bytes: int) -> Iterator[list
         yield group
 
 
-def cut(
-    sources: list[NumberedSource], config: TextConfig, parts: SegmentParts, shard_bytes: int, engine: Engine
-) -> Iterator[ExtractTask]:
+def cut(sources: list[NumberedSource], config: TextConfig, shard_bytes: int, engine: Engine) -> Iterator[ExtractTask]:
     """Yield the tasks of a corpus in its order: ranges of large files that can be split, else whole files together."""
     large = [each for each in sources if each.stamp.num_bytes > shard_bytes]
     splits = [SplitTask(source=each, config=config, range_bytes=shard_bytes) for each in large]
     ranges = {task.source.number: found for task, found in engine.run(split, splits)}
     numbers = count()
-    task = partial(
-        ExtractTask, config=config, parts=parts, piece_bytes=int(_PIECE_SHARE * shard_bytes), rule=key_rule(config)
-    )
+    task = partial(ExtractTask, config=config, piece_bytes=int(_PIECE_SHARE * shard_bytes), rule=key_rule(config))
     for is_split, some in groupby(sources, lambda each: bool(ranges.get(each.number))):
         if is_split:
             for each in some:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from elmo_zh.config import TextConfig
+from elmo_zh.engine.parts import Figures, PartWriter
 from elmo_zh.errors import CorpusError
-from elmo_zh.files import write_json_once
 from elmo_zh.text.readers.content import UnsuitableError
 from elmo_zh.text.readers.encodings import MistakenEncodingError
 from elmo_zh.text.readers.formats import Documents
@@ -14,7 +14,6 @@ from elmo_zh.text.readers.read import read_source
 from elmo_zh.text.readers.sources import Source
 from elmo_zh.text.readers.stamp import Stamp
 from elmo_zh.text.readers.tally import PassedOver, Tally
-from elmo_zh.text.segmenting.parts import SegmentParts, load_part
 from elmo_zh.text.segmenting.pieces import KeyRule, PieceWriter
 
 
@@ -35,7 +34,6 @@ class ExtractTask:
     sources: tuple[NumberedSource, ...]
     part: ByteRange | None
     config: TextConfig
-    parts: SegmentParts
     piece_bytes: int
     rule: KeyRule | None
 
@@ -71,27 +69,22 @@ class Extracted:
         )
 
 
-def extract(task: ExtractTask) -> Extracted:
-    """Write the lines of a task's sources as pieces, unless that was done before.
+def extract(task: ExtractTask, writer: PartWriter) -> Figures:
+    """Write the lines of a task's sources as pieces; the figures are those of `Extracted`.
 
     Raises:
         CorpusError: For what cannot be read, and for a file that changes meanwhile.
     """
-    record = task.parts.extracted(task.number)
-    if known := load_part(record):
-        return Extracted.restored(known)
     try:
-        done = _extract(task, trusts_head=True)
+        return _extract(task, writer, trusts_head=True).described()
     except MistakenEncodingError:
-        done = _extract(task, trusts_head=False)
-    write_json_once(record, done.described())
-    return done
+        return _extract(task, writer, trusts_head=False).described()
 
 
-def _extract(task: ExtractTask, *, trusts_head: bool) -> Extracted:
+def _extract(task: ExtractTask, part: PartWriter, *, trusts_head: bool) -> Extracted:
     tallies = {each.number: Tally() for each in task.sources}
     passed_over = PassedOver()
-    with PieceWriter(task.parts.extracted_stem(task.number), task.piece_bytes, task.rule) as writer:
+    with PieceWriter(part, task.piece_bytes, task.rule) as writer:
         for each in task.sources:
             each.stamp.require(each.source)
             if task.part:

@@ -8,7 +8,7 @@ line that can be a duplicate, sorted, and `.places`, uint32, the line of each. A
 import hashlib
 from array import array
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.files import written_once
+from elmo_zh.engine.parts import PartWriter
 
 # Lines are put together to be written so many bytes at a time.
 _BLOCK_BYTES = 2**18
@@ -28,25 +28,28 @@ class Piece:
 
     stem: Path
 
+    def _file(self, suffix: str) -> Path:
+        return self.stem.with_name(f"{self.stem.name}.{suffix}")
+
     @property
     def text(self) -> Path:
         """Its lines."""
-        return self.stem.with_suffix(".txt")
+        return self._file("txt")
 
     @property
     def runs(self) -> Path:
         """Of which sources and documents they are."""
-        return self.stem.with_suffix(".runs")
+        return self._file("runs")
 
     @property
     def keys(self) -> Path:
         """The keys of its lines."""
-        return self.stem.with_suffix(".keys")
+        return self._file("keys")
 
     @property
     def places(self) -> Path:
         """The lines of its keys."""
-        return self.stem.with_suffix(".places")
+        return self._file("places")
 
     def load_runs(self) -> NDArray[np.uint32]:
         """Return source, number of lines and whether a document starts, for each run of lines, shape (n, 3)."""
@@ -102,10 +105,10 @@ class KeyRule:
 
 
 class PieceWriter:
-    """Writes lines as pieces of about `piece_bytes` each, `stem`-00000 and so on; the last one ends with the block."""
+    """Writes lines as pieces of about `piece_bytes` each, numbered from 0; the last one ends with the block."""
 
-    def __init__(self, stem: Path, piece_bytes: int, rule: KeyRule | None) -> None:
-        self._stem, self._piece_bytes, self._rule = stem, piece_bytes, rule
+    def __init__(self, writer: PartWriter, piece_bytes: int, rule: KeyRule | None) -> None:
+        self._writer, self._piece_bytes, self._rule = writer, piece_bytes, rule
         self.piece_bytes: list[int] = []
         self._source = 0
         self._open = ExitStack()
@@ -161,28 +164,32 @@ class PieceWriter:
         if not self._lines:
             return
         if self._file is None:
-            unfinished = self._open.enter_context(written_once(self._piece().text))
+            unfinished = self._open.enter_context(self._part_file("txt", lasts=False))
             self._file = self._open.enter_context(unfinished.open("wb"))
         self._lines.append(b"")
         self._file.write(b"\n".join(self._lines))
         self._block_bytes += self._line_bytes
         self._lines, self._line_bytes = [], 0
 
-    def _piece(self) -> Piece:
-        return Piece(self._stem.with_name(f"{self._stem.name}-{len(self.piece_bytes):05d}"))
+    def _part_file(self, suffix: str, *, lasts: bool) -> AbstractContextManager[Path]:
+        return self._writer.file(f"{piece_name(len(self.piece_bytes))}.{suffix}", lasts=lasts)
 
     def _finish_piece(self) -> None:
         self._open.close()
-        piece, keys = self._piece(), np.asarray(self._keys, "<u8")
+        keys = np.asarray(self._keys, "<u8")
         # Of equal keys the first line stays first.
         order = np.argsort(keys, kind="stable")
-        _write(piece.keys, keys[order])
-        _write(piece.places, np.asarray(self._places, "<u4")[order])
-        _write(piece.runs, np.asarray(self._runs, "<u4"))
+        self._write("keys", keys[order], lasts=True)
+        self._write("places", np.asarray(self._places, "<u4")[order], lasts=True)
+        self._write("runs", np.asarray(self._runs, "<u4"), lasts=False)
         self.piece_bytes.append(self._block_bytes)
         self._start_piece()
 
+    def _write(self, suffix: str, numbers: NDArray[Any], *, lasts: bool) -> None:
+        with self._part_file(suffix, lasts=lasts) as unfinished:
+            numbers.tofile(unfinished)
 
-def _write(path: Path, numbers: NDArray[Any]) -> None:
-    with written_once(path) as unfinished:
-        numbers.tofile(unfinished)
+
+def piece_name(number: int) -> str:
+    """Return the name of a piece in the part that it is of."""
+    return f"{number:05d}"

@@ -6,14 +6,15 @@ The range of keys is cut into buckets of about equally many; each is a task that
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config import TextConfig
 from elmo_zh.engine.engine import Engine
-from elmo_zh.files import write_json_once, written_once
-from elmo_zh.text.segmenting.parts import SegmentParts, load_part
+from elmo_zh.engine.parts import Figures, PartWriter, run_parts
+from elmo_zh.text.segmenting.parts import part_name
 from elmo_zh.text.segmenting.pieces import KeyRule, Piece
 
 # Why a line is left out, as the numbers in a bucket's file say.
@@ -34,26 +35,22 @@ def key_rule(config: TextConfig) -> KeyRule | None:
 class BucketTask:
     """The keys from `start` up to `end`, which None leaves open, of all pieces."""
 
-    bucket: int
     start: int
     end: int | None
     pieces: tuple[Piece, ...]
     most_copies: int
-    parts: SegmentParts
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class RepeatedLines:
-    """The files that name the lines to be left out."""
+    """The files that name the lines to be left out: uint32 of shape (n, 3), by piece and line."""
 
-    parts: SegmentParts
-    num_buckets: int
+    paths: tuple[Path, ...]
 
     def in_piece(self, piece: int) -> dict[int, int]:
         """Return the lines of a piece that are to be left out, and why."""
         found: dict[int, int] = {}
-        for bucket in range(self.num_buckets):
-            path = self.parts.repeated_bucket(bucket)
+        for path in self.paths:
             if path.stat().st_size:
                 lines = np.memmap(path, "<u4", "r").reshape(-1, 3)
                 first, last = np.searchsorted(lines[:, 0], [piece, piece + 1])
@@ -61,36 +58,31 @@ class RepeatedLines:
         return found
 
 
-def find_repeated(
-    pieces: Sequence[Piece], config: TextConfig, parts: SegmentParts, engine: Engine
-) -> RepeatedLines | None:
-    """Find the lines to be left out: all but the first of equal ones, or every one of those that come too often."""
+def find_repeated(pieces: Sequence[Piece], config: TextConfig, folder: Path, engine: Engine) -> RepeatedLines | None:
+    """Find the lines to be left out: all but the first of equal ones, or every one of those that come too often.
+
+    Args:
+        pieces: All of the corpus, in its order.
+        config: Says which lines.
+        folder: For the parts that name them.
+        engine: Where to search.
+    """
     if key_rule(config) is None:
         return None
-    if known := load_part(parts.repeated):
-        return RepeatedLines(parts=parts, num_buckets=known["buckets"])
     num_keys = sum(piece.keys.stat().st_size // 8 for piece in pieces)
     num_buckets = -(-num_keys // _BUCKET_KEYS)
     bounds = [bucket * 2**64 // max(1, num_buckets) for bucket in range(num_buckets)]
-    tasks = [
-        BucketTask(
-            bucket=number,
-            start=start,
-            end=end,
-            pieces=tuple(pieces),
-            most_copies=config.boilerplate_copies,
-            parts=parts,
-        )
+    tasks = {
+        part_name(number): BucketTask(start=start, end=end, pieces=tuple(pieces), most_copies=config.boilerplate_copies)
         for number, (start, end) in enumerate(pairwise([*bounds, None]))
         if start is not None
-    ]
-    for _ in engine.run(search_bucket, tasks):
+    }
+    for _ in run_parts(engine, search_bucket, tasks, folder):
         pass
-    write_json_once(parts.repeated, {"buckets": num_buckets})
-    return RepeatedLines(parts=parts, num_buckets=num_buckets)
+    return RepeatedLines(tuple(folder / f"{name}.lines" for name in tasks))
 
 
-def search_bucket(task: BucketTask) -> None:
+def search_bucket(task: BucketTask, writer: PartWriter) -> Figures:
     """Write piece, line and reason of the lines of a bucket that are to be left out, in order."""
     keys, pieces, lines = _load_bucket(task)
     # Equal keys stand together, those of the earlier pieces and lines first.
@@ -106,8 +98,9 @@ def search_bucket(task: BucketTask) -> None:
     reasons = np.where(is_boilerplate[left_out], BOILERPLATE, DUPLICATE)
     table = np.stack([pieces[left_out], lines[left_out], reasons.astype(np.uint32)], axis=1)
     table = table[np.lexsort((table[:, 1], table[:, 0]))]
-    with written_once(task.parts.repeated_bucket(task.bucket)) as unfinished:
-        unfinished.write_bytes(table.astype("<u4").tobytes())
+    with writer.file("lines") as unfinished:
+        table.astype("<u4").tofile(unfinished)
+    return {}
 
 
 def _load_bucket(task: BucketTask) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint32]]:

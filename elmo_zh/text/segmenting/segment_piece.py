@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 
 from elmo_zh.config import TextConfig
-from elmo_zh.files import write_json_once, written_once
+from elmo_zh.engine.parts import Figures, PartWriter
 from elmo_zh.text.cleaning.counts import LineCounts
 from elmo_zh.text.corpus_preparation import CorpusPreparation
 from elmo_zh.text.han import count_han
 from elmo_zh.text.heldout import HeldoutChoice, Paragraph, paragraph_key
 from elmo_zh.text.readers.tally import Tally
 from elmo_zh.text.segmenting.candidates import save_candidates
-from elmo_zh.text.segmenting.parts import SegmentParts, load_part
 from elmo_zh.text.segmenting.pieces import SizedPiece
 from elmo_zh.text.segmenting.repeated import BOILERPLATE, DUPLICATE, RepeatedLines
 
@@ -40,7 +39,6 @@ class SegmentTask:
     config: TextConfig
     user_dictionary: Path | None
     repeated: RepeatedLines | None
-    parts: SegmentParts
 
 
 @dataclass(kw_only=True)
@@ -75,15 +73,12 @@ def forget_dictionaries() -> None:
     _preparation.cache_clear()
 
 
-def segment_piece(task: SegmentTask) -> PieceCounts:
-    """Write the segmented paragraphs of a piece and what of them may be held out, unless that was done before."""
-    parts = task.parts
-    if known := load_part(parts.segmented(task.number)):
-        return PieceCounts.restored(known)
+def segment_piece(task: SegmentTask, writer: PartWriter) -> Figures:
+    """Write a piece's segmented paragraphs, their index and which may be held out; figures: those of `PieceCounts`."""
     counts = PieceCounts()
     choice = HeldoutChoice(task.config)
     index = bytearray()
-    with written_once(parts.paragraphs(task.number)) as unfinished, unfinished.open("wb") as file:
+    with writer.file("txt") as unfinished, unfinished.open("wb") as file:
         for sentences, num_tokens, starts_document in _paragraphs(task, counts):
             paragraph = Paragraph(paragraph_key(sentences), len(sentences), num_tokens)
             choice.add(paragraph)
@@ -91,12 +86,11 @@ def segment_piece(task: SegmentTask) -> PieceCounts:
             file.write(data)
             index += _ROW.pack(paragraph.key, len(data), len(sentences), num_tokens, starts_document)
             counts.sentences += len(sentences)
-    with written_once(parts.index(task.number)) as unfinished:
+    with writer.file("index") as unfinished:
         unfinished.write_bytes(index)
-    save_candidates(parts.candidates(task.number), choice)
-    write_json_once(parts.segmented(task.number), counts.described())
-    task.piece.piece.forget_text()
-    return counts
+    with writer.file("candidates") as unfinished:
+        save_candidates(unfinished, choice)
+    return counts.described()
 
 
 def _paragraphs(task: SegmentTask, counts: PieceCounts) -> Iterator[tuple[list[str], int, bool]]:

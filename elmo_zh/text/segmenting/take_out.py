@@ -1,15 +1,17 @@
 """From the segmented paragraphs of a piece to its training text: all but what is held out, in their order."""
 
+import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.files import place, written_once
-from elmo_zh.text.segmenting.parts import SegmentParts, load_part
+from elmo_zh.engine.parts import Figures, PartWriter
+from elmo_zh.files import place
+from elmo_zh.text.segmenting.parts import SegmentParts
 from elmo_zh.text.segmenting.segment_piece import INDEX
 
 _BLOCK_BYTES = 2**20
@@ -23,31 +25,27 @@ class TakeOutTask:
     parts: SegmentParts
 
 
-@dataclass(kw_only=True)
-class TakenOut:
-    """What is left of a piece for training, and what is held out: key, sentences and tokens of each paragraph."""
+def take_out(task: TakeOutTask, writer: PartWriter) -> Figures:
+    """Write the training text of a piece and the numbers of sentences of each document in it.
 
-    train_sentences: int
-    train_tokens: int
-    heldout: list[tuple[int, str, int]] = field(default_factory=list)
-
-
-def take_out(task: TakeOutTask) -> TakenOut:
-    """Write the training text of a piece and the numbers of sentences of each document in it."""
+    Returns:
+        Sentences and tokens for training; and of each held-out paragraph its key, its text and its tokens.
+    """
     parts = task.parts
     index = np.fromfile(parts.index(task.number), INDEX)
-    is_heldout = _are_among(index["key"], np.array(load_part(parts.chosen), np.uint64))
+    chosen = json.loads(parts.chosen.read_text(encoding="utf-8"))
+    is_heldout = _are_among(index["key"], np.array(chosen, np.uint64))
     sentences, tokens = index["sentences"] * ~is_heldout, index["tokens"] * ~is_heldout
-    done = TakenOut(train_sentences=int(sentences.sum()), train_tokens=int(tokens.sum()))
-    with written_once(parts.train(task.number)) as unfinished:
+    heldout: list[tuple[int, str, int]] = []
+    with writer.file("txt") as unfinished:
         if is_heldout.any():
             with parts.paragraphs(task.number).open("rb") as everything, unfinished.open("wb") as train:
-                done.heldout = list(_divide(everything, index, is_heldout, train))
+                heldout += _divide(everything, index, is_heldout, train)
         else:
             place(parts.paragraphs(task.number), unfinished)
-    with written_once(parts.documents(task.number)) as unfinished:
-        unfinished.write_bytes(_add_up_documents(index["starts"], sentences).astype("<u4").tobytes())
-    return done
+    with writer.file("documents") as unfinished:
+        _add_up_documents(index["starts"], sentences).astype("<u4").tofile(unfinished)
+    return {"train_sentences": int(sentences.sum()), "train_tokens": int(tokens.sum()), "heldout": heldout}
 
 
 def _are_among(keys: NDArray[np.uint64], chosen: NDArray[np.uint64]) -> NDArray[np.bool_]:

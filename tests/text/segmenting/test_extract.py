@@ -4,16 +4,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from messages import message_of
 
 from elmo_zh.config import TextConfig
 from elmo_zh.engine.engine import ThisProcess
+from elmo_zh.engine.parts import run_parts
 from elmo_zh.errors import CorpusError
 from elmo_zh.text.readers.content import UnsuitableError
 from elmo_zh.text.readers.sources import find_sources
 from elmo_zh.text.readers.stamp import Stamp
 from elmo_zh.text.segmenting.cut import cut
-from elmo_zh.text.segmenting.extract import ExtractTask, NumberedSource, extract
+from elmo_zh.text.segmenting.extract import Extracted, ExtractTask, NumberedSource, extract
 from elmo_zh.text.segmenting.parts import SegmentParts
+from elmo_zh.text.segmenting.pieces import Piece
 
 CONFIG = TextConfig()
 
@@ -24,8 +27,12 @@ def numbered(folder: Path) -> list[NumberedSource]:
 
 
 def tasks_of(folder: Path, shard_bytes: int = 100, **changes: str) -> list[ExtractTask]:
-    parts = SegmentParts(folder.with_name("parts"))
-    return list(cut(numbered(folder), replace(CONFIG, **changes), parts, shard_bytes, ThisProcess()))
+    return list(cut(numbered(folder), replace(CONFIG, **changes), shard_bytes, ThisProcess()))
+
+
+def extracted(task: ExtractTask, folder: Path) -> Extracted:
+    ((_, figures),) = run_parts(ThisProcess(), extract, {"a": task}, folder / "parts")
+    return Extracted.restored(figures)
 
 
 def corpus_of(folder: Path, **texts: str) -> Path:
@@ -60,9 +67,9 @@ def test_a_file_that_has_changed(tmp_path: Path) -> None:
     (folder / "a.txt").write_text("今天天气", encoding="utf-8")
     message = f"{folder / 'a.txt'} changed while it was read. Type the command again when nothing writes it any more."
     with pytest.raises(CorpusError) as caught:
-        extract(task)
+        extracted(task, tmp_path)
     assert caught.value.messages == (message,)
-    assert not task.parts.extracted(0).exists()
+    assert not list((tmp_path / "parts").iterdir())
 
 
 def test_a_file_that_is_gone(tmp_path: Path) -> None:
@@ -70,15 +77,21 @@ def test_a_file_that_is_gone(tmp_path: Path) -> None:
     (task,) = tasks_of(folder)
     (folder / "a.txt").unlink()
     with pytest.raises(CorpusError, match=r"a\.txt is gone\. Type the command again without it, or put it back\."):
-        extract(task)
+        extracted(task, tmp_path)
 
 
 def test_what_was_read_is_not_read_again(tmp_path: Path) -> None:
     folder = corpus_of(tmp_path / "c", a="今天\n天气")
     (task,) = tasks_of(folder)
-    done = extract(task)
+    done = extracted(task, tmp_path)
     (folder / "a.txt").unlink()
-    assert extract(task) == done
+    assert extracted(task, tmp_path) == done
+    # Nor once its text has been used and removed; but what is needed longer is looked for.
+    piece = Piece(tmp_path / "parts" / "a.00000")
+    piece.forget_text()
+    assert extracted(task, tmp_path) == done
+    piece.keys.unlink()
+    assert message_of(CorpusError, lambda: extracted(task, tmp_path)).startswith(f"{folder / 'a.txt'} is gone.")
     assert done.piece_bytes == [len("今天\n天气\n".encode())]
     assert done.tallies[0].documents == 1
 
@@ -96,12 +109,11 @@ def test_errors_can_travel_between_processes(tmp_path: Path) -> None:
         sources=(source,),
         part=None,
         config=CONFIG,
-        parts=SegmentParts(tmp_path / "p"),
         piece_bytes=9,
         rule=None,
     )
     with pytest.raises(CorpusError, match="XML, but no MediaWiki dump") as caught:
-        extract(task)
+        extracted(task, tmp_path)
     assert not isinstance(caught.value, UnsuitableError)
 
 

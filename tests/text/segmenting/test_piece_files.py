@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from elmo_zh.engine.parts import PartWriter
 from elmo_zh.text.segmenting.pieces import Piece, PieceWriter
 
 DOCUMENTS = st.lists(
@@ -24,12 +25,12 @@ def test_lines_sources_and_documents(
     tmp_path_factory: pytest.TempPathFactory, documents: list[tuple[int, bool, list[str]]], piece_bytes: int
 ) -> None:
     folder = tmp_path_factory.mktemp("pieces")
-    with PieceWriter(folder / "a", piece_bytes, None) as writer:
+    with PieceWriter(PartWriter(folder, "a"), piece_bytes, None) as writer:
         for source, goes_on, lines in documents:
             writer.start_document(source, goes_on=goes_on)
             for line in lines:
                 writer.write(line)
-    pieces = [Piece(folder / f"a-{number:05d}") for number in range(len(writer.piece_bytes))]
+    pieces = [Piece(folder / f"a.{number:05d}") for number in range(len(writer.piece_bytes))]
     read = []
     for piece, num_bytes in zip(pieces, writer.piece_bytes, strict=True):
         lines = piece.iter_lines()
@@ -47,19 +48,19 @@ def test_lines_sources_and_documents(
 
 
 def test_the_files_of_a_piece_by_hand(tmp_path: Path) -> None:
-    with PieceWriter(tmp_path / "a", 100, None) as writer:
+    with PieceWriter(PartWriter(tmp_path, "a"), 100, None) as writer:
         writer.start_document(2)
         writer.start_document(3)
         writer.write("天")
         writer.write("")
-    piece = Piece(tmp_path / "a-00000")
+    piece = Piece(tmp_path / "a.00000")
     assert piece.text.read_bytes() == "天\n\n".encode()
     assert piece.load_runs().tolist() == [[3, 2, 1]]
 
 
 def test_nothing_is_left_of_what_fails(tmp_path: Path) -> None:
     def fail() -> None:
-        with PieceWriter(tmp_path / "a", 3, None) as writer:
+        with PieceWriter(PartWriter(tmp_path, "a"), 3, None) as writer:
             writer.start_document(0)
             writer.write("天地")
             writer.write("人" * 9)
@@ -68,8 +69,8 @@ def test_nothing_is_left_of_what_fails(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         fail()
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "a-00000.keys",
-        "a-00000.places",
-        "a-00000.runs",
-        "a-00000.txt",
+        "a.00000.keys",
+        "a.00000.places",
+        "a.00000.runs",
+        "a.00000.txt",
     ]

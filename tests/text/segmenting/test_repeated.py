@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from elmo_zh.config import TextConfig
 from elmo_zh.engine.engine import ThisProcess
+from elmo_zh.engine.parts import PartWriter
 from elmo_zh.text.segmenting import repeated as module
-from elmo_zh.text.segmenting.parts import SegmentParts
 from elmo_zh.text.segmenting.pieces import Piece, PieceWriter
 from elmo_zh.text.segmenting.repeated import BOILERPLATE, DUPLICATE, find_repeated, key_rule
 
@@ -18,11 +18,11 @@ from elmo_zh.text.segmenting.repeated import BOILERPLATE, DUPLICATE, find_repeat
 def write_pieces(folder: Path, texts: list[list[str]], config: TextConfig) -> list[Piece]:
     pieces = []
     for number, lines in enumerate(texts):
-        with PieceWriter(folder / f"{number:05d}", 10**6, key_rule(config)) as writer:
+        with PieceWriter(PartWriter(folder, f"{number:05d}"), 10**6, key_rule(config)) as writer:
             writer.start_document(0)
             for line in lines:
                 writer.write(line)
-        pieces += [Piece(folder / f"{number:05d}-00000")] * len(writer.piece_bytes)
+        pieces += [Piece(folder / f"{number:05d}.00000")] * len(writer.piece_bytes)
     return pieces
 
 
@@ -72,7 +72,7 @@ def test_repeated_lines_are_those_of_a_dictionary(
     pieces = write_pieces(folder, texts, config)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_BUCKET_KEYS", bucket_keys)
-        found = find_repeated(pieces, config, SegmentParts(folder / "parts"), ThisProcess())
+        found = find_repeated(pieces, config, folder / "parts", ThisProcess())
     if found is None:
         assert (drop_duplicates, copies) == (False, 0)
     else:
@@ -82,6 +82,6 @@ def test_repeated_lines_are_those_of_a_dictionary(
 def test_white_space_at_the_ends_does_not_matter(tmp_path: Path) -> None:
     config = TextConfig(duplicate_min_characters=2)
     pieces = write_pieces(tmp_path, [["天地", "　天地 ", "天 地", "人"], ["天地", "人"]], config)
-    found = find_repeated(pieces, config, SegmentParts(tmp_path / "parts"), ThisProcess())
+    found = find_repeated(pieces, config, tmp_path / "parts", ThisProcess())
     assert found is not None
     assert [found.in_piece(number) for number in (0, 1)] == [{1: DUPLICATE}, {0: DUPLICATE}]
