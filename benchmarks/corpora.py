@@ -5,7 +5,8 @@ Usage: python benchmarks/corpora.py CORPUS... [--segmenter jieba|rjieba] [--work
 
 First: so many processes each cut their share of the corpus' lines, which they hold in memory, with nothing around it;
 then the whole command runs on the same files, dictionary and start-up included; in turns, and the best of each counts.
-Rates are MB of UTF-8 text per second. Then each step's share of processor time, measured in one process.
+Rates are MB of UTF-8 text per second; one bare process of jieba is measured too. Then each step's share of processor
+time, in one process.
 With --memory: highest memory of the main process and of a worker, for the corpus once and so many times as large; every
 copy has its numbers and some of its characters changed, so that no line stands there twice.
 """
@@ -43,6 +44,8 @@ from elmo_zh.text.sentences import split_sentences
 
 CONFIG = TextConfig()
 MEGABYTE = 10**6
+# Of so many lines jieba cuts one, where only its rate is wanted.
+JIEBA_SHARE = 12
 
 
 def iter_corpus(corpus: list[str]) -> Iterator[str]:
@@ -252,11 +255,13 @@ def measure_rates(arguments: argparse.Namespace) -> dict[str, Any]:
             f"{arguments.segmenter} alone {alone[-1]:6.2f} MB/s, segment end to end {whole[-1]:6.2f} MB/s", flush=True
         )
     print(f"best: {max(whole):.2f} of {max(alone):.2f} MB/s = {max(whole) / max(alone):.1%}")
+    jieba = rate_alone("jieba", lines[::JIEBA_SHARE], 1)
+    print(f"one bare process of jieba: {jieba:.2f} MB/s; segment end to end: {max(whole) / jieba:.1f} times as fast")
     del lines
     seconds = shares(arguments.segmenter, arguments.corpus)
     for name, spent in seconds.items():
         print(f"{name:32} {1000 * spent / (size / MEGABYTE):7.1f} ms per MB {spent / sum(seconds.values()):6.1%}")
-    return {"alone_mb_per_second": alone, "segment_mb_per_second": whole, "seconds": seconds, "bytes": size}
+    return {"alone_mb_per_second": alone, "one_jieba_mb_per_second": jieba, "segment_mb_per_second": whole, "seconds": seconds, "bytes": size}
 
 
 def main() -> None:
