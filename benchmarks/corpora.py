@@ -261,7 +261,13 @@ def measure_rates(arguments: argparse.Namespace) -> dict[str, Any]:
     seconds = shares(arguments.segmenter, arguments.corpus)
     for name, spent in seconds.items():
         print(f"{name:32} {1000 * spent / (size / MEGABYTE):7.1f} ms per MB {spent / sum(seconds.values()):6.1%}")
-    return {"alone_mb_per_second": alone, "one_jieba_mb_per_second": jieba, "segment_mb_per_second": whole, "seconds": seconds, "bytes": size}
+    return {
+        "alone_mb_per_second": alone,
+        "one_jieba_mb_per_second": jieba,
+        "segment_mb_per_second": whole,
+        "seconds": seconds,
+        "bytes": size,
+    }
 
 
 def main() -> None:

@@ -44,6 +44,10 @@ class Estimate:
         """Return the estimate of something in proportion."""
         return Estimate(value=self.value * factor, low=self.low * factor, high=self.high * factor)
 
+    def widened(self, factor: float) -> "Estimate":
+        """Return the same value, with ends that may be off by a factor."""
+        return Estimate(value=self.value, low=self.low / factor, high=self.high * factor)
+
     def plus(self, amount: float) -> "Estimate":
         """Return the estimate with a known amount on top."""
         return Estimate(value=self.value + amount, low=self.low + amount, high=self.high + amount)

@@ -1,11 +1,11 @@
 """The plan of a run: everything that can be told of it from a sample of its corpus and some seconds of trial."""
 
-import os
 import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from elmo_zh.planning.pieces import take_pieces
 from elmo_zh.planning.portions import find_portions
 from elmo_zh.planning.sampling import Block, Sample, segment_pieces
 from elmo_zh.planning.shipped import shipped_configs
-from elmo_zh.planning.stage_pace import StagePace, all_sentences, measure_stages
+from elmo_zh.planning.stage_figures import embedding_bytes, stage_bytes, stage_memory, stage_seconds
+from elmo_zh.planning.stage_pace import measure_stages
 from elmo_zh.planning.words import WordForecast, forecast_words
 from elmo_zh.reporter import Reporter
 from elmo_zh.text.readers.sources import Sources
@@ -25,19 +26,14 @@ from elmo_zh.text.readers.sources import Sources
 PLAN_FORMAT = 1
 THIS_CONFIG = "this run"
 SECTIONS = ("text", "vocab", "word2vec", "model", "train")
-# Of times on a machine that may be more or less busy when it comes to it.
-_TIME_FACTOR, _TRAINING_FACTOR = 1.6, 1.4
-_DIGITS_FACTOR = 1.1
+# Of time on a machine that may be more or less busy when it comes to it.
+_TRAINING_FACTOR = 1.4
 # How far the rest of a file may be from its start.
 _UNSURE_REST = 0.1
 # Above this the sample says too little of copies.
 _MOST_COPIED = 0.8
 # How many more of them chance may have kept out of the sample.
 _CHANCE_OF_COPIES = 1.25
-# Python with what the early stages import, a word in a table of counts, a row with its word.
-_PROCESS_BYTES, _WORD_BYTES, _ROW_BYTES = 70_000_000, 140, 600
-# A corpus smaller than this is segmented in one process.
-_SMALL_BYTES = 500_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,20 +80,22 @@ def make_plan(
         is_all=sample.is_all,
     )
     reporter.note("Trying the stages on part of the sample ...")
-    pace = measure_stages(all_sentences(block.sentences for block in sample.blocks), config)
+    pace = measure_stages(chain.from_iterable(block.sentences for block in sample.blocks), config)
     figures = {
         **totals,
         "distinct_words": words.distinct,
         "rows": words.rows,
         "coverage": words.coverage,
-        **_stage_seconds(sample, finding_seconds, totals, words, pace, config),
-        **_stage_bytes(totals, words, pace, config),
+        **stage_seconds(sample, finding_seconds, totals, words, pace, config),
+        **stage_bytes(totals, words, pace, config),
     }
     training: dict[str, Any] = {}
     if size.tries_training:
         training = _training(config, totals, words, train_share, reporter)
         figures |= _training_figures(training[THIS_CONFIG], config)
-    memory = _memory(process_bytes, figures, config, training)
+    memory = stage_memory(process_bytes, sample.corpus_bytes, figures, config)
+    if training:
+        memory["train"] = training[THIS_CONFIG]["memory_bytes"]
     return {
         "format": PLAN_FORMAT,
         "elmo_zh": __version__,
@@ -110,7 +108,7 @@ def make_plan(
         "recommended_vocab_size": words.recommended_size,
         "memory_bytes": memory,
         "training": training,
-        "embedding_bytes": _embedding_bytes(totals["tokens"], config).described(),
+        "embedding_bytes": embedding_bytes(totals["tokens"], config).described(),
         "passed_over": sample.passed_over.described(),
     }
 
@@ -185,51 +183,6 @@ def _heldout_tokens(num_sentences: float, num_tokens: float, config: TextConfig)
     return min(config.heldout_max_tokens, min(wanted, num_sentences / 5) * num_tokens / num_sentences)
 
 
-def _stage_seconds(
-    sample: Sample,
-    finding_seconds: float,
-    totals: Mapping[str, Estimate],
-    words: WordForecast,
-    pace: StagePace,
-    config: Config,
-) -> dict[str, Estimate]:
-    tokens, rows = totals["tokens"].value, words.rows.value
-    grown = sample.corpus_bytes / max(1, sample.num_bytes)
-    num_workers = config.text.num_workers or os.cpu_count() or 1
-    reading, segmenting = sample.reading_seconds * grown, sample.segmenting_seconds * grown
-    if num_workers == 1 or sample.corpus_bytes < _SMALL_BYTES:
-        segment = sample.starting_seconds + reading + segmenting
-    else:
-        # Workers start like this process, and read nothing; the main process reads, and unpacks what is packed.
-        segment = 2 * sample.starting_seconds + max(finding_seconds + reading, segmenting / num_workers)
-    epochs = config.word2vec.epochs
-    seconds = {
-        "segment": segment,
-        "vocab": pace.vocab_seconds * tokens,
-        "word2vec": pace.word2vec_token_seconds * tokens * epochs + pace.word2vec_row_seconds * rows,
-        "encode": pace.encode_seconds * tokens,
-    }
-    return {f"seconds.{name}": Estimate.within_factor(value, _TIME_FACTOR) for name, value in seconds.items()}
-
-
-def _stage_bytes(
-    totals: Mapping[str, Estimate], words: WordForecast, pace: StagePace, config: Config
-) -> dict[str, Estimate]:
-    tokens, rows = totals["tokens"], words.rows
-    # Ids of two bytes reach so far; the part of the sample that was tried has fewer rows.
-    is_wide = rows.value > 2**16 and config.model.mode == "token"
-    return {
-        "bytes.segmented": tokens.times(pace.segmented_bytes),
-        "bytes.ids": tokens.times(pace.id_bytes + (2 if is_wide else 0)),
-        # Rare words have smaller numbers, which take more digits, and the part tried has more of these.
-        "bytes.word2vec": Estimate(
-            value=rows.value * pace.word2vec_bytes,
-            low=rows.low * pace.word2vec_bytes / _DIGITS_FACTOR,
-            high=rows.high * pace.word2vec_bytes * _DIGITS_FACTOR,
-        ),
-    }
-
-
 def _training(
     config: Config, totals: Mapping[str, Estimate], words: WordForecast, train_share: float, reporter: Reporter
 ) -> dict[str, Any]:
@@ -259,31 +212,6 @@ def _training_figures(training: Mapping[str, Any], config: Config) -> dict[str, 
         ),
         "bytes.model": Estimate.within_factor(training["bundle_bytes"], 1.1),
     }
-
-
-def _memory(
-    process_bytes: int, figures: Mapping[str, Estimate], config: Config, training: Mapping[str, Any]
-) -> dict[str, int]:
-    """Return about how much memory each stage takes at most, all its processes together."""
-    num_workers = config.text.num_workers or os.cpu_count() or 1
-    words, rows = figures["distinct_words"].value, figures["rows"].value
-    vectors = rows * (2 * 4 * config.model.projection_dim + _ROW_BYTES)
-    memory = {
-        "segment": process_bytes * (1 + (num_workers if num_workers > 1 else 0)),
-        "vocab": _PROCESS_BYTES + words * _WORD_BYTES,
-        "word2vec": 2 * _PROCESS_BYTES + vectors if config.word2vec.enabled else 0,
-        "encode": _PROCESS_BYTES + _WORD_BYTES * (words if config.model.mode == "character" else rows),
-    }
-    if training:
-        memory["train"] = training[THIS_CONFIG]["memory_bytes"]
-    return {stage: round(amount) for stage, amount in memory.items()}
-
-
-def _embedding_bytes(tokens: Estimate, config: Config) -> Estimate:
-    """Return the bytes of the vectors of all tokens of the corpus, as section embed has them."""
-    layers = config.model.num_layers + 1 if config.embed.layers == "all" else 1
-    each = layers * 2 * config.model.projection_dim * (2 if config.embed.dtype == "float16" else 4)
-    return tokens.times(each)
 
 
 def _describe_sample(sample: Sample) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from elmo_zh.text.segmenting.pieces import KeyRule, Piece
 # Why a line is left out, as the numbers in a bucket's file say.
 DUPLICATE, BOILERPLATE = 0, 1
 # Some 30 MB of memory for a task.
-_BUCKET_KEYS = 500_000
+_BUCKET_KEYS = 250_000
 
 
 def key_rule(config: TextConfig) -> KeyRule | None:
@@ -120,4 +120,5 @@ def _slices(task: BucketTask) -> Iterator[tuple[int, NDArray[np.uint64], NDArray
         first = int(np.searchsorted(keys, np.uint64(task.start)))
         last = len(keys) if task.end is None else int(np.searchsorted(keys, np.uint64(task.end)))
         if last > first:
-            yield number, keys[first:last], lines[first:last]
+            # Copies, so that no more than one piece is mapped at a time.
+            yield number, np.array(keys[first:last]), np.array(lines[first:last])
