@@ -5,11 +5,11 @@ Usage: python benchmarks/speed.py [--seconds S] [--only TEXT]     (make bench)
 SMALL is configs/small.toml's model (cell 1024, projection 256, 2 layers) with a vocabulary of 30,000, batch 64 and
 4,096 negatives; FULL is the published size (cell 4096, projection 512), 50,000 words, batch 128 and 8,192 negatives.
 Character mode has the published filters, over words of one to four Chinese characters. Words are drawn by the law of
-Zipf and Mandelbrot, which gives a batch of SMALL as many different ones as news text: about a thousand. Embedding
-takes sentences of 20 words, 1,000 at a time. Each row is a process of its own and gives two rates of products at the
-shapes of its recurrence, measured in the same process right before: torch's own, and that of the packed kernel which
-the model uses; the share is of the first, and counts the products of LSTMs and softmax only. Prints a table and writes
-benchmarks/records/DATE-speed.json.
+Zipf and Mandelbrot, about a thousand different ones in a batch of SMALL, as in news text (training/trial.py). Training
+has the default recipe. Embedding takes sentences of 20 words, 1,000 at a time. Each row is a process of its own and
+gives two rates of products at the shapes of its recurrence, measured in the same process right before: torch's own, and
+that of the packed kernel which the model uses; the share is of the first, and counts the products of LSTMs and softmax
+only. Prints a table and writes benchmarks/records/DATE-speed.json.
 """
 
 import argparse
@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,6 @@ import numpy as np
 import torch
 
 from elmo_zh.allocator import keep_freed_memory
-from elmo_zh.batches import build_inputs
 from elmo_zh.config import Config
 from elmo_zh.embed.sentence_vectors import SentenceVectors
 from elmo_zh.idle_threads import let_idle_threads_sleep
@@ -38,11 +38,11 @@ from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.model.products import can_pack, multiply, pack
 from elmo_zh.model.reading_product import PRECISIONS
 from elmo_zh.model.side_by_side import side_by_side
-from elmo_zh.model.softmax import LogUniformSampler
-from elmo_zh.training.optimizer import Optimizers, clip_gradients, step_tokens
+from elmo_zh.training.optimizer import step_tokens
+from elmo_zh.training.trial import SENTENCE_TOKENS, build_trial, draw_words
 from elmo_zh.vocabulary import SPECIALS, Vocabulary
 
-SENTENCE_TOKENS, EMBEDDED_SENTENCES = 20, 1000
+EMBEDDED_SENTENCES = 1000
 SMALL = Config()
 FULL = replace(
     SMALL,
@@ -108,40 +108,14 @@ def embedding_flops_per_token(config: Config) -> float:
     return training_flops_per_token(unscored) / 3
 
 
-def draw_words(config: Config, generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """Return vocabulary rows of words, as frequent as in text."""
-    shares = 1 / (np.arange(config.vocab.size - len(SPECIALS)) + 3.7) ** 1.1
-    return generator.choice(len(shares), shape, p=shares / shares.sum()) + len(SPECIALS)
-
-
 def train_tokens_per_second(config: Config, seconds: float) -> float:
-    """Return trained tokens in a second: forward, loss, backward, clipping and optimiser."""
-    train, size = config.train, config.vocab.size
-    model = LanguageModel.build(build_shape(config.model, size), tie_softmax=False)
-    model.initialise(1)
-    model.prepare_for_training(torch.bfloat16 if train.precision == "bfloat16" else None)
-    optimizers = Optimizers(train, model.bilm, model.softmax)
-    sampler, generator = LogUniformSampler(size, train.num_negatives), np.random.default_rng(1)
-    shape = (2, train.unroll_steps, train.batch_size)
-    words = draw_words(config, generator, (2, *shape))
-    ids, targets = torch.from_numpy(words[0]), torch.from_numpy(words[1]).flatten()
-    lexicon = build_lexicon(config)
-    keep = torch.from_numpy((generator.random((*shape[1:], 1)) > 1 / SENTENCE_TOKENS).astype(np.float32))
-    state = model.bilm.zero_state(train.batch_size)
-
-    def step() -> None:
-        activations, _ = model.bilm(build_inputs(lexicon, ids), state, keep, train.dropout)
-        hidden = activations[-1].flatten(0, 2)
-        if train.softmax == "full":
-            loss = model.softmax.full_loss(hidden, targets)
-        else:
-            loss = model.softmax.sampled_loss(hidden, targets, sampler.draw(generator))
-        optimizers.zero_grad()
-        (loss * train.unroll_steps).backward()
-        clip_gradients(optimizers.parameters, train.max_grad_norm)
-        optimizers.step(1.0)
-
-    return per_second(step, seconds) * step_tokens(train)
+    """Return trained tokens in a second: all of a step, from the streams to the optimisers."""
+    product_dtype = torch.bfloat16 if config.train.precision == "bfloat16" else None
+    learner = build_trial(config, build_lexicon(config), torch.device("cpu"), product_dtype)
+    numbers = count()
+    return per_second(lambda: learner.train_step(next(numbers), 1.0, lambda loss: loss), seconds) * step_tokens(
+        config.train
+    )
 
 
 def embed_tokens_per_second(config: Config, precision: str, seconds: float) -> float:
@@ -152,7 +126,7 @@ def embed_tokens_per_second(config: Config, precision: str, seconds: float) -> f
     vectors = SentenceVectors(model.bilm, lexicon, torch.device("cpu"), precision, config.embed.batch_tokens, "unk")
 
     def embed() -> object:
-        rows = draw_words(config, generator, (EMBEDDED_SENTENCES, SENTENCE_TOKENS))
+        rows = draw_words(config.vocab.size, (EMBEDDED_SENTENCES, SENTENCE_TOKENS), generator)
         return vectors.read([[lexicon.vocabulary.tokens[row] for row in sentence] for sentence in rows])
 
     return per_second(embed, seconds) * EMBEDDED_SENTENCES * SENTENCE_TOKENS

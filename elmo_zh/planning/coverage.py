@@ -177,7 +177,7 @@ def _law_curve(ranks: NDArray[np.float64], growth: Growth, sampled: int, factor:
     (1 - a) Gamma(1 - a)^(1 / a).
     """
     steps = np.linspace(-8.0, math.log(max(1.01, factor)), 400)
-    slopes = np.clip([growth.slope + 2 * growth.bend * 0.75 * step for step in steps], 0.02, 0.98)
+    slopes = np.clip([growth.slope_at(math.exp(step)) for step in steps], 0.02, 0.98)
     rises = np.concatenate([[0.0], np.cumsum((slopes[1:] + slopes[:-1]) / 2 * np.diff(steps))])
     words = growth.num_words * np.exp(rises - np.interp(0.0, steps, rises))
     gains = np.array([(1 - slope) * math.gamma(1 - slope) ** (1 / slope) for slope in slopes])

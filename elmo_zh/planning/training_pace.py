@@ -9,22 +9,20 @@ import numpy as np
 import torch
 
 from elmo_zh.allocator import keep_freed_memory
-from elmo_zh.batches import build_inputs
 from elmo_zh.config import Config
 from elmo_zh.lexicon import Lexicon
 from elmo_zh.model.device import choose_device
-from elmo_zh.model.language_model import LanguageModel, build_shape
-from elmo_zh.model.softmax import LogUniformSampler
+from elmo_zh.model.language_model import build_shape
 from elmo_zh.training.computation import choose_computation
 from elmo_zh.training.memory import predict_memory, scores_every_word
-from elmo_zh.training.optimizer import Optimizers, Schedule, clip_gradients, step_tokens
+from elmo_zh.training.optimizer import Schedule, step_tokens
+from elmo_zh.training.trial import build_trial, draw_words
 from elmo_zh.vocabulary import SPECIALS, Vocabulary
 
 # A configuration whose step should take longer, were it products alone, is not tried.
 _LONGEST_STEP_SECONDS = 3.0
 # As many steps as fit into the time, but two in any case: the first one makes kernels ready.
 _LEAST_STEPS, _MOST_STEPS, _TRIAL_SECONDS = 2, 40, 2.0
-_SENTENCE_TOKENS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,48 +166,21 @@ def _step_flops(config: Config, rows: int) -> float:
 
 
 def _distinct_words(config: Config, rows: int) -> int:
-    return len(np.unique(_draw(rows, 2 * step_tokens(config.train), np.random.default_rng(1))))
-
-
-def _draw(rows: int, number: int, generator: np.random.Generator) -> "np.ndarray[tuple[int, ...], np.dtype[np.int64]]":
-    """Return vocabulary rows as frequent as words of text are, by the law of Zipf and Mandelbrot."""
-    shares = 1 / (np.arange(rows - len(SPECIALS)) + 3.7) ** 1.1
-    return generator.choice(len(shares), number, p=shares / shares.sum()) + len(SPECIALS)
+    return len(np.unique(draw_words(rows, (2 * step_tokens(config.train),), np.random.default_rng(1))))
 
 
 def _step_seconds(config: Config, rows: int) -> float:
-    """Return the shortest of a few training steps: forward, loss, backward, clipping and optimisers."""
-    train, device = config.train, choose_device(config.train.device)
-    computation = choose_computation(train, device, {})
-    model = LanguageModel.build(build_shape(config.model, rows), tie_softmax=config.model.is_tied)
-    model.initialise(train.seed)
-    model.to(device)
-    model.prepare_for_training(computation.product_dtype)
-    optimizers = Optimizers(train, model.bilm, model.softmax)
-    sampler, generator = LogUniformSampler(rows, train.num_negatives), np.random.default_rng(1)
-    shape = (2, train.unroll_steps, train.batch_size)
+    """Return the duration of the shortest of a few training steps."""
+    device = choose_device(config.train.device)
+    computation = choose_computation(config.train, device, {})
     lexicon = Lexicon(Vocabulary([*SPECIALS, *_made_up_words(rows - len(SPECIALS))]), config.model.num_slots)
-    keep = generator.random((*shape[1:], 1)) > 1 / _SENTENCE_TOKENS
-    state = model.bilm.zero_state(train.batch_size)
+    learner = build_trial(config, lexicon, device, computation.product_dtype)
     shortest, begun = float("inf"), time.monotonic()
     for number in range(_MOST_STEPS):
         if number >= _LEAST_STEPS and time.monotonic() - begun > _TRIAL_SECONDS:
             break
-        ids, targets = (torch.from_numpy(_draw(rows, int(np.prod(shape)), generator)) for _ in range(2))
         start = time.monotonic()
-        inputs = build_inputs(lexicon, ids.reshape(shape)).to(device)
-        kept = torch.from_numpy(keep.astype(np.float32)).to(device)
-        activations, _ = model.bilm(inputs, state, kept, train.dropout)
-        hidden = activations[-1].flatten(0, 2)
-        if scores_every_word(train, rows):
-            loss = model.softmax.full_loss(hidden, targets.to(device))
-        else:
-            loss = model.softmax.sampled_loss(hidden, targets.to(device), sampler.draw(generator).to(device))
-        optimizers.zero_grad()
-        (loss * train.unroll_steps).backward()  # type: ignore[no-untyped-call]
-        # Reading the norm waits for the device.
-        clip_gradients(optimizers.parameters, train.max_grad_norm)
-        optimizers.step(1.0)
+        learner.train_step(number, 1.0, agree=lambda loss: loss)
         shortest = min(shortest, time.monotonic() - start)
     return shortest
 

@@ -8,26 +8,21 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
 
-from elmo_zh.batches import PackedStreams, StreamBatch, build_inputs
 from elmo_zh.config import TrainConfig
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.sentences import IdStore
 from elmo_zh.model.language_model import LanguageModel
-from elmo_zh.model.softmax import LogUniformSampler
 from elmo_zh.reporter import Progress, Reporter
 from elmo_zh.training.checkpoint import Checkpoint, CheckpointFolder
 from elmo_zh.training.computation import Computation
-from elmo_zh.training.data_parallel import average_tables, build_network
 from elmo_zh.training.deferred_signals import deferred_signals
 from elmo_zh.training.distributed import ALONE, Group
 from elmo_zh.training.heldout import evaluate_heldout, sample_sentences
-from elmo_zh.training.memory import scores_every_word
+from elmo_zh.training.learner import Learner, NotFiniteError
 from elmo_zh.training.metrics import MetricsFile
-from elmo_zh.training.optimizer import Optimizers, Schedule, clip_gradients, step_tokens
+from elmo_zh.training.optimizer import Schedule, step_tokens
 from elmo_zh.training.scoring import Figures
 from elmo_zh.training.shared_checkpoints import SharedCheckpoints
 
@@ -52,14 +47,10 @@ class _Position:
     num_rollbacks: int = 0
 
 
-class NotFiniteError(ArithmeticError):
-    """A loss or gradient is infinite or not a number."""
-
-
 class Trainer:
     """Trains a language model on an id store, with checkpoints, measurements and a way back from numbers gone wild.
 
-    Of several ranks each has a trainer, and all do the same things at the same steps, each on its share of the streams.
+    Of several ranks each has a trainer, and all do the same things at the same steps.
     """
 
     def __init__(
@@ -80,18 +71,15 @@ class Trainer:
         self.schedule = Schedule.build(config, store.train.num_predictions)
         self._store, self._vocabulary_digest = store, vocabulary_digest
         self._metrics, self._reporter = metrics, reporter
-        self._initialise, self._group = initialise, group
+        self._group = group
         self._received: list[int] = []
         self._agreed_signal = 0
-        num_tokens = model.bilm.shape.num_tokens
-        self._scores_every_word = scores_every_word(config, num_tokens)
-        self._sampler = LogUniformSampler(num_tokens, config.num_negatives)
         self._sample = sample_sentences(store.heldout, config.evaluate_sample_tokens)
         self._position = _Position()
         self._unlogged = _Pace()
         self.computation = computation
         model.prepare_for_training(computation.product_dtype)
-        self._start_over()
+        self._learner = Learner(model, store, config, device, initialise, group)
 
     @property
     def step(self) -> int:
@@ -102,27 +90,6 @@ class Trainer:
     def elapsed_seconds(self) -> float:
         """Seconds of training, measurements and checkpoints included, up to the last one."""
         return self._position.elapsed_seconds
-
-    def _start_over(self) -> None:
-        # Drawn on the CPU, so that a GPU starts from the very same weights.
-        self.model.to(torch.device("cpu"))
-        if self._group.is_first:
-            self._initialise(self.model)
-        self.model.to(self.device)
-        self._group.broadcast(self.model.named_tensors().values())
-        self._optimizers = Optimizers(self.config, self.model.bilm, self.model.softmax)
-        self._network = build_network(self.model.bilm, self._group)
-        config, share = self.config, self._group.share_of(self.config.batch_size)
-        self._streams = PackedStreams(
-            self._store.train,
-            config.batch_size,
-            config.unroll_steps,
-            config.seed,
-            share,
-            by_document=config.shuffle == "documents",
-        )
-        self._state = self.model.bilm.zero_state(len(share))
-        self._position.step = 0
 
     def resume(self) -> bool:
         """Go on from the last checkpoint, if there is one; return whether there was."""
@@ -143,16 +110,7 @@ class Trainer:
         state = checkpoint.state
         where = f"{self.checkpoints.path}/step-{step:08d}"
         self.model.require_same(state["model"], self._vocabulary_digest, where)
-        self._start_over()
-        self.model.load_named_tensors(checkpoint.model)
-        self._optimizers.load_state_tensors(
-            {name: tensor for name, tensor in checkpoint.optimizer.items() if not name.startswith("state.")}
-        )
-        self._streams.restore_position(state["streams"])
-        share = self._group.share_of(self.config.batch_size)
-        for index, carried in enumerate(self._state):
-            carried.output.copy_(checkpoint.optimizer[f"state.{index}.output"][:, share.start : share.stop])
-            carried.cell.copy_(checkpoint.optimizer[f"state.{index}.cell"][:, share.start : share.stop])
+        self._learner.restore(checkpoint)
         self._position.step = state["step"]
         return state
 
@@ -167,6 +125,10 @@ class Trainer:
             shortest = min(shortest, time.monotonic() - start)
         self._start_over()
         return shortest
+
+    def _start_over(self) -> None:
+        self._learner.start_over()
+        self._position.step = 0
 
     def train(self) -> None:
         """Train to the end of the schedule.
@@ -226,49 +188,16 @@ class Trainer:
         return self.step % max(1, round(every_tokens / step_tokens(self.config))) == 0
 
     def _train_step(self) -> tuple[float, float]:
-        """Do one step; return its loss and the gradient's norm before clipping.
-
-        Raises:
-            NotFiniteError: Before anything but the streams' position has changed.
-        """
-        config = self.config
-        batch = self._streams.next_batch()
-        # All chance of a step comes from the seed and its number, so that there is no generator state to save.
-        # Ranks drop different parts; the seed of a step is below 2**52.
-        torch.manual_seed(config.seed * 1_000_003 + self.step + (self._group.rank << 52))
-        loss, state = self._loss(batch)
-        loss_value = self._agree(float(loss.detach()))
-        if not math.isfinite(loss_value):
-            raise NotFiniteError(f"the loss is {loss_value}")
-        self._optimizers.zero_grad()
-        (loss * config.unroll_steps).backward()  # type: ignore[no-untyped-call]
-        average_tables(self._optimizers.tables, self._group)
-        norm = clip_gradients(self._optimizers.parameters, config.max_grad_norm)
-        if not math.isfinite(norm):
-            raise NotFiniteError(f"the gradient's norm is {norm}")
-        self._optimizers.step(self._learning_rate_share())
-        self._state = state
+        """Do one step; return its loss and the gradient's norm before clipping."""
+        figures = self._learner.train_step(self.step, self._learning_rate_share(), self._agree)
         self._position.step += 1
-        return loss_value, norm
+        return figures
 
     def _agree(self, loss: float) -> float:
         """Return the mean of all ranks' losses, and learn of a signal that any of them has received."""
         told = self._group.gather_numbers(loss, self._received[0] if self._received else 0)
         self._agreed_signal = int(max(signal_number for _, signal_number in told))
         return sum(each for each, _ in told) / len(told)
-
-    def _loss(self, batch: StreamBatch) -> tuple[Tensor, Any]:
-        config, device = self.config, self.device
-        keep = None if config.carry_state else batch.keep.to(device)
-        lexicon = self._store.lexicon
-        targets = torch.from_numpy(lexicon.targets(batch.targets.numpy())).to(device).flatten()
-        inputs = build_inputs(lexicon, batch.inputs).to(device)
-        activations, state = self._network(inputs, self._state, keep, config.dropout)
-        hidden = activations[-1].flatten(0, 2)
-        if self._scores_every_word:
-            return self.model.softmax.full_loss(hidden, targets), state
-        negatives = self._sampler.draw(np.random.default_rng([config.seed, self.step]))
-        return self.model.softmax.sampled_loss(hidden, targets, negatives.to(device)), state
 
     def _learning_rate_share(self) -> float:
         return self.schedule.learning_rate_share(self.step) * self._position.learning_rate_scale
@@ -339,11 +268,6 @@ class Trainer:
         )
 
     def _save_checkpoint(self, *, figures: Figures | None = None, interrupted: bool = False) -> None:
-        carried = {
-            f"state.{index}.{part}": torch.cat(self._group.gather(tensor), dim=1)
-            for index, layer in enumerate(self._state)
-            for part, tensor in (("output", layer.output), ("cell", layer.cell))
-        }
         self.checkpoints.save(
             Checkpoint(
                 state={
@@ -357,9 +281,9 @@ class Trainer:
                     "learning_rate_scale": self._position.learning_rate_scale,
                     "num_rollbacks": self._position.num_rollbacks,
                     "elapsed_seconds": self._position.elapsed_seconds,
-                    "streams": self._streams.save_position(),
+                    "streams": self._learner.save_position(),
                 },
                 model=self.model.named_tensors(),
-                optimizer={**self._optimizers.state_tensors(), **carried},
+                optimizer=self._learner.tensors(),
             )
         )

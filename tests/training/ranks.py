@@ -16,18 +16,18 @@ import torch
 from elmo_zh.batches import StreamBatch
 from elmo_zh.cli import main
 from elmo_zh.training import checkpoint, train
-from elmo_zh.training.trainer import Trainer
+from elmo_zh.training.learner import Learner
 
 
 @contextlib.contextmanager
 def mishap(what: str, step: int) -> Iterator[None]:
     """Let something happen, once, in the step after `step`; of the first three the time is measured before."""
-    real = Trainer._loss
+    real = Learner._loss
     left = [what]
 
-    def _loss(trainer: Trainer, batch: StreamBatch) -> tuple[torch.Tensor, Any]:
-        loss, state = real(trainer, batch)
-        if trainer.step == step and left:
+    def _loss(learner: Learner, batch: StreamBatch, number: int) -> tuple[torch.Tensor, Any]:
+        loss, state = real(learner, batch, number)
+        if number == step and left:
             left.clear()
             if what == "nan":
                 return loss * torch.nan, state
@@ -37,7 +37,7 @@ def mishap(what: str, step: int) -> Iterator[None]:
     def save_file(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "a checkpoint")
 
-    changed = (checkpoint, "save_file", save_file) if what == "full disk" else (Trainer, "_loss", _loss)
+    changed = (checkpoint, "save_file", save_file) if what == "full disk" else (Learner, "_loss", _loss)
     with patch.object(*changed):
         yield
 

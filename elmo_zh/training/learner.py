@@ -1,0 +1,138 @@
+"""One training step, and all that changes in it."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from elmo_zh.batches import PackedStreams, StreamBatch, build_inputs
+from elmo_zh.config import TrainConfig
+from elmo_zh.id_store.sentences import IdStore
+from elmo_zh.model.language_model import LanguageModel
+from elmo_zh.model.softmax import LogUniformSampler
+from elmo_zh.training.checkpoint import Checkpoint
+from elmo_zh.training.data_parallel import average_tables, build_network
+from elmo_zh.training.distributed import Group
+from elmo_zh.training.memory import scores_every_word
+from elmo_zh.training.optimizer import Optimizers, clip_gradients
+
+
+class NotFiniteError(ArithmeticError):
+    """A loss or gradient is infinite or not a number."""
+
+
+class Learner:
+    """A model in training: its weights, its optimisers, the streams of text that it reads and the states it carries.
+
+    Of several ranks each has one, with the same weights and optimisers and its share of the streams.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        store: IdStore,
+        config: TrainConfig,
+        device: torch.device,
+        initialise: Callable[[LanguageModel], object],
+        group: Group,
+    ) -> None:
+        self.model, self.device = model, device
+        self._store, self._config = store, config
+        self._initialise, self._group = initialise, group
+        num_tokens = model.bilm.shape.num_tokens
+        self._scores_every_word = scores_every_word(config, num_tokens)
+        self._sampler = LogUniformSampler(num_tokens, config.num_negatives)
+        self.start_over()
+
+    def start_over(self) -> None:
+        """Go back to what was before the first step."""
+        # Drawn on the CPU, so that a GPU starts from the very same weights.
+        self.model.to(torch.device("cpu"))
+        if self._group.is_first:
+            self._initialise(self.model)
+        self.model.to(self.device)
+        self._group.broadcast(self.model.named_tensors().values())
+        config, share = self._config, self._group.share_of(self._config.batch_size)
+        self._optimizers = Optimizers(config, self.model.bilm, self.model.softmax)
+        self._network = build_network(self.model.bilm, self._group)
+        self._streams = PackedStreams(
+            self._store.train,
+            config.batch_size,
+            config.unroll_steps,
+            config.seed,
+            share,
+            by_document=config.shuffle == "documents",
+        )
+        self._state = self.model.bilm.zero_state(len(share))
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go back to what `tensors` and `save_position` had given a checkpoint."""
+        self.start_over()
+        self.model.load_named_tensors(checkpoint.model)
+        self._optimizers.load_state_tensors(
+            {name: tensor for name, tensor in checkpoint.optimizer.items() if not name.startswith("state.")}
+        )
+        self._streams.restore_position(checkpoint.state["streams"])
+        share = self._group.share_of(self._config.batch_size)
+        for index, carried in enumerate(self._state):
+            carried.output.copy_(checkpoint.optimizer[f"state.{index}.output"][:, share.start : share.stop])
+            carried.cell.copy_(checkpoint.optimizer[f"state.{index}.cell"][:, share.start : share.stop])
+
+    def save_position(self) -> Mapping[str, Any]:
+        """Return where the streams are, as JSON has it."""
+        return self._streams.save_position()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what a checkpoint holds beside the weights: of the optimisers, and all ranks' carried states."""
+        carried = {
+            f"state.{index}.{part}": torch.cat(self._group.gather(tensor), dim=1)
+            for index, layer in enumerate(self._state)
+            for part, tensor in (("output", layer.output), ("cell", layer.cell))
+        }
+        return {**self._optimizers.state_tensors(), **carried}
+
+    def train_step(self, step: int, learning_rate_share: float, agree: Callable[[float], float]) -> tuple[float, float]:
+        """Do one step; return its loss and the gradient's norm before clipping.
+
+        Args:
+            step: Its number, from 0.
+            learning_rate_share: Part of the highest learning rates.
+            agree: From this rank's loss to that of all.
+
+        Raises:
+            NotFiniteError: Before anything but the streams' position has changed.
+        """
+        config = self._config
+        batch = self._streams.next_batch()
+        # All chance of a step comes from the seed and its number, so that there is no generator state to save.
+        # Ranks drop different parts; the seed of a step is below 2**52.
+        torch.manual_seed(config.seed * 1_000_003 + step + (self._group.rank << 52))
+        loss, state = self._loss(batch, step)
+        loss_value = agree(float(loss.detach()))
+        if not math.isfinite(loss_value):
+            raise NotFiniteError(f"the loss is {loss_value}")
+        self._optimizers.zero_grad()
+        (loss * config.unroll_steps).backward()  # type: ignore[no-untyped-call]
+        average_tables(self._optimizers.tables, self._group)
+        norm = clip_gradients(self._optimizers.parameters, config.max_grad_norm)
+        if not math.isfinite(norm):
+            raise NotFiniteError(f"the gradient's norm is {norm}")
+        self._optimizers.step(learning_rate_share)
+        self._state = state
+        return loss_value, norm
+
+    def _loss(self, batch: StreamBatch, step: int) -> tuple[Tensor, Any]:
+        config, device = self._config, self.device
+        keep = None if config.carry_state else batch.keep.to(device)
+        lexicon = self._store.lexicon
+        targets = torch.from_numpy(lexicon.targets(batch.targets.numpy())).to(device).flatten()
+        inputs = build_inputs(lexicon, batch.inputs).to(device)
+        activations, state = self._network(inputs, self._state, keep, config.dropout)
+        hidden = activations[-1].flatten(0, 2)
+        if self._scores_every_word:
+            return self.model.softmax.full_loss(hidden, targets), state
+        negatives = self._sampler.draw(np.random.default_rng([config.seed, step]))
+        return self.model.softmax.sampled_loss(hidden, targets, negatives.to(device)), state
