@@ -1,15 +1,9 @@
 """coverage.png: how much of the training text the most frequent words cover."""
 
-import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 
-from elmo_zh.files import atomic_path
-
-
-def can_draw() -> bool:
-    """Return whether matplotlib is there to draw with."""
-    return importlib.util.find_spec("matplotlib") is not None
+from elmo_zh.pictures import save_picture
 
 
 def draw_coverage(counts: Sequence[int], num_tokens: int, output: Path) -> None:
@@ -35,5 +29,4 @@ def draw_coverage(counts: Sequence[int], num_tokens: int, output: Path) -> None:
     axes.set_xlabel("most frequent words")
     axes.set_ylabel("tokens of the training text covered")
     axes.grid(alpha=0.3, which="both")
-    with atomic_path(output) as unfinished:
-        figure.savefig(unfinished, format="png", dpi=120, metadata={"Software": None})
+    save_picture(figure, output)

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from elmo_zh.errors import RunError
-from elmo_zh.inspection.coverage_picture import can_draw, draw_coverage
+from elmo_zh.inspection.coverage_picture import draw_coverage
 from elmo_zh.inspection.oddities import find_oddities
 from elmo_zh.inspection.text_survey import TextSurvey, survey_text
+from elmo_zh.pictures import can_draw
 from elmo_zh.planning.comparison import changed_settings, compare, load_plan
 from elmo_zh.planning.coverage import ROUND_SIZES
 from elmo_zh.reporter import Reporter

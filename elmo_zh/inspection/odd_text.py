@@ -4,6 +4,8 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
+from elmo_zh.text.cleaning.examples import LONGEST_EXAMPLE, shortened
+
 LONG_TOKEN_CHARACTERS = 24
 LONG_SENTENCE_TOKENS = 300
 REPLACEMENT = "\ufffd"
@@ -14,7 +16,6 @@ _MOJIBAKE = re.compile(
     "|(?:[\u00c0-\u00ff] ?){4,}|锟 ?斤 ?拷|(?:烫 ?){3,}|(?:屯 ?){3,}|锘 ?[挎縷]"
 )
 _PRIVATE = re.compile("[\ue000-\uf8ff\U000f0000-\U0010ffff]")
-_MOST_EXAMPLE_CHARACTERS = 80
 
 
 @dataclass
@@ -41,11 +42,6 @@ class OddCounts:
             self.add("sentences with private characters", around(line, match.start()))
 
 
-def shortened(text: str) -> str:
-    """Return the start of a text."""
-    return text if len(text) <= _MOST_EXAMPLE_CHARACTERS else text[:_MOST_EXAMPLE_CHARACTERS] + " ..."
-
-
 def around(text: str, place: int) -> str:
     """Return what stands around a place of a text."""
-    return shortened(text[max(0, place - _MOST_EXAMPLE_CHARACTERS // 4) :])
+    return shortened(text[max(0, place - LONGEST_EXAMPLE // 4) :])

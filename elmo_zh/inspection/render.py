@@ -9,6 +9,7 @@ from elmo_zh.planning.comparison import Comparison
 from elmo_zh.planning.estimates import Estimate
 from elmo_zh.planning.render import aligned, describe_comparison
 from elmo_zh.quantities import format_seconds
+from elmo_zh.text.cleaning.examples import visible
 
 _MOST_SOURCES, _MOST_REASONS = 20, 3
 _BAR = 40
@@ -91,11 +92,11 @@ def _text(text: Mapping[str, Any]) -> Iterator[str]:
     yield f"Tokens of one Chinese character: {text['single_character_share']:.1%}."
     lengths = ", ".join(f"{share} {length:,}" for share, length in text["sentence_lengths"].items())
     yield f"Sentence lengths in tokens, so many of the sentences no longer: {lengths}."
-    yield "Most frequent: " + "  ".join(f"{word} {count:,}" for word, count in text["most_frequent"].items())
-    yield "Longest: " + "  ".join(text["longest"])
+    yield "Most frequent: " + "  ".join(f"{visible(word)} {count:,}" for word, count in text["most_frequent"].items())
+    yield "Longest: " + "  ".join(map(visible, text["longest"]))
     if text["samples"]:
         yield "Sentences by chance:"
-        yield from (f"  {line}" for line in text["samples"])
+        yield from (f"  {visible(line)}" for line in text["samples"])
 
 
 def _oddities(oddities: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from elmo_zh.id_store.load import load_id_store
 from elmo_zh.id_store.sentences import IdStore
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.model.token_encoder import fill_rows
+from elmo_zh.pictures import can_draw
 from elmo_zh.quantities import format_seconds
 from elmo_zh.reporter import Reporter
 from elmo_zh.run_dir import RunDir
@@ -28,11 +29,12 @@ from elmo_zh.training.distributed import ALONE, Group
 from elmo_zh.training.event_files import MetricsWithEvents
 from elmo_zh.training.heldout import evaluate_heldout, measure_text
 from elmo_zh.training.memory import predict_memory
-from elmo_zh.training.metrics import MetricsFile, can_draw, draw_training
+from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.optimizer import step_tokens
 from elmo_zh.training.shared_checkpoints import NoMetrics, SharedCheckpoints
 from elmo_zh.training.summary import report_summary
 from elmo_zh.training.trainer import Trainer
+from elmo_zh.training.training_picture import draw_training
 from elmo_zh.vocabulary import Vocabulary, load_counts, load_vocabulary
 from elmo_zh.word2vec import WordVectors, load_word_vectors
 
