@@ -43,5 +43,5 @@ class OddCounts:
 
 
 def around(text: str, place: int) -> str:
-    """Return what stands around a place of a text."""
-    return shortened(text[max(0, place - LONGEST_EXAMPLE // 4) :])
+    """Return a text from a little before a place on."""
+    return text[max(0, place - LONGEST_EXAMPLE // 4) :]
