@@ -77,17 +77,19 @@ def segment_piece(task: SegmentTask, writer: PartWriter) -> Figures:
     """Write a piece's segmented paragraphs, their index and which may be held out; figures: those of `PieceCounts`."""
     counts = PieceCounts()
     choice = HeldoutChoice(task.config)
-    index = bytearray()
-    with writer.file("txt") as unfinished, unfinished.open("wb") as file:
+    with (
+        writer.file("txt") as unfinished,
+        unfinished.open("wb") as file,
+        writer.file("index") as unfinished_index,
+        unfinished_index.open("wb") as index,
+    ):
         for sentences, num_tokens, starts_document in _paragraphs(task, counts):
             paragraph = Paragraph(paragraph_key(sentences), len(sentences), num_tokens)
             choice.add(paragraph)
             data = ("\n".join(sentences) + "\n").encode("utf-8")
             file.write(data)
-            index += _ROW.pack(paragraph.key, len(data), len(sentences), num_tokens, starts_document)
+            index.write(_ROW.pack(paragraph.key, len(data), len(sentences), num_tokens, starts_document))
             counts.sentences += len(sentences)
-    with writer.file("index") as unfinished:
-        unfinished.write_bytes(index)
     with writer.file("candidates") as unfinished:
         save_candidates(unfinished, choice)
     return counts.described()
