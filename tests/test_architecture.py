@@ -35,6 +35,7 @@ STOREYS = (
         "config",
         "run_dir",
         "files",
+        "pictures",
         "reporter",
     },
     {"errors", "idle_threads", "quantities"},
