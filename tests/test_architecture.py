@@ -23,7 +23,7 @@ STOREYS = (
     {"pipeline", "sklearn"},
     {"training", "embed", "convert"},
     {"bundle"},
-    {"model", "batches", "word2vec", "id_store", "stages", "hdf5", "allocator"},
+    {"model", "batches", "word2vec", "id_store", "stages", "hdf5", "allocator", "pictures"},
     {
         "engine",
         "text",
@@ -35,7 +35,6 @@ STOREYS = (
         "config",
         "run_dir",
         "files",
-        "pictures",
         "reporter",
     },
     {"errors", "idle_threads", "quantities"},

@@ -11,8 +11,8 @@ from elmo_zh.reporter import Reporter
 from elmo_zh.text.blocks import iter_blocks
 from elmo_zh.word_counts.runs import MOST_MERGED, Counted, iter_merged, write_run
 
-# Different words that are counted in memory before they are written out: some ten megabytes.
-MOST_WORDS = 50_000
+# Different words that are counted in memory before they are written out: some megabytes.
+MOST_WORDS = 30_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ def _count_file(path: Path, writer: PartWriter) -> Figures:
     def write_out() -> None:
         suffix = f"{len(figures['runs'])}.run"
         with writer.file(suffix) as unfinished:
-            write_run(unfinished, sorted((word.encode("utf-8"), count) for word, count in words.items()))
+            write_run(unfinished, ((word.encode("utf-8"), words[word]) for word in sorted(words)))
         figures["runs"] = list(writer.sizes)
         figures["tokens"] += words.total()
         for word, count in words.items():
