@@ -1,18 +1,18 @@
 """What tokens and characters are: Han, Latin, digits, punctuation, other."""
 
-import re
 import unicodedata
 from collections import Counter
 from functools import lru_cache
 
+from elmo_zh.text.han import HAN
+
 KINDS = ("Han", "Latin", "digits", "punctuation", "other")
-_HAN = re.compile(r"[\u3007\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 
 @lru_cache(maxsize=2**16)
 def kind_of(character: str) -> str:
     """Return the kind of a character."""
-    if _HAN.match(character):
+    if HAN.match(character):
         return "Han"
     category = unicodedata.category(character)
     if category == "Nd":

@@ -5,15 +5,18 @@ from collections.abc import Iterable
 
 import numpy as np
 
-_HAN_RUN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+")
+# The ideographs of Unicode's blocks, and the zero that years are written with.
+_RANGES = ((0x3007, 0x3007), (0x3400, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF))
+HAN = re.compile(f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in _RANGES)}]")
+
+_HAN_RUN = re.compile(f"{HAN.pattern}+")
 _NO_LETTERS = re.compile(r"[\W_]+")
 
 
 def count_han(lines: Iterable[str]) -> int:
     """Return the number of Han characters in all lines together."""
     codes = np.frombuffer("".join(lines).encode("utf-32-le", "surrogatepass"), "<u4")
-    is_han = (codes >= 0x3400) & (codes <= 0x9FFF) | (codes >= 0xF900) & (codes <= 0xFAFF)
-    return int(np.count_nonzero(is_han | (codes >= 0x20000) & (codes <= 0x3FFFF)))
+    return sum(int(np.count_nonzero((codes >= first) & (codes <= last))) for first, last in _RANGES)
 
 
 def han_share(line: str) -> float:

@@ -1,13 +1,13 @@
 """CSV and TSV: the text in one column or several."""
 
 import csv
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
 from elmo_zh.config import TextConfig
 from elmo_zh.errors import CorpusError
+from elmo_zh.text.han import HAN
 from elmo_zh.text.readers.content import UnsuitableError
 from elmo_zh.text.readers.decoding import DecodedText
 from elmo_zh.text.readers.fields import KNOWN_NAMES, parse_fields
@@ -18,7 +18,6 @@ LONGEST_CELL = 2**24
 SHORT_ROWS = "rows without the column"
 _SAMPLE_ROWS = 50
 _LEAST_SHARE = 0.8
-_HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 Row = list[str]
 
@@ -146,7 +145,7 @@ def _main_column(sample: Sequence[Row]) -> int | None:
 
 
 def _num_han(row: Row, number: int) -> int:
-    return len(_HAN.findall(row[number])) if number < len(row) else 0
+    return len(HAN.findall(row[number])) if number < len(row) else 0
 
 
 def _listed(row: Row) -> str:

@@ -67,5 +67,7 @@ def test_without_ftfy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_han() -> None:
     assert count_han(["今天a", "", "㐀一鿿豈𠀀々、ア", "\ud800"]) == 7
+    assert count_han(["二〇二六"]) == 4
     assert han_share("今天 ab_12。") == 2 / 6
+    assert han_share("二〇二六") == 1
     assert han_share("。") == han_share("") == 0
