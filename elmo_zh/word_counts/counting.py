@@ -12,7 +12,7 @@ from elmo_zh.text.blocks import iter_blocks
 from elmo_zh.word_counts.runs import MOST_MERGED, Counted, iter_merged, write_run
 
 # So many different words are counted in memory before they are written out: some megabytes.
-MOST_WORDS = 50_000
+MOST_WORDS = 30_000
 
 
 @dataclass(frozen=True, kw_only=True)
