@@ -16,8 +16,10 @@ from elmo_zh.model.products import can_pack, multiply, pack
 from elmo_zh.model.scripted import scripted
 from elmo_zh.model.side_by_side import side_by_side
 
-# Scores that one core works on at a time, few enough to stay in its cache; on a GPU, in its memory.
+# Scores that one core works on at a time, few enough to stay in its cache; on a GPU, in its memory. But so many rows in
+# any case: a product of fewer is slower than what the cache saves.
 _PIECE_SCORES = {"cpu": 2**18, "cuda": 2**26}
+PIECE_ROWS = 64
 _BUFFERS = BufferPool()
 
 
@@ -121,7 +123,7 @@ def _do_block(
     scripted(loop_over_pieces)(
         hidden[block], columns.to_scores, columns.to_outputs, columns.bias, columns.is_packed,
         targets.columns[block], targets.scores[block], targets.hit_rows[here] - block.start, targets.hit_columns[here],
-        max(1, _PIECE_SCORES[hidden.device.type] // num_columns),
+        max(PIECE_ROWS, _PIECE_SCORES[hidden.device.type] // num_columns),
         probable, weighted, found.hidden[block], d_bias, found.target[block], found.cost[block],
     )  # fmt: skip
     d_weight.add_(torch.mm(probable.T, weighted))

@@ -4,6 +4,7 @@ from elmo_zh.config import ModelConfig, TrainConfig
 from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.language_model import build_shape
+from elmo_zh.model.prediction_loss import PIECE_ROWS
 from elmo_zh.model.softmax import BLOCK_SCORES, PIECE_SCORES
 from elmo_zh.training.baselines import MAX_TRAIN_TOKENS
 from elmo_zh.training.scoring import BATCH_TOKENS
@@ -85,7 +86,10 @@ def _softmax(model: ModelConfig, train: TrainConfig, product_bytes: int, num_tok
     predictions = 2 * train.batch_size * train.unroll_steps
     scored = num_tokens if scores_every_word(train, num_tokens) else train.num_negatives
     rows = scored * model.projection_dim
-    return product_bytes * (min(predictions * scored, BLOCK_SCORES) + 4 * rows) + _FLOAT * 5 * rows
+    # Each half of the cores works on so many predictions at a time.
+    pieces = min(2 * PIECE_ROWS * scored, BLOCK_SCORES)
+    kept = min(predictions * scored, BLOCK_SCORES) + 4 * rows
+    return product_bytes * (kept + pieces) + _FLOAT * (5 * rows + pieces)
 
 
 def _evaluation(model: ModelConfig, num_tokens: int) -> int:

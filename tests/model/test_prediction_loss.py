@@ -75,6 +75,7 @@ def _pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         "blocks of pieces": (2 * WORDS, 2 * 3 * WORDS),
     }[request.param]
     monkeypatch.setitem(prediction_loss._PIECE_SCORES, "cpu", piece)
+    monkeypatch.setattr(prediction_loss, "PIECE_ROWS", 1)
     monkeypatch.setattr(softmax, "BLOCK_SCORES", block)
 
 
