@@ -16,9 +16,9 @@ from elmo_zh.model.products import can_pack, multiply, pack
 from elmo_zh.model.scripted import scripted
 from elmo_zh.model.side_by_side import side_by_side
 
-# Scores that one core works on at a time, few enough to stay in its cache; on a GPU, in its memory. But so many rows in
-# any case: a product of fewer is slower than what the cache saves.
+# Scores that one core works on at a time, few enough to stay in its cache; on a GPU, in its memory.
 _PIECE_SCORES = {"cpu": 2**18, "cuda": 2**26}
+# Predictions that it works on at least: a product of fewer loses more than the cache saves.
 PIECE_ROWS = 64
 _BUFFERS = BufferPool()
 
