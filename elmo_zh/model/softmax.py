@@ -15,8 +15,9 @@ from elmo_zh.model.products import can_pack, multiply, pack
 
 # Probabilities that training keeps at once for a product over them (64 MB of float32), whatever the vocabulary.
 BLOCK_SCORES = 16_000_000
-# Scores that evaluation holds at once.
-PIECE_SCORES = 2**21
+# Scores that evaluation holds at once, and the predictions that these are of at least: a product of fewer rows over a
+# large vocabulary takes four times as long for each.
+PIECE_SCORES, PIECE_PREDICTIONS = 2**21, 8
 
 
 @dataclass(frozen=True)
@@ -118,9 +119,10 @@ class Softmax(nn.Module):
     def nats(self, hidden: Tensor, targets: Tensor) -> Tensor:
         """Return the exact cost of each target in nats, float32, shape (N,), for outputs of shape (N, P)."""
         is_packed = can_pack(self.bias, self.weight.dtype)
-        weight, size = pack(self.weight.T, is_packed), max(1, PIECE_SCORES // len(self.bias))
-        costs = [
-            functional.cross_entropy(multiply(rows, weight, self.bias, is_packed), goals, reduction="none")
-            for rows, goals in zip(torch.split(hidden, size), torch.split(targets, size), strict=True)
-        ]
-        return torch.cat(costs) if len(hidden) else hidden.new_zeros(0)
+        weight = pack(self.weight.T, is_packed)
+        size = max(PIECE_PREDICTIONS, PIECE_SCORES // len(self.bias))
+        # One tensor for all costs: small ones made between the scores would keep the allocator from reusing those.
+        costs = hidden.new_empty(len(hidden))
+        for rows, goals, cost in zip(*(torch.split(each, size) for each in (hidden, targets, costs)), strict=True):
+            cost.copy_(functional.cross_entropy(multiply(rows, weight, self.bias, is_packed), goals, reduction="none"))
+        return costs

@@ -5,7 +5,7 @@ from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.language_model import build_shape
 from elmo_zh.model.prediction_loss import PIECE_ROWS
-from elmo_zh.model.softmax import BLOCK_SCORES, PIECE_SCORES
+from elmo_zh.model.softmax import BLOCK_SCORES, PIECE_PREDICTIONS, PIECE_SCORES
 from elmo_zh.training.baselines import MAX_TRAIN_TOKENS
 from elmo_zh.training.scoring import BATCH_TOKENS
 
@@ -96,4 +96,4 @@ def _evaluation(model: ModelConfig, num_tokens: int) -> int:
     """Return the bytes of the packed softmax, of its scores, and of the layers' outputs for a batch of sentences."""
     P, D = model.projection_dim, model.cell_dim
     outputs = 2 * BATCH_TOKENS * ((model.num_layers + 1) * P + D)
-    return _FLOAT * (2 * num_tokens * P + 3 * max(PIECE_SCORES, num_tokens) + outputs)
+    return _FLOAT * (2 * num_tokens * P + 3 * max(PIECE_SCORES, PIECE_PREDICTIONS * num_tokens) + outputs)

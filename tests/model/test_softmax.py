@@ -30,6 +30,7 @@ def draw() -> tuple[torch.Tensor, torch.Tensor]:
 def test_exact_costs_and_loss_in_any_chunks(softmax: Softmax, scores: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BLOCK_SCORES", scores)
     monkeypatch.setattr(module, "PIECE_SCORES", scores)
+    monkeypatch.setattr(module, "PIECE_PREDICTIONS", 1)
     hidden, targets = draw()
     hidden.requires_grad_()
     logits = hidden @ softmax.weight.T + softmax.bias
