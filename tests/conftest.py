@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,10 @@ from contract.command_line import ROOT, SETTINGS, SampleRun, remove_training, ru
 # Before torch is imported, here and in processes started from here: these models are so small that sharing the work
 # among threads costs more than it saves.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A shell starts background jobs, and nohup its command, with Ctrl-C ignored, and processes started from here would
+# inherit that: tests that send SIGINT need it to interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 CORPUS_FILES = ("food.txt", "nature.txt")
 

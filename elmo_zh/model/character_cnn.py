@@ -14,6 +14,7 @@ from torch.nn import functional
 from elmo_zh.model.affine import affine
 from elmo_zh.model.character_windows import largest_responses
 from elmo_zh.model.precision import choose_product_dtype
+from elmo_zh.model.products import multiply_once
 from elmo_zh.model.token_encoder import TokenInputs
 
 # Words computed at once: memory stays bounded, and words of like length share the slots that they need.
@@ -224,5 +225,5 @@ class CharacterCNN(nn.Module):
         width, dimension, count = kernel.shape
         windows = characters.unfold(1, width, 1).transpose(2, 3)  # (W, windows, width, c)
         windows = windows.flatten(2)
-        responses = windows.to(dtype) @ kernel.view(width * dimension, count).to(dtype)
+        responses = multiply_once(windows.to(dtype), kernel.view(width * dimension, count).to(dtype))
         return responses.max(dim=1).values.to(bias.dtype) + bias

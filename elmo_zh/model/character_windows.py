@@ -25,6 +25,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from elmo_zh.model.affine import steady_product
+
 # Words computed at once: memory stays bounded, and much of it in the cache.
 _CHUNK_WORDS = 512
 
@@ -53,7 +55,7 @@ def largest_responses(
     for chunk in torch.split(character_ids, _CHUNK_WORDS):
         endings = find_endings(chunk, padding, widest)
         characters = functional.embedding(endings.characters, embedding)
-        tables = (characters.to(dtype) @ kernel.transpose(0, 1).flatten(1).to(dtype)).to(embedding.dtype)
+        tables = steady_product(characters, kernel.transpose(0, 1).flatten(1), dtype)
         tables = torch.cat([tables.view(-1, *kernel.shape[::2]), _table_of_the_end(kernels, tables)])
         found.append(_LargestResponses.apply(tables, endings))  # type: ignore[no-untyped-call]
     return torch.cat(found)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from elmo_zh.model.buffers import BufferPool
-from elmo_zh.model.products import can_pack, multiply, pack
+from elmo_zh.model.products import can_pack, multiply, multiply_once, pack
 from elmo_zh.model.scripted import scripted
 from elmo_zh.model.side_by_side import side_by_side
 
@@ -126,7 +126,7 @@ def _do_block(
         max(PIECE_ROWS, _PIECE_SCORES[hidden.device.type] // num_columns),
         probable, weighted, found.hidden[block], d_bias, found.target[block], found.cost[block],
     )  # fmt: skip
-    d_weight.add_(torch.mm(probable.T, weighted))
+    d_weight.add_(multiply_once(probable.T, weighted))
     _BUFFERS.give_back(probable)
 
 

@@ -2,13 +2,17 @@
 
 On a processor, oneDNN's own blocked layout is up to half as fast again as torch's plain product at the shapes of an
 LSTM step, in float32 and in bfloat16. It is reached through the operators that torch's compiler uses; where they are
-missing, the plain product stands in. Both sum in float32.
+missing, the plain product is used. Both sum in float32.
+
+A processor without instructions for bfloat16 multiplies bfloat16 numbers as float32 (`precision.computed_dtype`).
 """
 
 import functools
 
 import torch
 from torch import Tensor
+
+from elmo_zh.model.precision import computed_dtype
 
 
 def can_pack(state: Tensor, dtype: torch.dtype) -> bool:
@@ -19,6 +23,7 @@ def can_pack(state: Tensor, dtype: torch.dtype) -> bool:
 
 def pack(matrix: Tensor, is_packed: bool) -> Tensor:
     """Return a matrix, shape (I, O) or, if it is not packed, (2, I, O), as `multiply` takes it."""
+    matrix = matrix.to(computed_dtype(matrix.dtype, matrix.device))
     return torch.ops.mkldnn._reorder_linear_weight(matrix.mT.contiguous()) if is_packed else matrix
 
 
@@ -27,21 +32,22 @@ def unpacked(matrix: Tensor) -> Tensor:
 
     That is nearly as fast, and packing would take longer than it saves.
     """
-    return matrix.mT
+    return matrix.to(computed_dtype(matrix.dtype, matrix.device)).mT
 
 
 def multiply(rows: Tensor, matrix: Tensor, bias: Tensor | None, is_packed: bool) -> Tensor:
-    """Return rows x matrix + bias; in words that TorchScript knows.
+    """Return rows x matrix + bias; compatible with TorchScript.
 
     Args:
-        rows: Shape (..., n, I), in the matrix's dtype.
+        rows: Shape (..., n, I), in the dtype that the matrix had before it was made ready.
         matrix: Made ready by `pack` (or `unpacked`), shape (..., I, O).
         bias: One number a column, float32, shape (..., O).
         is_packed: As told to `pack`.
 
     Returns:
-        Shape (..., n, O), in the matrix's dtype.
+        Shape (..., n, O), in the dtype that the product is computed in.
     """
+    rows = rows.to(matrix.dtype)
     if is_packed:
         result: Tensor = torch.ops.mkldnn._linear_pointwise(rows, matrix, bias, "none", [], "")
         return result
@@ -49,6 +55,20 @@ def multiply(rows: Tensor, matrix: Tensor, bias: Tensor | None, is_packed: bool)
         return torch.matmul(rows, matrix)
     added = bias.to(rows.dtype).unsqueeze(-2)
     return torch.addmm(added, rows, matrix) if rows.dim() == 2 else torch.baddbmm(added, rows, matrix)
+
+
+def multiply_once(left: Tensor, right: Tensor) -> Tensor:
+    """Return left x right by torch's plain product, for one product of two large tensors of the same dtype.
+
+    Args:
+        left: Shape (..., n, I).
+        right: Shape (..., I, O).
+
+    Returns:
+        Shape (..., n, O), in the dtype that the product is computed in.
+    """
+    dtype = computed_dtype(left.dtype, left.device)
+    return torch.matmul(left.to(dtype), right.to(dtype))
 
 
 @functools.cache

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from elmo_zh.model.buffers import BufferPool, NoPool
-from elmo_zh.model.products import can_pack, pack
+from elmo_zh.model.products import can_pack, multiply_once, pack
 from elmo_zh.model.scripted import scripted
 from elmo_zh.model.side_by_side import side_by_side
 from elmo_zh.model.time_loop import loop_backward, loop_forward
@@ -169,9 +169,9 @@ def _fill_gradients(
         outputs, cells, tanh_cells, gates, d_inputs, d_bias, d_z,
     )  # fmt: skip
     # From here on, products over all steps at once.
-    d_weight = torch.matmul(read.flatten(-3, -2).mT, d_z.flatten(-3, -2))
+    d_weight = multiply_once(read.flatten(-3, -2).mT, d_z.flatten(-3, -2))
     d_input_weight.copy_(d_weight[..., :input_dim, :])
     d_recurrent_weight.copy_(d_weight[..., input_dim:, :])
     if projection is not None:
         given = (gates[..., 3 * first_cell.shape[-1] :] * tanh_cells).to(dtype).flatten(-3, -2)
-        d_projection.copy_(torch.matmul(given.mT, d_before_clip.flatten(-3, -2)))
+        d_projection.copy_(multiply_once(given.mT, d_before_clip.flatten(-3, -2)))

@@ -6,10 +6,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from elmo_zh.model import products
-from elmo_zh.model.products import can_pack, multiply, pack
+from elmo_zh.model import precision, products
+from elmo_zh.model.precision import computed_dtype
+from elmo_zh.model.products import can_pack, multiply, multiply_once, pack
 
 DTYPES = (torch.float32, torch.bfloat16)
+CPU = torch.device("cpu")
 # Rows, width, columns: distinct primes, and what models have.
 SIZES = [(1, 1, 3), (3, 5, 7), (67, 127, 509), (19, 128, 512), (11, 512, 128)]
 
@@ -36,7 +38,7 @@ def test_a_product_is_that_of_float64_rounded(
     rows, matrix = draw(1, num_rows, width, dtype=dtype), draw(2, width, num_columns, dtype=dtype)
     bias = draw(3, num_columns) if with_bias else None
     found = multiply(rows, pack(matrix, is_packed), bias, is_packed)
-    assert found.dtype == dtype
+    assert found.dtype == computed_dtype(dtype, CPU)
     expected = rows.double() @ matrix.double() + (0.0 if bias is None else bias.double())
     # Sums are in float32; what is given out is rounded to the dtype, and without packing so is the bias before.
     step = torch.finfo(dtype).eps
@@ -49,7 +51,7 @@ def test_a_product_of_both_directions_is_each_ones(dtype: torch.dtype) -> None:
     for added in (None, bias):
         found = multiply(rows, pack(matrix, is_packed=False), added, is_packed=False)
         for d in range(2):
-            of_one = multiply(rows[d], matrix[d], None if added is None else added[d], is_packed=False)
+            of_one = multiply(rows[d], pack(matrix[d], False), None if added is None else added[d], is_packed=False)
             torch.testing.assert_close(found[d], of_one)
 
 
@@ -70,6 +72,24 @@ def test_a_row_does_not_depend_on_those_beside_it(sizes: tuple[int, int, int], d
         assert torch.equal(multiply(others, matrix, added, is_packed=True)[41], whole[41])
         turned = torch.arange(num_rows).roll(29)
         assert torch.equal(multiply(rows[turned], matrix, added, is_packed=True), whole[turned])
+
+
+@pytest.fixture(params=[False, True])
+def has_instructions(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the processor is taken for one with instructions for bfloat16."""
+    monkeypatch.setattr(precision, "_processor_multiplies_bfloat16", lambda: request.param)
+    return bool(request.param)
+
+
+def test_without_instructions_bfloat16_is_multiplied_as_float32(has_instructions: bool) -> None:
+    rows, matrix, bias = draw(1, 3, 5, dtype=torch.bfloat16), draw(2, 5, 7, dtype=torch.bfloat16), draw(3, 7)
+    found = multiply(rows, pack(matrix, is_packed=False), bias, is_packed=False)
+    once = multiply_once(rows, matrix)
+    assert found.dtype == once.dtype == (torch.bfloat16 if has_instructions else torch.float32)
+    exact = rows.double() @ matrix.double()
+    tolerance = 0.05 if has_instructions else 1e-6
+    torch.testing.assert_close(once.double(), exact, rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(found.double(), exact + bias.double(), rtol=tolerance, atol=tolerance)
 
 
 def test_the_matrix_is_packed_as_it_is_now() -> None:

@@ -38,6 +38,8 @@ def _no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
 
 Machine = Callable[..., None]
 
+multiplies_bfloat16 = precision._processor_multiplies_bfloat16
+
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
@@ -59,10 +61,14 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
         ({"amx_bf16": True, "avx512_bf16": False}, True),
     ],
 )
+@pytest.mark.parametrize(("limit", "has_them_still"), [("", True), ("avx512_core", False), ("AVX512_CORE_BF16", True)])
 def test_bfloat16_is_fast_where_there_are_instructions_for_it(
-    monkeypatch: pytest.MonkeyPatch, capabilities: dict[str, bool], expected: bool
+    monkeypatch: pytest.MonkeyPatch, capabilities: dict[str, bool], expected: bool, limit: str, has_them_still: bool
 ) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
+    monkeypatch.setattr(precision, "_processor_multiplies_bfloat16", multiplies_bfloat16.__wrapped__)
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
+    expected = expected and has_them_still
     assert precision.has_fast_bfloat16(CPU) is expected
 
 
