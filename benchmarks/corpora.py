@@ -30,16 +30,16 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from elmo_zh.config import TextConfig
+from elmo_zh.corpus.cleaning.counts import LineCounts
+from elmo_zh.corpus.read import read_source
+from elmo_zh.corpus.sources import find_sources
+from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.engine.parts import PartWriter
-from elmo_zh.text.cleaning.counts import LineCounts
-from elmo_zh.text.corpus_preparation import CorpusPreparation
-from elmo_zh.text.heldout import paragraph_key
-from elmo_zh.text.readers.read import read_source
-from elmo_zh.text.readers.sources import find_sources
-from elmo_zh.text.readers.tally import PassedOver, Tally
-from elmo_zh.text.segmenters import build_segmenter
-from elmo_zh.text.segmenting.pieces import PieceWriter
-from elmo_zh.text.segmenting.repeated import key_rule
+from elmo_zh.segmenting.duplicates import key_rule
+from elmo_zh.segmenting.heldout import paragraph_key
+from elmo_zh.segmenting.pieces import PieceWriter
+from elmo_zh.segmenting.preparation import CorpusPreparation
+from elmo_zh.text.segmenters.registry import build_segmenter
 from elmo_zh.text.sentences import split_sentences
 
 CONFIG = TextConfig()

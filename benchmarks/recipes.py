@@ -19,19 +19,23 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from elmo_zh import pipeline
 from elmo_zh.cli.console import Console
 from elmo_zh.config import Config, load_config
 from elmo_zh.id_store.load import load_id_store
 from elmo_zh.id_store.sentences import IdStore
 from elmo_zh.model.language_model import LanguageModel, build_shape
-from elmo_zh.run_dir import RunDir
+from elmo_zh.run.layout import RunDir
+from elmo_zh.stages.encode import encode
+from elmo_zh.stages.segment import segment
+from elmo_zh.stages.train import train
+from elmo_zh.stages.vocab import vocab
+from elmo_zh.stages.word2vec import word2vec
 from elmo_zh.training.checkpoint import CheckpointFolder
-from elmo_zh.training.heldout import measure_text
+from elmo_zh.training.heldout_sample import measure_text
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.optimizer import step_tokens
 from elmo_zh.training.scoring import Figures, score_sentences, score_stream
-from elmo_zh.vocabulary import load_vocabulary
+from elmo_zh.vocabulary.vocabulary import load_vocabulary
 
 PUBLISHED = ["word2vec.enabled=false", "train.carry_state=true", "train.optimizer=adagrad", "train.learning_rate=0.2",
              "train.table_learning_rate=0.2", "train.schedule=constant", "train.warmup_tokens=0",
@@ -39,21 +43,21 @@ PUBLISHED = ["word2vec.enabled=false", "train.carry_state=true", "train.optimize
 RECIPES: dict[str, list[str]] = {"published": PUBLISHED, "default": []}
 
 
-def train(corpus: list[str], work: Path, tokens: int, settings: list[str]) -> None:
+def train_recipes(corpus: list[str], work: Path, tokens: int, settings: list[str]) -> None:
     """Prepare the text once, and train both recipes on it."""
     console, often = Console(quiet=False), max(1, tokens // 10)
     budget = [f"train.max_tokens={tokens}", "train.epochs=0", "train.keep_checkpoints=1000",
               f"train.checkpoint_every_tokens={often}", f"train.evaluate_every_tokens={often}"]  # fmt: skip
     base = RunDir(work / "base")
     config = load_config(Config(), None, [*budget, *settings])
-    pipeline.segment(base, config, corpus, force=False, reporter=console)
-    for stage in (pipeline.vocab, pipeline.word2vec, pipeline.encode):
+    segment(base, config, corpus, force=False, reporter=console)
+    for stage in (vocab, word2vec, encode):
         stage(base, config, force=False, reporter=console)
     for name, changes in RECIPES.items():
         if not (work / name).exists():
             shutil.copytree(base.path, work / name)
         config = load_config(Config(), None, [*budget, *changes, *settings])
-        pipeline.train(RunDir(work / name), config, force=False, reporter=console)
+        train(RunDir(work / name), config, force=False, reporter=console)
 
 
 def score(model: LanguageModel, store: IdStore, chosen: np.ndarray[Any, Any], *, carried: bool) -> Figures:
@@ -132,7 +136,7 @@ def main() -> None:
     parser.add_argument("--measure", action="store_true", help="only score the checkpoints that are there")
     arguments = parser.parse_args()
     if not arguments.measure:
-        train(arguments.corpus, arguments.work, arguments.tokens, arguments.set)
+        train_recipes(arguments.corpus, arguments.work, arguments.tokens, arguments.set)
     print(f"{'recipe':10} {'tokens':>11} {'seconds':>9} {'zero state':>12} {'carried':>12}   exact held-out perplexity")
     curves = {
         name: measure(RunDir(arguments.work / name), arguments.heldout_tokens, arguments.tokens) for name in RECIPES

@@ -3,7 +3,7 @@
 Usage: python benchmarks/segmenters.py CORPUS... [--set text.jieba_hmm=false] [--examples N]
 
 Takes the normalised sentences of each file as the segment stage does, and times each segmenter on them in one process,
-by processor seconds. Beside `rjieba` stands the package left alone, without what elmo_zh.text.rjieba_segmenter puts
+by processor seconds. Beside `rjieba` stands the package left alone, without what elmo_zh.text.segmenters.rjieba puts
 right. Then the classes of places where each of the two differs from jieba: a place is the text between two token ends
 that both have in common.
 """
@@ -19,9 +19,9 @@ from pathlib import Path
 from rjieba import Jieba
 
 from elmo_zh.config import Config, load_config
-from elmo_zh.text.corpus import find_corpus_files, iter_lines
+from elmo_zh.corpus.files import find_corpus_files, iter_lines
 from elmo_zh.text.preparation import TextPreparation
-from elmo_zh.text.segmenters import Segmenter, build_segmenter
+from elmo_zh.text.segmenters.registry import Segmenter, build_segmenter
 from elmo_zh.text.sentences import split_sentences
 
 SEGMENTERS = ("jieba", "rjieba", "character", "whitespace")

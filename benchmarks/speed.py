@@ -29,18 +29,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from elmo_zh.allocator import keep_freed_memory
+from elmo_zh.allocator import keep_freed_memory, let_idle_threads_sleep
 from elmo_zh.config import Config
 from elmo_zh.embed.sentence_vectors import SentenceVectors
-from elmo_zh.idle_threads import let_idle_threads_sleep
-from elmo_zh.lexicon import Lexicon
+from elmo_zh.model.kernels.products import can_pack, multiply, pack
+from elmo_zh.model.kernels.reading_product import PRECISIONS
+from elmo_zh.model.kernels.side_by_side import side_by_side
 from elmo_zh.model.language_model import LanguageModel, build_shape
-from elmo_zh.model.products import can_pack, multiply, pack
-from elmo_zh.model.reading_product import PRECISIONS
-from elmo_zh.model.side_by_side import side_by_side
 from elmo_zh.training.optimizer import step_tokens
 from elmo_zh.training.trial import SENTENCE_TOKENS, build_trial, draw_words
-from elmo_zh.vocabulary import SPECIALS, Vocabulary
+from elmo_zh.vocabulary.lexicon import Lexicon
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 EMBEDDED_SENTENCES = 1000
 SMALL = Config()

@@ -18,13 +18,13 @@ import torch
 from scipy.stats import spearmanr
 from torch.nn import functional
 
-from elmo_zh.batches import pad_sentences
 from elmo_zh.bundle.read import Bundle, load_bundle
+from elmo_zh.corpus.files import iter_lines
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.word_vectors import UNKNOWN_WAYS, WordVectors
-from elmo_zh.text.corpus import iter_lines
-from elmo_zh.text.segmenters import split_tokens
-from elmo_zh.vocabulary import BEGIN_ID, END_ID, UNKNOWN_ID
+from elmo_zh.model.batches import pad_sentences
+from elmo_zh.text.segmenters.registry import split_tokens
+from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, UNKNOWN_ID
 
 BATCH = 32
 

@@ -3,13 +3,13 @@
 import importlib
 from typing import TYPE_CHECKING
 
+from elmo_zh.version import __version__
+
 if TYPE_CHECKING:
-    from elmo_zh.embed.characters import align_to_characters, pool_spans
     from elmo_zh.embed.elmo import Elmo, batch_to_ids
     from elmo_zh.embed.embedder import ElmoEmbedder
+    from elmo_zh.embed.spans import align_to_characters, pool_spans
     from elmo_zh.model.scalar_mix import ScalarMix
-
-__version__ = "0.1.0"
 
 __all__ = ["Elmo", "ElmoEmbedder", "ScalarMix", "__version__", "align_to_characters", "batch_to_ids", "pool_spans"]
 
@@ -17,9 +17,9 @@ _HOMES = {
     "Elmo": "elmo_zh.embed.elmo",
     "ElmoEmbedder": "elmo_zh.embed.embedder",
     "ScalarMix": "elmo_zh.model.scalar_mix",
-    "align_to_characters": "elmo_zh.embed.characters",
+    "align_to_characters": "elmo_zh.embed.spans",
     "batch_to_ids": "elmo_zh.embed.elmo",
-    "pool_spans": "elmo_zh.embed.characters",
+    "pool_spans": "elmo_zh.embed.spans",
 }
 
 

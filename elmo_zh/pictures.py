@@ -6,7 +6,7 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from elmo_zh.files import atomic_path
+from elmo_zh.run.files import atomic_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

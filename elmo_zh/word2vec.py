@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config import Word2vecConfig
+from elmo_zh.corpus.files import iter_lines
+from elmo_zh.corpus.segmented import iter_sentences
 from elmo_zh.errors import RunError
-from elmo_zh.files import atomic_path
-from elmo_zh.reporter import Progress, Reporter
-from elmo_zh.text.corpus import iter_lines
-from elmo_zh.text.segment import iter_sentences
-from elmo_zh.vocabulary import BEGIN_ID, SPECIALS, UNKNOWN_ID, Vocabulary
+from elmo_zh.run.files import atomic_path
+from elmo_zh.run.reporter import Progress, Reporter
+from elmo_zh.vocabulary.vocabulary import BEGIN_ID, SPECIALS, UNKNOWN_ID, Vocabulary
 
 
 @dataclass(frozen=True)

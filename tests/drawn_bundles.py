@@ -11,11 +11,11 @@ from parity.numpy_bilm import Array, load_bilm, read_array, run_bilm
 from parity.numpy_character_cnn import load_character_cnn, sentence_vectors
 
 from elmo_zh.bundle.write import BundleSource, write_bundle
-from elmo_zh.characters import SpellingModel
 from elmo_zh.config import TextConfig
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
-from elmo_zh.vocabulary import SPECIALS, Vocabulary
+from elmo_zh.vocabulary.spelling import SpellingModel
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 WORDS = ("我们", "今天", "吃", "苹果", "。")
 P, D, L = 5, 13, 2

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from contract.command_line import run_python
 
-from elmo_zh.idle_threads import let_idle_threads_sleep
+from elmo_zh.allocator import let_idle_threads_sleep
 
 
 def test_threads_are_told_once() -> None:

@@ -14,11 +14,11 @@ from messages import message_of
 from elmo_zh.config import VocabConfig, Word2vecConfig
 from elmo_zh.engine.engine import ThisProcess
 from elmo_zh.errors import RunError
-from elmo_zh.reporter import Progress, SilentReporter
-from elmo_zh.vocabulary import SPECIALS, Vocabulary
+from elmo_zh.run.reporter import Progress, SilentReporter
+from elmo_zh.vocabulary.choice import VocabularyCounts, choose_vocabulary
+from elmo_zh.vocabulary.counting import count_words
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 from elmo_zh.word2vec import WordVectors, load_word_vectors, save_word_vectors, train_word2vec
-from elmo_zh.word_counts.choice import VocabularyCounts, choose_vocabulary
-from elmo_zh.word_counts.counting import count_words
 
 VOCABULARY = Vocabulary((*SPECIALS, "好", "天气", "苹果", "全\u3000角"))
 # Each numeral stands among its own kind of words only; 𠀀 and the specials' spellings are no words of the vocabulary.

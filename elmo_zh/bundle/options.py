@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from elmo_zh.alphabet import BYTES
 from elmo_zh.config import TrainConfig
 from elmo_zh.errors import BundleError
 from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
+from elmo_zh.vocabulary.alphabet import BYTES
 
 # Readers add 1 to each id and make a row of zeros for 0, so that they count one more than training does.
 _PUBLISHED_CHARACTERS = BYTES.size + 1

@@ -5,22 +5,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elmo_zh.alphabet import BYTES, Alphabet
 from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleLayout
 from elmo_zh.bundle.options import load_options, parse_shape
 from elmo_zh.bundle.warm_state import load_warm_state
 from elmo_zh.bundle.weights import load_model
-from elmo_zh.bundle.write import build_lexicon
-from elmo_zh.characters import SpellingModel, load_spelling_model
 from elmo_zh.config import TextConfig, parse_section
 from elmo_zh.errors import BundleError, ConfigError, RunError
-from elmo_zh.files import file_digest
-from elmo_zh.lexicon import Lexicon
+from elmo_zh.model.batches import build_lexicon
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.softmax import Softmax
+from elmo_zh.run.files import file_digest
 from elmo_zh.text.preparation import TextPreparation
-from elmo_zh.text.segmenters import describe_segmenter
-from elmo_zh.vocabulary import Vocabulary, load_vocabulary
+from elmo_zh.text.segmenters.registry import describe_segmenter
+from elmo_zh.vocabulary.alphabet import BYTES, Alphabet
+from elmo_zh.vocabulary.lexicon import Lexicon
+from elmo_zh.vocabulary.spelling import SpellingModel, load_spelling_model
+from elmo_zh.vocabulary.vocabulary import Vocabulary, load_vocabulary
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.config import Config, ModelConfig, result_settings, with_later
 from elmo_zh.errors import BundleError, ConfigError, RunError
-from elmo_zh.reporter import Reporter
+from elmo_zh.run.reporter import Reporter
 
 
 def model_settings(bundle: Bundle) -> dict[str, Any]:

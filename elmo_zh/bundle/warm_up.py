@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elmo_zh.batches import build_inputs, mark_sentence, pad_sentences
-from elmo_zh.lexicon import Lexicon
+from elmo_zh.model.batches import build_inputs, mark_sentence, pad_sentences
 from elmo_zh.model.bilm import BiLM, State, read_both_ways
 from elmo_zh.model.token_encoder import TokenInputs
+from elmo_zh.vocabulary.lexicon import Lexicon
 
 # Streams read side by side; each carries its state from sentence to sentence.
 _STREAMS = 32

@@ -9,24 +9,23 @@ from typing import Any
 import h5py
 from safetensors.numpy import save_file
 
-from elmo_zh import __version__
-from elmo_zh.alphabet import BYTES, Alphabet
-from elmo_zh.batches import build_inputs, mark_sentence, pad_sentences
 from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleLayout
 from elmo_zh.bundle.options import options_of
 from elmo_zh.bundle.warm_state import save_warm_state
 from elmo_zh.bundle.weights import published_arrays, save_weights
-from elmo_zh.characters import SpellingModel
 from elmo_zh.config import TextConfig, preparation_settings
 from elmo_zh.errors import BundleError
-from elmo_zh.files import file_digest, write_json
 from elmo_zh.hdf5 import create_hdf5
-from elmo_zh.lexicon import Lexicon
+from elmo_zh.model.batches import build_inputs, build_lexicon, mark_sentence, pad_sentences
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.softmax import Softmax
+from elmo_zh.run.files import file_digest, write_json
 from elmo_zh.text.preparation import TextPreparation
-from elmo_zh.text.segmenters import describe_segmenter
-from elmo_zh.vocabulary import SPECIALS, Vocabulary
+from elmo_zh.text.segmenters.registry import describe_segmenter
+from elmo_zh.version import __version__
+from elmo_zh.vocabulary.alphabet import BYTES, Alphabet
+from elmo_zh.vocabulary.spelling import SpellingModel
+from elmo_zh.vocabulary.vocabulary import Vocabulary
 
 LAYOUTS = ("bundle", "simple_elmo", "safetensors")
 # Our own sentences: a plain one, one with signs, digits and Latin, and one of two words with a word never seen.
@@ -155,10 +154,3 @@ def _write_golden(path: Path, source: BundleSource) -> None:
             file.create_dataset(str(line), data=activations.float().numpy())
             file.create_dataset(f"tokens/{line}", data=tokens, dtype=h5py.string_dtype())
             file.create_dataset(f"texts/{line}", data=text, dtype=h5py.string_dtype())
-
-
-def build_lexicon(bilm: BiLM, vocabulary: Vocabulary | None, alphabet: Alphabet) -> Lexicon:
-    """Return what gives words their input ids for a model; without a vocabulary, that of character mode."""
-    characters = bilm.shape.characters
-    num_slots = characters.num_slots if characters else None
-    return Lexicon(vocabulary or Vocabulary(SPECIALS), num_slots, alphabet=alphabet)

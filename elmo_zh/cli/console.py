@@ -9,7 +9,7 @@ from typing import Any
 import click
 from tqdm import tqdm
 
-from elmo_zh.reporter import Progress
+from elmo_zh.run.reporter import Progress
 
 _SECONDS_BETWEEN_LINES = 15.0
 

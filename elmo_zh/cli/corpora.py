@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from elmo_zh.cli.options import Common, common_options, reading_options
-from elmo_zh.run_dir import RunDir
+from elmo_zh.run.layout import RunDir
 
 
 @click.command()
@@ -49,11 +49,11 @@ def plan(
       elmo-zh plan zhwiki-latest-pages-articles-multistream.xml.bz2 --config configs/base.toml
       elmo-zh plan news.jsonl.gz --field data.text --no-training
     """
-    from elmo_zh.files import write_json
-    from elmo_zh.pipeline.dictionary import find_user_dictionary
+    from elmo_zh.corpus.sources import gathered_sources
     from elmo_zh.planning.plan import SampleSize, make_plan
     from elmo_zh.planning.render import describe_plan
-    from elmo_zh.text.readers.sources import gathered_sources
+    from elmo_zh.run.files import write_json
+    from elmo_zh.stages.user_dictionary import find_user_dictionary
 
     with ExitStack() as stack:
         path = run_path or Path(stack.enter_context(TemporaryDirectory(prefix="elmo-zh-plan-")))

@@ -87,7 +87,7 @@ def convert(
 
 def _report_conversion(common: Common, found: "BundleSource", output: Path, layout: str) -> None:
     """Tell what was written and what its user should know of it."""
-    from elmo_zh.bundle.readers import describe_readers
+    from elmo_zh.bundle.compatibility import describe_readers
 
     shape, has_warm_state = found.bilm.shape, found.bilm.warm_cell is not None and layout == "bundle"
     if found.bilm.warm_cell is not None and not has_warm_state:
@@ -149,8 +149,8 @@ def info(common: Common, bundle: Path, with_precisions: bool) -> None:
       elmo-zh info runs/mine/model --precision
     """
     common.resolve()
+    from elmo_zh.bundle.compatibility import describe_readers, refusals
     from elmo_zh.bundle.read import load_bundle
-    from elmo_zh.bundle.readers import describe_readers, refusals
 
     loaded = load_bundle(bundle)
     shape = loaded.bilm.shape

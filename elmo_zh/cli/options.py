@@ -11,7 +11,7 @@ import click
 from elmo_zh.cli.console import Console
 from elmo_zh.config import Config, load_config, render_config
 from elmo_zh.config.text_section import BAD_BYTES, CORPUS_FORMATS, DOCUMENTS
-from elmo_zh.run_dir import RunDir
+from elmo_zh.run.layout import RunDir
 
 if TYPE_CHECKING:
     from elmo_zh.engine.choice import EngineChoice

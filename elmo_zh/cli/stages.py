@@ -22,7 +22,8 @@ from elmo_zh.cli.options import (
     run_option,
 )
 from elmo_zh.config import Config, config_names
-from elmo_zh.run_dir import RunDir
+from elmo_zh.run.layout import RunDir
+from elmo_zh.run.record import StageOutcome
 from elmo_zh.training.launch import Launch, read_launch, refuse_launch
 
 _STAGES_WITH_ENGINE = ("segment", "vocab", "encode")
@@ -56,7 +57,9 @@ def segment(common: Common, corpus: tuple[str, ...], run_path: Path) -> None:
       elmo-zh segment done.txt --run runs/mine --set text.segmenter=whitespace
       elmo-zh segment my-texts/ --run runs/mine --engine dask --scheduler tcp://192.168.0.1:8786
     """
-    _run_stage(common, run_path, "segment", corpus=corpus)
+    from elmo_zh.stages import segment as segment_stage
+
+    _run_stage(common, run_path, segment_stage.segment, corpus=corpus)
 
 
 @click.command()
@@ -89,6 +92,8 @@ def vocab(common: Common, run_path: Path, init: Path | None, words: Path | None)
       elmo-zh vocab --run runs/law --init runs/news/model
       elmo-zh vocab --run runs/mine --from words.txt
     """
+    from elmo_zh.stages import vocab as vocab_stage
+
     if init and words:
         raise click.UsageError("--init and --from each say which words there are: give one of them.")
 
@@ -98,7 +103,7 @@ def vocab(common: Common, run_path: Path, init: Path | None, words: Path | None)
         names = str(init.resolve()) if init else "", str(words.absolute()) if words else ""
         return replace(config, vocab=replace(config.vocab, init=names[0], words=names[1]))
 
-    _run_stage(common, run_path, "vocab", change=change, named=config_names(None, common.assignments))
+    _run_stage(common, run_path, vocab_stage.vocab, change=change, named=config_names(None, common.assignments))
 
 
 @click.command()
@@ -120,13 +125,14 @@ def word2vec(common: Common, run_path: Path, vectors: Path | None) -> None:
       elmo-zh word2vec --run runs/mine --set word2vec.algorithm=skipgram
       elmo-zh word2vec --run runs/mine --from vectors.txt
     """
+    from elmo_zh.stages import word2vec as word2vec_stage
 
     def change(config: Config) -> Config:
         if vectors is None:
             return config
         return replace(config, word2vec=replace(config.word2vec, vectors=str(vectors.absolute())))
 
-    _run_stage(common, run_path, "word2vec", change=change)
+    _run_stage(common, run_path, word2vec_stage.word2vec, change=change)
 
 
 @click.command()
@@ -142,7 +148,9 @@ def encode(common: Common, run_path: Path) -> None:
       elmo-zh encode --run runs/mine
       elmo-zh encode --run runs/mine --engine dask --scheduler tcp://192.168.0.1:8786
     """
-    _run_stage(common, run_path, "encode")
+    from elmo_zh.stages import encode as encode_stage
+
+    _run_stage(common, run_path, encode_stage.encode)
 
 
 @click.command()
@@ -167,13 +175,15 @@ def train(common: Common, run_path: Path, init: Path | None, device: str | None)
       elmo-zh train --run runs/law --init runs/news/model
       torchrun --nproc-per-node 4 -m -- elmo_zh train --run runs/mine
     """
+    from elmo_zh.stages import train as train_stage
+
     launch = read_launch(os.environ)
 
     def change(config: Config) -> Config:
         return replace(config, train=replace(config.train, init=str(init.resolve()))) if init else config
 
     if launch.size == 1:
-        _run_stage(common, run_path, "train", change=change, device=device)
+        _run_stage(common, run_path, train_stage.train, change=change, device=device)
     else:
         _train_together(common, run_path, change, device, launch)
 
@@ -182,13 +192,14 @@ def _train_together(
     common: Common, run_path: Path, change: Callable[[Config], Config], device: str | None, launch: Launch
 ) -> None:
     """Be one of several processes: rank 0 does the stage, the others help with what it begins."""
+    from elmo_zh.stages import train as train_stage
     from elmo_zh.training.distributed import joined
     from elmo_zh.training.together import follow
 
     with joined(launch) as group:
         if group.is_first:
             with group.leading():
-                _run_stage(common, run_path, "train", change=change, device=device, group=group)
+                _run_stage(common, run_path, train_stage.train, change=change, device=device, group=group)
         else:
             follow(RunDir(run_path), group)
 
@@ -212,27 +223,28 @@ def export(common: Common, run_path: Path, checkpoint: str, output: Path | None,
       elmo-zh export --run runs/mine --checkpoint last --output my-model
       elmo-zh export --run runs/mine --layout simple_elmo --output for-simple-elmo
     """
+    from elmo_zh.stages import export as export_stage
+
     if layout != "bundle" and output is None:
         raise click.UsageError(f"--layout {layout} needs --output DIR: RUN/model is the bundle.")
-    _run_stage(common, run_path, "export", checkpoint=checkpoint, output=output, layout=layout)
+    _run_stage(common, run_path, export_stage.export, checkpoint=checkpoint, output=output, layout=layout)
 
 
 def _run_stage(
     common: Common,
     run_path: Path,
-    name: str,
+    stage: Callable[..., StageOutcome],
     *,
     change: Callable[[Config], Config] = lambda config: config,
     **arguments: Any,
 ) -> None:
-    from elmo_zh import pipeline as stages
-
+    name = stage.__name__
     run = RunDir(run_path)
     config = change(common.resolve(run))
     if name in _STAGES_WITH_ENGINE:
         arguments["engine"] = common.choose_engine(config)
     with run.locked(create=name == "segment"), run.config_kept_on_error():
-        outcome = getattr(stages, name)(run, config, **arguments, force=common.force, reporter=common.console)
+        outcome = stage(run, config, **arguments, force=common.force, reporter=common.console)
     common.finish({"stage": name, "run": str(run_path), "skipped": outcome.skipped, **outcome.counts})
 
 
@@ -257,7 +269,7 @@ def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path, init: Path
       elmo-zh pipeline news.jsonl.gz --field data.text --run runs/news
       elmo-zh pipeline statutes.txt --run runs/law --init runs/news/model
     """
-    from elmo_zh import pipeline as stages
+    from elmo_zh.stages import pipeline as pipeline_stage
 
     refuse_launch(os.environ)
     run = RunDir(run_path)
@@ -269,8 +281,10 @@ def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path, init: Path
     named = config_names(None, common.assignments)
     with run.locked(create=True), run.config_kept_on_error():
         engine = common.choose_engine(config)
-        stages.pipeline(run, config, corpus, named=named, engine=engine, force=common.force, reporter=common.console)
-    stages.link_latest(run)
+        pipeline_stage.pipeline(
+            run, config, corpus, named=named, engine=engine, force=common.force, reporter=common.console
+        )
+    pipeline_stage.link_latest(run)
     _tell_plan(common, run)
     common.finish(
         {"run": str(run_path), "model": str(run.model)},

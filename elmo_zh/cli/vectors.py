@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from elmo_zh.bundle.read import Bundle
     from elmo_zh.embed.dump import DumpSettings
     from elmo_zh.embed.formats import OutputForm
+    from elmo_zh.embed.jobs import Job
     from elmo_zh.embed.join import DumpReport
-    from elmo_zh.embed.sources import Job
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -184,7 +184,7 @@ def _build_settings(config: EmbedConfig, bundle: "Bundle", stateful: bool, chose
 def _planned(files: tuple[str, ...], output: Path | None, form: "OutputForm") -> Iterator[tuple[list["Job"], bool]]:
     """Yield what there is to do, and whether it is one file alone."""
     from elmo_zh.embed.formats import SUFFIXES
-    from elmo_zh.embed.sources import Job, is_single, plan_jobs
+    from elmo_zh.embed.jobs import Job, is_single, plan_jobs
 
     suffix = SUFFIXES[form.format]
     if files != ("-",):
@@ -211,8 +211,8 @@ def _run_jobs(
 ) -> None:
     """Do one file after the other; of several, those whose output is there already are passed over."""
     from elmo_zh.embed.dump import dump_vectors
-    from elmo_zh.embed.parts import DumpCounts
     from elmo_zh.embed.shards import Shard
+    from elmo_zh.embed.unfinished import DumpCounts
 
     shard = Shard.parse(shard_text) if shard_text else None
     results, skipped, total = [], [], DumpCounts()
@@ -314,7 +314,7 @@ def evaluate(
     common.resolve()
     from elmo_zh.allocator import keep_freed_memory
     from elmo_zh.bundle.read import load_bundle
-    from elmo_zh.text.corpus import find_corpus_files
+    from elmo_zh.corpus.files import find_corpus_files
     from elmo_zh.training.evaluate import evaluate_files
 
     keep_freed_memory()

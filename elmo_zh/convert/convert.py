@@ -12,15 +12,17 @@ from elmo_zh.bundle.layout import BundleLayout, require_replaceable
 from elmo_zh.bundle.options import TRAINING_KEYS, load_options
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.warm_up import warm_up
-from elmo_zh.bundle.write import BundleSource, build_lexicon, write_layout
+from elmo_zh.bundle.write import BundleSource, write_layout
 from elmo_zh.convert.manylangs import is_manylangs, read_manylangs
 from elmo_zh.convert.published import KnownText, read_published
 from elmo_zh.convert.sources import ChosenFiles, opened_source
+from elmo_zh.corpus.segmented import iter_file_sentences
 from elmo_zh.errors import BundleError, CorpusError
-from elmo_zh.files import UNFINISHED, atomic_path
-from elmo_zh.lexicon import Lexicon
-from elmo_zh.reporter import Reporter
-from elmo_zh.text.preparation import TextPreparation, iter_file_sentences
+from elmo_zh.model.batches import build_lexicon
+from elmo_zh.run.files import UNFINISHED, atomic_path
+from elmo_zh.run.reporter import Reporter
+from elmo_zh.text.preparation import TextPreparation
+from elmo_zh.vocabulary.lexicon import Lexicon
 
 
 @dataclass(frozen=True, kw_only=True)

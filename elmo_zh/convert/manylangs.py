@@ -16,17 +16,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from elmo_zh.alphabet import Alphabet
 from elmo_zh.bundle.options import load_options, parse_shape
 from elmo_zh.bundle.write import BundleSource
-from elmo_zh.characters import SpellingModel
 from elmo_zh.convert.published import KnownText
+from elmo_zh.corpus.files import iter_lines
 from elmo_zh.errors import BundleError
-from elmo_zh.files import file_digest
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
-from elmo_zh.text.corpus import iter_lines
-from elmo_zh.vocabulary import SPECIALS, Vocabulary
+from elmo_zh.run.files import file_digest
+from elmo_zh.vocabulary.alphabet import Alphabet
+from elmo_zh.vocabulary.spelling import SpellingModel
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 ENCODER, TOKEN_EMBEDDER = "encoder.pkl", "token_embedder.pkl"
 # What stands first, second and third in our vocabulary.

@@ -6,13 +6,13 @@ from pathlib import Path
 from elmo_zh.bundle.options import TRAINING_KEYS, load_options, parse_shape
 from elmo_zh.bundle.weights import holds_softmax, load_model
 from elmo_zh.bundle.write import BundleSource
-from elmo_zh.characters import SpellingModel
 from elmo_zh.config import TextConfig
 from elmo_zh.convert.sources import ChosenFiles, find_published_files, require_sane_gzip
 from elmo_zh.errors import BundleError, RunError
-from elmo_zh.files import file_digest
-from elmo_zh.reporter import Reporter
-from elmo_zh.vocabulary import Vocabulary, load_vocabulary
+from elmo_zh.run.files import file_digest
+from elmo_zh.run.reporter import Reporter
+from elmo_zh.vocabulary.spelling import SpellingModel
+from elmo_zh.vocabulary.vocabulary import Vocabulary, load_vocabulary
 
 
 @dataclass(frozen=True, kw_only=True)

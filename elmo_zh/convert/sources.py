@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 import h5py
 
 from elmo_zh.errors import BundleError, ElmoZhError
-from elmo_zh.files import remove
+from elmo_zh.run.files import remove
 
 # What a model may consist of; everything else in an archive stays there.
 _WANTED = (".json", ".hdf5", ".h5", ".txt", ".data", ".gz", ".dic", ".pkl")

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.bundle.read import Bundle
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.model.reading_product import PRECISIONS
+from elmo_zh.model.kernels.reading_product import PRECISIONS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,20 +10,19 @@ from typing import Any
 
 import numpy as np
 
+from elmo_zh.corpus.files import iter_lines
 from elmo_zh.embed.blocks import Contents, LineBlock
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed
 from elmo_zh.embed.join import DumpReport, check_form, claimed_output, join_files
-from elmo_zh.embed.parts import DumpCounts, Parts
 from elmo_zh.embed.reduction import Reduction, check_layers
 from elmo_zh.embed.shards import Shard
 from elmo_zh.embed.survey import Survey, check_room, survey_text
+from elmo_zh.embed.unfinished import DumpCounts, Parts
 from elmo_zh.errors import CorpusError, OutputError
-from elmo_zh.files import file_digest
-from elmo_zh.quantities import format_bytes
-from elmo_zh.reporter import Progress, Reporter
+from elmo_zh.run.files import file_digest
+from elmo_zh.run.reporter import Progress, Reporter, format_bytes
 from elmo_zh.text.alignment import TokenisedLine
-from elmo_zh.text.corpus import iter_lines
 
 # A part ends after so many lines or tokens: little is lost, few files are joined, and memory stays bounded.
 PART_LINES = 2000

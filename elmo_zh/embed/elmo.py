@@ -13,18 +13,17 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmo_zh.alphabet import BYTES
-from elmo_zh.batches import build_inputs
 from elmo_zh.bundle.options import load_options, parse_shape
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.weights import load_model
-from elmo_zh.bundle.write import build_lexicon
 from elmo_zh.errors import BundleError
-from elmo_zh.lexicon import Lexicon
+from elmo_zh.model.batches import build_inputs, build_lexicon
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.scalar_mix import ScalarMix
 from elmo_zh.model.token_encoder import TokenInputs
-from elmo_zh.vocabulary import BEGIN_ID, END_ID
+from elmo_zh.vocabulary.alphabet import BYTES
+from elmo_zh.vocabulary.lexicon import Lexicon
+from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID
 
 PUBLISHED_SLOTS = 50
 _SENTENCE_MARKS = {"<S>": BYTES.begin_sentence, "</S>": BYTES.end_sentence}

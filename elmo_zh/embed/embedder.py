@@ -16,12 +16,12 @@ from elmo_zh.embed.hub_outputs import hub_outputs
 from elmo_zh.embed.sentence_vectors import SentenceVectors
 from elmo_zh.embed.word_vectors import UNKNOWN_WAYS
 from elmo_zh.errors import BundleError, ElmoZhError
-from elmo_zh.model.device import DEVICES, choose_device
-from elmo_zh.model.reading_product import PRECISIONS
+from elmo_zh.model.kernels.reading_product import PRECISIONS
+from elmo_zh.model.precision import DEVICES, choose_device
 from elmo_zh.text.alignment import TokenisedLine, find_tokens
 from elmo_zh.text.preparation import TextPreparation
-from elmo_zh.text.segmenters import split_tokens
-from elmo_zh.vocabulary import UNKNOWN_ID
+from elmo_zh.text.segmenters.registry import split_tokens
+from elmo_zh.vocabulary.vocabulary import UNKNOWN_ID
 
 # Of `embed_iter`: enough that sentences of like length meet and words come again, little enough to wait for.
 _WINDOW_SENTENCES, _WINDOW_TOKENS = 2000, 20_000

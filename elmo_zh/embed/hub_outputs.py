@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.errors import ElmoZhError
-from elmo_zh.text.segmenters import split_tokens
+from elmo_zh.text.segmenters.registry import split_tokens
 
 
 def hub_outputs(

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from elmo_zh.embed.blocks import Contents, LineBlock
 from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed, npy
-from elmo_zh.embed.parts import DumpCounts
+from elmo_zh.embed.unfinished import DumpCounts
 from elmo_zh.errors import OutputError
-from elmo_zh.files import atomic_path, locked
-from elmo_zh.reporter import Progress, Reporter
+from elmo_zh.run.files import atomic_path, locked
+from elmo_zh.run.reporter import Progress, Reporter
 
 # Distinct unknown words that are counted at the same time; of more, the rarer half is forgotten.
 _COUNTED_WORDS = 100_000

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from elmo_zh.batches import build_inputs
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.golden import Golden, load_golden
 from elmo_zh.errors import BundleError
-from elmo_zh.vocabulary import SPECIALS
+from elmo_zh.model.batches import build_inputs
+from elmo_zh.vocabulary.vocabulary import SPECIALS
 
 # Of vectors that are computed twice; far above rounding, far below any fault.
 _TOLERANCE = 1e-5

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from elmo_zh.batches import iter_length_sorted, pad_sentences
 from elmo_zh.embed.word_vectors import WordVectors
-from elmo_zh.lexicon import Lexicon
+from elmo_zh.model.batches import iter_length_sorted, pad_sentences
 from elmo_zh.model.bilm import BiLM, State
 from elmo_zh.model.sentence_reader import PackedSentences, SentenceReader
+from elmo_zh.vocabulary.lexicon import Lexicon
 
 # Numbers that stand for <S> and </S> before those of words.
 _BEGIN, _END, _FIRST_WORD = 0, 1, 2

@@ -13,10 +13,10 @@ import h5py
 from elmo_zh.embed.blocks import Contents
 from elmo_zh.embed.formats import OutputForm, choose_writer
 from elmo_zh.embed.join import DumpReport, check_form, claimed_output, join_files
-from elmo_zh.embed.parts import DumpCounts
 from elmo_zh.embed.survey import check_room
+from elmo_zh.embed.unfinished import DumpCounts
 from elmo_zh.errors import OutputError
-from elmo_zh.reporter import Reporter
+from elmo_zh.run.reporter import Reporter
 
 _SUFFIX = re.compile(r"\.shard-\d+-of-\d+$")
 # The root attribute that makes a packed file a shard.

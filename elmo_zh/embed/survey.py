@@ -4,12 +4,11 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from elmo_zh.corpus.files import iter_lines
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import OutputError
-from elmo_zh.quantities import format_bytes
-from elmo_zh.reporter import Reporter
-from elmo_zh.text.corpus import iter_lines
-from elmo_zh.text.segmenters import split_tokens
+from elmo_zh.run.reporter import Reporter, format_bytes
+from elmo_zh.text.segmenters.registry import split_tokens
 
 # Raw lines that are segmented to estimate how many tokens there are: this many, up to twice as many.
 _SAMPLE_LINES = 256

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from elmo_zh.batches import build_inputs
-from elmo_zh.lexicon import Lexicon
+from elmo_zh.model.batches import build_inputs
 from elmo_zh.model.bilm import BiLM
-from elmo_zh.vocabulary import BEGIN_ID, END_ID, UNKNOWN_ID, Vocabulary
+from elmo_zh.vocabulary.lexicon import Lexicon
+from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, UNKNOWN_ID, Vocabulary
 
 UNKNOWN_WAYS = ("unk", "backoff")
 

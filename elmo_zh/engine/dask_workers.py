@@ -7,10 +7,10 @@ from concurrent.futures import CancelledError, Executor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from elmo_zh import __version__
 from elmo_zh.engine.engine import Engine
 from elmo_zh.engine.tasks import run_tasks
 from elmo_zh.errors import ClusterError
+from elmo_zh.version import __version__
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -74,7 +74,7 @@ def _require_workers(client: "Client", scheduler: str) -> None:
     def find_version() -> str | None:
         """Return the version of elmo-zh where this is called; sent as code, since there may be none."""
         try:
-            from elmo_zh import __version__ as found
+            from elmo_zh.version import __version__ as found
         except ImportError:
             return None
         return found

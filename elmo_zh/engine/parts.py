@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from elmo_zh.engine.engine import Engine
 from elmo_zh.errors import ClusterError
-from elmo_zh.files import write_json_once, written_once
+from elmo_zh.run.files import write_json_once, written_once
 
 Task = TypeVar("Task")
 Figures = dict[str, Any]

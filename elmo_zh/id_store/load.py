@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.corpus.files import iter_lines
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.layout import ARRAYS, KINDS, OTHER_WORDS, Description, read_description, remedy, shard_name
 from elmo_zh.id_store.sentences import EncodedSentences, HeldoutSentences, IdStore, ShardArrays, ShardSize
-from elmo_zh.lexicon import Lexicon
-from elmo_zh.text.corpus import iter_lines
-from elmo_zh.vocabulary import Vocabulary
+from elmo_zh.vocabulary.lexicon import Lexicon
+from elmo_zh.vocabulary.vocabulary import Vocabulary
 
 
 def load_id_store(folder: Path, vocabulary: Vocabulary, num_slots: int | None = None) -> IdStore:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.lexicon import Lexicon
+from elmo_zh.vocabulary.lexicon import Lexicon
 
 # A memory map holds its file open. So shards that were not used for long are closed where there are more of them than
 # a fifth of the files that a process may have open; three files a shard leave room for everything else.

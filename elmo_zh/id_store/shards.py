@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.characters import SpellingModel, load_spelling_model
+from elmo_zh.corpus.segmented import iter_blocks
 from elmo_zh.engine.parts import Figures, PartWriter
 from elmo_zh.errors import RunError
-from elmo_zh.text.blocks import iter_blocks
-from elmo_zh.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary, load_vocabulary
+from elmo_zh.vocabulary.spelling import SpellingModel, load_spelling_model
+from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary, load_vocabulary
 
 # What stands for a line's end and for nothing, as between two spaces; no vocabulary has so many rows.
 _LINE_END, _NOTHING = 2**32 - 1, 2**32 - 2

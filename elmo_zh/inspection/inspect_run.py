@@ -10,10 +10,10 @@ from elmo_zh.inspection.text_survey import TextSurvey, survey_text
 from elmo_zh.pictures import can_draw
 from elmo_zh.planning.comparison import changed_settings, compare, load_plan
 from elmo_zh.planning.coverage import ROUND_SIZES
-from elmo_zh.reporter import Reporter
-from elmo_zh.run_dir import RunDir
-from elmo_zh.stages import load_record
-from elmo_zh.vocabulary import SPECIALS, UNKNOWN_ID, load_counts, load_vocabulary
+from elmo_zh.run.layout import RunDir
+from elmo_zh.run.record import load_record
+from elmo_zh.run.reporter import Reporter
+from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, load_counts, load_vocabulary
 
 _STAGES = ("segment", "vocab", "word2vec", "encode", "train", "export")
 

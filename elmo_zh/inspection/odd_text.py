@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
-from elmo_zh.text.cleaning.examples import LONGEST_EXAMPLE, shortened
+from elmo_zh.corpus.cleaning.examples import LONGEST_EXAMPLE, shortened
 
 LONG_TOKEN_CHARACTERS = 24
 LONG_SENTENCE_TOKENS = 300

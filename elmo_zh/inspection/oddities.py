@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from elmo_zh.corpus.cleaning.examples import shortened
 from elmo_zh.inspection.odd_text import LONG_SENTENCE_TOKENS, LONG_TOKEN_CHARACTERS
 from elmo_zh.inspection.text_survey import TextSurvey
-from elmo_zh.text.cleaning.examples import shortened
 
 # In modern text segmented by words about a third of the tokens are single characters, in classical text most.
 _MANY_SINGLE_SHARE = 0.65

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from elmo_zh.corpus.cleaning.examples import visible
 from elmo_zh.inspection.inspect_run import dropped_characters
 from elmo_zh.planning.comparison import Comparison
 from elmo_zh.planning.estimates import Estimate
 from elmo_zh.planning.render import aligned, describe_comparison
-from elmo_zh.quantities import format_seconds
-from elmo_zh.text.cleaning.examples import visible
+from elmo_zh.run.reporter import format_seconds
 
 _MOST_SOURCES, _MOST_REASONS = 20, 3
 _BAR = 40

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+from elmo_zh.corpus.segmented import iter_sentences
 from elmo_zh.inspection.bounded_counts import BoundedCounts
 from elmo_zh.inspection.kinds import KindCounts
 from elmo_zh.inspection.odd_text import LONG_SENTENCE_TOKENS, LONG_TOKEN_CHARACTERS, OddCounts
-from elmo_zh.reporter import Reporter
-from elmo_zh.text.segment import iter_sentences
+from elmo_zh.run.reporter import Reporter
 
 MOST_TOKENS, MOST_SENTENCES = 200_000, 50_000
 # Shorter sentences are repeated in all text: 好的。

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from elmo_zh.model.buffers import BufferPool
 from elmo_zh.model.character_cnn import CharacterCNN, CharacterShape
-from elmo_zh.model.dropout import drop
+from elmo_zh.model.kernels.buffers import BufferPool
+from elmo_zh.model.kernels.dropout import drop
 from elmo_zh.model.projected_lstm import LSTMState, ProjectedLSTM
 from elmo_zh.model.token_encoder import TokenInputs, TokenTable
 

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmo_zh.model.affine import affine
-from elmo_zh.model.character_windows import largest_responses
+from elmo_zh.model.kernels.affine import affine
+from elmo_zh.model.kernels.character_windows import largest_responses
+from elmo_zh.model.kernels.products import multiply_once
 from elmo_zh.model.precision import choose_product_dtype
-from elmo_zh.model.products import multiply_once
 from elmo_zh.model.token_encoder import TokenInputs
 
 # Words computed at once: memory stays bounded, and words of like length share the slots that they need.

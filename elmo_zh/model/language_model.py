@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from elmo_zh.alphabet import BYTES
 from elmo_zh.config import ModelConfig
 from elmo_zh.errors import RunError
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.softmax import Softmax
+from elmo_zh.vocabulary.alphabet import BYTES
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ import os
 import torch
 from torch import Tensor
 
+from elmo_zh.errors import ElmoZhError
+
 
 def choose_product_dtype(chosen: torch.dtype | None, weight: Tensor) -> torch.dtype:
     """Return the dtype for products with a weight: the chosen one, that of an enclosing torch.autocast, or its own."""
@@ -44,3 +46,20 @@ def computed_dtype(dtype: torch.dtype, device: torch.device) -> torch.dtype:
     if dtype == torch.bfloat16 and device.type == "cpu" and not has_fast_bfloat16(device):
         return torch.float32
     return dtype
+
+
+DEVICES = ("auto", "cpu", "cuda")
+
+
+def choose_device(name: str) -> torch.device:
+    """Return the device for one of DEVICES.
+
+    Raises:
+        ElmoZhError: If cuda is asked for and there is none.
+    """
+    available = torch.cuda.is_available()
+    if name == "cuda" and not available:
+        raise ElmoZhError(
+            "No CUDA device was found. Use --device cpu or --set train.device=auto, or install a CUDA build of torch."
+        )
+    return torch.device("cuda" if name != "cpu" and available else "cpu")

@@ -1,7 +1,7 @@
 """One LSTM layer with projection and clipping, for both directions at once.
 
-The cell is that of `model.lstm_cell`, run over time by `model.recurrence`; `torch.nn.LSTM` cannot clip. What a GPU
-trains without clips, state carried, cuDNN does (`model.library_lstm`).
+The cell is that of `kernels.lstm_cell`, run over time by `kernels.recurrence`; `torch.nn.LSTM` cannot clip. What a GPU
+trains without clips, state carried, cuDNN does (`kernels.library_lstm`).
 
 The forward and the backward LM have the same shapes and never meet, so direction is simply the first axis of every
 tensor (size 2). Shapes: see `model.bilm`.
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from elmo_zh.model.buffers import BufferPool
-from elmo_zh.model.library_lstm import run_library_lstm, suits_library
+from elmo_zh.model.kernels.buffers import BufferPool
+from elmo_zh.model.kernels.library_lstm import run_library_lstm, suits_library
+from elmo_zh.model.kernels.recurrence import run_recurrence
+from elmo_zh.model.kernels.recurrence_passes import Clips
 from elmo_zh.model.precision import choose_product_dtype
-from elmo_zh.model.recurrence import run_recurrence
-from elmo_zh.model.recurrence_passes import Clips
 
 # Time steps computed at once where no gradient is needed, so that memory stays bounded for long sentences.
 _INFERENCE_STEPS = 256

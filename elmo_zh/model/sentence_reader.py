@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elmo_zh.model.bilm import BiLM, State
+from elmo_zh.model.kernels.reading_loop import read_layer
+from elmo_zh.model.kernels.reading_product import ReadingProduct, build_product
+from elmo_zh.model.kernels.scripted import scripted
+from elmo_zh.model.kernels.side_by_side import side_by_side
 from elmo_zh.model.projected_lstm import LSTMState, ProjectedLSTM
-from elmo_zh.model.reading_loop import read_layer
-from elmo_zh.model.reading_product import ReadingProduct, build_product
-from elmo_zh.model.scripted import scripted
-from elmo_zh.model.side_by_side import side_by_side
 
 
 @dataclass(frozen=True, eq=False)

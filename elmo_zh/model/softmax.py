@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from elmo_zh.model.kernels.prediction_loss import FullLoss, SampledLoss
+from elmo_zh.model.kernels.products import can_pack, multiply, pack
 from elmo_zh.model.precision import choose_product_dtype
-from elmo_zh.model.prediction_loss import FullLoss, SampledLoss
-from elmo_zh.model.products import can_pack, multiply, pack
 
 # Probabilities that training keeps at once for a product over them (64 MB of float32), whatever the vocabulary.
 BLOCK_SCORES = 16_000_000

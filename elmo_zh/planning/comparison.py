@@ -9,8 +9,8 @@ from elmo_zh.errors import RunError
 from elmo_zh.planning.estimates import Estimate
 from elmo_zh.planning.plan import PLAN_FORMAT, SECTIONS
 from elmo_zh.planning.stage_pace import folder_bytes
-from elmo_zh.run_dir import RunDir
-from elmo_zh.stages import load_record
+from elmo_zh.run.layout import RunDir
+from elmo_zh.run.record import load_record
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
+from elmo_zh.corpus.names import FORMAT_OF_SUFFIX, suffix_of
 from elmo_zh.planning.portions import Portion
-from elmo_zh.text.readers.names import FORMAT_OF_SUFFIX, suffix_of
 
 PIECE_BYTES = 2**14
 HEAD_BYTES = 2**16

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
+from elmo_zh.corpus.archives import is_tar
+from elmo_zh.corpus.packing import damage_told, unpacked
 from elmo_zh.planning.cutting import (
     HEAD_BYTES,
     LONGEST_BYTES,
@@ -19,8 +21,6 @@ from elmo_zh.planning.cutting import (
 )
 from elmo_zh.planning.portions import Portion
 from elmo_zh.planning.tars import tar_cuts
-from elmo_zh.text.packing import damage_told, unpacked
-from elmo_zh.text.readers.archives import is_tar
 
 _SKIPPED_BYTES = 2**18
 # Files up to this size are taken as a whole; of a corpus of very small ones no more than so many are opened.

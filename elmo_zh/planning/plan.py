@@ -9,8 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from elmo_zh import __version__
 from elmo_zh.config import Config, TextConfig, result_settings
+from elmo_zh.corpus.sources import Sources
 from elmo_zh.planning.cutting import PIECE_BYTES
 from elmo_zh.planning.estimates import Density, Estimate, estimate_total
 from elmo_zh.planning.pieces import take_pieces
@@ -20,8 +20,8 @@ from elmo_zh.planning.shipped import shipped_configs
 from elmo_zh.planning.stage_figures import embedding_bytes, stage_bytes, stage_memory, stage_seconds
 from elmo_zh.planning.stage_pace import measure_stages
 from elmo_zh.planning.words import WordForecast, forecast_words
-from elmo_zh.reporter import Reporter
-from elmo_zh.text.readers.sources import Sources
+from elmo_zh.run.reporter import Reporter
+from elmo_zh.version import __version__
 
 PLAN_FORMAT = 1
 THIS_CONFIG = "this run"

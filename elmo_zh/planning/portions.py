@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import BinaryIO, cast
 
+from elmo_zh.corpus.archives import ZIP_STARTS
+from elmo_zh.corpus.names import FORMAT_OF_SUFFIX, is_archive_name, is_hidden, is_other_name, suffix_of
+from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES, compression_of, unpacked
+from elmo_zh.corpus.sources import Source
 from elmo_zh.errors import CorpusError
-from elmo_zh.text.packing import COMPRESSED_SUFFIXES, compression_of, unpacked
-from elmo_zh.text.readers.archives import ZIP_STARTS
-from elmo_zh.text.readers.names import FORMAT_OF_SUFFIX, is_archive_name, is_hidden, is_other_name, suffix_of
-from elmo_zh.text.readers.sources import Source
 
 # Unpacked bytes that tell how far a kind of compression goes, and of how many files.
 _MEASURED_BYTES, _MEASURED_FILES = 2**21, 5

@@ -5,7 +5,7 @@ from typing import Any
 
 from elmo_zh.planning.comparison import Comparison
 from elmo_zh.planning.estimates import Estimate
-from elmo_zh.quantities import format_bytes, format_seconds
+from elmo_zh.run.reporter import format_bytes, format_seconds
 
 TITLES = {
     "documents": "documents",

@@ -10,15 +10,15 @@ from random import Random
 from typing import BinaryIO
 
 from elmo_zh.config import TextConfig
+from elmo_zh.corpus.cleaning.counts import LineCounts
+from elmo_zh.corpus.read import read_source
+from elmo_zh.corpus.sources import Source
+from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 from elmo_zh.planning.pieces import Piece, Pieces
-from elmo_zh.reporter import Reporter
-from elmo_zh.text.cleaning.counts import LineCounts
-from elmo_zh.text.corpus_preparation import CorpusPreparation
-from elmo_zh.text.readers.read import read_source
-from elmo_zh.text.readers.sources import Source
-from elmo_zh.text.readers.tally import PassedOver, Tally
-from elmo_zh.text.segmenting.repeated import key_rule
+from elmo_zh.run.reporter import Reporter
+from elmo_zh.segmenting.duplicates import key_rule
+from elmo_zh.segmenting.preparation import CorpusPreparation
 
 # Formats of which one file is one document, unless plain text is told to have more.
 _ONE_DOCUMENT = ("text", "html", "markdown")

@@ -9,7 +9,7 @@ from elmo_zh.planning.estimates import Estimate
 from elmo_zh.planning.sampling import Sample
 from elmo_zh.planning.stage_pace import StagePace
 from elmo_zh.planning.words import WordForecast
-from elmo_zh.word_counts.counting import MOST_WORDS
+from elmo_zh.vocabulary.counting import MOST_WORDS
 
 # Of times on a machine that may be more or less busy when it comes to it. What vocab and encode do for a token depends
 # on how many new words there are, more of them in the sample than in the rest.

@@ -5,11 +5,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from elmo_zh import pipeline
 from elmo_zh.config import Config, TextConfig
-from elmo_zh.reporter import SilentReporter
-from elmo_zh.run_dir import RunDir
-from elmo_zh.stages import load_record
+from elmo_zh.run.layout import RunDir
+from elmo_zh.run.record import load_record
+from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.stages.encode import encode
+from elmo_zh.stages.segment import segment
+from elmo_zh.stages.vocab import vocab
+from elmo_zh.stages.word2vec import word2vec
 
 # Tokens that the stages are tried on: some seconds of work.
 TRIED_TOKENS = 400_000
@@ -96,9 +99,9 @@ def _try(run: RunDir, sentences: Sequence[Sequence[str]], config: Config) -> _Tr
     reading = replace(_AS_IT_IS, heldout_min_sentences=config.text.heldout_min_sentences)
     settings = replace(config, text=reading, vocab=replace(config.vocab, init="", words="", min_count=1))
     silent = SilentReporter()
-    segmented = pipeline.segment(run, settings, [str(text)], force=True, reporter=silent).counts
-    rows = pipeline.vocab(run, settings, force=True, reporter=silent).counts["rows"]
-    pipeline.encode(run, settings, force=True, reporter=silent)
+    segmented = segment(run, settings, [str(text)], force=True, reporter=silent).counts
+    rows = vocab(run, settings, force=True, reporter=silent).counts["rows"]
+    encode(run, settings, force=True, reporter=silent)
     return _Trial(
         settings=settings,
         train_tokens=max(1, segmented["train_tokens"]),
@@ -131,7 +134,7 @@ def _pace(run: RunDir, sentences: Sequence[Sequence[str]], short: _Trial, config
     took = {}
     for epochs in (1, 2):
         once = replace(settings, word2vec=replace(config.word2vec, epochs=epochs))
-        pipeline.word2vec(run, once, force=True, reporter=SilentReporter())
+        word2vec(run, once, force=True, reporter=SilentReporter())
         took[epochs] = _seconds(run, "word2vec")
     # Two epochs take at least as long as one, whatever the clock says of so little text.
     epoch_seconds = max(took[2] - took[1], took[1] / 10)

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import IO, BinaryIO, cast
 
+from elmo_zh.corpus.names import is_archive_name, is_hidden, is_other_name
 from elmo_zh.errors import CorpusError
 from elmo_zh.planning.cutting import HEAD_BYTES, PIECE_BYTES, Cut, choose_cutter
 from elmo_zh.planning.portions import Portion
-from elmo_zh.text.readers.names import is_archive_name, is_hidden, is_other_name
 
 _SKIPPED_BYTES = 2**18
 

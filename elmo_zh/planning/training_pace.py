@@ -10,14 +10,14 @@ import torch
 
 from elmo_zh.allocator import keep_freed_memory
 from elmo_zh.config import Config
-from elmo_zh.lexicon import Lexicon
-from elmo_zh.model.device import choose_device
 from elmo_zh.model.language_model import build_shape
+from elmo_zh.model.precision import choose_device
 from elmo_zh.training.computation import choose_computation
 from elmo_zh.training.memory import predict_memory, scores_every_word
 from elmo_zh.training.optimizer import Schedule, step_tokens
 from elmo_zh.training.trial import build_trial, draw_words
-from elmo_zh.vocabulary import SPECIALS, Vocabulary
+from elmo_zh.vocabulary.lexicon import Lexicon
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 # A configuration whose step should take longer, were it products alone, is not tried.
 _LONGEST_STEP_SECONDS = 3.0

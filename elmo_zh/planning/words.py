@@ -17,7 +17,7 @@ from elmo_zh.planning.coverage import (
 )
 from elmo_zh.planning.estimates import Estimate
 from elmo_zh.planning.growth import estimate_words, fit_growth
-from elmo_zh.vocabulary import SPECIALS
+from elmo_zh.vocabulary.vocabulary import SPECIALS
 
 # By which share the counts of words of the training text may be off where what is held out is left to chance, and where
 # besides the corpus was sampled.

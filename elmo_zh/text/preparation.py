@@ -1,6 +1,5 @@
 """From a raw line to segmented sentences, the same way in training and in embedding."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,9 +7,8 @@ import numpy as np
 
 from elmo_zh.config import TextConfig
 from elmo_zh.text.alignment import TokenisedLine, find_tokens
-from elmo_zh.text.corpus import iter_lines
 from elmo_zh.text.normalise import Normaliser, Told, build_normaliser
-from elmo_zh.text.segmenters import Segmenter, build_segmenter, split_tokens
+from elmo_zh.text.segmenters.registry import Segmenter, build_segmenter
 from elmo_zh.text.sentences import split_sentences
 
 
@@ -65,14 +63,3 @@ class TextPreparation:
         """
         pieces = split_sentences(line) if self.split_at_sentence_ends else (line,)
         return self.normalise.pieces(line, pieces, told)
-
-
-def iter_file_sentences(path: Path, preparation: TextPreparation | None) -> Iterator[list[str]]:
-    """Yield the tokens of each sentence of a file, leaving out sentences without any.
-
-    Args:
-        path: UTF-8, plain or compressed.
-        preparation: Of raw text; None for segmented text, one sentence a line, tokens split at U+0020.
-    """
-    for line in iter_lines(path):
-        yield from preparation.sentences(line) if preparation else filter(None, [split_tokens(line)])

@@ -21,17 +21,17 @@ from elmo_zh.bundle.settings import require_same_model, require_same_text
 from elmo_zh.bundle.weights import named_parameters
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError
-from elmo_zh.files import atomic_path, write_json
 from elmo_zh.id_store.sentences import IdStore
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.model.token_encoder import fill_rows
-from elmo_zh.reporter import Reporter
-from elmo_zh.run_dir import RunDir
-from elmo_zh.stages import load_record, source_digest
-from elmo_zh.training.heldout import evaluate_heldout
+from elmo_zh.run.files import atomic_path, write_json
+from elmo_zh.run.layout import RunDir
+from elmo_zh.run.record import load_record, source_digest
+from elmo_zh.run.reporter import Reporter
+from elmo_zh.training.heldout_sample import evaluate_heldout
 from elmo_zh.training.scoring import Figures
 from elmo_zh.training.trainer import Trainer
-from elmo_zh.vocabulary import SPECIALS, Vocabulary
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 # The parameters that have one row for each word of the vocabulary.
 _BY_WORD = ("bilm.token_table.weight", "softmax.weight", "softmax.bias")

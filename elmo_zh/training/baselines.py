@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.id_store.sentences import EncodedSentences, IdStore
-from elmo_zh.lexicon import Lexicon
-from elmo_zh.vocabulary import BEGIN_ID, END_ID
+from elmo_zh.vocabulary.lexicon import Lexicon
+from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID
 
 MAX_TRAIN_TOKENS = 20_000_000
 

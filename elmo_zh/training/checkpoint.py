@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from elmo_zh.errors import RunError
-from elmo_zh.files import UNFINISHED, atomic_path, remove, write_json
+from elmo_zh.run.files import UNFINISHED, atomic_path, remove, write_json
 
 CHECKPOINT_FORMAT = 1
 

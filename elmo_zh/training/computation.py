@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from elmo_zh.config import TrainConfig
-from elmo_zh.model.gpu_loop import choose_steps
+from elmo_zh.model.kernels.gpu_loop import choose_steps
+from elmo_zh.model.kernels.products import can_pack
 from elmo_zh.model.precision import has_fast_bfloat16
-from elmo_zh.model.products import can_pack
 
 
 @dataclass(frozen=True, kw_only=True)

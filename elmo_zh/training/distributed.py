@@ -20,7 +20,7 @@ from torch import Tensor, distributed
 from torch.distributed.rendezvous import rendezvous
 
 from elmo_zh.errors import ElmoZhError, RunError
-from elmo_zh.model.device import choose_device
+from elmo_zh.model.precision import choose_device
 from elmo_zh.training.launch import Launch
 
 # A rank that never comes is given up. Once all are there, others wait for as long as rank 0 counts bigrams or saves;

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.bundle.read import Bundle
+from elmo_zh.corpus.segmented import iter_file_sentences
 from elmo_zh.errors import BundleError, CorpusError
-from elmo_zh.lexicon import Lexicon
 from elmo_zh.model.bilm import BiLM, State
-from elmo_zh.model.device import choose_device
+from elmo_zh.model.precision import choose_device
 from elmo_zh.model.softmax import Softmax
-from elmo_zh.reporter import Progress, Reporter
-from elmo_zh.text.preparation import iter_file_sentences
+from elmo_zh.run.reporter import Progress, Reporter
 from elmo_zh.training.scoring import Figures, TextMeasure, score_sentences, score_stream
+from elmo_zh.vocabulary.lexicon import Lexicon
 
 # Sentences scored together; only these are in memory, whatever the length of the text.
 _WINDOW_SENTENCES = 4096

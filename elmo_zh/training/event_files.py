@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elmo_zh.errors import RunError
-from elmo_zh.files import remove
+from elmo_zh.run.files import remove
 from elmo_zh.training.metrics import MetricsFile
 
 if TYPE_CHECKING:

@@ -3,22 +3,22 @@
 from pathlib import Path
 from typing import Any
 
+from elmo_zh.bundle.compatibility import describe_readers
 from elmo_zh.bundle.layout import require_replaceable
 from elmo_zh.bundle.options import training_options
-from elmo_zh.bundle.readers import describe_readers
 from elmo_zh.bundle.warm_up import warm_up
 from elmo_zh.bundle.write import BundleSource, write_layout
-from elmo_zh.characters import load_spelling_model
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError
-from elmo_zh.files import atomic_path
 from elmo_zh.id_store.load import load_id_store
 from elmo_zh.model.language_model import LanguageModel, build_shape
-from elmo_zh.reporter import Reporter
-from elmo_zh.run_dir import RunDir
+from elmo_zh.run.files import atomic_path
+from elmo_zh.run.layout import RunDir
+from elmo_zh.run.reporter import Reporter
 from elmo_zh.training.adaptation import load_start
 from elmo_zh.training.checkpoint import CheckpointFolder
-from elmo_zh.vocabulary import load_counts, load_vocabulary
+from elmo_zh.vocabulary.spelling import load_spelling_model
+from elmo_zh.vocabulary.vocabulary import load_counts, load_vocabulary
 
 
 def choose_step(checkpoints: CheckpointFolder, wanted: str, run: RunDir) -> int:

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elmo_zh.batches import PackedStreams, StreamBatch, build_inputs
 from elmo_zh.config import TrainConfig
 from elmo_zh.id_store.sentences import IdStore
+from elmo_zh.model.batches import build_inputs
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.model.softmax import LogUniformSampler
 from elmo_zh.training.checkpoint import Checkpoint
@@ -18,6 +18,7 @@ from elmo_zh.training.data_parallel import average_tables, build_network
 from elmo_zh.training.distributed import Group
 from elmo_zh.training.memory import scores_every_word
 from elmo_zh.training.optimizer import Optimizers, clip_gradients
+from elmo_zh.training.streams import PackedStreams, StreamBatch
 
 
 class NotFiniteError(ArithmeticError):

@@ -3,8 +3,8 @@
 from elmo_zh.config import ModelConfig, TrainConfig
 from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
+from elmo_zh.model.kernels.prediction_loss import PIECE_ROWS
 from elmo_zh.model.language_model import build_shape
-from elmo_zh.model.prediction_loss import PIECE_ROWS
 from elmo_zh.model.softmax import BLOCK_SCORES, PIECE_PREDICTIONS, PIECE_SCORES
 from elmo_zh.training.baselines import MAX_TRAIN_TOKENS
 from elmo_zh.training.scoring import BATCH_TOKENS

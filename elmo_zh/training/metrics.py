@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from elmo_zh.files import atomic_path
+from elmo_zh.run.files import atomic_path
 
 
 class MetricsFile:

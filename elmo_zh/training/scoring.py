@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 
-from elmo_zh.batches import build_inputs, iter_length_sorted, mark_sentence, pad_sentences
-from elmo_zh.lexicon import Lexicon
+from elmo_zh.model.batches import build_inputs, iter_length_sorted, mark_sentence, pad_sentences
 from elmo_zh.model.bilm import BiLM, State, read_both_ways
 from elmo_zh.model.softmax import Softmax
 from elmo_zh.model.token_encoder import TokenInputs
-from elmo_zh.reporter import Progress
+from elmo_zh.run.reporter import Progress
 from elmo_zh.training.distributed import ALONE, Group
+from elmo_zh.vocabulary.lexicon import Lexicon
 
 BATCH_TOKENS = 2048
 

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from elmo_zh.quantities import format_seconds
-from elmo_zh.reporter import Reporter
+from elmo_zh.run.reporter import Reporter, format_seconds
 
 
 def report_summary(counts: Mapping[str, Any], reporter: Reporter) -> None:

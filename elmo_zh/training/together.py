@@ -6,9 +6,9 @@ from typing import Any
 
 from elmo_zh.config import Config, parse_section
 from elmo_zh.errors import RunError
-from elmo_zh.files import file_digest
-from elmo_zh.reporter import SilentReporter
-from elmo_zh.run_dir import RunDir
+from elmo_zh.run.files import file_digest
+from elmo_zh.run.layout import RunDir
+from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.training.distributed import ProcessGroup
 from elmo_zh.training.train import train_run
 

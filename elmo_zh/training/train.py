@@ -11,23 +11,22 @@ import torch
 from elmo_zh.allocator import keep_freed_memory
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError
-from elmo_zh.files import file_digest
 from elmo_zh.id_store.load import load_id_store
 from elmo_zh.id_store.sentences import IdStore
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.model.token_encoder import fill_rows
 from elmo_zh.pictures import can_draw
-from elmo_zh.quantities import format_seconds
-from elmo_zh.reporter import Reporter
-from elmo_zh.run_dir import RunDir
-from elmo_zh.stages import StageResult, load_record
+from elmo_zh.run.files import file_digest
+from elmo_zh.run.layout import RunDir
+from elmo_zh.run.record import StageResult, load_record
+from elmo_zh.run.reporter import Reporter, format_seconds
 from elmo_zh.training.adaptation import Start, prepare_start
 from elmo_zh.training.baselines import measure_baselines
 from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.training.computation import Computation, choose_computation
 from elmo_zh.training.distributed import ALONE, Group
 from elmo_zh.training.event_files import MetricsWithEvents
-from elmo_zh.training.heldout import evaluate_heldout, measure_text
+from elmo_zh.training.heldout_sample import evaluate_heldout, measure_text
 from elmo_zh.training.memory import predict_memory
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.optimizer import step_tokens
@@ -35,7 +34,7 @@ from elmo_zh.training.shared_checkpoints import NoMetrics, SharedCheckpoints
 from elmo_zh.training.summary import report_summary
 from elmo_zh.training.trainer import Trainer
 from elmo_zh.training.training_picture import draw_training
-from elmo_zh.vocabulary import Vocabulary, load_counts, load_vocabulary
+from elmo_zh.vocabulary.vocabulary import Vocabulary, load_counts, load_vocabulary
 from elmo_zh.word2vec import WordVectors, load_word_vectors
 
 

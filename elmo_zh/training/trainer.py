@@ -14,12 +14,12 @@ from elmo_zh.config import TrainConfig
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.sentences import IdStore
 from elmo_zh.model.language_model import LanguageModel
-from elmo_zh.reporter import Progress, Reporter
+from elmo_zh.run.reporter import Progress, Reporter
 from elmo_zh.training.checkpoint import Checkpoint, CheckpointFolder
 from elmo_zh.training.computation import Computation
 from elmo_zh.training.deferred_signals import deferred_signals
 from elmo_zh.training.distributed import ALONE, Group
-from elmo_zh.training.heldout import evaluate_heldout, sample_sentences
+from elmo_zh.training.heldout_sample import evaluate_heldout, sample_sentences
 from elmo_zh.training.learner import Learner, NotFiniteError
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.optimizer import Schedule, step_tokens

@@ -6,12 +6,12 @@ from numpy.typing import NDArray
 
 from elmo_zh.config import Config
 from elmo_zh.id_store.sentences import EncodedSentences, HeldoutSentences, IdStore
-from elmo_zh.lexicon import Lexicon
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.training.distributed import ALONE
 from elmo_zh.training.learner import Learner
 from elmo_zh.training.optimizer import step_tokens
-from elmo_zh.vocabulary import SPECIALS
+from elmo_zh.vocabulary.lexicon import Lexicon
+from elmo_zh.vocabulary.vocabulary import SPECIALS
 
 SENTENCE_TOKENS = 20
 # The text of so many steps is drawn, and read again and again.

@@ -18,7 +18,6 @@ from parity import numpy_oracle as oracle
 from parity.numpy_bilm import Array, Bilm, BilmState, load_bilm, run_bilm
 from parity.numpy_character_cnn import load_character_cnn, sentence_vectors
 
-from elmo_zh.batches import build_inputs, mark_sentence, pad_sentences
 from elmo_zh.bundle import warm_up as warm_up_module
 from elmo_zh.bundle.options import options_of
 from elmo_zh.bundle.read import load_bundle
@@ -27,12 +26,13 @@ from elmo_zh.bundle.warm_up import warm_up
 from elmo_zh.bundle.weights import save_weights
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError
-from elmo_zh.files import file_digest
-from elmo_zh.lexicon import Lexicon
 from elmo_zh.model import projected_lstm
+from elmo_zh.model.batches import build_inputs, mark_sentence, pad_sentences
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
-from elmo_zh.vocabulary import SPECIALS, Vocabulary
+from elmo_zh.run.files import file_digest
+from elmo_zh.vocabulary.lexicon import Lexicon
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 VOCABULARY = Vocabulary((*SPECIALS, "我们", "今天", "吃", "苹果"))
 SENTENCES = (

@@ -22,7 +22,7 @@ from contract.command_line import (
 )
 from safetensors.torch import load_file
 
-from elmo_zh.files import file_digest
+from elmo_zh.run.files import file_digest
 from elmo_zh.training import train as training_stage
 from elmo_zh.training.trainer import Trainer
 

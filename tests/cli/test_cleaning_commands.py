@@ -9,8 +9,8 @@ import pytest
 from contract.command_line import Answer, SampleRun, elmo_zh
 
 from elmo_zh.config import TextConfig
+from elmo_zh.corpus.sources import Sources
 from elmo_zh.text.normalise import build_normaliser
-from elmo_zh.text.readers.sources import Sources
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 

@@ -131,7 +131,7 @@ KILLED = """
 import os, signal, sys
 from elmo_zh.cli import main
 from elmo_zh.embed import dump
-from elmo_zh.embed.parts import Parts
+from elmo_zh.embed.unfinished import Parts
 
 dump.PART_LINES = 2
 write, left = Parts.write, [int(sys.argv.pop())]

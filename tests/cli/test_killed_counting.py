@@ -5,10 +5,11 @@ import sys
 import time
 from pathlib import Path
 
-from elmo_zh import pipeline
 from elmo_zh.config import Config, TextConfig
-from elmo_zh.reporter import SilentReporter
-from elmo_zh.run_dir import RunDir
+from elmo_zh.run.layout import RunDir
+from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.stages.encode import encode
+from elmo_zh.stages.vocab import vocab
 
 
 def build_run(folder: Path) -> RunDir:
@@ -20,6 +21,9 @@ def build_run(folder: Path) -> RunDir:
         lines = (f"好 第{k} 天 第{k % 1013}\n" for k in range(7000 * number, 7000 * number + 15_000))
         (run.segmented / f"{kind}.txt").write_text("".join(lines), encoding="utf-8")
     return run
+
+
+STAGES = {"vocab": vocab, "encode": encode}
 
 
 def do(run: RunDir, stage: str, *, is_killed: bool = False) -> None:
@@ -39,10 +43,10 @@ def do(run: RunDir, stage: str, *, is_killed: bool = False) -> None:
 
 def test_killed_stages_go_on(tmp_path: Path) -> None:
     killed, whole = build_run(tmp_path / "killed"), build_run(tmp_path / "whole")
-    for stage in ("vocab", "encode"):
+    for stage in STAGES:
         do(killed, stage, is_killed=True)
         do(killed, stage)
-        getattr(pipeline, stage)(whole, Config(text=TextConfig(num_workers=1)), force=False, reporter=SilentReporter())
+        STAGES[stage](whole, Config(text=TextConfig(num_workers=1)), force=False, reporter=SilentReporter())
     made = [
         {str(path.relative_to(run.path)): path.read_bytes() for path in sorted(run.path.rglob("*")) if path.is_file()}
         for run in (killed, whole)

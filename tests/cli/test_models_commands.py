@@ -11,10 +11,10 @@ import torch
 from contract.command_line import CELL, LAYERS, PROJECTION, SampleRun, elmo_zh
 
 from elmo_zh.bundle.write import BundleSource, write_bundle
-from elmo_zh.characters import SpellingModel
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
-from elmo_zh.vocabulary import SPECIALS, Vocabulary
+from elmo_zh.vocabulary.spelling import SpellingModel
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 

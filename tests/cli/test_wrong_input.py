@@ -16,10 +16,10 @@ import torch
 from contract.command_line import SampleRun, checkpoint_steps, elmo_zh, remove_training, run_python
 from safetensors import SafetensorError
 
-from elmo_zh import files
 from elmo_zh.bundle import write as bundle_write
+from elmo_zh.run import files
 from elmo_zh.training import checkpoint
-from elmo_zh.vocabulary import Vocabulary
+from elmo_zh.vocabulary.vocabulary import Vocabulary
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 

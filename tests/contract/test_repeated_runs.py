@@ -171,9 +171,9 @@ def terminate(*_: object) -> None:
 @pytest.mark.parametrize(
     ("stage", "place", "stop", "status"),
     [
-        ("segment", "elmo_zh.text.heldout.HeldoutChoice.chosen", press_control_c, 130),
-        ("vocab", "elmo_zh.pipeline.counting.save_counts", press_control_c, 130),
-        ("word2vec", "elmo_zh.pipeline.vectors.save_word_vectors", terminate, 143),
+        ("segment", "elmo_zh.segmenting.heldout.HeldoutChoice.chosen", press_control_c, 130),
+        ("vocab", "elmo_zh.stages.vocab.save_counts", press_control_c, 130),
+        ("word2vec", "elmo_zh.stages.word2vec.save_word_vectors", terminate, 143),
         ("encode", "elmo_zh.id_store.shards._measure", press_control_c, 130),
         ("export", "elmo_zh.bundle.write._write_golden", terminate, 143),
     ],

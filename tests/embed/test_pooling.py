@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from elmo_zh.embed.pooling import POOL_METHODS, pool_tokens
+from elmo_zh.embed.reduction import POOL_METHODS, pool_tokens
 
 # Three tokens, P = 2.
 VECTORS = np.array([[1, 2, 3, 4], [-5, 6, 7, -8], [1, -11, 2, 13]], np.float32)

@@ -19,7 +19,6 @@ from torch import Tensor
 
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.write import BundleSource, write_bundle
-from elmo_zh.characters import SpellingModel
 from elmo_zh.config import TextConfig
 from elmo_zh.embed import embedder as embedder_module
 from elmo_zh.embed.selftest import find_neighbours, run_selftest
@@ -28,8 +27,9 @@ from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.sentence_reader import PackedSentences, SentenceReader
 from elmo_zh.model.softmax import Softmax
-from elmo_zh.text import segmenters
-from elmo_zh.vocabulary import SPECIALS, Vocabulary
+from elmo_zh.text.segmenters import registry as segmenters
+from elmo_zh.vocabulary.spelling import SpellingModel
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 TOKENS = "raw text becomes the same tokens"
 STORED = "stored vectors of 3 sentences come out again"

@@ -13,8 +13,7 @@ from elmo_zh import ElmoEmbedder
 from elmo_zh.embed.join import _UnknownWords
 from elmo_zh.embed.survey import Survey, check_room, survey_text
 from elmo_zh.errors import CorpusError, OutputError
-from elmo_zh.quantities import format_bytes
-from elmo_zh.reporter import SilentReporter
+from elmo_zh.run.reporter import SilentReporter, format_bytes
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from elmo_zh.embed import word_vectors
 from elmo_zh.embed.word_vectors import WordVectors, find_pieces
-from elmo_zh.lexicon import Lexicon
 from elmo_zh.model.bilm import BiLM
-from elmo_zh.vocabulary import SPECIALS, Vocabulary
+from elmo_zh.vocabulary.lexicon import Lexicon
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 WORDS = ("我", "我们", "北京", "大学", "北京大", "苹", "果", "吃", "a", "ab")
 VOCABULARY = Vocabulary((*SPECIALS, *WORDS))

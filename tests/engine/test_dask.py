@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from messages import message_of
 
-from elmo_zh import __version__, pipeline
+from elmo_zh import __version__
 from elmo_zh.config import Config, ModelConfig, TextConfig, VocabConfig
 from elmo_zh.engine import dask_workers as module
 from elmo_zh.engine import parts as parts_module
@@ -22,8 +22,11 @@ from elmo_zh.engine.choice import EngineChoice
 from elmo_zh.engine.dask_workers import dask_workers
 from elmo_zh.engine.parts import Figures, PartWriter, run_parts
 from elmo_zh.errors import ClusterError, CorpusError
-from elmo_zh.reporter import SilentReporter
-from elmo_zh.run_dir import RunDir
+from elmo_zh.run.layout import RunDir
+from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.stages.encode import encode
+from elmo_zh.stages.segment import segment
+from elmo_zh.stages.vocab import vocab
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'distributed>=2026.1'")
 
@@ -148,8 +151,8 @@ def made_files(run: RunDir) -> dict[str, bytes]:
 
 
 def do_stages(run: RunDir, engine: EngineChoice, config: Config = SETTINGS) -> None:
-    pipeline.vocab(run, config, engine=engine, force=True, reporter=SilentReporter())
-    pipeline.encode(run, config, engine=engine, force=True, reporter=SilentReporter())
+    vocab(run, config, engine=engine, force=True, reporter=SilentReporter())
+    encode(run, config, engine=engine, force=True, reporter=SilentReporter())
 
 
 def test_two_workers_make_the_files_that_this_machine_makes_though_one_is_killed(
@@ -168,10 +171,10 @@ def test_two_workers_make_the_files_that_this_machine_makes_though_one_is_killed
         def update(self, amount: int, **figures: float) -> None:
             victim.kill()
 
-    pipeline.vocab(there, SETTINGS, engine=engine, force=True, reporter=Killing())
+    vocab(there, SETTINGS, engine=engine, force=True, reporter=Killing())
     assert victim.wait(10) == -signal.SIGKILL
     two_workers.start_worker()
-    pipeline.encode(there, SETTINGS, engine=engine, force=True, reporter=SilentReporter())
+    encode(there, SETTINGS, engine=engine, force=True, reporter=SilentReporter())
     assert made_files(there) == made_files(here)
     assert not [path for path in tmp_path.rglob("*") if "parts" in path.name or "unfinished" in path.name]
 
@@ -183,7 +186,7 @@ def test_segmenting_too(two_workers: Cluster, tmp_path: Path) -> None:
     made = []
     for engine in (EngineChoice(num_workers=1), EngineChoice(kind="dask", scheduler=two_workers.address)):
         run = RunDir(tmp_path / engine.kind)
-        pipeline.segment(run, config, [str(corpus)], engine=engine, force=False, reporter=SilentReporter())
+        segment(run, config, [str(corpus)], engine=engine, force=False, reporter=SilentReporter())
         made.append({path.name: path.read_bytes() for path in sorted(run.segmented.iterdir())})
     assert made[0] == made[1]
     assert len(made[0]) > 7

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from elmo_zh.batches import mark_sentence, pad_sentences
+from elmo_zh.model.batches import mark_sentence, pad_sentences
 from elmo_zh.model.bilm import BiLM, BiLMShape, reversal
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.model.token_encoder import TokenInputs

@@ -9,13 +9,14 @@ from parity import numpy_character_cnn as oracle
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from elmo_zh.batches import build_inputs
-from elmo_zh.lexicon import Lexicon
-from elmo_zh.model import character_cnn, character_windows
+from elmo_zh.model import character_cnn
+from elmo_zh.model.batches import build_inputs
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterCNN, CharacterShape
+from elmo_zh.model.kernels import character_windows
 from elmo_zh.model.token_encoder import TokenInputs
-from elmo_zh.vocabulary import SPECIALS, Vocabulary
+from elmo_zh.vocabulary.lexicon import Lexicon
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 # Distinct primes, so that a swapped axis fails.
 SLOTS, DIMENSION, OUTPUT = 17, 3, 7

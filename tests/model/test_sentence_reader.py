@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elmo_zh.batches import mark_sentence, pad_sentences
 from elmo_zh.model import sentence_reader
+from elmo_zh.model.batches import mark_sentence, pad_sentences
 from elmo_zh.model.bilm import BiLM, BiLMShape, State
 from elmo_zh.model.sentence_reader import PackedSentences, SentenceReader
 from elmo_zh.model.token_encoder import TokenInputs

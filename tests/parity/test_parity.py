@@ -12,16 +12,16 @@ from parity import numpy_oracle as oracle
 from elmo_zh.bundle.options import training_options
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.write import BundleSource, write_bundle
-from elmo_zh.characters import SpellingModel
 from elmo_zh.config import TextConfig, TrainConfig
 from elmo_zh.embed.dump import DumpSettings, dump_vectors
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.language_model import LanguageModel
-from elmo_zh.reporter import SilentReporter
+from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.training.evaluate import evaluate_files
-from elmo_zh.vocabulary import SPECIALS, Vocabulary
+from elmo_zh.vocabulary.spelling import SpellingModel
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 WORDS = ("我们", "今天", "吃", "苹果", "，", "手机", "贵", "。", "的")
 LINES = (

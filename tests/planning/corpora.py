@@ -6,11 +6,11 @@ from pathlib import Path
 from contract.command_line import ROOT
 
 from elmo_zh.config import TextConfig
+from elmo_zh.corpus.sources import find_sources
 from elmo_zh.planning.pieces import Pieces, take_pieces
 from elmo_zh.planning.portions import find_portions
 from elmo_zh.planning.sampling import Sample, segment_pieces
-from elmo_zh.reporter import SilentReporter
-from elmo_zh.text.readers.sources import find_sources
+from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.text.sentences import split_sentences
 
 CHARACTERS = TextConfig(segmenter="character")

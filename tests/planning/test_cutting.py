@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from elmo_zh.corpus.sources import Source
 from elmo_zh.planning.cutting import PIECE_BYTES, LineCutter, PageCutter, choose_cutter, closed_json
 from elmo_zh.planning.portions import Portion
-from elmo_zh.text.readers.sources import Source
 
 
 def portion(name: str) -> Portion:

@@ -3,18 +3,18 @@
 from pathlib import Path
 
 import pytest
+from corpus.readers.reading import TEST_DATA, needs_data
 from planning.corpora import CHARACTERS
-from text.readers.reading import TEST_DATA, needs_data
 
 from elmo_zh.config import TextConfig, VocabConfig
+from elmo_zh.corpus.sources import find_sources
 from elmo_zh.planning.coverage import merged
 from elmo_zh.planning.pieces import take_pieces
 from elmo_zh.planning.plan import _totals
 from elmo_zh.planning.portions import find_portions
 from elmo_zh.planning.sampling import Sample, segment_pieces
 from elmo_zh.planning.words import WordForecast, forecast_words
-from elmo_zh.reporter import SilentReporter
-from elmo_zh.text.readers.sources import find_sources
+from elmo_zh.run.reporter import SilentReporter
 
 pytestmark = [pytest.mark.interop, needs_data, pytest.mark.slow]
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from elmo_zh.config import TextConfig
 from elmo_zh.config.text_section import SEGMENTERS, UNICODE_FORMS
+from elmo_zh.corpus.files import iter_lines
 from elmo_zh.text.alignment import Edit, find_tokens, follow_edits, identity_spans
-from elmo_zh.text.corpus import iter_lines
 from elmo_zh.text.normalise import Normaliser, build_normaliser
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.unicode_form import iter_form_edits

@@ -16,7 +16,7 @@ from elmo_zh.errors import ConfigError
 from elmo_zh.text.normalise import Normaliser, build_normaliser
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.script import describe_script, script_step
-from elmo_zh.text.segmenters import describe_segmenter
+from elmo_zh.text.segmenters.registry import describe_segmenter
 
 SCRIPTS = ("simplified", "traditional")
 

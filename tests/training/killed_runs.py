@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from elmo_zh.cli import main
-from elmo_zh.model import prediction_loss, time_loop
-from elmo_zh.model.scripted import scripted
+from elmo_zh.model.kernels import prediction_loss, time_loop
+from elmo_zh.model.kernels.scripted import scripted
 from elmo_zh.training import checkpoint, train
 from elmo_zh.training.metrics import MetricsFile
 

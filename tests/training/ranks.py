@@ -13,10 +13,10 @@ from unittest.mock import patch
 
 import torch
 
-from elmo_zh.batches import StreamBatch
 from elmo_zh.cli import main
 from elmo_zh.training import checkpoint, train
 from elmo_zh.training.learner import Learner
+from elmo_zh.training.streams import StreamBatch
 
 
 @contextlib.contextmanager

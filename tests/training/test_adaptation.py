@@ -9,22 +9,22 @@ import pytest
 import torch
 from messages import message_of
 
-from elmo_zh.alphabet import BYTES
 from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.bundle.settings import adopt_bundle, is_tied, model_settings, require_same_model, require_same_text
 from elmo_zh.bundle.write import BundleSource, write_bundle
-from elmo_zh.characters import SpellingModel
 from elmo_zh.config import Config, ModelConfig, TextConfig, TrainConfig, VocabConfig
 from elmo_zh.errors import BundleError, ConfigError, RunError
-from elmo_zh.lexicon import Lexicon
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.language_model import LanguageModel, build_shape
-from elmo_zh.reporter import SilentReporter
-from elmo_zh.text.segmenters import describe_segmenter
+from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.text.segmenters.registry import describe_segmenter
 from elmo_zh.training.adaptation import RowMoves, move_weights
 from elmo_zh.training.scoring import score_sentences
-from elmo_zh.vocabulary import SPECIALS, Vocabulary
+from elmo_zh.vocabulary.alphabet import BYTES
+from elmo_zh.vocabulary.lexicon import Lexicon
+from elmo_zh.vocabulary.spelling import SpellingModel
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 OLD_WORDS = ("天", "气", "好", "苹果", "今天", "花")
 OLD = Vocabulary((*SPECIALS, *OLD_WORDS))

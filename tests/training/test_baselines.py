@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_zh.id_store.sentences import EncodedSentences, HeldoutSentences, IdStore
-from elmo_zh.lexicon import Lexicon
 from elmo_zh.training import baselines as module
 from elmo_zh.training.baselines import BaselineNats, KneserNeyBigram, measure_baselines
-from elmo_zh.vocabulary import SPECIALS, Vocabulary
+from elmo_zh.vocabulary.lexicon import Lexicon
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 BEGIN, END, UNKNOWN = 0, 1, 2
 ROWS = 11

@@ -15,7 +15,7 @@ from contract.command_line import NUM_STEPS, STEP_TOKENS, checkpoint_steps, elmo
 
 from elmo_zh.config import TrainConfig
 from elmo_zh.model import precision
-from elmo_zh.quantities import format_seconds
+from elmo_zh.run.reporter import format_seconds
 from elmo_zh.training import computation, train, trainer
 from elmo_zh.training.computation import Computation, choose_computation
 from elmo_zh.training.summary import report_summary
@@ -289,16 +289,16 @@ import numpy as np, torch
 from elmo_zh.allocator import keep_freed_memory
 from elmo_zh.config import ModelConfig, TrainConfig
 from elmo_zh.id_store.sentences import EncodedSentences, HeldoutSentences, IdStore
-from elmo_zh.lexicon import Lexicon
+from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.model.language_model import LanguageModel, build_shape
-from elmo_zh.reporter import SilentReporter
+from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.training.computation import choose_computation
 from elmo_zh.training.memory import predict_memory
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.train import initialise_model
 from elmo_zh.training.trainer import Trainer
-from elmo_zh.vocabulary import SPECIALS, Vocabulary
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 folder, changes, rows = Path(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3])
 model_config = ModelConfig(cell_dim=509, projection_dim=127)

@@ -11,18 +11,18 @@ from torch import Tensor
 
 from elmo_zh.config import TrainConfig
 from elmo_zh.id_store.sentences import EncodedSentences, HeldoutSentences, IdStore
-from elmo_zh.lexicon import Lexicon
-from elmo_zh.model import gpu_recurrence
 from elmo_zh.model.bilm import BiLMShape
+from elmo_zh.model.kernels import gpu_recurrence
 from elmo_zh.model.language_model import LanguageModel
-from elmo_zh.reporter import SilentReporter
+from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.training.computation import choose_computation
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.scoring import Figures, TextMeasure, score_sentences
 from elmo_zh.training.train import initialise_model
 from elmo_zh.training.trainer import Trainer
-from elmo_zh.vocabulary import SPECIALS, Vocabulary
+from elmo_zh.vocabulary.lexicon import Lexicon
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 # Each sentence follows from its first word, forwards, and from its last, backwards: seven equally likely ones.
 SENTENCES = [[3 + k, 10 + k, 17 + k, 24, 25 + k] for k in range(7)]

@@ -1,0 +1,1 @@
+"""From files of any kind to lines of text: found, unpacked, decoded, read by format, cleaned."""

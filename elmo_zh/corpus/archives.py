@@ -1,0 +1,181 @@
+"""The members of zip and tar archives as contents. Their paths are only ever shown, never written to."""
+
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from shutil import copyfileobj
+from tempfile import SpooledTemporaryFile
+from typing import BinaryIO, Self, cast
+
+from elmo_zh.corpus.content import Content, UnsuitableError
+from elmo_zh.corpus.names import is_archive_name, is_hidden, is_other_name, shown
+from elmo_zh.corpus.packing import compression_of, damage_told, expansion_error, most_unpacked_bytes, unpacked
+from elmo_zh.corpus.tally import PassedOver
+from elmo_zh.errors import CorpusError
+
+ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
+# A member of a tar archive stands in memory up to this size, then in a temporary file.
+_SPOOLED_BYTES = 2**24
+_MOST_HEADER_BYTES = 2**20
+
+
+def is_tar(head: bytes) -> bool:
+    """Return whether a file that starts with these 512 bytes is a tar archive: the first header holds its own sum.
+
+    Old programs wrote no other mark.
+    """
+    try:
+        tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape")
+    except tarfile.HeaderError:
+        return False
+    return True
+
+
+def zip_contents(path: Path, name: str, passed_over: PassedOver) -> Iterator[Content]:
+    """Yield the members of a zip archive in its order.
+
+    Raises:
+        CorpusError: If it is damaged, encrypted, or would unpack to far more than its size.
+    """
+    try:
+        archive = zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        raise CorpusError(f"{name} is a damaged zip archive ({error}). Fetch or pack it again.") from None
+    with archive:
+        members = [member for member in archive.infolist() if not member.filename.endswith("/")]
+        if any(member.filename == "[Content_Types].xml" for member in members):
+            raise UnsuitableError(name, "an office document", "Save it as text and give that file.")
+        # zipfile never reads past these sizes, so what they claim is a bound.
+        if sum(member.file_size for member in members) > most_unpacked_bytes(path.stat().st_size):
+            raise expansion_error(name)
+        for member in members:
+            own_name = _readable_name(member)
+            if _is_taken(own_name, told := f"{name}: {shown(own_name)}", passed_over):
+                yield _zip_member(archive, member, told)
+
+
+def _readable_name(member: zipfile.ZipInfo) -> str:
+    """Return a member's name; programs on Chinese Windows write it in GBK, which zipfile takes for code page 437."""
+    if member.flag_bits & 0x800:
+        return member.filename
+    try:
+        raw = member.filename.encode("cp437")
+    except UnicodeEncodeError:
+        return member.filename
+    for encoding in ("utf-8", "gb18030"):
+        try:
+            return raw.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    return member.filename
+
+
+def _is_taken(path: str, name: str, passed_over: PassedOver) -> bool:
+    """Return whether a member may be text, as far as its name tells; count it if not."""
+    if is_hidden(PurePosixPath(path)):
+        reason = "hidden files in archives"
+    elif is_archive_name(path):
+        reason = "archives inside archives"
+    elif is_other_name(path):
+        reason = "files that are no text by their names"
+    else:
+        return True
+    passed_over.add(reason, name)
+    return False
+
+
+def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> Content:
+    if member.flag_bits & 1:
+        raise CorpusError(f"{name} is encrypted. Unpack the archive with its password and give the folder.")
+
+    @contextmanager
+    def opened() -> Iterator[BinaryIO]:
+        try:
+            stream = archive.open(member)
+        except NotImplementedError as error:
+            raise CorpusError(f"{name} cannot be unpacked ({error}). Unpack the archive and give the folder.") from None
+        except (zipfile.BadZipFile, OSError, ValueError) as error:
+            # The directory at the archive's end may lead anywhere and name anything.
+            raise _damaged_member(name, error) from None
+        try:
+            with damage_told(name), stream, _plain(cast(BinaryIO, stream), name, member.file_size) as content:
+                yield content
+        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+            raise _damaged_member(name, error) from None
+
+    return Content(name=name, file_name=member.filename, open=opened, is_named=False)
+
+
+def _damaged_member(name: str, error: Exception) -> CorpusError:
+    return CorpusError(f"{name} is damaged ({error}). Fetch or pack the archive again.")
+
+
+@contextmanager
+def _plain(stream: BinaryIO, name: str, packed_bytes: int) -> Iterator[BinaryIO]:
+    """Yield a member's bytes, unpacked once more where it is a compressed file."""
+    compression = compression_of(stream.read(6))
+    stream.seek(0)
+    if compression is None:
+        yield stream
+        return
+    with unpacked(stream, compression, name, packed_bytes) as content:
+        yield content
+
+
+class _BoundedTarInfo(tarfile.TarInfo):
+    """Refuses headers that hold more than names and dates; tarfile would read them into memory whatever their size."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        info = super().frombuf(buf, encoding, errors)
+        is_header = info.type not in tarfile.SUPPORTED_TYPES or info.type in (
+            tarfile.GNUTYPE_LONGNAME,
+            tarfile.GNUTYPE_LONGLINK,
+        )
+        if is_header and info.size > _MOST_HEADER_BYTES:
+            raise tarfile.ReadError(f"a header of {info.size} bytes")
+        return info
+
+
+def tar_contents(stream: BinaryIO, name: str, passed_over: PassedOver) -> Iterator[Content]:
+    """Yield the members of a tar archive in its order; each can be read until the next one is asked for.
+
+    Raises:
+        CorpusError: If it is damaged.
+    """
+    try:
+        with tarfile.open(fileobj=stream, mode="r|", tarinfo=_BoundedTarInfo) as archive:
+            for member in archive:
+                # The archive would keep all of them to its end.
+                archive.members.clear()  # type: ignore[attr-defined]
+                own_name = f"{name}: {shown(member.name)}"
+                if member.isdir() or not _is_regular(member, own_name, passed_over):
+                    continue
+                if _is_taken(member.name, own_name, passed_over):
+                    with SpooledTemporaryFile(_SPOOLED_BYTES) as spool:
+                        extracted = archive.extractfile(member)
+                        assert extracted is not None
+                        copyfileobj(extracted, spool)
+                        yield _spooled_member(cast(BinaryIO, spool), member, own_name)
+    except tarfile.TarError as error:
+        raise CorpusError(f"{name} is a damaged tar archive ({error}). Fetch or pack it again.") from None
+
+
+def _is_regular(member: tarfile.TarInfo, name: str, passed_over: PassedOver) -> bool:
+    if member.isreg() and not member.issparse():
+        return True
+    passed_over.add("links and other special members of archives", name)
+    return False
+
+
+def _spooled_member(spool: BinaryIO, member: tarfile.TarInfo, name: str) -> Content:
+    @contextmanager
+    def opened() -> Iterator[BinaryIO]:
+        spool.seek(0)
+        with _plain(spool, name, member.size) as content:
+            yield content
+
+    return Content(name=name, file_name=member.name, open=opened, is_named=False)

@@ -1,0 +1,137 @@
+"""Remnants of HTML, wikitext and BBCode in plain text, taken out; nothing that may be text or mathematics.
+
+Taken are tags of known names with sound attributes, known entities, and wiki and BBCode marks in pairs. Time is in
+proportion to the length of a line, whatever is in it.
+"""
+
+import html
+import re
+from collections.abc import Iterator
+from html.entities import html5
+
+from elmo_zh.corpus.cleaning.wiki_marks import without_wiki_marks
+
+# Removing one thing can bring another to light (&amp;lt;p&amp;gt;). No one writes nests as deep as this.
+_MOST_LAYERS = 32
+
+_BLOCKS = (
+    "address article aside blockquote body br button caption center dd details dir div dl dt fieldset figcaption figure"
+    " footer form frame frameset h1 h2 h3 h4 h5 h6 head header hr html iframe input label legend li link main meta nav"
+    " noframes noscript ol optgroup option p param pre section select source summary table tbody td textarea tfoot th"
+    " thead title tr ul video audio canvas embed object script style doctype"
+)
+_BLOCK_NAMES = frozenset(_BLOCKS.split())
+_INLINE = (
+    "abbr acronym big cite code del dfn em font img ins kbd mark nobr rb rp rt rtc ruby samp small span strike strong"
+    " sub sup time tt var wbr nowiki noinclude includeonly onlyinclude gallery poem ref references math"
+)
+# Of one letter, which may be mathematics (a<b>c): only with attributes, or where the end tag stands in the line too.
+_LETTERS = "abiqsu"
+_VALUE = r"""(?:"[^"<>]*+"|'[^'<>]*+'|[^\s"'<>=]++)"""
+_ATTRIBUTE = rf"\s++(?:[a-z_:][-\w:.]*+\s*+=\s*+{_VALUE}|nowrap|checked|selected|disabled|noshade|html)"
+_WORDS = f"{_BLOCKS} {_INLINE}".replace(" ", "|")
+_TAG = re.compile(
+    rf"</(?P<end>{_WORDS}|[{_LETTERS}])\s*+>"
+    rf"|<!?(?P<start>{_WORDS})(?:{_ATTRIBUTE})*+\s*+/?>"
+    rf"|<(?P<letter>[{_LETTERS}])(?P<attributes>(?:{_ATTRIBUTE})*+)\s*+>",
+    re.IGNORECASE | re.ASCII,
+)
+_COMMENT_MARK = re.compile("<!--|-->")
+# What stands between these tags is no text.
+_ELEMENT_TAG = re.compile(r"<(/?)(ref|math|chem|script|style)\b([^<>]*+)>", re.IGNORECASE | re.ASCII)
+# &amp;nbsp; is what becomes of &nbsp; where it was written twice.
+_ENTITY = re.compile(
+    r"&(?:amp;)*(?:([a-z][a-z0-9]{1,31});|#[0-9]{1,7};|#x[0-9a-f]{1,6};|nbsp(?![a-z0-9;]))", re.IGNORECASE | re.ASCII
+)
+
+_BB_NAMES = "align backcolor center code color em email float font hide hr indent list quote size sub sup table"
+_BB_NAMES += " td tr url b i s u"
+_BB_TAG = re.compile(rf"\[(/?)({_BB_NAMES.replace(' ', '|')})(=[^\[\]=]{{1,200}})?\]", re.IGNORECASE | re.ASCII)
+_BB_FILE = re.compile(r"\[(img|attach|media|flash)(?:=[^\[\]]{1,200})?\][^\[\]]*+\[/\1\]", re.IGNORECASE | re.ASCII)
+
+
+# Characters of which all markup has one, for a class of a regular expression.
+SIGNS = r"<&\[{'=_|"
+
+
+def without_markup(line: str) -> str:
+    """Return a line without remnants of markup, which may leave nothing of it; doing so again changes nothing."""
+    for _ in range(_MOST_LAYERS):
+        before = line
+        if "<" in line:
+            line = _without_tags(line)
+        if "&" in line:
+            line = _ENTITY.sub(_character, line)
+        line = without_wiki_marks(line)
+        if "[" in line:
+            line = _without_bbcode(line)
+        if line == before:
+            break
+    return line
+
+
+def _without_tags(line: str) -> str:
+    if "<!--" in line:
+        line = _without(line, _comments(line))
+    if "</" in line:
+        line = _without(line, _elements(line))
+    ends = {match["end"].lower() for match in _TAG.finditer(line) if match["end"]}
+    return _TAG.sub(lambda match: _instead_of_tag(match, ends), line)
+
+
+def _instead_of_tag(match: re.Match[str], ends: set[str]) -> str:
+    if letter := match["letter"]:
+        return "" if match["attributes"] or letter.lower() in ends else match[0]
+    name = (match["start"] or match["end"]).lower()
+    return " " if name in _BLOCK_NAMES else ""
+
+
+def _comments(line: str) -> Iterator[tuple[int, int]]:
+    start = None
+    for match in _COMMENT_MARK.finditer(line):
+        if match[0] == "<!--":
+            start = match.start() if start is None else start
+        elif start is not None:
+            yield start, match.end()
+            start = None
+
+
+def _elements(line: str) -> Iterator[tuple[int, int]]:
+    """Yield where elements stand that go with all that is in them, none of them inside another."""
+    open_name, start = "", 0
+    for match in _ELEMENT_TAG.finditer(line):
+        name = match[2].lower()
+        if not match[1] and not open_name and not match[3].endswith("/"):
+            open_name, start = name, match.start()
+        elif match[1] and name == open_name:
+            yield start, match.end()
+            open_name = ""
+
+
+def _without(line: str, places: Iterator[tuple[int, int]]) -> str:
+    parts, end = [], 0
+    for start, next_end in places:
+        parts.append(line[end:start])
+        end = next_end
+    return "".join([*parts, line[end:]])
+
+
+def _character(match: re.Match[str]) -> str:
+    """Return the character of an entity; names that HTML does not know stay."""
+    name = match[1]
+    if name is None:
+        return html.unescape("&" + match[0].rpartition("amp;")[2].removeprefix("&"))
+    return html5.get(f"{name};", match[0])
+
+
+def _without_bbcode(line: str) -> str:
+    line = _BB_FILE.sub("", line)
+    if "[/" not in line and "=" not in line and "[hr]" not in line:
+        return line
+    ends = {match[2].lower() for match in _BB_TAG.finditer(line) if match[1]}
+    return _BB_TAG.sub(lambda match: "" if _is_bb_tag(match, ends) else match[0], line)
+
+
+def _is_bb_tag(match: re.Match[str], ends: set[str]) -> bool:
+    """Return whether this is no word in brackets or a place in a list (a[i]): it has an end, a value, or is one."""
+    return bool(match[1] or match[3]) or match[2].lower() in ends or match[2].lower() == "hr"

@@ -1,0 +1,214 @@
+"""Ranges of one large file, each to be read by itself: plain text, JSON lines and MediaWiki dumps."""
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import BinaryIO, cast
+
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.archives import ZIP_STARTS, is_tar
+from elmo_zh.corpus.content import Content
+from elmo_zh.corpus.decoding import DecodedText, readable_lines
+from elmo_zh.corpus.encodings import Encoding, find_encoding
+from elmo_zh.corpus.packing import compression_of, damage_told, unpacked
+from elmo_zh.corpus.readers.fields import listed, parse_fields
+from elmo_zh.corpus.readers.formats import Documents, find_format, read_documents
+from elmo_zh.corpus.sources import Source
+from elmo_zh.corpus.tally import PassedOver, Tally
+from elmo_zh.errors import CorpusError
+
+_BLOCK_BYTES = 2**18
+# Further than this from where a cut is wanted none is made: there are no lines, or no pages.
+_FURTHEST_BYTES = 2**26
+_PAGE = re.compile(rb"<page>")
+# A stream of bz2 and its first block. By chance these bytes stand there once in 10^24 places.
+_STREAM = re.compile(rb"BZh[1-9]1AY&SY")
+_LINE_END = re.compile(rb"\n")
+_DUMP_START, _DUMP_END = b"<mediawiki>", b"</mediawiki>"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByteRange:
+    """Part of a file, from one byte up to another, and what the start of the file says of all of it.
+
+    Attributes:
+        start: First byte.
+        end: The byte after the last.
+        file_bytes: Of the whole file.
+        kind: Format.
+        encoding: Of the whole file.
+        field: That JSON lines have their text in.
+    """
+
+    start: int
+    end: int
+    file_bytes: int
+    kind: str
+    encoding: Encoding
+    field: str
+
+
+def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[ByteRange]:
+    """Return ranges of about so many bytes that can be read by themselves; none if the file has to be read as a whole.
+
+    Lines and pages belong to the range that they start in. Of packed files only dumps in many streams of bz2 are split.
+    """
+    size = source.path.stat().st_size
+    if size <= range_bytes or config.bad_bytes == "strict":
+        return []  # an error is to name the line of the file
+    whole = _whole_range(source, config, size)
+    if whole is None:
+        return []
+    with source.open_packed() as file:
+        cuts = list(_cuts(file, size, range_bytes, _boundary(file, whole.kind)))
+    if not cuts:
+        return []
+    return [replace(whole, start=start, end=end) for start, end in zip([0, *cuts], [*cuts, size], strict=True)]
+
+
+def _whole_range(source: Source, config: TextConfig, size: int) -> ByteRange | None:
+    """Return the whole file as one range, if its format is one of those that can be split."""
+    with source.open_packed() as file:
+        head = file.read(512)
+    if head[:4] in ZIP_STARTS or is_tar(head) or compression_of(head) not in (None, ".bz2"):
+        return None
+    content = Content(name=source.name, file_name=source.file_name, open=source.open, is_named=source.is_named)
+    is_packed = compression_of(head) is not None
+    if is_packed:
+        # Dumps are UTF-8 always; reading one twice to make sure would take as long as all the rest.
+        encoding = Encoding("utf-8", 1)
+        if config.encoding not in ("auto", "utf-8"):
+            return None
+    else:
+        try:
+            encoding = find_encoding(content, config.encoding)
+        except CorpusError:
+            return None  # to be told by whoever reads it
+    text = DecodedText(content, encoding)
+    kind = find_format(text, config.format)
+    whole = ByteRange(start=0, end=size, file_bytes=size, kind=kind, encoding=encoding, field="")
+    if is_packed or kind == "wikidump":
+        return whole if kind == "wikidump" and encoding.name == "utf-8" else None
+    # In UTF-16 and UTF-32 the byte of a line feed is part of other characters too.
+    if encoding.name.startswith(("utf-16", "utf-32")):
+        return None
+    if kind == "jsonl":
+        field = _field_of_records(text, config)
+        return replace(whole, field=field) if field is not None else None
+    return whole if kind == "text" and config.document != "paragraph" else None
+
+
+def _field_of_records(text: DecodedText, config: TextConfig) -> str | None:
+    tally = Tally()
+    try:
+        next(read_documents("jsonl", text, config, tally, PassedOver()), None)
+    except CorpusError:
+        return None  # to be told by whoever reads it
+    return config.field or tally.read_field
+
+
+def _boundary(file: BinaryIO, kind: str) -> re.Pattern[bytes]:
+    if kind != "wikidump":
+        return _LINE_END
+    file.seek(0)
+    return _STREAM if compression_of(file.read(6)) else _PAGE
+
+
+def _cuts(file: BinaryIO, size: int, range_bytes: int, boundary: re.Pattern[bytes]) -> Iterator[int]:
+    """Yield where a range starts, the first one aside."""
+    last = 0
+    for wanted in range(range_bytes, size, range_bytes):
+        if wanted <= last:
+            continue
+        found = _find(file, wanted, boundary)
+        if found is not None and found < size:
+            yield found
+            last = found
+
+
+def _find(file: BinaryIO, start: int, boundary: re.Pattern[bytes]) -> int | None:
+    """Return the first boundary from a place on: after a line feed, before a page or a stream."""
+    start -= boundary is _LINE_END
+    file.seek(start)
+    rest, place = b"", start
+    while place - start < _FURTHEST_BYTES and (block := file.read(_BLOCK_BYTES)):
+        data = rest + block
+        if match := boundary.search(data):
+            offset = match.end() if boundary is _LINE_END else match.start()
+            return place - len(rest) + offset
+        place += len(block)
+        rest = data[-16:]
+    return None
+
+
+def read_range(source: Source, part: ByteRange, config: TextConfig, tally: Tally, passed_over: PassedOver) -> Documents:
+    """Yield the documents of a range as `read_source` does those of a file; a document that goes on counts once."""
+    opened = partial(_open_range, source, part)
+    content = Content(name=source.name, file_name=source.file_name, open=opened, is_named=source.is_named)
+    text = DecodedText(content, part.encoding, is_start=part.start == 0)
+    config = replace(config, field=part.field) if part.kind == "jsonl" else config
+    if part.start == 0:
+        tally.forms[part.kind, part.encoding.name, listed(parse_fields(part.field))] += 1
+    goes_on = part.kind == "text" and config.document == "file" and part.start > 0
+    for document in read_documents(part.kind, text, config, tally, passed_over, is_part=True):
+        tally.documents += not goes_on
+        yield readable_lines(document, part.encoding, config.bad_bytes, tally)
+
+
+@contextmanager
+def _open_range(source: Source, part: ByteRange) -> Iterator[BinaryIO]:
+    with source.open_packed() as file:
+        packed = compression_of(file.read(6))
+        file.seek(part.start)
+        stream: io.RawIOBase = _Part(file, part.end - part.start)
+        if part.kind != "wikidump":
+            yield io.BufferedReader(stream, _BLOCK_BYTES)
+            return
+        before = _DUMP_START if part.start else b""
+        after = _DUMP_END if part.end < part.file_bytes else b""
+        inner = cast(BinaryIO, io.BufferedReader(stream, _BLOCK_BYTES))
+        if packed:
+            # Not a BZ2File, which takes a damaged stream for the end: the pages behind it would be lost without a word.
+            inner = unpacked(inner, packed, source.name, part.end - part.start)
+        yield cast(BinaryIO, io.BufferedReader(_Wrapped(source.name, before, inner, after), _BLOCK_BYTES))
+
+
+class _Part(io.RawIOBase):
+    """The next so many bytes of a file."""
+
+    def __init__(self, file: BinaryIO, num_bytes: int) -> None:
+        self._file, self._left = file, num_bytes
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        data = self._file.read(min(len(buffer), self._left))
+        self._left -= len(data)
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class _Wrapped(io.RawIOBase):
+    """A part of a dump between the start and the end of one."""
+
+    def __init__(self, name: str, before: bytes, inner: BinaryIO, after: bytes) -> None:
+        self._name, self._inner = name, inner
+        self._before, self._after = before, after
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        if self._before:
+            data, self._before = self._before[: len(buffer)], self._before[len(buffer) :]
+        else:
+            with damage_told(self._name):
+                data = self._inner.read(len(buffer))
+            if not data:
+                data, self._after = self._after[: len(buffer)], self._after[len(buffer) :]
+        buffer[: len(data)] = data
+        return len(data)

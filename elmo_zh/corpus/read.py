@@ -1,0 +1,102 @@
+"""Read a source: unpack it, find encoding and format of each file in it, and count what becomes of its text."""
+
+from collections.abc import Iterator
+from itertools import chain
+
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.archives import ZIP_STARTS, is_tar, tar_contents, zip_contents
+from elmo_zh.corpus.content import Content, UnsuitableError
+from elmo_zh.corpus.decoding import DecodedText, readable_lines, refuse_bad_bytes
+from elmo_zh.corpus.encodings import find_encoding
+from elmo_zh.corpus.names import is_archive_name
+from elmo_zh.corpus.readers.formats import Documents, find_format, read_documents
+from elmo_zh.corpus.sources import Source
+from elmo_zh.corpus.stamp import Stamp
+from elmo_zh.corpus.tally import PassedOver, Tally
+from elmo_zh.errors import CorpusError
+
+
+def read_source(
+    source: Source, config: TextConfig, tally: Tally, passed_over: PassedOver, *, trusts_head: bool = False
+) -> Documents:
+    """Yield the documents of a source, each as its lines, which are to be read before the next document.
+
+    Args:
+        source: A file, perhaps compressed, or an archive of files.
+        config: Format, field, encoding, and what to do with bytes that do not decode.
+        tally: Counts what was dropped on the way; lines that come out are for the caller to count.
+        passed_over: Takes files inside that are no corpus, and the source itself if it was found in a folder.
+        trusts_head: Take a file whose start is UTF-8 for UTF-8 throughout, so that it is unpacked and decoded once.
+
+    Raises:
+        MistakenEncodingError: If that trust was misplaced; then all is to be read again, without it.
+        CorpusError: For damaged files, for a file that was named and is no corpus, and for one that changed meanwhile.
+    """
+    before = Stamp.of(source)
+    try:
+        for content in _contents(source, passed_over):
+            yield from _read_or_pass_over(content, config, tally, passed_over, trusts_head)
+        before.require(source)
+    except UnsuitableError as error:
+        if source.is_named:
+            raise
+        passed_over.add(error.reason, source.name)
+
+
+def _contents(source: Source, passed_over: PassedOver) -> Iterator[Content]:
+    """Yield the file itself, or the files in an archive."""
+    with source.open_packed() as stream:
+        start = stream.read(4)
+    if start in ZIP_STARTS:
+        yield from zip_contents(source.path, source.name, passed_over)
+        return
+    with source.open() as stream:
+        head = stream.read(512)
+        # An archive without members is zeros.
+        if is_tar(head) or (is_archive_name(source.file_name) and head and not any(head)):
+            stream.close()
+            with source.open() as again:
+                yield from tar_contents(again, source.name, passed_over)
+            return
+    if is_archive_name(source.file_name) and source.path.stat().st_size:
+        raise CorpusError(
+            f"{source.name} is not what its name says: it starts as no zip or tar archive does."
+            " Rename or pack it again."
+        )
+    yield Content(name=source.name, file_name=source.file_name, open=source.open, is_named=source.is_named)
+
+
+def _read_or_pass_over(
+    content: Content, config: TextConfig, tally: Tally, passed_over: PassedOver, trusts_head: bool
+) -> Documents:
+    try:
+        yield from _read_content(content, config, tally, passed_over, trusts_head)
+    except UnsuitableError as error:
+        if content.is_named:
+            raise
+        passed_over.add(error.reason, content.name)
+
+
+def _read_content(
+    content: Content, config: TextConfig, tally: Tally, passed_over: PassedOver, trusts_head: bool
+) -> Documents:
+    trusts_head = trusts_head and config.bad_bytes != "strict"
+    text = DecodedText(content, find_encoding(content, config.encoding, trusts_head=trusts_head))
+    if config.bad_bytes == "strict":
+        refuse_bad_bytes(text)
+    kind = find_format(text, config.format)
+    tally.read_field = ""
+    documents = read_documents(kind, text, config, tally, passed_over)
+    first = next(documents, None)
+    tally.forms[kind, text.encoding.name, tally.read_field] += 1
+    for document in chain([] if first is None else [first], _rest(documents)):
+        tally.documents += 1
+        yield readable_lines(document, text.encoding, config.bad_bytes, tally)
+
+
+def _rest(documents: Documents) -> Documents:
+    """Yield the documents after the first: by now the file is a corpus, and what goes wrong is damage."""
+    try:
+        yield from documents
+    except UnsuitableError as error:
+        raise CorpusError(*error.messages) from None

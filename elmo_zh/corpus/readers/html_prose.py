@@ -1,0 +1,121 @@
+"""HTML to prose: a line for each block, without programs, menus and tables of data."""
+
+import re
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.decoding import DecodedText, require_length
+from elmo_zh.corpus.extra import needed
+from elmo_zh.corpus.lines import LONGEST_LINE, lines_of
+from elmo_zh.corpus.readers.prose import joined
+from elmo_zh.corpus.tally import Tally
+
+_DROPPED = frozenset(
+    ("title", "script", "style", "noscript", "template", "nav", "footer", "aside", "button", "select",
+     "textarea", "svg", "math", "iframe", "object", "audio", "video", "canvas")
+)  # fmt: skip
+_INLINE = frozenset(
+    ("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "del", "dfn", "em", "font", "i", "img", "ins",
+     "kbd", "label", "mark", "q", "rb", "rp", "rt", "ruby", "s", "samp", "small", "span", "strike", "strong", "sub",
+     "sup", "time", "tt", "u", "var", "wbr")
+)  # fmt: skip
+# libxml2 keeps what it has read of a page to its end.
+LONGEST_FILE = 2**26
+# Old pages lay their text out in tables; a cell is prose if it holds a clause.
+_CLAUSE = re.compile(r"[。！？；，…]|[.!?](?:\s|$)")
+
+
+def read_html(text: DecodedText, _config: TextConfig, tally: Tally) -> Iterator[Iterator[str]]:
+    """Yield the file as one document.
+
+    The parser builds no tree, so that the depth of a page takes no memory; its length does, and has a limit.
+
+    Raises:
+        UnsuitableError: If it is longer than that.
+    """
+    etree = needed("lxml.etree", f"{text.name}: HTML")
+    require_length(text, LONGEST_FILE, "HTML")
+    yield _lines(text, etree, tally)
+
+
+def _lines(text: DecodedText, etree: Any, tally: Tally) -> Iterator[str]:
+    page = _Page(tally)
+    parser = etree.HTMLParser(target=page, encoding="utf-8", no_network=True, huge_tree=False)
+    # Without a start the parser takes an empty file for a damaged one.
+    for chunk in chain(("<html>",), text.chunks()):
+        parser.feed(chunk.encode("utf-8", "replace"))
+        yield from page.taken_lines()
+    parser.close()
+    yield from page.taken_lines()
+
+
+class _Page:
+    """What the parser calls for each tag and text; gathers the lines of prose."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        self._parts: list[str] = []
+        self._num_characters = 0
+        self._lines: list[str] = []
+        # How deep the place is in an element that is left out (and in which), in tables and in pre.
+        self._dropped, self._drop_depth = "", 0
+        self._table_depth = self._pre_depth = 0
+
+    def start(self, tag: str, _attributes: Any) -> None:
+        if self._drop_depth:
+            self._drop_depth += tag == self._dropped
+        elif tag in _DROPPED or (tag == "code" and self._pre_depth):
+            self.end_block()
+            self._dropped, self._drop_depth = tag, 1
+            self._tally.drop(self._reason(), 0)
+        elif tag not in _INLINE:
+            self.end_block()
+            self._table_depth += tag == "table"
+            self._pre_depth += tag == "pre"
+
+    def end(self, tag: str) -> None:
+        if self._drop_depth:
+            self._drop_depth -= tag == self._dropped
+        elif tag not in _INLINE:
+            self.end_block()
+            self._table_depth -= tag == "table" and self._table_depth > 0
+            self._pre_depth -= tag == "pre" and self._pre_depth > 0
+
+    def data(self, data: str) -> None:
+        if self._drop_depth:
+            self._tally.drop(self._reason(), len(data), items=0)
+            return
+        self._parts.append(data)
+        self._num_characters += len(data)
+        if self._num_characters > LONGEST_LINE:
+            self.end_block()
+
+    def comment(self, comment: str) -> None:
+        self._tally.drop("html: comment", len(comment))
+
+    def close(self) -> None:
+        """End the last block; the parser calls this at the end of the file."""
+        self.end_block()
+
+    def _reason(self) -> str:
+        return f"html: {self._dropped}"
+
+    def end_block(self) -> None:
+        """Make a line, or several of preformatted text, of what was gathered."""
+        text = "".join(self._parts)
+        self._parts.clear()
+        self._num_characters = 0
+        if self._pre_depth:
+            self._lines.extend(lines_of(text.strip("\n")))
+        elif line := joined(text):
+            if self._table_depth and not _CLAUSE.search(line):
+                self._tally.drop("html: table cells without a clause", len(line))
+            else:
+                self._lines.append(line)
+
+    def taken_lines(self) -> list[str]:
+        """Return the lines since the last call."""
+        lines, self._lines = self._lines, []
+        return lines

@@ -1,0 +1,109 @@
+"""JSON lines: a record a line, its text in a field."""
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from typing import Any
+
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.content import UnsuitableError
+from elmo_zh.corpus.decoding import DecodedText
+from elmo_zh.corpus.lines import lines_of
+from elmo_zh.corpus.readers.fields import known_path, listed, parse_fields, strings_with_paths, texts_at
+from elmo_zh.corpus.tally import Tally
+from elmo_zh.errors import CorpusError
+
+LONGEST_RECORD = 2**26
+NOT_JSON = "lines that are not JSON"
+WITHOUT_FIELD = "records without the field"
+_SAMPLE_RECORDS = 50
+
+
+def read_json_lines(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Iterator[str]]:
+    """Yield each record's text as a document.
+
+    Raises:
+        CorpusError: If no record has the field; with bad_bytes = strict for a line that is not JSON.
+    """
+    records = _records(text, config, tally)
+    sample = list(islice(records, _SAMPLE_RECORDS))
+    paths = _paths(text, config, sample)
+    tally.read_field = listed(paths)
+    num_read = 0
+    for document in _documents(chain(sample, records), paths, tally):
+        num_read += 1
+        yield document
+    if not num_read:
+        raise _no_text(text, config, sample)
+
+
+def read_part_of_json_lines(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Iterator[str]]:
+    """Yield each record's text as a document, from the fields that are known of the whole file."""
+    yield from _documents(_records(text, config, tally), list(parse_fields(config.field)) or [""], tally)
+
+
+def _documents(records: Iterable[Any], paths: list[str], tally: Tally) -> Iterator[Iterator[str]]:
+    for record in records:
+        texts = texts_at(record, paths)
+        if texts:
+            yield lines_of(texts[0]) if len(texts) == 1 else chain.from_iterable(map(lines_of, texts))
+        else:
+            tally.drop(WITHOUT_FIELD, 0)
+
+
+def _records(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Any]:
+    decode = json.JSONDecoder(object_pairs_hook=_joined_pairs).raw_decode
+    for number, line in enumerate(text.whole_lines(LONGEST_RECORD), start=1):
+        stripped = line.strip()
+        if not stripped:
+            continue
+        try:
+            record, end = decode(stripped)
+            if end < len(stripped):
+                raise ValueError(f"something else follows at character {end + 1}")
+        except (ValueError, RecursionError) as error:
+            if config.bad_bytes == "strict":
+                raise CorpusError(f"{text.name}: line {number} is not JSON ({error}). {_ADVICE}") from None
+            tally.drop(NOT_JSON, len(line))
+        else:
+            yield record
+
+
+def _joined_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; of a key that stands there more than once all values, as a list, so that none is lost."""
+    record = dict(pairs)
+    if len(record) == len(pairs):
+        return record
+    values: dict[str, list[Any]] = {}
+    for key, value in pairs:
+        values.setdefault(key, []).append(value)
+    return {key: found if len(found) > 1 else found[0] for key, found in values.items()}
+
+
+_ADVICE = "Correct it, or leave such lines out: --bad-bytes skip-line"
+
+
+def _paths(text: DecodedText, config: TextConfig, sample: list[Any]) -> list[str]:
+    if config.field:
+        return list(parse_fields(config.field))
+    paths = {path for record in sample for path, _ in strings_with_paths(record)}
+    known = known_path(paths)
+    if known is None and paths == {""}:
+        known = ""
+    if known is None:
+        raise _no_text(text, config, sample)
+    return [known]
+
+
+def _no_text(text: DecodedText, config: TextConfig, sample: list[Any]) -> CorpusError:
+    paths = {path for record in sample for path, _ in strings_with_paths(record)}
+    if not sample:
+        return UnsuitableError(text.name, "without one line of JSON", "Check its format: --format text, for example.")
+    if config.field:
+        return CorpusError(
+            f"{text.name}: no record has text in the field {config.field}. The fields of the first ones are:"
+            f" {listed(paths)}."
+        )
+    return UnsuitableError(
+        text.name, f"no field is text for sure among {listed(paths)}", "Name one or several: --field NAME"
+    )

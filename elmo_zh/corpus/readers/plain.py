@@ -1,0 +1,31 @@
+"""Plain text: a document is a file, a paragraph between empty lines, or a line."""
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.decoding import DecodedText
+from elmo_zh.corpus.tally import Tally
+
+
+def read_plain(text: DecodedText, config: TextConfig, _tally: Tally) -> Iterator[Iterator[str]]:
+    """Yield the documents of plain text, each as its lines."""
+    if config.document == "file":
+        yield text.lines()
+    elif config.document == "line":
+        for line in text.lines():
+            yield iter((line,))
+    else:
+        for _, numbered in groupby(_numbered_paragraphs(text.lines()), key=lambda pair: pair[0]):
+            yield (line for _, line in numbered)
+
+
+def _numbered_paragraphs(lines: Iterator[str]) -> Iterator[tuple[int, str]]:
+    """Yield each line after the number of its paragraph; empty lines are the end of the one before them."""
+    number = 0
+    was_empty = False
+    for line in lines:
+        is_empty = not line.strip()
+        number += was_empty and not is_empty
+        was_empty = is_empty
+        yield number, line

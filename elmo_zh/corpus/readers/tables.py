@@ -1,0 +1,153 @@
+"""CSV and TSV: the text in one column or several."""
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.content import UnsuitableError
+from elmo_zh.corpus.decoding import DecodedText
+from elmo_zh.corpus.lines import lines_of
+from elmo_zh.corpus.readers.fields import KNOWN_NAMES, parse_fields
+from elmo_zh.corpus.tally import Tally
+from elmo_zh.errors import CorpusError
+from elmo_zh.text.han import HAN
+
+LONGEST_CELL = 2**24
+SHORT_ROWS = "rows without the column"
+_SAMPLE_ROWS = 50
+_LEAST_SHARE = 0.8
+
+Row = list[str]
+
+
+@dataclass(frozen=True)
+class _Columns:
+    numbers: tuple[int, ...]
+    has_header: bool
+
+
+def read_csv(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Iterator[str]]:
+    """Yield the text of each row as a document; cells may be quoted and then hold line ends."""
+    lines = _RowLines(text)
+    csv.field_size_limit(LONGEST_CELL)
+    return _read_rows(text, config, tally, lines.rows(csv.reader(lines, delimiter=_delimiter(text))))
+
+
+def read_tsv(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Iterator[str]]:
+    """Yield the text of each row as a document; cells end at tabs, rows at line ends, and quotes are characters."""
+    return _read_rows(text, config, tally, (line.split("\t") for line in text.whole_lines(LONGEST_CELL) if line))
+
+
+def _delimiter(text: DecodedText) -> str:
+    first = text.head(2**16).partition("\n")[0]
+    return max(",\t;|", key=lambda sign: (first.count(sign), sign == ","))
+
+
+class _RowLines:
+    """The lines that csv makes rows of, with an end to how many may become one row."""
+
+    def __init__(self, text: DecodedText) -> None:
+        self._lines = text.whole_lines(LONGEST_CELL)
+        self._num_characters = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._lines:
+            self._num_characters += len(line) + 1
+            if self._num_characters > LONGEST_CELL:
+                raise csv.Error(f"a row is longer than {LONGEST_CELL:,} characters")
+            yield line + "\n"
+        # The row that was begun is not over: what follows its open quote, perhaps all other rows, would be one cell.
+        if self._num_characters:
+            raise csv.Error("the file ends within a cell in quotes")
+
+    def rows(self, rows: Iterator[Row]) -> Iterator[Row]:
+        """Yield the rows, each of which may be so long anew."""
+        for row in rows:
+            self._num_characters = 0
+            yield row
+
+
+def _read_rows(text: DecodedText, config: TextConfig, tally: Tally, rows: Iterator[Row]) -> Iterator[Iterator[str]]:
+    rows = _checked(text, rows)
+    sample = list(islice(rows, _SAMPLE_ROWS))
+    if not sample:
+        return
+    columns = _columns(text, config, sample)
+    tally.read_field = _told(columns, sample[0])
+    for row in chain(sample[1:] if columns.has_header else sample, rows):
+        cells = [row[number] for number in columns.numbers if number < len(row)]
+        if cells:
+            yield lines_of(cells[0]) if len(cells) == 1 else chain.from_iterable(map(lines_of, cells))
+        else:
+            tally.drop(SHORT_ROWS, 0)
+
+
+def _told(columns: _Columns, first: Row) -> str:
+    numbers = ", ".join(str(number + 1) for number in columns.numbers)
+    names = ", ".join(first[number] for number in columns.numbers) if columns.has_header else ""
+    return f"column {numbers}" + (f" ({names})" if names else "")
+
+
+def _checked(text: DecodedText, rows: Iterator[Row]) -> Iterator[Row]:
+    try:
+        yield from rows
+    except csv.Error as error:
+        raise CorpusError(
+            f"{text.name} is not CSV ({error}); perhaps a quote is not closed. Correct it, or give --format tsv, which"
+            " knows no quotes."
+        ) from None
+
+
+def _columns(text: DecodedText, config: TextConfig, sample: Sequence[Row]) -> _Columns:
+    """Return the columns that are named, or the one that holds the text for sure."""
+    if config.field:
+        return _named_columns(text, parse_fields(config.field), sample[0])
+    header = [cell.strip().lower() for cell in sample[0]]
+    for name in KNOWN_NAMES:
+        if name in header:
+            return _Columns((header.index(name),), has_header=True)
+    number = _main_column(sample)
+    if number is None:
+        raise UnsuitableError(
+            text.name,
+            f"no column is text for sure among {_listed(sample[0])}",
+            "Name one or several: --field NAME, or by number from 1: --field 1",
+        )
+    rest = [row for row in sample[1:] if number < len(row)]
+    is_told = number < len(sample[0]) and not _num_han(sample[0], number)
+    has_header = bool(rest) and is_told and all(_num_han(row, number) for row in rest)
+    return _Columns((number,), has_header)
+
+
+def _named_columns(text: DecodedText, names: Sequence[str], first: Row) -> _Columns:
+    header = [cell.strip() for cell in first]
+    if all(name in header for name in names):
+        return _Columns(tuple(header.index(name) for name in names), has_header=True)
+    if all(name.isdecimal() and 1 <= int(name) <= len(first) for name in names):
+        return _Columns(tuple(int(name) - 1 for name in names), has_header=False)
+    missing = next(name for name in names if name not in header)
+    raise CorpusError(
+        f"{text.name} has no column {missing}. Its first row is: {_listed(first)}. Give --field one of these names, or"
+        " a number from 1 where the first row is text."
+    )
+
+
+def _main_column(sample: Sequence[Row]) -> int | None:
+    """Return the column with nearly all Chinese characters, or the only one; None if there is none."""
+    width = max(map(len, sample))
+    if width == 1:
+        return 0
+    counts = [sum(_num_han(row, number) for row in sample) for number in range(width)]
+    most = max(counts)
+    return counts.index(most) if most and most >= _LEAST_SHARE * sum(counts) else None
+
+
+def _num_han(row: Row, number: int) -> int:
+    return len(HAN.findall(row[number])) if number < len(row) else 0
+
+
+def _listed(row: Row) -> str:
+    shown = ", ".join(" ".join(cell.split())[:20] or "(empty)" for cell in row[:8])
+    return shown + (f", ... ({len(row)} columns)" if len(row) > 8 else "")

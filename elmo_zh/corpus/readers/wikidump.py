@@ -1,0 +1,112 @@
+"""MediaWiki XML dumps (pages-articles): the prose of each article."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.content import UnsuitableError
+from elmo_zh.corpus.decoding import DecodedText
+from elmo_zh.corpus.extra import needed
+from elmo_zh.corpus.readers.wikitext import wikitext_lines
+from elmo_zh.corpus.tally import PassedOver, Tally
+from elmo_zh.errors import CorpusError
+
+# MediaWiki keeps pages below 2 MiB, some wikis below more.
+LONGEST_PAGE_BYTES = 2**26
+# Old dumps have no element that tells of it.
+_REDIRECT = re.compile(r"\s*#\s*(?:redirect|重定向|重新导向|重新導向)\s*:?\s*\[\[", re.IGNORECASE)
+
+
+def read_wikidump(
+    text: DecodedText, _config: TextConfig, tally: Tally, passed_over: PassedOver
+) -> Iterator[Iterator[str]]:
+    """Yield each article as a document; redirects, other namespaces and pages that are no wikitext are passed over.
+
+    Raises:
+        UnsuitableError: If the file is other XML.
+        CorpusError: If it is damaged, or declares entities, which no dump does.
+    """
+    for page in _pages(text):
+        title = page.findtext("{*}title") or "(no title)"
+        reason = _reason_to_pass_over(page)
+        if reason:
+            passed_over.add(reason, title)
+        else:
+            source = page.findtext("{*}revision/{*}text") or ""
+            yield iter(_lines(text, title, source, tally))
+
+
+def _lines(text: DecodedText, title: str, source: str, tally: Tally) -> list[str]:
+    try:
+        return list(wikitext_lines(source, tally))
+    except RecursionError:
+        raise CorpusError(f"{text.name}: the page {title} is nested too deep to be read. Take it out.") from None
+
+
+def _reason_to_pass_over(page: Any) -> str:
+    if (page.findtext("{*}ns") or "0").strip() != "0":
+        return "wiki pages of other namespaces"
+    if page.find("{*}redirect") is not None or _REDIRECT.match(page.findtext("{*}revision/{*}text") or ""):
+        return "redirects"
+    if (page.findtext("{*}revision/{*}model") or "wikitext").strip() != "wikitext":
+        return "wiki pages that are no wikitext"
+    return ""
+
+
+def _pages(text: DecodedText) -> Iterator[Any]:
+    etree = needed("lxml.etree", f"{text.name}: a MediaWiki dump")
+    needed("mwparserfromhell", f"{text.name}: a MediaWiki dump")
+    # Nothing is fetched and no entity is expanded; libxml2's own limits on depth and length of text stay on.
+    parser = etree.XMLPullParser(
+        ("start", "end"), resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, encoding="utf-8"
+    )
+    is_first = True
+    num_bytes = 0
+    try:
+        for chunk in text.chunks():
+            data = chunk.encode("utf-8", "replace")
+            num_bytes += len(data)
+            parser.feed(data)
+            for event, element in parser.read_events():
+                if is_first:
+                    _require_dump(text, element)
+                    is_first = False
+                if event == "end" and _local_name(element) == "page":
+                    num_bytes = 0
+                    yield element
+                    _forget(element)
+            if num_bytes > LONGEST_PAGE_BYTES:
+                raise CorpusError(
+                    f"{text.name}: a page is longer than {LONGEST_PAGE_BYTES // 2**20} MiB, which MediaWiki does not"
+                    " allow. Is it a dump?"
+                )
+        parser.close()
+    except etree.XMLSyntaxError as error:
+        raise UnsuitableError(
+            text.name, f"damaged or cut off XML ({_in_one_line(error)})", "Fetch it again, or give --format text."
+        ) from None
+
+
+def _require_dump(text: DecodedText, root: Any) -> None:
+    if root.getroottree().docinfo.internalDTD is not None:
+        raise CorpusError(f"{text.name} declares entities (<!DOCTYPE ...>), which no dump does. It is not read.")
+    if _local_name(root) != "mediawiki":
+        raise UnsuitableError(
+            text.name, "XML, but no MediaWiki dump", "Of XML only MediaWiki dumps are read; make it text or HTML first."
+        )
+
+
+def _local_name(element: Any) -> str:
+    return str(element.tag).rpartition("}")[2]
+
+
+def _forget(element: Any) -> None:
+    """Free an element and those before it, which the tree would keep to the end."""
+    element.clear()
+    while element.getprevious() is not None:
+        del element.getparent()[0]
+
+
+def _in_one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:100]

@@ -1,0 +1,26 @@
+"""The files that wikiextractor writes without --json: <doc ...> lines, the text, </doc>."""
+
+import html
+from collections.abc import Iterator
+from itertools import groupby
+
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.decoding import DecodedText
+from elmo_zh.corpus.tally import Tally
+
+
+def read_wikiextractor(text: DecodedText, _config: TextConfig, _tally: Tally) -> Iterator[Iterator[str]]:
+    """Yield each article as a document: its title, then its paragraphs."""
+    numbered = _numbered(text.lines())
+    for _, lines in groupby(numbered, key=lambda pair: pair[0]):
+        yield (html.unescape(line) for _, line in lines)
+
+
+def _numbered(lines: Iterator[str]) -> Iterator[tuple[int, str]]:
+    """Yield the article's number and the line, for lines that are text."""
+    number = 0
+    for line in lines:
+        if line.startswith("<doc ") and line.endswith(">"):
+            number += 1
+        elif line != "</doc>":
+            yield number, line

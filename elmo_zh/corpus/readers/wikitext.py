@@ -1,0 +1,170 @@
+"""Wikitext to prose: without templates, tables, references, files and categories."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from elmo_zh.corpus.lines import lines_of
+from elmo_zh.corpus.readers.unclosed_markup import num_unclosed
+from elmo_zh.corpus.tally import Tally
+
+# Namespaces whose links are no prose, in the words of the Chinese Wikipedia and in English.
+_FILES = ("file", "image", "文件", "檔案", "档案", "图像", "圖像", "媒体", "media")
+_CATEGORIES = ("category", "分类", "分類")
+_DROPPED_TAGS = frozenset(
+    ("ref", "references", "table", "gallery", "math", "chem", "score", "timeline", "imagemap", "syntaxhighlight",
+     "source", "templatedata", "graph", "mapframe", "style", "script", "noinclude", "includeonly", "templatestyles")
+)  # fmt: skip
+# Chinese wikis spell a word for each variant: -{zh-hans:软件;zh-hant:軟體}-. Flags stand before a bar.
+_VARIANTS = re.compile(r"-\{(?:([A-Za-z;+\-\s]*)\|)?([^{}]*)\}-")
+_VARIANT = re.compile(r"\s*(zh(?:-[a-z]+)?)\s*:\s*((?:&[#\w]{1,9};|[^;])*)", re.IGNORECASE)
+_PREFERRED = ("zh-cn", "zh-hans", "zh-sg", "zh-my", "zh")
+# Such as __NOTOC__ and __无目录__.
+_SWITCH = re.compile(r"__(?:[A-Z]{2,30}|[\u4e00-\u9fff]{2,12})__")
+# MediaWiki keeps pages below 2 MiB; the parser makes an object of each sign of markup.
+LONGEST_WIKITEXT = 2**21
+# What stands before an item of a list, beyond any depth that means something.
+_DEEP_ITEM = re.compile(r"(?m)(?<=^[*#:;]{30})[*#:;]+")
+# The parser tries anew, to the end of the page, after each place that opens something and is not closed: some seconds.
+MOST_UNCLOSED_WORK = 3e7
+# Of templates for foreign words, links to other wikis, words that are not to be broken, and quotations.
+_SHOWN_PLACES: dict[str, Sequence[str]] = {
+    "lang": ("2",),
+    "le": ("3", "1"),
+    **dict.fromkeys(("tsl", "translink"), ("4", "3")),
+    **dict.fromkeys(("nowrap", "nobr", "small", "lj", "ruby", "quote", "cquote", "quotation"), ("1", "text")),
+}
+_EMPTY_BRACKETS = re.compile(r"（[\s，、；,;]*）|\([\s，、；,;]*\)")
+
+
+def wikitext_lines(source: str, tally: Tally) -> Iterator[str]:
+    """Yield the lines of prose of a page; what is left out is counted by the kind of markup."""
+    import mwparserfromhell
+
+    page = _without_open_comment(source, tally)
+    if len(page) > LONGEST_WIKITEXT:
+        tally.drop("wikitext: page longer than MediaWiki allows", len(page))
+        return
+    page = _DEEP_ITEM.sub("", page)
+    if num_unclosed(page) * len(page) > MOST_UNCLOSED_WORK:
+        tally.drop("wikitext: page of markup that never ends", len(page))
+        return
+    plain = _VARIANTS.sub(lambda match: _one_variant(match, tally), page)
+    prose = "".join(_prose(mwparserfromhell.parse(plain), tally))
+    shown = _SWITCH.sub("", prose)
+    if len(shown) < len(prose):
+        tally.drop("wikitext: behavior switch", len(prose) - len(shown))
+    prose, shown = shown, _EMPTY_BRACKETS.sub("", shown)
+    if len(shown) < len(prose):
+        tally.drop("wikitext: brackets around markup", len(prose) - len(shown))
+    yield from lines_of(shown)
+
+
+def _without_open_comment(source: str, tally: Tally) -> str:
+    """Return a page up to a comment that is never closed, which MediaWiki takes to reach to the end."""
+    start = source.find("<!--", source.rfind("-->") + 1)
+    if start < 0:
+        return source
+    tally.drop("wikitext: comment", len(source) - start)
+    return source[:start]
+
+
+def _one_variant(match: re.Match[str], tally: Tally) -> str:
+    flags, body = (match[1] or "").strip().upper(), match[2]
+    variants = {name.lower(): word.strip() for name, word in _VARIANT.findall(body)}
+    if "H" in flags or flags in ("T", "-"):
+        chosen = ""
+    elif variants:
+        chosen = next((variants[name] for name in _PREFERRED if name in variants), next(iter(variants.values())))
+    else:
+        chosen = body
+    tally.drop("wikitext: other variants", len(match[0]) - len(chosen))
+    return chosen
+
+
+def _prose(code: Any, tally: Tally) -> Iterator[str]:
+    for node in code.nodes:
+        kind = type(node).__name__
+        if kind == "Text":
+            yield node.value
+        elif kind in _READERS:
+            yield from _READERS[kind](node, tally)
+        else:
+            yield from _dropped(node, kind.lower(), tally)
+
+
+def _dropped(node: Any, kind: str, tally: Tally) -> Iterator[str]:
+    tally.drop(f"wikitext: {kind}", len(str(node)))
+    return iter(())
+
+
+def _heading(node: Any, tally: Tally) -> Iterator[str]:
+    yield from _prose(node.title, tally)
+
+
+def _link(node: Any, tally: Tally) -> Iterator[str]:
+    title = str(node.title).strip()
+    namespace = title.partition(":")[0].strip().lower() if ":" in title else ""
+    if namespace in _FILES:
+        yield from _dropped(node, "file", tally)
+    elif namespace in _CATEGORIES:
+        yield from _dropped(node, "category", tally)
+    elif node.text is not None:
+        yield from _prose(node.text, tally)
+    elif re.fullmatch(r"[a-z]{2,3}(?:-[a-z-]+)?", namespace):
+        yield from _dropped(node, "link to another wiki", tally)
+    else:
+        yield title.removeprefix(":")
+
+
+def _external_link(node: Any, tally: Tally) -> Iterator[str]:
+    if node.title is None:
+        yield from _dropped(node, "address", tally)
+    else:
+        yield from _prose(node.title, tally)
+
+
+def _tag(node: Any, tally: Tally) -> Iterator[str]:
+    name = str(node.tag).strip().lower()
+    if name in _DROPPED_TAGS:
+        yield from _dropped(node, name, tally)
+    elif name in ("br", "hr"):
+        yield "\n"
+    elif node.contents is not None:
+        yield from _prose(node.contents, tally)
+
+
+def _template(node: Any, tally: Tally) -> Iterator[str]:
+    """Yield what templates show that stand for words within a sentence; other templates are no prose."""
+    name = str(node.name).strip().lower()
+    function, _, number = name.partition(":")
+    shown = next((place for place in _shown_places(name) if node.has(place)), None)
+    if shown:
+        yield from _prose(node.get(shown).value, tally)
+    elif function == "formatnum":
+        yield number.strip()
+    else:
+        yield from _dropped(node, "template", tally)
+
+
+def _shown_places(name: str) -> Sequence[str]:
+    """Return where a template has the words that it shows; the first that is there counts."""
+    if name.startswith("lang-"):
+        return ("1",)
+    if name.startswith(("link-", "internal link helper/")):
+        return ("3", "1")
+    return _SHOWN_PLACES.get(name, ())
+
+
+def _entity(node: Any, _tally: Tally) -> Iterator[str]:
+    yield node.normalize()
+
+
+_READERS: dict[str, Callable[[Any, Tally], Iterator[str]]] = {
+    "Heading": _heading,
+    "Wikilink": _link,
+    "ExternalLink": _external_link,
+    "Tag": _tag,
+    "Template": _template,
+    "HTMLEntity": _entity,
+}

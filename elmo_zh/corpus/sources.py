@@ -1,0 +1,146 @@
+"""The sources of a corpus: files and folders, standard input and addresses on the network."""
+
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import unquote, urlsplit
+
+from elmo_zh.corpus.extra import needed
+from elmo_zh.corpus.files import find_files
+from elmo_zh.corpus.names import KINDS, is_corpus_name, shown
+from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES, compression_of, unpacked
+from elmo_zh.errors import CorpusError
+from elmo_zh.run.files import remove
+
+STANDARD_INPUT = "standard input"
+_TIMEOUT_SECONDS = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """One file of a corpus on disk.
+
+    Attributes:
+        name: What messages and records call it.
+        path: Where its bytes are.
+        file_name: The name whose suffixes tell of its format.
+        is_named: Whether the user gave this very file, and not a folder that holds it.
+        is_local: Whether the user has it at that path; what was fetched stands there for a while only.
+    """
+
+    name: str
+    path: Path
+    file_name: str
+    is_named: bool
+    is_local: bool = True
+
+    def open_packed(self) -> BinaryIO:
+        """Open the bytes as they are on disk."""
+        return self.path.open("rb")
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """Open the bytes, unpacked where the file is compressed, whatever its name.
+
+        Raises:
+            CorpusError: If the name says that it is compressed, and it is not.
+        """
+        with self.open_packed() as packed:
+            head = packed.read(6)
+            packed.seek(0)
+            compression = compression_of(head)
+            named = next((suffix for suffix in COMPRESSED_SUFFIXES if self.file_name.lower().endswith(suffix)), None)
+            if compression is None and (named is None or not head):
+                yield packed
+                return
+            with unpacked(packed, compression or str(named), self.name, self.path.stat().st_size) as content:
+                yield content
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sources:
+    """The sources of a corpus in reading order, and the files in its folders that are no text by their names."""
+
+    sources: tuple[Source, ...]
+    passed_over: tuple[Path, ...]
+
+    def total_bytes(self) -> int:
+        """Return the size on disk, compressed where the files are."""
+        return sum(source.path.stat().st_size for source in self.sources)
+
+
+@contextmanager
+def gathered_sources(arguments: Sequence[str], leave_out: Path, fetched: Path) -> Iterator[Sources]:
+    """Yield the sources that arguments stand for: files sorted by path, then addresses, then standard input.
+
+    Args:
+        arguments: Files, folders, globs, addresses such as https://..., and "-" for standard input.
+        leave_out: A folder that is no part of the corpus even where it stands inside, such as the run's.
+        fetched: A folder for what comes from elsewhere, removed at the end.
+
+    Raises:
+        CorpusError: For what does not exist, cannot be fetched or holds no text.
+    """
+    addresses = sorted({argument for argument in arguments if "://" in argument})
+    local = [argument for argument in arguments if argument != "-" and "://" not in argument]
+    found = find_sources(local, leave_out) if local else Sources(sources=(), passed_over=())
+    remove(fetched)
+    try:
+        remote = [_fetch(address, fetched / f"{number}") for number, address in enumerate(addresses)]
+        if "-" in arguments:
+            remote.append(_spool(fetched / "stdin"))
+        yield Sources(sources=(*found.sources, *remote), passed_over=found.passed_over)
+    finally:
+        remove(fetched)
+
+
+def find_sources(arguments: Sequence[str], leave_out: Path | None = None) -> Sources:
+    """Return the files that paths and globs stand for, each once, sorted by path."""
+    files = find_files(arguments, leave_out, is_corpus_name, KINDS)
+    named = {Path(argument) for argument in arguments}
+    sources = tuple(
+        Source(name=shown(str(path)), path=path, file_name=path.name, is_named=path in named) for path in files.paths
+    )
+    for source in sources:
+        if source.path.exists() and not source.path.is_file():
+            raise CorpusError(
+                f"{source.name} is a pipe or a device, which can be read only once. Give what comes out of it on"
+                f" standard input: elmo-zh segment - < {source.name}"
+            )
+    return Sources(sources=sources, passed_over=files.passed_over)
+
+
+def _spool(path: Path) -> Source:
+    if sys.stdin is None:
+        raise CorpusError("Standard input is closed. Give it something, or a file instead of -.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return Source(name=STANDARD_INPUT, path=path, file_name="stdin", is_named=True, is_local=False)
+
+
+def _fetch(address: str, path: Path) -> Source:
+    smart_open = needed("smart_open", address)
+    scheme = urlsplit(address).scheme
+    failures: tuple[type[Exception], ...] = (OSError, ValueError, NotImplementedError, ImportError)
+    if scheme in ("http", "https"):
+        needed("requests", address)
+        # What breaks while it comes is told by the library below requests, in its own words.
+        failures = (*failures, needed("urllib3.exceptions", address).HTTPError)
+    parameters = {"timeout": _TIMEOUT_SECONDS} if scheme in ("http", "https") else {}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with (
+            smart_open.open(address, "rb", compression="disable", transport_params=parameters) as remote,
+            path.open("wb") as file,
+        ):
+            shutil.copyfileobj(remote, file)
+    except failures as error:
+        told = " ".join(str(error).split())[:200]
+        raise CorpusError(f"{address} cannot be fetched ({told}). Check the address and the network.") from None
+    file_name = unquote(Path(urlsplit(address).path).name)
+    return Source(name=address, path=path, file_name=file_name, is_named=True, is_local=False)

@@ -1,0 +1,132 @@
+"""What was read of each source, kept, dropped and passed over."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from elmo_zh.corpus.cleaning.counts import LineCounts
+
+# Names that a record lists of what was passed over for one reason.
+_MOST_NAMES = 20
+
+
+@dataclass
+class PassedOver:
+    """What was no part of the corpus, by reason: how many, and the first names."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    names: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, reason: str, name: str) -> None:
+        """Count one thing, such as a file or a wiki page."""
+        self.counts[reason] += 1
+        listed = self.names.setdefault(reason, [])
+        if len(listed) < _MOST_NAMES:
+            listed.append(name)
+
+    def extend(self, other: "PassedOver") -> None:
+        """Count what was passed over after this."""
+        for reason, names in other.names.items():
+            listed = self.names.setdefault(reason, [])
+            listed += names[: _MOST_NAMES - len(listed)]
+        self.counts += other.counts
+
+    @classmethod
+    def restored(cls, described: dict[str, Any]) -> "PassedOver":
+        """Return what `described` described."""
+        return cls(
+            counts=Counter({reason: entry["count"] for reason, entry in described.items()}),
+            names={reason: list(entry["names"]) for reason, entry in described.items()},
+        )
+
+    def described(self) -> dict[str, Any]:
+        """Return it as a record has it."""
+        return {reason: {"count": n, "names": self.names[reason]} for reason, n in sorted(self.counts.items())}
+
+    def told(self) -> Iterator[str]:
+        """Yield one line for each reason."""
+        for reason, count in sorted(self.counts.items()):
+            names = ", ".join(self.names[reason][:3])
+            yield f"Passed over: {names} ({reason})." if count == 1 else f"Passed over: {count:,} {reason}: {names}."
+
+
+@dataclass
+class Tally:
+    """Counts of one source; what is read is what is kept and what is dropped, in characters before any change.
+
+    Attributes:
+        forms: Format, encoding and field of each file in it, one for a source that is no archive.
+        read_field: Field or column that the reader of the file at hand takes; it says so before the first document.
+        documents: How many.
+        characters: Of all text that was read, line ends not counted.
+        kept_characters: In lines that gave sentences.
+        dropped: Characters by reason.
+        dropped_items: Lines, records or elements by reason.
+    """
+
+    forms: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    read_field: str = ""
+    documents: int = 0
+    characters: int = 0
+    kept_characters: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    dropped_items: Counter[str] = field(default_factory=Counter)
+
+    def drop(self, reason: str, characters: int, items: int = 1) -> None:
+        """Count text that was read and is left out."""
+        self.characters += characters
+        self.dropped[reason] += characters
+        self.dropped_items[reason] += items
+
+    def keep(self, characters: int) -> None:
+        """Count text that gave sentences."""
+        self.characters += characters
+        self.kept_characters += characters
+
+    def take(self, lines: LineCounts) -> None:
+        """Count lines of this source, kept and dropped."""
+        self.keep(lines.kept_characters)
+        for reason, found in lines.dropped.items():
+            self.drop(reason, found.characters, found.lines)
+
+    def extend(self, other: "Tally") -> None:
+        """Count what another part of the same source held."""
+        self.forms += other.forms
+        self.documents += other.documents
+        self.characters += other.characters
+        self.kept_characters += other.kept_characters
+        self.dropped.update(other.dropped)
+        self.dropped_items.update(other.dropped_items)
+
+    @classmethod
+    def restored(cls, described: dict[str, Any]) -> "Tally":
+        """Return what `described` described."""
+        dropped = described["dropped"]
+        forms = {
+            (form["format"], form["encoding"], form.get("field", "")): form["files"] for form in described["read_as"]
+        }
+        return cls(
+            forms=Counter(forms),
+            documents=described["documents"],
+            characters=described["characters"],
+            kept_characters=described["kept_characters"],
+            dropped=Counter({reason: entry["characters"] for reason, entry in dropped.items()}),
+            dropped_items=Counter({reason: entry["items"] for reason, entry in dropped.items()}),
+        )
+
+    def described(self) -> dict[str, Any]:
+        """Return it as a record has it."""
+        return {
+            "read_as": [
+                {"format": kind, "encoding": encoding, **({"field": name} if name else {}), "files": count}
+                for (kind, encoding, name), count in sorted(self.forms.items())
+            ],
+            "documents": self.documents,
+            "characters": self.characters,
+            "kept_characters": self.kept_characters,
+            "dropped": {
+                reason: {"items": self.dropped_items[reason], "characters": self.dropped[reason]}
+                for reason in sorted(self.dropped_items)
+            },
+        }

@@ -1,0 +1,64 @@
+"""Padded batches of whole sentences, and the lexicon that gives their words input ids."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from elmo_zh.model.bilm import BiLM
+from elmo_zh.model.token_encoder import TokenInputs
+from elmo_zh.vocabulary.alphabet import Alphabet
+from elmo_zh.vocabulary.lexicon import Lexicon
+from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, SPECIALS, Vocabulary
+
+
+def build_inputs(lexicon: Lexicon, ids: Tensor) -> TokenInputs:
+    """Return input ids of any shape as the token layer reads them: in character mode each distinct word once."""
+    if lexicon.num_slots is None:
+        return TokenInputs(ids)
+    distinct, places = torch.unique(ids, return_inverse=True)
+    spellings = torch.from_numpy(lexicon.character_ids(distinct.tolist()))
+    return TokenInputs(places, spellings, torch.from_numpy(lexicon.targets(distinct.numpy())))
+
+
+def mark_sentence(ids: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
+    """Return the ids between those of <S> and </S>, shape (n + 2,)."""
+    marked = np.empty(len(ids) + 2, np.int64)
+    marked[0], marked[1:-1], marked[-1] = BEGIN_ID, ids, END_ID
+    return marked
+
+
+def iter_length_sorted(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+    """Yield batches of indexes, the longest first, each of at most `batch_tokens` tokens with padding.
+
+    Every index comes exactly once; a sentence longer than that is a batch of its own.
+    """
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
+        if batch and (len(batch) + 1) * lengths[batch[0]] > batch_tokens:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+def pad_sentences(sentences: Sequence[NDArray[np.int64]]) -> tuple[Tensor, Tensor]:
+    """Return ids (int64) and mask (bool), each of shape (B, T), for sentences marked with <S> and </S>."""
+    length = max(len(sentence) for sentence in sentences)
+    ids = np.zeros((len(sentences), length), np.int64)
+    mask = np.zeros((len(sentences), length), np.bool_)
+    for row, sentence in enumerate(sentences):
+        ids[row, : len(sentence)] = sentence
+        mask[row, : len(sentence)] = True
+    return torch.from_numpy(ids), torch.from_numpy(mask)
+
+
+def build_lexicon(bilm: BiLM, vocabulary: Vocabulary | None, alphabet: Alphabet) -> Lexicon:
+    """Return what gives words their input ids for a model; without a vocabulary, that of character mode."""
+    characters = bilm.shape.characters
+    num_slots = characters.num_slots if characters else None
+    return Lexicon(vocabulary or Vocabulary(SPECIALS), num_slots, alphabet=alphabet)

@@ -1,0 +1,163 @@
+"""The largest response of each filter to words, worked out once for each way in which a word ends.
+
+The response to a window of characters x_0 x_1 .. is a sum of one row for each: r(x) = sum over k of T_k[x_k], with
+T_k = E K_k from the embedding E and the kernel K, whose rows past a filter's width are zero. So the product is one of
+the few different characters, and windows look its rows up. Their largest response is a recursion,
+
+    m(x) = max(r(x), m(x without its first character)),    m(nothing) = -infinity,
+
+which starts from the last character. Words share endings (Chinese characters of three bytes, empty slots), and each
+distinct ending is computed once. The gradient of m(x) goes to r(x) if that is the larger one and else on to the shorter
+ending; that of T_k[c] is the sum of the gradients of all r(x) with x_k = c. Every step reads whole rows in a fixed
+order, so that results depend neither on threads nor on what else is in the batch.
+
+For processors. On a GPU `model.character_cnn` multiplies all windows: more work in fewer and larger steps.
+
+Shape letters: W words, C character slots, c width of a character's embedding, N filters of all widths, A different
+characters, E different endings, K width of the widest filter.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from elmo_zh.model.kernels.affine import steady_product
+
+# Words computed at once: memory stays bounded, and much of it in the cache.
+_CHUNK_WORDS = 512
+
+
+def largest_responses(
+    character_ids: Tensor, padding: int, embedding: Tensor, kernels: Sequence[Tensor], dtype: torch.dtype
+) -> Tensor:
+    """Return each filter's largest response to words, without a bias.
+
+    Args:
+        character_ids: Spellings, padded on the right, int64, shape (W, C), W > 0 and C at least K.
+        padding: The character of empty slots.
+        embedding: One row a character, shape (number of characters, c).
+        kernels: Of each width, shape (width, c, filters).
+        dtype: Of products; sums have the embedding's.
+
+    Returns:
+        Shape (W, N), in the embedding's dtype.
+    """
+    widest = max(len(kernel) for kernel in kernels)
+    width = embedding.shape[1]
+    # Flat, so that gradients come out with the strides that their parameters have, as DistributedDataParallel wants.
+    flat = [functional.pad(kernel.flatten(0, 1), (0, 0, 0, (widest - len(kernel)) * width)) for kernel in kernels]
+    kernel = torch.cat(flat, dim=1).view(widest, width, -1)
+    found = []
+    for chunk in torch.split(character_ids, _CHUNK_WORDS):
+        endings = find_endings(chunk, padding, widest)
+        characters = functional.embedding(endings.characters, embedding)
+        tables = steady_product(characters, kernel.transpose(0, 1).flatten(1), dtype)
+        tables = torch.cat([tables.view(-1, *kernel.shape[::2]), _table_of_the_end(kernels, tables)])
+        found.append(_LargestResponses.apply(tables, endings))  # type: ignore[no-untyped-call]
+    return torch.cat(found)
+
+
+def _table_of_the_end(kernels: Sequence[Tensor], like: Tensor) -> Tensor:
+    """Return what reading past the last slot adds to responses, shape (1, K, N): no filter's window may reach there."""
+    widths = torch.cat([torch.full((kernel.shape[2],), len(kernel)) for kernel in kernels])
+    reaches = torch.arange(int(widths.max()))[:, None] < widths
+    return torch.zeros(1, *reaches.shape, dtype=like.dtype).masked_fill_(reaches, -torch.inf)
+
+
+@dataclass(frozen=True)
+class Endings:
+    """The distinct endings of some words: the empty one, then those of one character, of two, and so on.
+
+    Attributes:
+        characters: The different characters of the words, rising, int64, shape (A,).
+        windows: The first characters of each ending, as places in `characters`, A after its end, int64, shape (E, K).
+        shorter: The ending without its first character, int64, shape (E,); the empty one's is itself.
+        bounds: Where the endings of each length begin, and their number; from length 1.
+        words: The ending that is the whole word, int64, shape (W,).
+    """
+
+    characters: Tensor
+    windows: Tensor
+    shorter: Tensor
+    bounds: list[int]
+    words: Tensor
+
+    def by_length(self) -> list[slice]:
+        """Return the endings of each length, from 1."""
+        return [slice(start, stop) for start, stop in zip(self.bounds, self.bounds[1:], strict=False)]
+
+
+def find_endings(character_ids: Tensor, padding: int, widest: int) -> Endings:
+    """Return the endings of words.
+
+    Empty slots count as far as a window of the widest filter can lie in them: windows of nothing but padding all
+    respond alike, so that one of them stands for all.
+
+    Args:
+        character_ids: Shape (W, C).
+        padding: The character of empty slots.
+        widest: Width of the widest filter (K).
+    """
+    occurrences = torch.bincount(character_ids.flatten())
+    characters, place = occurrences.nonzero()[:, 0], (occurrences > 0).cumsum(dim=0) - 1
+    end = len(characters)
+    lengths = ((character_ids != padding).sum(dim=1) + widest).clamp(max=character_ids.shape[1])
+    backwards = lengths[:, None] - 1 - torch.arange(int(lengths.max()))
+    spellings = place[character_ids.gather(1, backwards.clamp(min=0))].masked_fill_(backwards < 0, end)
+    # In order, so that a row has the same endings as the one above it up to the first difference.
+    rows, row_of_word = torch.unique(spellings, dim=0, return_inverse=True)
+    is_new = rows != end
+    is_new[1:] &= (rows[1:] != rows[:-1]).cumsum(dim=1) > 0
+    windows = functional.pad(rows, (widest - 1, 0), value=end).unfold(1, widest, 1).flip(2)
+    # From here on lengths come first and rows second, as endings are numbered.
+    is_new, windows = is_new.T, windows.transpose(0, 1)
+    number = is_new.flatten().cumsum(dim=0).view(is_new.shape)
+    shorter = functional.pad(number[:-1], (0, 0, 1, 0))[is_new]
+    return Endings(
+        characters,
+        functional.pad(windows[is_new], (0, 0, 1, 0), value=end),
+        functional.pad(shorter, (1, 0)),
+        [1, *(is_new.sum(dim=1).cumsum(dim=0) + 1).tolist()],
+        number[lengths - 1, row_of_word],
+    )
+
+
+class _LargestResponses(torch.autograd.Function):
+    """From tables of shape (A + 1, K, N) to the largest responses to words, shape (W, N)."""
+
+    @staticmethod
+    def forward(ctx: Any, tables: Tensor, endings: Endings) -> Tensor:
+        largest = functional.embedding_bag(_table_rows(endings), tables.flatten(0, 1), mode="sum")
+        for longer in endings.by_length():
+            torch.maximum(largest[longer], largest.index_select(0, endings.shorter[longer]), out=largest[longer])
+        ctx.save_for_backward(largest)
+        ctx.endings, ctx.shape = endings, tables.shape
+        return largest.index_select(0, endings.words)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (largest,), endings = ctx.saved_tensors, ctx.endings
+        d_responses = torch.zeros_like(largest).index_add_(0, endings.words, gradients[0])
+        for longer in reversed(endings.by_length()):
+            shorter, d_longer = endings.shorter[longer], d_responses[longer]
+            before = largest.index_select(0, shorter)
+            # 1 or 0 as a number: torch.where is far slower than a product.
+            d_before = torch.le(largest[longer], before, out=before).mul_(d_longer)
+            d_responses.index_add_(0, shorter, d_before)
+            d_longer.sub_(d_before)
+        # For each row of the tables, the endings that read it.
+        rows = _table_rows(endings).flatten()
+        readers = rows.argsort(stable=True) // ctx.shape[1]
+        counts = torch.bincount(rows, minlength=ctx.shape[0] * ctx.shape[1])
+        d_tables = functional.embedding_bag(readers, d_responses, counts.cumsum(dim=0) - counts, mode="sum")
+        return d_tables.view(ctx.shape), None
+
+
+def _table_rows(endings: Endings) -> Tensor:
+    """Return which rows of the tables, as (character, k) one after the other, endings read; shape (E, K)."""
+    widest = endings.windows.shape[1]
+    return endings.windows * widest + torch.arange(widest)

@@ -1,0 +1,1 @@
+"""The run folder: its layout, the records of its stages, atomic files and progress reporting."""

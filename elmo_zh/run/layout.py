@@ -1,0 +1,180 @@
+"""The run folder: the name of every artefact in it, and one process at a time."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from elmo_zh.config import Config, load_config, render_config
+from elmo_zh.errors import ElmoZhError
+from elmo_zh.run.files import atomic_path, locked
+
+
+def documents_beside(segmented: Path) -> Path:
+    """Return where the documents of a segmented file are counted: little-endian uint32, sentences of each in order."""
+    return segmented.with_suffix(".documents")
+
+
+@dataclass(frozen=True)
+class RunDir:
+    """Names every file of a run; opens none by itself."""
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        """The resolved settings."""
+        return self.path / "config.toml"
+
+    @property
+    def plan(self) -> Path:
+        """What was told of the run before it began."""
+        return self.path / "plan.json"
+
+    @property
+    def coverage_picture(self) -> Path:
+        """How much of the training text the most frequent words cover."""
+        return self.path / "coverage.png"
+
+    @property
+    def user_dictionary(self) -> Path:
+        """The copy of text.user_dictionary."""
+        return self.path / "user_dictionary.txt"
+
+    @property
+    def segmented(self) -> Path:
+        """The folder of {train,heldout}-*.txt, one sentence a line, tokens joined by U+0020."""
+        return self.path / "segmented"
+
+    @property
+    def corpus_report(self) -> Path:
+        """What was read of the corpus, changed and dropped, with examples, to be read by people."""
+        return self.path / "corpus_report.md"
+
+    @property
+    def fetched(self) -> Path:
+        """The folder of what comes from standard input and the network, there only while it is segmented."""
+        return self.path / "fetched.unfinished"
+
+    @property
+    def vocab(self) -> Path:
+        """One token a line."""
+        return self.path / "vocab.data"
+
+    @property
+    def vocab_parts(self) -> Path:
+        """The folder of the counts of single files, there only until the vocabulary is."""
+        return self.path / "vocab.parts"
+
+    @property
+    def vocab_counts(self) -> Path:
+        """Token TAB count, in the order of vocab.data."""
+        return self.path / "vocab.counts"
+
+    @property
+    def character_counts(self) -> Path:
+        """The spelling model of unknown words: character TAB count."""
+        return self.path / "character_counts.tsv"
+
+    @property
+    def word2vec(self) -> Path:
+        """Initial token embeddings in word2vec's text format."""
+        return self.path / "word2vec.txt"
+
+    @property
+    def ids(self) -> Path:
+        """The folder of the token id store."""
+        return self.path / "ids"
+
+    @property
+    def ids_parts(self) -> Path:
+        """The folder of the store's finished shards, there only until the store is."""
+        return self.path / "ids.parts"
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of checkpoints."""
+        return self.path / "checkpoints"
+
+    @property
+    def start(self) -> Path:
+        """The folder of the weights that training started from, where it started from a bundle."""
+        return self.path / "start"
+
+    @property
+    def metrics(self) -> Path:
+        """One JSON object a line: training and held-out figures."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def tensorboard(self) -> Path:
+        """The folder of TensorBoard's event files."""
+        return self.path / "tensorboard"
+
+    @property
+    def training_picture(self) -> Path:
+        """Loss and held-out perplexity over the tokens trained."""
+        return self.path / "training.png"
+
+    @property
+    def model(self) -> Path:
+        """The exported bundle."""
+        return self.path / "model"
+
+    def holds(self, path: Path) -> bool:
+        """Return whether a path leads into the run's folder."""
+        return path.resolve().is_relative_to(self.path.resolve())
+
+    def stage_record(self, stage: str) -> Path:
+        """Return where a stage's record stands."""
+        return self.path / "stages" / f"{stage}.json"
+
+    def train_files(self) -> list[Path]:
+        """Return the segmented training files in order."""
+        return sorted(self.segmented.glob("train-*.txt"))
+
+    def document_files(self) -> list[Path]:
+        """Return the files with the numbers of sentences of each document, one beside each training file."""
+        return sorted(self.segmented.glob("train-*.documents"))
+
+    def heldout_files(self) -> list[Path]:
+        """Return the segmented held-out files in order."""
+        return sorted(self.segmented.glob("heldout-*.txt"))
+
+    def load_config(self, path: Path | None, assignments: list[str]) -> Config:
+        """Return the run's own settings (the defaults for a new run), changed by a file and by assignments."""
+        base = load_config(Config(), self.config, []) if self.config.exists() else Config()
+        return load_config(base, path, assignments)
+
+    def save_config(self, config: Config) -> None:
+        """Write the resolved settings, if they have changed."""
+        text = render_config(config)
+        if not self.config.exists() or self.config.read_text(encoding="utf-8") != text:
+            with atomic_path(self.config) as unfinished:
+                unfinished.write_text(text, encoding="utf-8")
+
+    @contextmanager
+    def config_kept_on_error(self) -> Iterator[None]:
+        """Put the settings back as they were if the block ends with a known problem, such as a setting refused."""
+        before = self.config.read_bytes() if self.config.exists() else None
+        try:
+            yield
+        except ElmoZhError:
+            if before is not None and self.config.read_bytes() != before:
+                with atomic_path(self.config) as unfinished:
+                    unfinished.write_bytes(before)
+            raise
+
+    @contextmanager
+    def locked(self, *, create: bool) -> Iterator[None]:
+        """Hold the run for this process; without `create` a run that does not exist is not made.
+
+        Raises:
+            OutputError: If another process holds it.
+        """
+        if not create and not self.path.exists():
+            yield
+            return
+        refusal = f"{self.path} is in use by another elmo-zh process. Wait for it, or choose another --run."
+        with locked(self.path / ".lock", refusal):
+            yield

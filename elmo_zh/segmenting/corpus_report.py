@@ -1,0 +1,162 @@
+"""RUN/corpus_report.md: what became of a corpus, for people to read, whatever the corpus holds."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.cleaning.examples import visible
+from elmo_zh.corpus.tally import PassedOver, Tally
+from elmo_zh.segmenting.preparation import STEPS
+from elmo_zh.segmenting.segment import SegmentedCorpus
+
+_MOST_SOURCES = 200
+_INTRODUCTION = """# What became of the corpus
+
+Characters are counted as they were read, without line ends and before anything was changed. In examples what cannot be
+seen is spelled out, such as `\\u200b`; there are five of each kind at most, the first in the corpus."""
+
+
+def corpus_report(done: SegmentedCorpus, names: Sequence[str], config: TextConfig) -> str:
+    """Return the report as Markdown.
+
+    Args:
+        done: The counts.
+        names: Of the sources, in their order.
+        config: The text settings, to say what was switched on.
+    """
+    dropped_items = sum((tally.dropped_items for tally in done.tallies), Counter())
+    parts = [
+        _INTRODUCTION,
+        *_in_all(done, dropped_items),
+        *_sources(done.tallies, names),
+        *_changes(done, config),
+        *_drops(done, dropped_items),
+        *_notices(done),
+        *_passed_over(done.passed_over),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _in_all(done: SegmentedCorpus, dropped_items: Counter[str]) -> Iterator[str]:
+    counts = done.counts
+    yield "## In all"
+    yield (
+        f"{counts.characters:,} characters read = {counts.kept_characters:,} kept"
+        f" + {sum(counts.dropped.values()):,} dropped"
+    )
+    rows = [("kept", counts.lines - sum(found.lines for found in done.lines.dropped.values()), counts.kept_characters)]
+    rows += [(_plain(reason), items, counts.dropped.get(reason, 0)) for reason, items in sorted(dropped_items.items())]
+    yield _table(("", "lines, records or elements", "characters"), rows)
+    yield (
+        f"These are {counts.files:,} files with {counts.documents:,} documents in {counts.lines:,} lines. What was kept"
+        f" became {done.lines.normalised_characters:,} characters of normalised text:"
+        f" {counts.train_tokens:,} tokens in {counts.train_sentences:,} sentences to train on,"
+        f" {counts.heldout_tokens:,} in {counts.heldout_sentences:,} held out."
+    )
+
+
+def _sources(tallies: Sequence[Tally], names: Sequence[str]) -> Iterator[str]:
+    yield "## Sources"
+    rows = [
+        (
+            code_span(visible(name)),
+            ", ".join(_forms(tally)),
+            tally.documents,
+            tally.characters,
+            tally.kept_characters,
+            "; ".join(f"{_plain(reason)} {number:,}" for reason, number in sorted(tally.dropped.items()) if number),
+        )
+        for name, tally in zip(names[:_MOST_SOURCES], tallies, strict=False)
+    ]
+    yield _table(("file", "read as", "documents", "characters read", "kept", "dropped"), rows)
+    if len(names) > _MOST_SOURCES:
+        yield f"The other {len(names) - _MOST_SOURCES:,} files are in `stages/segment.json`."
+
+
+def _forms(tally: Tally) -> Iterator[str]:
+    for (kind, encoding, field), count in sorted(tally.forms.items()):
+        yield (
+            f"{kind} in {encoding}"
+            + (f" ({code_span(visible(field))})" if field else "")
+            + (f" x {count}" if count > 1 else "")
+        )
+
+
+def _changes(done: SegmentedCorpus, config: TextConfig) -> Iterator[str]:
+    yield "## What was changed"
+    yield "All kept text goes through these steps, and what comes out of one goes into the next."
+    rows = [
+        (f"`text.{entry.step} = {_spelled(getattr(config, entry.step))}`", *entry[1:])
+        for entry in done.lines.ledger(STEPS)
+    ]
+    yield _table(("setting", "lines changed", "characters in", "characters out"), rows)
+    for step in STEPS:
+        if step in done.lines.steps:
+            yield f"### {step}"
+            examples = done.lines.steps[step].examples
+            yield "\n".join(f"- {code_span(before)} became {code_span(after)}" for before, after in examples)
+
+
+def _drops(done: SegmentedCorpus, dropped_items: Counter[str]) -> Iterator[str]:
+    yield "## What was dropped"
+    if not dropped_items:
+        yield "Nothing."
+    for reason, items in sorted(dropped_items.items()):
+        yield f"### {_plain(reason)}"
+        yield f"{items:,} with {done.counts.dropped.get(reason, 0):,} characters."
+        if reason in done.lines.dropped:
+            yield from _list(done.lines.dropped[reason].examples)
+
+
+def _notices(done: SegmentedCorpus) -> Iterator[str]:
+    for reason, found in sorted(done.lines.noticed.items()):
+        yield f"## Kept, but worth a look: {_plain(reason)}"
+        yield f"{found.lines:,} with {found.characters:,} characters."
+        yield from _list(found.examples)
+
+
+def _passed_over(passed_over: PassedOver) -> Iterator[str]:
+    if passed_over.counts:
+        yield "## What was passed over"
+    for reason, count in sorted(passed_over.counts.items()):
+        yield f"### {_plain(reason)}"
+        yield f"{count:,}, such as"
+        yield from _list(visible(name) for name in passed_over.names[reason])
+
+
+def _list(examples: Iterable[str]) -> Iterator[str]:
+    if lines := [f"- {code_span(example)}" for example in examples]:
+        yield "\n".join(lines)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str | int]]) -> str:
+    lines = [head, ["---"] * len(head), *([_cell(value) for value in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(value: str | int) -> str:
+    # A bar would end the cell, even within a code span.
+    return f"{value:,}" if isinstance(value, int) else value.replace("|", "\\|")
+
+
+def code_span(text: str) -> str:
+    """Return a text of visible characters as Markdown that shows it as it is, whatever marks are in it.
+
+    The fence is longer than any run of backticks inside, and a space is put on both sides where it would be taken off
+    or where a backtick stands.
+    """
+    if not text:
+        return "(nothing)"
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    needs_room = text[0] == "`" or text[-1] == "`" or (text[0] == " " == text[-1] and text.strip())
+    return f"{fence} {text} {fence}" if needs_room else f"{fence}{text}{fence}"
+
+
+def _plain(text: str) -> str:
+    """Return a text for headings and cells: some reasons name fields and columns of the corpus."""
+    return re.sub(r"([\\`*_\[\]<>#~&])", r"\\\1", visible(text))
+
+
+def _spelled(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

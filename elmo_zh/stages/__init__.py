@@ -1,0 +1,1 @@
+"""The stages of a run, from raw text to a bundle, one file for each command."""

@@ -1,0 +1,59 @@
+"""All stages, from raw text to a bundle."""
+
+import os
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from elmo_zh.config import Config
+from elmo_zh.engine.choice import EngineChoice
+from elmo_zh.run.files import UNFINISHED, remove
+from elmo_zh.run.layout import RunDir
+from elmo_zh.run.reporter import Reporter
+from elmo_zh.stages.encode import encode
+from elmo_zh.stages.export import export
+from elmo_zh.stages.init_bundle import adopt_model, with_resolved_init
+from elmo_zh.stages.segment import segment
+from elmo_zh.stages.train import train
+from elmo_zh.stages.user_dictionary import find_user_dictionary, text_settings
+from elmo_zh.stages.vocab import build_vocabulary
+from elmo_zh.stages.word2vec import word2vec
+
+LATEST = Path("runs/latest")
+
+
+def pipeline(
+    run: RunDir,
+    config: Config,
+    corpus: Sequence[str],
+    *,
+    named: Collection[str] = (),
+    engine: EngineChoice | None = None,
+    force: bool,
+    reporter: Reporter,
+) -> None:
+    """All stages one after another; word2vec is left out where training starts from a bundle.
+
+    With a bundle come its settings of section model, save those `named` as section.key by the user.
+    """
+    config = with_resolved_init(config)
+    if init := config.train.init or config.vocab.init:
+        made_with = text_settings(config, find_user_dictionary(run, config))
+        config = adopt_model(run, config, init, made_with, named, force=force, reporter=reporter)
+    segment(run, config, corpus, engine=engine, force=force, reporter=reporter)
+    build_vocabulary(run, config, engine=engine, force=force, reporter=reporter)
+    if not config.train.init:
+        word2vec(run, config, force=force, reporter=reporter)
+    encode(run, config, engine=engine, force=force, reporter=reporter)
+    train(run, config, force=force, reporter=reporter)
+    export(run, config, checkpoint="best", output=None, force=force, reporter=reporter)
+
+
+def link_latest(run: RunDir) -> None:
+    """Make runs/latest in the current folder a link to a run; a real folder of that name is left alone."""
+    if LATEST.absolute() == run.path.absolute() or (LATEST.exists() and not LATEST.is_symlink()):
+        return
+    unfinished = LATEST.with_name(LATEST.name + UNFINISHED)
+    remove(unfinished)
+    unfinished.parent.mkdir(exist_ok=True)
+    unfinished.symlink_to(os.path.relpath(run.path.resolve(), LATEST.parent.resolve()), target_is_directory=True)
+    unfinished.replace(LATEST)

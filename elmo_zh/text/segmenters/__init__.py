@@ -1,0 +1,1 @@
+"""Segmenters: from a normalised sentence to its tokens."""

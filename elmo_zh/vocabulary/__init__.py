@@ -1,0 +1,1 @@
+"""The words of a text: counted, chosen for the vocabulary, numbered and spelled."""

@@ -1,0 +1,80 @@
+"""From the words of a text to what a model reads: ids, and in character mode each word's spelling."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.vocabulary.alphabet import BYTES, Alphabet
+from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, UNKNOWN_ID, Vocabulary
+
+
+class Lexicon:
+    """The input ids of a text's words.
+
+    In token mode they are vocabulary rows, <UNK>'s for words outside. In character mode words outside the vocabulary
+    get ids of their own above its rows, in the order in which they come, since each has its own spelling.
+
+    Attributes:
+        vocabulary: What the model predicts, and in token mode what it reads.
+        num_slots: Character slots of each word (C); None in token mode.
+        alphabet: The numbers of characters.
+        other_words: Words outside the vocabulary, in character mode; the first one has id V.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        num_slots: int | None,
+        other_words: Iterable[str] = (),
+        alphabet: Alphabet = BYTES,
+    ) -> None:
+        self.vocabulary, self.num_slots, self.alphabet = vocabulary, num_slots, alphabet
+        self.other_words = list(other_words)
+        self._other_ids: dict[str, int] | None = None  # training reads ids only and never needs it
+
+    def without_other_words(self) -> "Lexicon":
+        """Return one for the same model that knows no words outside its vocabulary yet."""
+        return Lexicon(self.vocabulary, self.num_slots, alphabet=self.alphabet)
+
+    def encode(self, tokens: Sequence[str]) -> list[int]:
+        """Return the input ids of text tokens."""
+        if self.num_slots is None:
+            return self.vocabulary.encode(tokens)
+        tokens = [self.alphabet.cut(token, self.num_slots) for token in tokens]
+        ids = self.vocabulary.encode(tokens)
+        return [self._other_id(token) if row == UNKNOWN_ID else row for row, token in zip(ids, tokens, strict=True)]
+
+    def _other_id(self, word: str) -> int:
+        if self._other_ids is None:
+            first = len(self.vocabulary)
+            self._other_ids = {known: first + index for index, known in enumerate(self.other_words)}
+        found = self._other_ids.get(word)
+        if found is None:
+            found = self._other_ids[word] = len(self.vocabulary) + len(self.other_words)
+            self.other_words.append(word)
+        return found
+
+    def targets(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the vocabulary rows that a model has to predict for input ids of any shape."""
+        if self.num_slots is None:
+            return ids
+        return np.where(ids < len(self.vocabulary), ids, UNKNOWN_ID)
+
+    def character_ids(self, ids: Iterable[int]) -> NDArray[np.int64]:
+        """Return the spellings of input ids, shape (W, C); character mode only."""
+        spellings = [self._spell(int(row)) for row in ids]
+        return np.stack(spellings) if spellings else np.zeros((0, self.num_slots or 0), np.int64)
+
+    def _spell(self, row: int) -> NDArray[np.int64]:
+        assert self.num_slots is not None
+        if row in (BEGIN_ID, END_ID):
+            mark = self.alphabet.begin_sentence if row == BEGIN_ID else self.alphabet.end_sentence
+            return self.alphabet.spell_sentence_mark(mark, self.num_slots)
+        known = len(self.vocabulary)
+        word = self.vocabulary.tokens[row] if row < known else self.other_words[row - known]
+        return self.alphabet.spell(word, self.num_slots)
+
+    def is_cut(self, token: str) -> bool:
+        """Return whether a word has more characters than are read."""
+        return self.num_slots is not None and self.alphabet.is_cut(token, self.num_slots)

@@ -1,0 +1,84 @@
+"""The spelling model: what it costs to write out an unknown word, character by character."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from elmo_zh.corpus.files import iter_lines
+from elmo_zh.errors import BundleError
+from elmo_zh.run.files import atomic_path
+
+# Written as a name in the file, since it is no character.
+END_OF_WORD = "</W>"
+# All code points less the surrogates.
+UNICODE_CHARACTERS = 0x110000 - 0x800
+
+_ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
+_UNESCAPES = {escaped: character for character, escaped in _ESCAPES.items()}
+
+
+@dataclass(frozen=True)
+class SpellingModel:
+    """Add-one counts of the characters and word ends of the training words outside the vocabulary.
+
+    One more slot stands for all unseen characters, spread evenly over Unicode. It makes bits per character
+    comparable between vocabularies: a word outside the vocabulary costs its <UNK> and then its spelling.
+    """
+
+    counts: Mapping[str, int]
+
+    @classmethod
+    def build(cls, unknown_words: Mapping[str, int]) -> "SpellingModel":
+        """Count the characters of words, each as often as the word stands in the text."""
+        counts: Counter[str] = Counter()
+        for word, count in unknown_words.items():
+            for character in word:
+                counts[character] += count
+        return cls.of_characters(counts, num_words=sum(unknown_words.values()))
+
+    @classmethod
+    def of_characters(cls, counts: Mapping[str, int], *, num_words: int) -> "SpellingModel":
+        """Take counts of characters as they are, and one end of word for each word."""
+        return cls({**counts, END_OF_WORD: num_words})
+
+    @cached_property
+    def _num_slots(self) -> int:
+        return sum(self.counts.values()) + len(self.counts) + 1
+
+    def nats(self, word: str) -> float:
+        """Return minus the log probability of a word's characters and its end."""
+        slots = self._num_slots
+        cost = 0.0
+        for symbol in (*word, END_OF_WORD):
+            if symbol in self.counts:
+                cost += math.log(slots / (self.counts[symbol] + 1))
+            else:
+                cost += math.log(slots * UNICODE_CHARACTERS)
+        return cost
+
+    def save(self, path: Path) -> None:
+        """Write character TAB count, falling; tabs, line ends and backslashes are escaped."""
+        ranked = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))
+        with atomic_path(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{_ESCAPES.get(symbol, symbol)}\t{count}\n" for symbol, count in ranked)
+
+
+def load_spelling_model(path: Path) -> SpellingModel:
+    """Read character_counts.tsv.
+
+    Raises:
+        BundleError: If a line is no symbol and count, or the end of words is missing.
+    """
+    counts: dict[str, int] = {}
+    for number, line in enumerate(iter_lines(path, drop_mark=False), start=1):
+        symbol, _, count = line.partition("\t")
+        symbol = _UNESCAPES.get(symbol, symbol)
+        if not count.isdecimal() or (len(symbol) != 1 and symbol != END_OF_WORD):
+            raise BundleError(f"{path}: line {number} ({line!r}) is not a character, a tab and a count.")
+        counts[symbol] = int(count)
+    if END_OF_WORD not in counts:
+        raise BundleError(f"{path}: the line of {END_OF_WORD} (end of word) is missing. The file is cut off.")
+    return SpellingModel(counts)

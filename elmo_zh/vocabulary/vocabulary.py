@@ -1,0 +1,101 @@
+"""The vocabulary: which words have a row, and the files vocab.data and vocab.counts."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from elmo_zh.corpus.files import iter_lines
+from elmo_zh.errors import RunError
+from elmo_zh.run.files import atomic_path
+
+BEGIN, END, UNKNOWN = SPECIALS = ("<S>", "</S>", "<UNK>")
+BEGIN_ID, END_ID, UNKNOWN_ID = range(3)
+
+
+class Vocabulary:
+    """Tokens and their ids: id r is line r of vocab.data, the specials first, then by falling count."""
+
+    def __init__(self, tokens: Sequence[str]) -> None:
+        self.tokens = tuple(tokens)
+        # A token of the text that is spelled like a special is an unknown word, never the special itself.
+        self._ids = {token: row for row, token in enumerate(self.tokens) if row >= len(SPECIALS)}
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __contains__(self, token: str) -> bool:
+        return token in self._ids
+
+    def encode(self, tokens: Iterable[str]) -> list[int]:
+        """Return the ids of text tokens, that of <UNK> for words outside the vocabulary."""
+        ids = self._ids
+        return [ids.get(token, UNKNOWN_ID) for token in tokens]
+
+    def digest(self) -> str:
+        """Return the SHA-256 of vocab.data as this vocabulary is written."""
+        content = "".join(f"{token}\n" for token in self.tokens)
+        return f"sha256:{hashlib.sha256(content.encode('utf-8')).hexdigest()}"
+
+    def save(self, path: Path) -> None:
+        """Write vocab.data: one token a line."""
+        with atomic_path(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{token}\n" for token in self.tokens)
+
+
+def load_vocabulary(path: Path) -> Vocabulary:
+    """Read vocab.data.
+
+    Raises:
+        RunError: If the specials are not the first three lines, a token stands twice or a line is empty.
+    """
+    tokens = list(iter_lines(path, drop_mark=False))
+    if tuple(tokens[:3]) != SPECIALS:
+        raise RunError(
+            f"{path}: the first three lines are {[token[:20] for token in tokens[:3]]}, expected {list(SPECIALS)}."
+            " Without them unknown words cannot be told from padding; make the file with: elmo-zh vocab"
+        )
+    if len(set(tokens)) != len(tokens) or "" in tokens:
+        token, count = Counter(tokens).most_common(1)[0]
+        what = f"the token {token!r} stands {count} times" if count > 1 else "a line is empty"
+        raise RunError(f"{path}: {what}, so rows and words would not agree. Make the file with: elmo-zh vocab")
+    return Vocabulary(tokens)
+
+
+def load_words(path: Path) -> list[str]:
+    """Read a list of words, one a line, each once; specials and empty lines are passed over.
+
+    Raises:
+        RunError: If there is no word.
+    """
+    words = dict.fromkeys(line for line in iter_lines(path) if line and line not in SPECIALS)
+    if not words:
+        raise RunError(f"{path} holds no word. Give a file with one word a line.")
+    return list(words)
+
+
+def save_counts(vocabulary: Vocabulary, counts: Sequence[int], path: Path) -> None:
+    """Write vocab.counts: token TAB count, in the order of the vocabulary."""
+    with atomic_path(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
+        for token, count in zip(vocabulary.tokens, counts, strict=True):
+            file.write(f"{token}\t{count}\n")
+
+
+def load_counts(path: Path, vocabulary: Vocabulary) -> list[int]:
+    """Read vocab.counts and check it against the vocabulary.
+
+    Raises:
+        RunError: If its tokens are not the vocabulary's, a count is no number, or counts do not fall.
+    """
+    counts: list[int] = []
+    remedy = f"Make both files again with: elmo-zh vocab --run {path.parent} --force"
+    for row, line in enumerate(iter_lines(path, drop_mark=False)):
+        token, _, number = line.rpartition("\t")
+        if row >= len(vocabulary) or token != vocabulary.tokens[row] or not number.isdecimal():
+            raise RunError(f"{path}: line {row + 1} ({line!r}) does not belong to the vocabulary. {remedy}")
+        counts.append(int(number))
+        if row > len(SPECIALS) and counts[row] > counts[row - 1]:
+            raise RunError(f"{path}: line {row + 1}: counts do not fall, as sampling negatives needs. {remedy}")
+    if len(counts) != len(vocabulary):
+        raise RunError(f"{path}: {len(counts)} lines, but the vocabulary has {len(vocabulary)}. {remedy}")
+    return counts

@@ -1,0 +1,110 @@
+"""Counts add up in the order of the corpus, however it was cut."""
+
+import json
+import pickle
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.cleaning.counts import FoundLines, LedgerEntry, LineCounts, StepCounts
+from elmo_zh.segmenting.preparation import CorpusPreparation
+
+PREPARATION = CorpusPreparation.build(TextConfig(segmenter="character", min_han_share=0.3, max_line_characters=31))
+PIECES = [
+    "今天",
+    "好。",
+    " ",
+    "\u3000",
+    "\u200b",
+    "Ａ",
+    "e\u0301",
+    "<b>",
+    "</b>",
+    "&nbsp;",
+    "abc",
+    "[[甲|乙]]",
+    "\x00",
+    "\xe4\xb8\xad",
+]
+LINES = st.lists(st.lists(st.sampled_from(PIECES), max_size=9).map("".join), max_size=23)
+
+
+def counts_of(lines: Sequence[str]) -> LineCounts:
+    counts = LineCounts()
+    for line in lines:
+        PREPARATION.sentences(line, counts)
+    return counts
+
+
+def test_by_hand() -> None:
+    counts = LineCounts()
+    counts.change("remove_markup", "<b>今</b>", "今")
+    counts.change("remove_markup", "<i>天</i>好", "天好")
+    counts.notice("odd")
+    counts.keep("<b>今</b><i>天</i>好", 3)
+    counts.change("remove_markup", "<b></b>", "")
+    counts.notice("odd")
+    counts.drop("empty", "<b></b>")
+    counts.drop("empty", "")
+    assert counts == LineCounts(
+        kept_lines=1,
+        kept_characters=17,
+        normalised_characters=3,
+        steps={"remove_markup": StepCounts(1, 17, 3, [("<b>今</b>", "今")])},
+        dropped={"empty": FoundLines(2, 7, ["<b></b>"])},
+        noticed={"odd": FoundLines(1, 17, ["<b>今</b><i>天</i>好"])},
+    )
+    assert (counts.lines, counts.characters) == (3, 24)
+    assert list(counts.ledger(["unicode_form", "remove_markup"])) == [
+        LedgerEntry("unicode_form", 0, 17, 17),
+        LedgerEntry("remove_markup", 1, 17, 3),
+    ]
+
+
+def test_a_ledger_that_lacks_a_step_is_noticed() -> None:
+    counts = LineCounts()
+    counts.change("remove_markup", "<b>今", "今")
+    counts.keep("<b>今", 1)
+    with pytest.raises(AssertionError, match="every change is of one of the steps"):
+        list(counts.ledger(["unicode_form"]))
+
+
+def test_examples_are_the_first_five() -> None:
+    counts = counts_of([f"{number}\u200b好" for number in range(7)] + ["x" * number for number in range(7)])
+    assert counts.steps["remove_control"].examples == [(f"{n}\\u200b好", f"{n}好") for n in range(5)]
+    assert counts.dropped["lines with too little Chinese"].examples == ["x" * number for number in range(1, 6)]
+    assert counts.steps["remove_control"].lines == 7
+
+
+@settings(deadline=None, max_examples=151)
+@given(LINES, st.lists(st.integers(0, 23), max_size=5))
+def test_parts_merged_in_order_are_the_whole(lines: list[str], cuts: list[int]) -> None:
+    whole = counts_of(lines)
+    merged = LineCounts()
+    places = [0, *sorted(cuts), len(lines)]
+    for start, end in pairwise(places):
+        # As they come from a worker process or from a file.
+        part = pickle.loads(pickle.dumps(counts_of(lines[start:end])))
+        merged.merge(LineCounts.from_record(json.loads(json.dumps(part.as_record()))))
+    assert merged == whole
+    assert list(merged.steps) == list(whole.steps)
+
+
+@settings(deadline=None, max_examples=151)
+@given(LINES, st.randoms(use_true_random=False))
+def test_the_order_of_lines_changes_examples_only(lines: list[str], generator: object) -> None:
+    shuffled = list(lines)
+    generator.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert without_examples(counts_of(shuffled)) == without_examples(counts_of(lines))
+
+
+def without_examples(counts: LineCounts) -> dict[str, object]:
+    record = counts.as_record()
+    for kind in ("steps", "dropped", "noticed"):
+        for entry in record[kind].values():
+            del entry["examples"]
+    return record

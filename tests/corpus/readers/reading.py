@@ -1,0 +1,51 @@
+"""What the tests of the readers share: contents made of bytes, and readers read to their end."""
+
+import io
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pytest
+
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.content import Content
+from elmo_zh.corpus.decoding import DecodedText
+from elmo_zh.corpus.encodings import Encoding
+from elmo_zh.corpus.read import read_source
+from elmo_zh.corpus.sources import find_sources
+from elmo_zh.corpus.tally import PassedOver, Tally
+
+TEST_DATA = os.environ.get("ELMO_ZH_TEST_DATA")
+needs_data = pytest.mark.skipif(not TEST_DATA, reason="set ELMO_ZH_TEST_DATA to the folder that holds data/formats")
+
+
+def content_of(data: bytes, name: str = "a.txt") -> Content:
+    @contextmanager
+    def opened() -> Iterator[BinaryIO]:
+        yield io.BytesIO(data)
+
+    return Content(name=name, file_name=name, open=opened, is_named=True)
+
+
+def text_of(text: str, name: str = "a.txt") -> DecodedText:
+    return DecodedText(content_of(text.encode("utf-8", "surrogatepass"), name), Encoding("utf-8", 0))
+
+
+def documents_of(reader: Callable[..., Any], text: str, tally: Tally | None = None, **settings: str) -> list[list[str]]:
+    """Read a text with the reader of one format."""
+    documents = reader(text_of(text), TextConfig(**settings), tally if tally is not None else Tally())
+    return [list(document) for document in documents]
+
+
+def read(path: Path, tally: Tally | None = None, passed_over: PassedOver | None = None, **settings: str) -> list[str]:
+    """Read the lines of a file or folder as the segment stage does."""
+    tally = tally if tally is not None else Tally()
+    passed_over = passed_over if passed_over is not None else PassedOver()
+    return [
+        line
+        for source in find_sources([str(path)]).sources
+        for document in read_source(source, TextConfig(**settings), tally, passed_over)
+        for line in document
+    ]

@@ -1,0 +1,64 @@
+"""HTML to prose."""
+
+import pytest
+from corpus.readers.reading import documents_of
+from messages import message_of
+
+from elmo_zh.corpus.readers import html_prose as module
+from elmo_zh.corpus.readers.html_prose import read_html
+from elmo_zh.corpus.tally import Tally
+from elmo_zh.errors import CorpusError
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("<p>今天<b>下雨</b>。</p><p>明天&amp;后天", ["今天下雨。", "明天&后天"]),
+        ("　　第一段。<br><br>　　第二段。", ["　　第一段。", "　　第二段。"]),
+        ("<ul><li>一<li>二</ul><h1>三</h1>", ["一", "二", "三"]),
+        ("<p>今天\n  天气\n很 好。 a\nb</p>", ["今天天气很 好。 a b"]),
+        ("<head><title>题</title><style>a{}</style></head><p>正文<script>if(a<b){}</script>。", ["正文", "。"]),
+        ("<nav><a>菜单</a></nav>文", ["文"]),
+        ("<table><tr><td>1990</td><td>这是一句话。</td></tr></table>", ["这是一句话。"]),
+        ("<pre>行一\n 行二\n</pre><pre><code>x = 1</code></pre>", ["行一", " 行二"]),
+        ("<aside><aside>a</aside>b</aside><!-- 注 -->文", ["文"]),
+        ("<nav>菜单没有完", []),
+        ("<form><p>有些网站把整页放在表单里。</p><select><option>甲</select></form>", ["有些网站把整页放在表单里。"]),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_prose(source: str, expected: list[str]) -> None:
+    tally = Tally()
+    assert documents_of(read_html, source, tally) == [expected]
+    assert tally.characters == sum(tally.dropped.values())
+
+
+def test_what_is_left_out_is_counted() -> None:
+    tally = Tally()
+    documents_of(read_html, "<script>abc</script><nav>一<a>二</a></nav><table><td>三<td>四五</table><!--六-->", tally)
+    assert tally.dropped == {
+        "html: script": 3,
+        "html: nav": 2,
+        "html: table cells without a clause": 3,
+        "html: comment": 1,
+    }
+
+
+def test_a_page_is_parsed_in_pieces_however_deep_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONGEST_LINE", 101)
+    (lines,) = documents_of(read_html, "<div>" * 50_000 + "天" * 211 + "</div>" * 50_000 + "<p>完")
+    assert "".join(lines) == "天" * 211 + "完"
+
+
+def test_a_page_too_long_for_the_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONGEST_FILE", 101)
+    told = message_of(CorpusError, lambda: documents_of(read_html, "<p>" + "天" * 99))
+    assert told == (
+        "a.txt: longer than 101 characters, which is too long for HTML."
+        " Split it, or read it as plain text: --format text"
+    )
+
+
+def test_entities_that_a_page_declares_are_not_expanded() -> None:
+    source = '<!DOCTYPE html [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><p>甲&b;乙</p>'
+    assert "aaaa" not in "".join(documents_of(read_html, source)[0][-1:])

@@ -1,0 +1,85 @@
+"""JSON of any shape, as a stream."""
+
+import json
+from pathlib import Path
+
+import pytest
+from corpus.readers.reading import documents_of, read
+from messages import message_of
+
+from elmo_zh.corpus.readers import json_values as module
+from elmo_zh.corpus.readers.json_values import read_json
+from elmo_zh.corpus.tally import Tally
+from elmo_zh.errors import CorpusError
+
+
+@pytest.mark.parametrize(
+    ("value", "field", "expected"),
+    [
+        ([{"title": "雎", "content": ["关关", "在河"]}, {"content": "a\nb"}], "", [["关关", "在河"], ["a", "b"]]),
+        (["一", "二"], "", [["一"], ["二"]]),
+        ({"data": [{"paragraphs": [{"context": "甲"}, {"context": "乙"}]}]}, "data.paragraphs.context", [["甲", "乙"]]),
+        ([{"a": "一", "b": "二"}, {"b": "三"}], "a,b", [["一", "二"], ["三"]]),
+        ([[["一"], "二"], ["三"]], "", [["一", "二"], ["三"]]),
+        ("一", "", [["一"]]),
+    ],
+)  # fmt: skip
+def test_shapes(value: object, field: str, expected: list[list[str]]) -> None:
+    for indent in (None, 2):
+        assert documents_of(read_json, json.dumps(value, indent=indent), field=field) == expected
+
+
+def test_the_field_is_told() -> None:
+    tally = Tally()
+    documents_of(read_json, '[{"x": {"body": "一"}}]', tally)
+    assert tally.read_field == "x.body"
+
+
+@pytest.mark.parametrize("text", ['[{"text": "一"', "[1, 2", "nothing", '["一" "二"]', ""])
+def test_files_that_are_no_json_or_cut_off(text: str) -> None:
+    told = message_of(CorpusError, lambda: documents_of(read_json, text))
+    assert told.startswith("a.txt: ")
+    assert "\n" not in told
+
+
+def test_a_field_that_is_not_there() -> None:
+    told = message_of(CorpusError, lambda: documents_of(read_json, '[{"a": {"b": "x"}}]', field="text"))
+    assert told == "a.txt: nothing has text in the field text. The fields at its start are: a.b."
+
+
+def test_no_field_is_known() -> None:
+    told = message_of(CorpusError, lambda: documents_of(read_json, '{"name": "elmo", "version": "1"}'))
+    assert told == "a.txt: no field is text for sure among name, version. Name one or several: --field NAME"
+
+
+def test_nesting_and_single_values_have_their_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = message_of(CorpusError, lambda: documents_of(read_json, "[" * 100_000))
+    assert told.startswith("a.txt is nested deeper than 1000 levels")
+    monkeypatch.setattr(module, "LONGEST_VALUE_BYTES", 2**18)
+    text = f'["{"天" * 2**18}"]'
+    assert "a single text is longer than" in message_of(CorpusError, lambda: documents_of(read_json, text))
+
+
+def test_memory_does_not_hold_the_array(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Far more bytes than one value may have pass through when no single value has so many."""
+    monkeypatch.setattr(module, "LONGEST_VALUE_BYTES", 2**20)
+    count = 2**17
+    assert sum(1 for _ in documents_of(read_json, "[" + '"今天下雨。",' * count + '"完"]')) == count + 1
+
+
+def test_a_key_that_stands_twice_loses_nothing() -> None:
+    assert documents_of(read_json, '[{"text": "一", "text": "二"}]') == [["一", "二"]]
+
+
+def test_a_number_of_too_many_digits() -> None:
+    told = message_of(CorpusError, lambda: documents_of(read_json, '[{"n": ' + "1" * 5003 + ', "text": "一"}]'))
+    assert told.startswith("a.txt: not JSON, or cut off (Exceeds the limit (4300 digits) for integer string conversion")
+
+
+def test_halves_of_characters_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    texts = (r"苹\ud800果\n好", r"\ud83d\ude00", r"a\\ud800", r"\udc00")
+    path.write_text("[" + ",".join(f'{{"text": "{text}"}}' for text in texts) + "]", encoding="utf-8")
+    tally = Tally()
+    assert read(path, tally) == ["好", "😀", r"a\ud800"]
+    assert tally.dropped == {"bytes that do not decode": 4}

@@ -1,0 +1,102 @@
+"""MediaWiki dumps."""
+
+import bz2
+from pathlib import Path
+
+import pytest
+from corpus.readers.reading import read, text_of
+from messages import message_of
+
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.readers import wikidump as module
+from elmo_zh.corpus.readers.wikidump import read_wikidump
+from elmo_zh.corpus.tally import PassedOver, Tally
+from elmo_zh.errors import CorpusError
+
+START = '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.10/"><siteinfo><sitename>W</sitename></siteinfo>'
+
+
+def page(title: str, text: str, namespace: int = 0, extra: str = "", model: str = "wikitext") -> str:
+    return (
+        f"<page><title>{title}</title><ns>{namespace}</ns>{extra}<revision><model>{model}</model>"
+        f'<text xml:space="preserve">{text}</text></revision></page>\n'
+    )
+
+
+PAGES = (
+    page("雨", "'''雨'''是水。\n\n&lt;ref&gt;甲&lt;/ref&gt;下雨了。")
+    + page("水", "#重定向 [[雨]]", extra='<redirect title="雨" />')
+    + page("Template:A", "a", namespace=10)
+    + page("a.css", "b", model="css")
+    + page("风", "风大。")
+)
+
+
+def documents(text: str, passed_over: PassedOver | None = None) -> list[list[str]]:
+    found = read_wikidump(
+        text_of(text), TextConfig(), Tally(), passed_over if passed_over is not None else PassedOver()
+    )
+    return [list(document) for document in found]
+
+
+def test_articles_are_read_and_other_pages_named() -> None:
+    passed_over = PassedOver()
+    assert documents(f"{START}{PAGES}</mediawiki>", passed_over) == [["雨是水。", "", "下雨了。"], ["风大。"]]
+    assert passed_over.described() == {
+        "redirects": {"count": 1, "names": ["水"]},
+        "wiki pages of other namespaces": {"count": 1, "names": ["Template:A"]},
+        "wiki pages that are no wikitext": {"count": 1, "names": ["a.css"]},
+    }
+
+
+@pytest.mark.parametrize("text", ["#REDIRECT [[雨]]", " #重定向: [[雨]]", "#重新導向 [[雨]]"])
+def test_redirects_of_old_dumps(text: str) -> None:
+    passed_over = PassedOver()
+    assert documents(f"{START}{page('水', text)}{page('风', '# 一。')}</mediawiki>", passed_over) == [[" 一。"]]
+    assert passed_over.names == {"redirects": ["水"]}
+
+
+def test_multistream_bz2(tmp_path: Path) -> None:
+    path = tmp_path / "zhwiki.xml.bz2"
+    path.write_bytes(b"".join(bz2.compress(part.encode()) for part in (START, PAGES, "</mediawiki>")))
+    tally = Tally()
+    assert [line for line in read(path, tally) if line] == ["雨是水。", "下雨了。", "风大。"]
+    assert tally.documents == 2
+
+
+def test_entities_are_refused() -> None:
+    bomb = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;">]>'
+    told = message_of(CorpusError, lambda: documents(f"{bomb}{START}{page('甲', '&b;')}</mediawiki>"))
+    assert told == "a.txt declares entities (<!DOCTYPE ...>), which no dump does. It is not read."
+
+
+def test_files_outside_are_not_read(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("秘密", encoding="utf-8")
+    told = message_of(
+        CorpusError, lambda: documents(f'<!DOCTYPE x [<!ENTITY a SYSTEM "file://{secret}">]>{START}&a;</mediawiki>')
+    )
+    assert "declares entities" in told
+
+
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        (f"{START}{PAGES[:-9]}", "a.txt: damaged or cut off XML ("),
+        (f"{START}<page></mediawiki>", "a.txt: damaged or cut off XML ("),
+        ("<rss><page/></rss>", "a.txt: XML, but no MediaWiki dump. "),
+        ("今天下雨。", "a.txt: damaged or cut off XML ("),
+        ("", "a.txt: damaged or cut off XML ("),
+        (START + "<a>" * 100_000, "a.txt: damaged or cut off XML ("),
+    ],
+)
+def test_files_that_are_no_dump_or_cut_off(text: str, start: str) -> None:
+    told = message_of(CorpusError, lambda: documents(text))
+    assert told.startswith(start)
+    assert "\n" not in told
+
+
+def test_a_page_has_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONGEST_PAGE_BYTES", 2**19)
+    told = message_of(CorpusError, lambda: documents(START + page("长", "<b/>" * 2**19) + "</mediawiki>"))
+    assert told.startswith("a.txt: a page is longer than")

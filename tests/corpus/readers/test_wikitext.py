@@ -1,0 +1,77 @@
+"""Wikitext to prose."""
+
+import pytest
+
+from elmo_zh.corpus.readers import wikitext as module
+from elmo_zh.corpus.readers.wikitext import wikitext_lines
+from elmo_zh.corpus.tally import Tally
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("'''数学'''是[[形式科学|科学]]，见[[历史]]。", "数学是科学，见历史。"),
+        ("前<ref name=a>{{cite web|url=x}}</ref>后", "前后"),
+        ("{{Infobox\n|name = 数学\n}}正文", "正文"),
+        ("[[File:a.jpg|thumb|图的[[说明]]]]正文[[Category:数学|*]][[en:Mathematics]]", "正文"),
+        ("[[:分类:数学]]和[http://a.b 网站]，[http://c.d]", "分类:数学和网站，"),
+        ("== 历史 ==", " 历史 "),
+        ("a &lt; b&nbsp;<nowiki>[[c]]</nowiki>", "a < b\xa0[[c]]"),
+        ("算<math>x^2</math>术<!-- 注 -->。", "算术。"),
+        ("使用-{zh-hans:软件;zh-hant:軟體}-和-{域}-，-{H|zh-cn:x}-", "使用软件和域，"),
+        ("-{zh-tw:電腦; zh-hk:電腦}-", "電腦"),
+        ("源于{{lang|grc|μάθημα}}（{{lang-en|maths}}），{{Link-en|甲|A}}", "源于μάθημα（maths），甲"),
+        ("数学（{{拼音|shù}}）是", "数学是"),
+        ("-{[[甲|乙]]}-和-{zh-cn:a&nbsp;b;zh-tw:c}-", "乙和a\xa0b"),
+        ("__NOTOC__人__无目录__口{{formatnum:5678}}", "人口5678"),
+        ("{{tsl|en|A|甲}}{{link-en|乙|B|丙}}{{nowrap|丁'''戊'''}}", "甲丙丁戊"),
+        ("前<!-- 没有完 后", "前"),
+        ("{| class=x\n! 年\n|-\n| 1990\n|}\n后", "\n后"),
+    ],
+)
+def test_prose(source: str, expected: str) -> None:
+    tally = Tally()
+    lines = list(wikitext_lines(source, tally))
+    assert "\n".join(lines) == expected
+    assert tally.characters == sum(tally.dropped.values())
+
+
+def test_what_is_left_out_is_counted_by_its_kind() -> None:
+    tally = Tally()
+    list(wikitext_lines("一{{a}}二<ref>三</ref>[[文件:x]]-{zh-cn:四;zh-tw:肆}-", tally))
+    assert tally.dropped == {
+        "wikitext: template": 5,
+        "wikitext: ref": 12,
+        "wikitext: file": 8,
+        "wikitext: other variants": 18,
+    }
+
+
+def test_lines_stay_in_order() -> None:
+    assert list(wikitext_lines("* 一\n* 二<br>三\n", Tally())) == [" 一", " 二", "三"]
+
+
+@pytest.mark.parametrize(
+    "unit", ["<b>", "<ref>", "{{a|", "{{a|[[b|", "[[a|", "[http://a ", "{|\n", '<b a="', "{{a|<!--", "}}{{a|"]
+)
+def test_a_page_of_markup_that_never_ends_is_left_out_before_it_takes_hours(unit: str) -> None:
+    tally = Tally()
+    source = unit * 30_000
+    kept = "".join(wikitext_lines(source, tally))
+    assert kept == ("{{a|" if "<!--" in unit else "")
+    assert len(kept) + sum(tally.dropped.values()) == len(source)
+
+
+def test_a_few_things_that_are_not_closed_do_not_matter() -> None:
+    assert "".join(wikitext_lines("'''甲'''是<b>乙。{{c\n[[丁" + "字" * 100_000, Tally())).startswith("甲是")
+
+
+def test_a_page_longer_than_mediawiki_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONGEST_WIKITEXT", 101)
+    tally = Tally()
+    assert list(wikitext_lines("字" * 102, tally)) == []
+    assert tally.dropped == {"wikitext: page longer than MediaWiki allows": 102}
+
+
+def test_items_as_deep_as_no_list_is() -> None:
+    assert list(wikitext_lines("*" * 2_000_000 + "一\n*:#二", Tally())) == ["一", "二"]

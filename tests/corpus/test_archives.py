@@ -1,0 +1,221 @@
+"""Archives, sound and hostile."""
+
+import bz2
+import gzip
+import io
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from corpus.readers.reading import read
+from messages import message_of
+
+from elmo_zh.corpus import packing
+from elmo_zh.corpus.tally import PassedOver, Tally
+from elmo_zh.errors import CorpusError
+
+MEMBERS = {
+    "b/二.txt": "二。\n".encode(),
+    "a.csv": "id,text\n1,一。\n".encode(),
+    "c/d.txt.gz": gzip.compress("三。\n".encode()),
+    "e.human": "四。\n".encode("gb18030") * 50,
+    "cat.png": b"\x89PNG",
+    ".hidden/x.txt": "藏".encode(),
+    "__MACOSX/x.txt": b"\0",
+    "inner.zip": b"PK\x03\x04",
+    "noise": bytes(range(256)),
+    "../../../escape.txt": "五。\n".encode(),
+}
+EXPECTED = ["二。", "一。", "三。", *["四。"] * 50, "五。"]
+
+
+def zip_of(path: Path, members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return path
+
+
+def tar_of(path: Path, members: dict[str, bytes], mode: str = "w") -> Path:
+    with tarfile.open(path, mode) as archive:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tar.gz", "a.tar.xz", "a.tar.bz2", "named-otherwise.txt"])
+def test_members_in_order_and_what_is_passed_over(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    if name == "a.zip":
+        zip_of(path, MEMBERS)
+    else:
+        tar_of(path, MEMBERS, "w:" + (name.split(".")[-1] if name.count(".") == 2 else ""))
+    before = sorted(tmp_path.rglob("*"))
+    tally, passed_over = Tally(), PassedOver()
+    assert read(path, tally, passed_over) == EXPECTED
+    assert sum(tally.forms.values()) == 5
+    assert passed_over.described() == {
+        "archives inside archives": {"count": 1, "names": [f"{path}: inner.zip"]},
+        "files that are no text by their names": {"count": 1, "names": [f"{path}: cat.png"]},
+        "hidden files in archives": {"count": 2, "names": [f"{path}: .hidden/x.txt", f"{path}: __MACOSX/x.txt"]},
+        "not text in UTF-8, GB18030 or Big5, nor with a byte order mark": {"count": 1, "names": [f"{path}: noise"]},
+    }
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_names_of_chinese_windows(tmp_path: Path) -> None:
+    path = zip_of(tmp_path / "a.zip", {"abcd.png": b""})
+    path.write_bytes(path.read_bytes().replace(b"abcd.png", "新闻".encode("gbk") + b".png"))
+    passed_over = PassedOver()
+    read(path, passed_over=passed_over)
+    assert passed_over.names["files that are no text by their names"] == [f"{path}: 新闻.png"]
+
+
+def test_an_encrypted_member(tmp_path: Path) -> None:
+    path = zip_of(tmp_path / "a.zip", {"a.txt": b"x"})
+    data = bytearray(path.read_bytes())
+    data[6] |= 1
+    data[data.index(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(data)
+    told = message_of(CorpusError, lambda: read(path))
+    assert told == f"{path}: a.txt is encrypted. Unpack the archive with its password and give the folder."
+
+
+def test_damaged_zip_archives(tmp_path: Path) -> None:
+    path = zip_of(tmp_path / "a.zip", {"a.txt": "今天下雨。\n".encode() * 301}, zipfile.ZIP_STORED)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-30])
+    assert message_of(CorpusError, lambda: read(path)).startswith(f"{path} is a damaged zip archive (")
+    path.write_bytes(whole[:500] + b"xxx" + whole[503:])
+    assert message_of(CorpusError, lambda: read(path)).startswith(f"{path}: a.txt is damaged (")
+
+
+def test_damaged_tar_archives(tmp_path: Path) -> None:
+    path = tar_of(tmp_path / "a.tar", {"a.txt": b"x\n" * 3001, "b.txt": b"y"})
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4000])
+    assert message_of(CorpusError, lambda: read(path)).startswith(f"{path} is a damaged tar archive (")
+    packed = tmp_path / "a.tar.gz"
+    packed.write_bytes(gzip.compress(whole)[:-20])
+    assert message_of(CorpusError, lambda: read(packed)).startswith(f"{packed} is damaged or cut off (")
+
+
+def test_links_and_devices_are_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "a.tar"
+    with tarfile.open(path, "w") as archive:
+        for number, kind in enumerate((tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE)):
+            info = tarfile.TarInfo(f"{number}.txt")
+            info.type, info.linkname = kind, "/etc/passwd"
+            archive.addfile(info)
+    passed_over = PassedOver()
+    assert read(path, passed_over=passed_over) == []
+    assert passed_over.counts == {"links and other special members of archives": 4}
+
+
+def test_a_header_that_would_fill_the_memory(tmp_path: Path) -> None:
+    info = tarfile.TarInfo("x")
+    info.type, info.size = tarfile.GNUTYPE_LONGNAME, 2**40
+    path = tmp_path / "a.tar"
+    path.write_bytes(info.tobuf(tarfile.GNU_FORMAT) + bytes(2**16))
+    told = message_of(CorpusError, lambda: read(path))
+    assert told.startswith(f"{path} is a damaged tar archive (a header of {2**40} bytes")
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.txt.gz", "a.txt.bz2", "a.tar.gz"])
+def test_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(packing, "ALWAYS_ALLOWED_BYTES", 2**20)
+    data = bytes(2**23)
+    path = tmp_path / name
+    if name == "a.zip":
+        zip_of(path, {"a.txt": data})
+    elif name == "a.tar.gz":
+        tar_of(path, {"a.txt": data}, "w:gz")
+    else:
+        path.write_bytes(gzip.compress(data) if name.endswith("gz") else bz2.compress(data))
+    assert f"{path} unpacks to more than 250 times its size" in message_of(CorpusError, lambda: read(path))
+
+
+def test_an_office_document_is_named_as_such(tmp_path: Path) -> None:
+    path = zip_of(tmp_path / "a.docx", {"[Content_Types].xml": b"<x/>"})
+    assert message_of(CorpusError, lambda: read(path)) == (
+        f"{path}: an office document. Save it as text and give that file."
+    )
+
+
+def test_names_cannot_command_a_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "a.tar"
+    with tarfile.open(path, "w", encoding="gbk", format=tarfile.GNU_FORMAT) as archive:
+        archive.addfile(tarfile.TarInfo("新\n\x1b[31m.png"))
+    passed_over = PassedOver()
+    assert read(path, passed_over=passed_over) == []
+    assert passed_over.names == {
+        "files that are no text by their names": [rf"{path}: \udcd0\udcc2\n\x1b[31m.png"],
+    }
+
+
+def test_a_tar_archive_of_an_old_program(tmp_path: Path) -> None:
+    path = tar_of(tmp_path / "a", {"a.txt": "苹果\n".encode()})
+    data = bytearray(path.read_bytes())
+    data[257:265] = bytes(8)
+    data[148:156] = b" " * 8
+    data[148:156] = b"%06o\0 " % sum(data[:512])
+    path.write_bytes(data)
+    assert read(path) == ["苹果"]
+
+
+def test_archives_without_members(tmp_path: Path) -> None:
+    assert read(zip_of(tmp_path / "a.zip", {})) == []
+    assert read(tar_of(tmp_path / "a.tar", {})) == []
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tgz"])
+def test_archives_by_name_only(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text("今天。\n", encoding="utf-8")
+    assert message_of(CorpusError, lambda: read(path)) == (
+        f"{path} is not what its name says: it starts as no zip or tar archive does. Rename or pack it again."
+    )
+
+
+def test_memory_does_not_hold_the_members_of_a_tar_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[int] = []
+    real = tarfile.TarFile.next
+
+    def counted(archive: tarfile.TarFile) -> tarfile.TarInfo | None:
+        kept.append(len(archive.members))  # type: ignore[attr-defined]
+        return real(archive)
+
+    path = tar_of(tmp_path / "a.tar", {f"{number}.txt": b"x\n" for number in range(31)})
+    monkeypatch.setattr(tarfile.TarFile, "next", counted)
+    assert len(read(path)) == 31
+    assert len(kept) > 31
+    assert max(kept) <= 1
+
+
+def test_a_link_in_an_archive_leads_nowhere(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("秘密\n", encoding="utf-8")
+    path = tmp_path / "a.tar"
+    with tarfile.open(path, "w") as archive:
+        link = tarfile.TarInfo("folder")
+        link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path)
+        archive.addfile(link)
+        data = "苹果\n".encode()
+        info = tarfile.TarInfo("folder/secret.txt")
+        info.size = len(data)
+        archive.addfile(info, io.BytesIO(data))
+    assert read(path) == ["苹果"]
+    assert secret.read_text(encoding="utf-8") == "秘密\n"
+
+
+def test_a_directory_that_leads_nowhere(tmp_path: Path) -> None:
+    path = zip_of(tmp_path / "a.zip", {"二.txt": b"x"})
+    whole = path.read_bytes()
+    directory = whole.index(b"PK\x01\x02")
+    path.write_bytes(whole[: directory + 42] + b"\xff\xff\xff\xff" + whole[directory + 46 :])
+    assert message_of(CorpusError, lambda: read(path)).startswith(f"{path}: 二.txt is damaged (")
+    path.write_bytes(whole[:30] + b"\xff" + whole[31:])
+    assert message_of(CorpusError, lambda: read(path)).startswith(f"{path}: 二.txt is damaged ('utf-8' codec")

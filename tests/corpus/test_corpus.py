@@ -1,0 +1,207 @@
+"""Finding files, and reading lines from whatever they are packed in."""
+
+import bz2
+import gzip
+import importlib
+import lzma
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from messages import message_of
+
+from elmo_zh.corpus.files import find_corpus_files, iter_lines
+from elmo_zh.errors import CorpusError
+
+zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": zstd.compress,
+}
+PACKED = sorted(set(PACKERS) - {""})
+LINES = ["今天天气很好。", "", "第三行\u3000有\u2028各\x85种\x0b空\x0c白\x1c", "苹果"]
+
+
+def written(path: Path, content: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def names(folder: Path, arguments: list[str]) -> list[str]:
+    return [str(path.relative_to(folder)) for path in find_corpus_files(arguments).paths]
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_lines_are_read_from_every_kind_of_file(tmp_path: Path, suffix: str, end: str, mark: bytes) -> None:
+    for last in ("", end):
+        content = mark + (end.join(LINES) + last).encode("utf-8")
+        path = written(tmp_path / f"语料.txt{suffix}", PACKERS[suffix](content))
+        assert list(iter_lines(path)) == LINES
+
+
+def test_only_the_mark_at_the_start_is_dropped(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.txt", "\ufeff\ufeff苹\n\ufeff果\n".encode())
+    assert list(iter_lines(path)) == ["\ufeff苹", "\ufeff果"]
+    assert list(iter_lines(path, drop_mark=False)) == ["\ufeff\ufeff苹", "\ufeff果"]
+
+
+def test_a_lone_carriage_return_ends_no_line(tmp_path: Path) -> None:
+    assert list(iter_lines(written(tmp_path / "a.txt", b"a\rb\r\r\nc\r"))) == ["a\rb\r", "c"]
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_an_empty_file_has_no_lines(tmp_path: Path, suffix: str) -> None:
+    assert list(iter_lines(written(tmp_path / f"a.txt{suffix}", PACKERS[suffix](b"")))) == []
+
+
+def test_archives_of_several_parts_are_read_to_the_end(tmp_path: Path) -> None:
+    for suffix in PACKED:
+        content = PACKERS[suffix]("一\n".encode()) + PACKERS[suffix]("二\n".encode())
+        assert list(iter_lines(written(tmp_path / f"a.txt{suffix}", content))) == ["一", "二"]
+
+
+@settings(deadline=None, max_examples=101)
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=7), min_size=1, max_size=5))
+def test_any_lines_come_back(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> None:
+    content = b"\xef\xbb\xbf" + "".join(f"{line}\n" for line in lines).encode("utf-8")
+    path = written(tmp_path_factory.mktemp("lines") / "a", content)
+    assert list(iter_lines(path)) == lines
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "byte", "value"),
+    [
+        (b"\xff", 1, 0, "ff"),
+        ("苹果\n好".encode() + b"\xc0\xcc\n", 2, 10, "c0"),
+        (b"\xef\xbb\xbf" + "苹果".encode() + b"\xb9\n", 1, 9, "b9"),
+        (b"\xef\xbb\xbfab\r\n\r\nc\xed\xa0\x80", 3, 10, "ed"),
+        ("苹果".encode()[:-1], 1, 3, "e6"),
+        ("是".encode("gb18030"), 1, 0, "ca"),
+    ],
+)
+@pytest.mark.parametrize("suffix", ["", ".xz"])
+def test_bytes_that_are_not_utf8(tmp_path: Path, suffix: str, content: bytes, line: int, byte: int, value: str) -> None:
+    path = written(tmp_path / f"a.txt{suffix}", PACKERS[suffix](content))
+    assert message_of(CorpusError, lambda: list(iter_lines(path))) == (
+        f"{path}: line {line}, byte {byte} (0x{value}) is not UTF-8."
+        " Convert the file first, for example: iconv -f GB18030 -t UTF-8 OLD > NEW"
+    )
+
+
+def test_the_lines_before_a_bad_one_are_read(tmp_path: Path) -> None:
+    lines = iter_lines(written(tmp_path / "a.txt", b"good\n\xff\n"))
+    assert next(lines) == "good"
+
+
+@pytest.mark.parametrize("suffix", PACKED)
+def test_archives_that_are_cut_off(tmp_path: Path, suffix: str) -> None:
+    content = PACKERS[suffix]("今天天气很好。\n".encode() * 131)
+    path = written(tmp_path / f"a.txt{suffix}", content[:-7])
+    message = message_of(CorpusError, lambda: list(iter_lines(path)))
+    assert re.fullmatch(rf"{re.escape(str(path))} is damaged or cut off \(.+\)\. Fetch or compress it again\.", message)
+
+
+@pytest.mark.parametrize("suffix", PACKED)
+def test_archives_with_changed_bytes(tmp_path: Path, suffix: str) -> None:
+    content = bytearray(PACKERS[suffix](" ".join(str(number * number) for number in range(1009)).encode()))
+    middle = len(content) // 2
+    content[middle : middle + 13] = bytes(13)
+    path = written(tmp_path / f"a.txt{suffix}", bytes(content))
+    message = message_of(CorpusError, lambda: list(iter_lines(path)))
+    assert message.startswith(f"{path} is ")
+    assert message.endswith("ompress it again.")
+
+
+@pytest.mark.parametrize("suffix", PACKED)
+def test_files_that_are_no_archives(tmp_path: Path, suffix: str) -> None:
+    path = written(tmp_path / f"a.txt{suffix}", "今天天气很好。\n".encode() * 7)
+    message = message_of(CorpusError, lambda: list(iter_lines(path)))
+    assert message.startswith(f"{path} is ")
+    assert message.endswith("ompress it again.")
+
+
+def test_files_of_a_folder(tmp_path: Path) -> None:
+    text = ["a", "b.txt", "c.TXT", "d.text", "deep/er/e.txt", *(f"f.txt{suffix}" for suffix in PACKED), "g.gz"]
+    other = ["h.json", "i.py.gz", "deep/j.pdf"]
+    for name in (*text, *other, ".hidden.txt", "deep/.git/config", ".cache/k.txt"):
+        written(tmp_path / name, b"x\n")
+    files = find_corpus_files([str(tmp_path)])
+    assert files.paths == tuple(sorted(tmp_path / name for name in text))
+    assert files.passed_over == tuple(sorted(tmp_path / name for name in other))
+    assert files.total_bytes() == 2 * len(text)
+
+
+def test_a_hidden_folder_that_is_named_is_searched(tmp_path: Path) -> None:
+    written(tmp_path / ".texts" / "a.txt", b"x")
+    assert names(tmp_path, [str(tmp_path / ".texts")]) == [".texts/a.txt"]
+
+
+def test_arguments_in_any_order_each_file_once(tmp_path: Path) -> None:
+    for name in ("a.txt", "b.txt", "c/d.txt", "c/e.json"):
+        written(tmp_path / name, b"x")
+    arguments = [str(tmp_path / name) for name in ("c", "b.txt", "*.txt", "c/e.json", "**/d.txt")]
+    expected = ["a.txt", "b.txt", "c/d.txt", "c/e.json"]
+    assert names(tmp_path, arguments) == names(tmp_path, arguments[::-1]) == expected
+    assert find_corpus_files(arguments).passed_over == ()
+
+
+def test_a_file_that_is_named_is_taken_whatever_its_name(tmp_path: Path) -> None:
+    for name in ("a.json", ".hidden", "[b] ?*.txt"):
+        path = written(tmp_path / name, b"x")
+        assert find_corpus_files([str(path)]).paths == (path,)
+
+
+def test_paths_that_do_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for argument in ("none.txt", "none/*.txt"):
+        assert message_of(CorpusError, lambda argument=argument: find_corpus_files([argument])) == (
+            f"{argument} does not exist. Check the path; it is taken from the current folder {tmp_path}."
+        )
+
+
+def test_a_folder_without_text(tmp_path: Path) -> None:
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    ending = " Give files by name, or a folder with text."
+    assert message_of(CorpusError, lambda: find_corpus_files([str(folder)])) == (
+        f"{folder} holds no text files (.txt, also .txt.gz, .bz2, .xz, .zst; 0 other files).{ending}"
+    )
+    for name in ("a.png", "b.jpg", ".txt"):
+        written(folder / name, b"x")
+    assert "; 2 other files)" in message_of(CorpusError, lambda: find_corpus_files([str(folder)]))
+
+
+@pytest.mark.parametrize("suffix", PACKED)
+def test_no_line_is_lost_behind_a_damaged_second_stream(tmp_path: Path, suffix: str) -> None:
+    first, second = PACKERS[suffix]("一\n".encode()), PACKERS[suffix]("二\n".encode())
+    path = written(tmp_path / f"a.txt{suffix}", first + second)
+    assert list(iter_lines(path)) == ["一", "二"]
+    written(path, first + b"?" + second[1:])
+    told = message_of(CorpusError, lambda: list(iter_lines(path)))
+    assert told.startswith(f"{path} is damaged or goes on with something else at byte {len(first)}, ")
+
+
+def test_a_folder_that_cannot_be_read_is_not_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path / "a.txt", b"a")
+    written(tmp_path / "b" / "b.txt", b"b")
+    real = os.scandir
+
+    def scandir(path: str) -> object:
+        if Path(path).name == "b":
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(PermissionError, match=r"/b'$"):
+        find_corpus_files([str(tmp_path)])

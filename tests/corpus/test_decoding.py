@@ -1,0 +1,119 @@
+"""Bytes that do not decode: refused, left out or replaced."""
+
+from pathlib import Path
+
+import pytest
+from corpus.readers.reading import content_of, read, text_of
+from hypothesis import given
+from hypothesis import strategies as st
+from messages import message_of
+
+from elmo_zh.corpus.decoding import UNDECODABLE, DecodedText, readable_lines
+from elmo_zh.corpus.encodings import CHUNK_BYTES, Encoding
+from elmo_zh.corpus.tally import Tally
+from elmo_zh.errors import CorpusError
+
+LINES = "今天没有下雨。我们去公园。\n".encode() * 3
+DIRTY = LINES + "花".encode() + "好".encode("gb18030") + b"\n" + "山水。".encode()
+
+
+def dirty(tmp_path: Path) -> Path:
+    path = tmp_path / "a.txt"
+    path.write_bytes(DIRTY)
+    return path
+
+
+def test_lines_with_bad_bytes_are_left_out_and_counted(tmp_path: Path) -> None:
+    tally = Tally()
+    assert read(dirty(tmp_path), tally) == ["今天没有下雨。我们去公园。"] * 3 + ["山水。"]
+    # One character, and two places where bytes do not decode.
+    assert (tally.dropped, tally.dropped_items) == ({UNDECODABLE: 3}, {UNDECODABLE: 1})
+
+
+def test_bad_bytes_are_replaced(tmp_path: Path) -> None:
+    tally = Tally()
+    assert read(dirty(tmp_path), tally, bad_bytes="replace")[3:] == ["花\ufffd\ufffd", "山水。"]
+    assert not tally.dropped
+
+
+def test_bad_bytes_are_refused(tmp_path: Path) -> None:
+    path = dirty(tmp_path)
+    assert message_of(CorpusError, lambda: read(path, bad_bytes="strict")) == (
+        f"{path}: line 4, byte {len(LINES) + 3} (0xba) is not UTF-8. Name another encoding (--encoding GB18030),"
+        " correct the file, or leave such lines out: --bad-bytes skip-line"
+    )
+
+
+def test_a_lead_byte_does_not_swallow_the_line_end() -> None:
+    data = "好".encode("gb18030") + b"\xba\n" + "山".encode("gb18030")
+    text = DecodedText(content_of(data), Encoding("gb18030", 1))
+    assert list(readable_lines(text.lines(), text.encoding, "skip-line", Tally())) == ["山"]
+
+
+def test_the_mark_is_a_character_like_others_in_a_sound_file() -> None:
+    lines = ["\ufdd0苹果"]
+    assert list(readable_lines(iter(lines), Encoding("utf-8", 0), "skip-line", Tally())) == lines
+
+
+def test_halves_of_characters_that_json_can_spell() -> None:
+    lines = ["苹\ud800果", "好"]
+    sound = Encoding("utf-8", 0)
+    assert list(readable_lines(iter(lines), sound, "skip-line", Tally())) == ["好"]
+    assert list(readable_lines(iter(lines), sound, "replace", Tally())) == ["苹\ufffd果", "好"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-32-be", "gb18030"])
+def test_characters_over_the_edge_of_a_chunk(encoding: str) -> None:
+    text = "\ufeff" + "a" + "天𠀀" * (CHUNK_BYTES // 5)
+    decoded = DecodedText(content_of(text.encode(encoding)), Encoding(encoding, 0))
+    assert "".join(decoded.chunks()) == text[1:]
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=31))
+def test_any_text_comes_back(text: str) -> None:
+    assert "".join(text_of(text).chunks()) == text.removeprefix("\ufeff")
+    assert text_of(text).head(7) == text.removeprefix("\ufeff")[:7]
+
+
+def test_a_line_too_long_for_a_record() -> None:
+    told = message_of(CorpusError, lambda: list(text_of("a\n" + "b" * 13).whole_lines(7)))
+    assert told.startswith("a.txt: line 2 is longer than 7 characters, which no record should be.")
+
+
+def test_a_file_that_no_longer_decodes() -> None:
+    text = DecodedText(content_of("苹果".encode("gb18030")), Encoding("utf-8", 0))
+    assert message_of(CorpusError, lambda: list(text.chunks())) == (
+        "a.txt changed while it was read. Type the command again when nothing writes it any more."
+    )
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "gb18030"])
+def test_a_last_character_cut_in_half(tmp_path: Path, encoding: str) -> None:
+    lines = "今天没有下雨。我们去公园。\n".encode(encoding) * 31
+    path = tmp_path / "a.txt"
+    path.write_bytes(lines + "苹果山水".encode(encoding)[:-1])
+    tally = Tally()
+    assert read(path, tally) == ["今天没有下雨。我们去公园。"] * 31
+    assert (tally.dropped, tally.dropped_items) == ({UNDECODABLE: 4}, {UNDECODABLE: 1})
+    assert read(path, bad_bytes="replace")[-1] == "苹果山\ufffd"
+    told = message_of(CorpusError, lambda: read(path, bad_bytes="strict"))
+    assert told.startswith(f"{path}: line 32, byte {len(lines) + len('苹果山'.encode(encoding))} (0x")
+
+
+def test_half_of_a_utf16_character_at_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes("苹果\n山水".encode("utf-16")[:-1])
+    tally = Tally()
+    assert read(path, tally) == ["苹果"]
+    assert tally.dropped == {UNDECODABLE: 2}
+
+
+def test_signs_that_end_no_line_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("一\u2028二\u0085三\x0b四\x0c五\n六\r七\r\n", encoding="utf-8", newline="")
+    assert read(path) == ["一\u2028二\u0085三\x0b四\x0c五", "六", "七"]
+
+
+def test_a_file_of_zeros_has_one_line(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(bytes(1009))
+    assert read(tmp_path / "a.txt") == ["\0" * 1009]

@@ -1,0 +1,99 @@
+"""Compressed files are told by their first bytes."""
+
+import bz2
+import gzip
+import importlib
+import io
+import lzma
+import sys
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from messages import message_of
+
+from elmo_zh.corpus import packing as module
+from elmo_zh.corpus.packing import ALWAYS_ALLOWED_BYTES, compression_of, most_unpacked_bytes, unpacked
+from elmo_zh.errors import CorpusError
+
+zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": zstd.compress,
+}
+# 4 bytes that the decompressor is to skip, as pzstd writes before each frame.
+SKIPPED = b"\x50\x2a\x4d\x18\x04\0\0\0abcd"
+
+
+def unpack(data: bytes, suffix: str) -> bytes:
+    return unpacked(io.BytesIO(data), suffix, "a.txt", len(data)).read()
+
+
+@pytest.mark.parametrize(
+    ("data", "suffix"),
+    [
+        (gzip.compress(b"x"), ".gz"),
+        (bz2.compress(b"x"), ".bz2"),
+        (lzma.compress(b"x"), ".xz"),
+        (b"\x28\xb5\x2f\xfd", ".zst"),
+        (SKIPPED, ".zst"),
+        ("今天".encode(), None),
+        (b"", None),
+    ],
+)
+def test_first_bytes(data: bytes, suffix: str | None) -> None:
+    assert compression_of(data[:6]) == suffix
+
+
+def test_the_limit_grows_with_the_file() -> None:
+    assert most_unpacked_bytes(1) == ALWAYS_ALLOWED_BYTES
+    assert most_unpacked_bytes(10**9) == 250 * 10**9
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+@given(parts=st.lists(st.binary(max_size=300), max_size=4), zeros=st.integers(0, 9), size=st.integers(1, 70))
+def test_streams_one_after_the_other_read_in_any_steps(suffix: str, parts: list[bytes], zeros: int, size: int) -> None:
+    data = b"".join(map(PACKERS[suffix], parts)) + bytes(zeros if parts else 0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_INPUT_BYTES", size)
+        patch.setattr(module, "_BUFFER_BYTES", size)
+        assert unpack(data, suffix) == b"".join(parts)
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_what_unpacks_to_far_more_than_a_buffer(suffix: str) -> None:
+    data = b"\0" * 3_000_017 + b"x"
+    assert unpack(PACKERS[suffix](data), suffix) == data
+
+
+def test_frames_to_be_skipped_may_stand_anywhere() -> None:
+    frame = zstd.compress(b"x")
+    assert unpack(SKIPPED + frame + SKIPPED + frame + SKIPPED, ".zst") == b"xx"
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_a_second_stream_that_is_damaged_is_not_taken_for_the_end(suffix: str) -> None:
+    first, second = PACKERS[suffix](b"x" * 101), PACKERS[suffix](b"y" * 103)
+    for rest in (b"?" + second[1:], b"garbage", b"\0\0?"):
+        place = len(first) + len(rest) - len(rest.lstrip(b"\0"))
+        assert message_of(CorpusError, lambda rest=rest: unpack(first + rest, suffix)) == (
+            f"a.txt is damaged or goes on with something else at byte {place}, where its packed content ends."
+            " Fetch or compress it again."
+        )
+    told = message_of(CorpusError, lambda: unpack(first + second[:-1], suffix))
+    assert told == ("a.txt is damaged or cut off (it ends within the packed content). Fetch or compress it again.")
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_packed_by_name_only(suffix: str) -> None:
+    assert message_of(CorpusError, lambda: unpack("今天".encode(), suffix)) == (
+        f"a.txt is not what its name says: it does not start as {suffix} files do. Rename or compress it again."
+    )
+
+
+def test_an_xz_file_that_asks_for_much_memory() -> None:
+    data = lzma.compress(b"x", filters=[{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 2**30}])
+    assert "Memory usage limit exceeded" in message_of(CorpusError, lambda: unpack(data, ".xz"))

@@ -1,0 +1,170 @@
+"""Files, folders, standard input and addresses."""
+
+import gzip
+import io
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from corpus.readers.reading import read
+from messages import message_of
+
+from elmo_zh.cli.failures import explain_failure
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.read import read_source
+from elmo_zh.corpus.sources import find_sources, gathered_sources
+from elmo_zh.corpus.tally import PassedOver, Tally
+from elmo_zh.errors import CorpusError
+
+
+def gathered_lines(folder: Path, *arguments: str) -> dict[str, list[str]]:
+    found = {}
+    with gathered_sources(arguments, folder / "run", folder / "fetched") as sources:
+        for source in sources.sources:
+            documents = read_source(source, TextConfig(), Tally(), PassedOver())
+            found[source.name] = [line for document in documents for line in document]
+    assert not (folder / "fetched").exists()
+    return found
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path))) as http:
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{http.server_port}"
+        http.shutdown()
+
+
+def test_standard_input_is_told_by_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for data in ("今天。\n".encode(), gzip.compress('{"text": "今天。"}\n'.encode("gb18030"))):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        assert gathered_lines(tmp_path, "-") == {"standard input": ["今天。"]}
+
+
+def test_addresses(tmp_path: Path, server: str) -> None:
+    (tmp_path / "文 本.csv.gz").write_bytes(gzip.compress("id,text\n1,苹果\n".encode()))
+    (tmp_path / "b.txt").write_text("香蕉\n", encoding="utf-8")
+    address = f"{server}/%E6%96%87%20%E6%9C%AC.csv.gz"
+    found = gathered_lines(tmp_path, address, str(tmp_path / "b.txt"))
+    assert found == {str(tmp_path / "b.txt"): ["香蕉"], address: ["苹果"]}
+    assert list(found) == [str(tmp_path / "b.txt"), address]
+
+
+def test_addresses_that_cannot_be_fetched(tmp_path: Path, server: str) -> None:
+    for address in (f"{server}/none.txt", "http://127.0.0.1:1/a.txt", "gopher://a/b"):
+        told = message_of(CorpusError, lambda address=address: gathered_lines(tmp_path, address))
+        assert told.startswith(f"{address} cannot be fetched (")
+        assert "\n" not in told
+
+
+def test_a_file_that_no_reader_takes_is_passed_over_in_a_folder_and_an_error_by_name(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    folder.mkdir()
+    (folder / "a.txt").write_text("苹果", encoding="utf-8")
+    (folder / "package.json").write_text('{"name": "x"}', encoding="utf-8")
+    (folder / "feed.xml").write_text("<rss/>", encoding="utf-8")
+    (folder / "noise").write_bytes(bytes(range(256)))
+    passed_over = PassedOver()
+    assert read(folder, passed_over=passed_over) == ["苹果"]
+    assert sum(passed_over.counts.values()) == 3
+    for name in ("package.json", "feed.xml", "noise"):
+        assert message_of(CorpusError, lambda name=name: read(folder / name)).startswith(f"{folder / name}: ")
+
+
+def test_what_is_damaged_is_an_error_in_a_folder_as_well(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('[{"text": "一"}, {"text": "二"', encoding="utf-8")
+    assert "cut off" in message_of(CorpusError, lambda: read(tmp_path))
+
+
+def test_compression_is_told_by_content_as_well(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(gzip.compress("苹果".encode()))
+    assert read(tmp_path / "a.txt") == ["苹果"]
+    (tmp_path / "b.txt.gz").write_text("苹果", encoding="utf-8")
+    told = message_of(CorpusError, lambda: read(tmp_path / "b.txt.gz"))
+    assert told.startswith(f"{tmp_path / 'b.txt.gz'} is not what its name says: it does not start as .gz files do.")
+
+
+def test_a_pipe_is_not_read_several_times(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    assert message_of(CorpusError, lambda: read(path)) == (
+        f"{path} is a pipe or a device, which can be read only once. Give what comes out of it on standard input:"
+        f" elmo-zh segment - < {path}"
+    )
+
+
+def test_standard_input_that_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    told = message_of(CorpusError, lambda: gathered_lines(tmp_path, "-"))
+    assert told == "Standard input is closed. Give it something, or a file instead of -."
+
+
+def test_files_named_in_gbk(tmp_path: Path) -> None:
+    path = tmp_path / "新闻.txt".encode("gbk").decode("utf-8", "surrogateescape")
+    path.write_text("苹果", encoding="utf-8")
+    assert gathered_lines(tmp_path, str(tmp_path)) == {rf"{tmp_path}/\udcd0\udcc2\udcce\udcc5.txt": ["苹果"]}
+
+
+@pytest.mark.parametrize("size", [10, 2_000_003])
+def test_a_file_that_changes_while_it_is_read(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("今天。\n" * 100_003, encoding="utf-8")
+    (source,) = find_sources([str(path)]).sources
+    lines = chain.from_iterable(read_source(source, TextConfig(), Tally(), PassedOver()))
+    assert next(lines) == "今天。"
+    os.truncate(path, size)
+    assert message_of(CorpusError, lambda: list(lines)) == (
+        f"{path} changed while it was read. Type the command again when nothing writes it any more."
+    )
+
+
+def test_a_file_that_is_gone(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("今天。\n", encoding="utf-8")
+    (source,) = find_sources([str(path)]).sources
+    path.unlink()
+    told = message_of(CorpusError, lambda: list(read_source(source, TextConfig(), Tally(), PassedOver())))
+    assert told == f"{path} is gone. Type the command again without it, or put it back."
+
+
+def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("苹果", encoding="utf-8")
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(PermissionError) as caught:
+        read(path)
+    assert explain_failure(caught.value) == [
+        f"{path}: Permission denied. Check the path, its permissions and the disk."
+    ]
+
+
+@pytest.mark.parametrize("head", ["Content-Length: 101", "Transfer-Encoding: chunked"])
+def test_an_answer_that_breaks_off(tmp_path: Path, head: str) -> None:
+    class Breaking(BaseHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            self.wfile.write(f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n5\r\nabc".encode())
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Breaking) as http:
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{http.server_port}/a.txt"
+        told = message_of(CorpusError, lambda: gathered_lines(tmp_path, address))
+        http.shutdown()
+    assert told.startswith(f"{address} cannot be fetched (")
+    assert "IncompleteRead" in told

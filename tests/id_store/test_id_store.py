@@ -1,0 +1,411 @@
+"""The token id store against bytes and numbers worked out by hand."""
+
+import json
+import math
+import mmap
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from messages import message_of
+
+from elmo_zh.corpus.segmented import iter_sentences
+from elmo_zh.engine.engine import Engine, ThisProcess
+from elmo_zh.engine.processes import worker_processes
+from elmo_zh.errors import CorpusError, RunError
+from elmo_zh.id_store import sentences as sentences_module
+from elmo_zh.id_store.build import build_id_store
+from elmo_zh.id_store.layout import ARRAYS, store_files
+from elmo_zh.id_store.load import load_id_store
+from elmo_zh.id_store.sentences import EncodedSentences, IdStore
+from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.vocabulary.lexicon import Lexicon
+from elmo_zh.vocabulary.spelling import SpellingModel
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
+
+VOCABULARY = Vocabulary((*SPECIALS, "好", "天", "苹果"))
+SPELLING = SpellingModel({"坏": 2, "</W>": 3})
+TRAIN = ["天 好 好\n\n", "苹果 <S> 坏\n好\n"]
+HELDOUT = ["好 天\n", "苹果 坏 <UNK>\n\n坏\n"]
+
+
+def write_texts(folder: Path, kind: str, texts: Sequence[str]) -> list[Path]:
+    paths = [folder / f"{kind}-{number:05d}.txt" for number in range(len(texts))]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_text(text, encoding="utf-8", newline="")
+    return paths
+
+
+def build_of(
+    folder: Path,
+    train: Sequence[Path],
+    heldout: Sequence[Path] = (),
+    vocabulary: Vocabulary = VOCABULARY,
+    num_slots: int | None = None,
+    engine: Engine | None = None,
+) -> dict[str, int]:
+    vocabulary.save(folder / "vocab.data")
+    SPELLING.save(folder / "character_counts.tsv")
+    parts = folder / "ids.parts"
+    counts = build_id_store(
+        folder / "ids",
+        {"train": train, "heldout": heldout},
+        folder / "vocab.data",
+        folder / "character_counts.tsv",
+        Lexicon(vocabulary, num_slots),
+        engine or ThisProcess(),
+        parts,
+        SilentReporter(),
+    )
+    shutil.rmtree(parts)
+    return counts
+
+
+def build(folder: Path, vocabulary: Vocabulary = VOCABULARY, num_slots: int | None = None) -> dict[str, int]:
+    train, heldout = write_texts(folder, "train", TRAIN), write_texts(folder, "heldout", HELDOUT)
+    return build_of(folder, train, heldout, vocabulary, num_slots)
+
+
+def load(folder: Path, vocabulary: Vocabulary = VOCABULARY, num_slots: int | None = None) -> IdStore:
+    return load_id_store(folder / "ids", vocabulary, num_slots)
+
+
+def problem_of(attempt: Callable[[], object], folder: Path) -> str:
+    """The problem without the remedy, which is the same for all."""
+    message = message_of(RunError, attempt)
+    remedy = f" Make it again with: elmo-zh encode --run {folder} --force"
+    assert message.endswith(remedy)
+    return message.removesuffix(remedy)
+
+
+def test_sentences_and_counts(tmp_path: Path) -> None:
+    assert build(tmp_path) == {
+        "train_tokens": 7,
+        "train_sentences": 4,
+        "train_unknown": 2,
+        "train_documents": 2,
+        "heldout_tokens": 6,
+        "heldout_sentences": 4,
+        "heldout_unknown": 3,
+    }
+    store = load(tmp_path)
+    assert [store.train[s].tolist() for s in range(len(store.train))] == [[4, 3, 3], [], [5, 2, 2], [3]]
+    assert [store.heldout[s].tolist() for s in range(len(store.heldout))] == [[3, 4], [5, 2, 2], [], [2]]
+    assert (store.train.num_tokens, store.train.num_predictions) == (7, 11)
+    assert (store.heldout.num_tokens, store.heldout.num_predictions) == (6, 10)
+
+
+def test_characters_and_spelling_of_heldout_text(tmp_path: Path) -> None:
+    build(tmp_path)
+    heldout = load(tmp_path).heldout
+    assert heldout.characters.tolist() == [2, 8, 0, 1]
+    # 8 slots: 5 counted symbols, one more for each of two and for the unseen ones. 坏 3, end 4, unseen 1.
+    bad, end, unseen = math.log(8 / 3), math.log(8 / 4), math.log(8 * 1_112_064)
+    np.testing.assert_allclose(heldout.spelling_nats, [0, bad + 5 * unseen + 2 * end, 0, bad + end])
+
+
+def little_endian(num_bytes: int, *numbers: int) -> bytes:
+    return b"".join(number.to_bytes(num_bytes, "little") for number in numbers)
+
+
+def test_the_files_byte_by_byte(tmp_path: Path) -> None:
+    build(tmp_path)
+    folder = tmp_path / "ids"
+    assert sorted(path.name for path in folder.iterdir()) == sorted(path.name for path in store_files(folder))
+    assert (folder / "train-00000.ids").read_bytes() == bytes([4, 0, 3, 0, 3, 0])
+    assert (folder / "train-00001.ids").read_bytes() == bytes([5, 0, 2, 0, 2, 0, 3, 0])
+    assert (folder / "heldout-00001.offsets").read_bytes() == little_endian(8, 0, 3, 3, 4)
+    assert (folder / "train-00001.documents").read_bytes() == little_endian(8, 0, 2)
+    assert (folder / "heldout-00001.characters").read_bytes() == little_endian(4, 8, 0, 1)
+    assert len((folder / "heldout-00001.spelling").read_bytes()) == 8 * 3
+    assert json.loads((folder / "store.json").read_text(encoding="utf-8")) == {
+        "format": 2,
+        "id_dtype": "<u2",
+        "vocabulary_digest": VOCABULARY.digest(),
+        "train_tokens": 7,
+        "train_sentences": 4,
+        "train_unknown": 2,
+        "train_documents": 2,
+        "heldout_tokens": 6,
+        "heldout_sentences": 4,
+        "heldout_unknown": 3,
+        "train": [
+            {"tokens": 3, "sentences": 2, "unknown": 0, "documents": 1},
+            {"tokens": 4, "sentences": 2, "unknown": 2, "documents": 1},
+        ],
+        "heldout": [{"tokens": 2, "sentences": 1, "unknown": 0}, {"tokens": 4, "sentences": 3, "unknown": 3}],
+    }
+
+
+@pytest.mark.parametrize(("rows", "kind"), [(2**16, "<u2"), (2**16 + 1, "<u4")])
+def test_ids_are_as_wide_as_the_vocabulary_needs(tmp_path: Path, rows: int, kind: str) -> None:
+    words = [*SPECIALS, *(f"{number}" for number in range(3, rows - 1)), "好"]
+    vocabulary = Vocabulary(words)
+    build(tmp_path, vocabulary)
+    train = load(tmp_path, vocabulary).train
+    assert train[0].dtype == np.dtype(kind)
+    assert [train[s].tolist() for s in range(4)] == [[2, rows - 1, rows - 1], [], [2, 2, 2], [rows - 1]]
+
+
+def test_arrays_are_mapped_and_not_read(tmp_path: Path) -> None:
+    build(tmp_path)
+    sentence = load(tmp_path).train[2]
+    assert not sentence.flags.writeable
+    base = sentence
+    while isinstance(base, np.ndarray):
+        base = base.base
+    assert isinstance(base, mmap.mmap)
+
+
+def test_shards_are_opened_when_they_are_read_and_few_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[int] = []
+    monkeypatch.setattr(sentences_module, "_LIMIT_SHARE", 10**9)  # so that one is open at a time
+    build(tmp_path)
+    train = load(tmp_path).train
+    real = train._shard.__wrapped__
+    counting = EncodedSentences(
+        [sentences_module.ShardSize(tokens=3, sentences=2, documents=1)] * 2,
+        lambda number: opened.append(number) or real(number),
+    )
+    assert opened == []
+    assert [counting[s].tolist() for s in (0, 1, 3, 2, 0)] == [[4, 3, 3], [], [3], [5, 2, 2], [4, 3, 3]]
+    assert opened == [0, 1, 0]
+
+
+def test_many_sentences_at_once(tmp_path: Path) -> None:
+    build(tmp_path)
+    train = load(tmp_path).train
+    assert train.lengths(np.array([3, 0, 2, 1, 0])).tolist() == [1, 3, 3, 0, 3]
+    assert train.lengths(np.zeros(0, np.int64)).tolist() == []
+    assert [train.length(s) for s in range(4)] == [3, 0, 3, 1]
+    ids, lengths = train.read(np.array([0, 1, 3]))
+    assert (ids.tolist(), lengths.tolist()) == ([4, 3, 3, 3], [3, 0, 1])
+    ids, lengths = train.read(np.arange(4))
+    assert (ids.tolist(), lengths.tolist()) == ([4, 3, 3, 5, 2, 2, 3], [3, 0, 3, 1])
+
+
+def test_documents_are_those_counted_beside_the_text(tmp_path: Path) -> None:
+    paths = write_texts(tmp_path, "train", ["好\n天\n好\n\n好\n", "", "天\n天\n"])
+    paths[0].with_suffix(".documents").write_bytes(little_endian(4, 0, 2, 0, 3))
+    assert build_of(tmp_path, paths)["train_documents"] == 3
+    train = load(tmp_path).train
+    assert [train.document(d) for d in range(train.num_documents)] == [range(2), range(2, 5), range(5, 7)]
+    assert (tmp_path / "ids" / "train-00000.documents").read_bytes() == little_endian(8, 0, 2, 5)
+    assert (tmp_path / "ids" / "train-00001.documents").read_bytes() == little_endian(8, 0)
+
+
+@pytest.mark.parametrize(
+    ("content", "found"), [(little_endian(4, 2, 2), 4), (little_endian(4, 2, 3) + b"\0", 5), (b"", 0)]
+)
+def test_documents_that_do_not_fit_the_text(tmp_path: Path, content: bytes, found: int) -> None:
+    folder = tmp_path / "segmented"
+    folder.mkdir()
+    (path,) = write_texts(folder, "train", ["好\n天\n好\n\n好\n"])
+    path.with_suffix(".documents").write_bytes(content)
+    assert message_of(RunError, lambda: build_of(tmp_path, [path])) == (
+        f"{folder / 'train-00000.documents'} ({len(content)} bytes) counts {found} sentences, but train-00000.txt has"
+        f" 5. Make both again with: elmo-zh segment CORPUS --run {tmp_path} --force"
+    )
+
+
+def test_without_heldout_text(tmp_path: Path) -> None:
+    build_of(tmp_path, write_texts(tmp_path, "train", ["好\n"]))
+    store = load(tmp_path)
+    assert (len(store.heldout), store.heldout.num_tokens, store.heldout.num_predictions) == (0, 0, 0)
+    assert len(store.heldout.characters) == len(store.heldout.spelling_nats) == 0
+
+
+def test_a_failure_leaves_the_old_store(tmp_path: Path) -> None:
+    build(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        build_of(tmp_path, [], [tmp_path / "none.txt"])
+    assert len(load(tmp_path).train) == 4
+    assert not list(tmp_path.glob("ids*.unfinished"))
+
+
+def test_text_that_is_not_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "train-00000.txt"
+    path.write_bytes("好 天\n好 ".encode() + b"\xff\n")
+    assert message_of(CorpusError, lambda: build_of(tmp_path, [path])).startswith(
+        f"{path}: line 2, byte 12 (0xff) is not UTF-8."
+    )
+
+
+def test_another_vocabulary(tmp_path: Path) -> None:
+    build(tmp_path)
+    other = Vocabulary((*SPECIALS, "好", "苹果", "天"))
+    assert problem_of(lambda: load(tmp_path, other), tmp_path) == (
+        f"{tmp_path / 'ids'} was encoded with another vocabulary ({VOCABULARY.digest()[:19]}...,"
+        f" vocab.data is {other.digest()[:19]}...)."
+    )
+
+
+@pytest.mark.parametrize("name", [f"{k}-00001.{s}" for k, ss in ARRAYS.items() for s in ss])
+@pytest.mark.parametrize("change", [-1, 1])
+def test_a_file_of_another_length(tmp_path: Path, name: str, change: int) -> None:
+    build(tmp_path)
+    path = tmp_path / "ids" / name
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] if change < 0 else content + b"\0")
+    expected = f"{path} has {len(content) + change} bytes, expected {len(content)}."
+    assert problem_of(lambda: load(tmp_path), tmp_path) == expected
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    build(tmp_path)
+    path = tmp_path / "ids" / "train-00001.ids"
+    path.unlink()
+    assert problem_of(lambda: load(tmp_path), tmp_path) == f"{path} has 0 bytes, expected 8."
+
+
+def test_a_description_that_is_missing_damaged_or_of_another_format(tmp_path: Path) -> None:
+    build(tmp_path)
+    path = tmp_path / "ids" / "store.json"
+    description = path.read_text(encoding="utf-8")
+    path.write_text(description[:13], encoding="utf-8")
+    assert problem_of(lambda: load(tmp_path), tmp_path).startswith(f"{path} cannot be read (")
+    for other in (description.replace('"format": 2', '"format": 1'), "[]", description.replace("<u2", "<f2")):
+        path.write_text(other, encoding="utf-8")
+        assert problem_of(lambda: load(tmp_path), tmp_path) == f"{tmp_path / 'ids'} is not an id store of format 2."
+    for other in (
+        description.replace('"train":', '"xrain":'),
+        description.replace('"tokens": 3', '"tokens": -3'),
+        description.replace('"tokens": 3', '"tokens": "3"'),
+        description.replace('"documents": 1', '"documents": 1e9'),
+        description.replace('"tokens": 3', f'"tokens": {10**30}'),
+    ):
+        assert other != description
+        path.write_text(other, encoding="utf-8")
+        expected = f"{path} does not say how long the store's files are."
+        assert problem_of(lambda: load(tmp_path), tmp_path) == expected
+    path.unlink()
+    assert problem_of(lambda: load(tmp_path), tmp_path).startswith(f"{path} cannot be read (")
+
+
+SLOTS = 7
+OTHER_WORDS = "<S>\n坏\n<UNK>\n"
+
+
+def test_in_character_mode_words_outside_the_vocabulary_have_ids_above_it(tmp_path: Path) -> None:
+    assert build(tmp_path, num_slots=SLOTS) == {
+        "train_tokens": 7,
+        "train_sentences": 4,
+        "train_unknown": 2,
+        "train_documents": 2,
+        "heldout_tokens": 6,
+        "heldout_sentences": 4,
+        "heldout_unknown": 3,
+        "other_words": 3,
+        "other_words_bytes": 14,
+    }
+    store = load(tmp_path, num_slots=SLOTS)
+    assert [store.train[s].tolist() for s in range(len(store.train))] == [[4, 3, 3], [], [5, 6, 7], [3]]
+    assert [store.heldout[s].tolist() for s in range(len(store.heldout))] == [[3, 4], [5, 7, 8], [], [7]]
+    assert store.lexicon.other_words == ["<S>", "坏", "<UNK>"]
+    assert store.lexicon.targets(store.heldout[1]).tolist() == [5, 2, 2]
+    bad = [258, 0xE5, 0x9D, 0x8F, 259, 260, 260]
+    assert store.lexicon.character_ids(store.heldout[3]).tolist() == [bad]
+
+
+def test_in_character_mode_figures_of_heldout_text_are_the_same(tmp_path: Path) -> None:
+    build(tmp_path)
+    by_token = load(tmp_path).heldout
+    build(tmp_path, num_slots=SLOTS)
+    by_character = load(tmp_path, num_slots=SLOTS).heldout
+    assert by_character.characters.tolist() == by_token.characters.tolist()
+    assert by_character.spelling_nats.tolist() == by_token.spelling_nats.tolist()
+    assert by_character.num_predictions == by_token.num_predictions
+
+
+def test_the_files_of_character_mode(tmp_path: Path) -> None:
+    build(tmp_path, num_slots=SLOTS)
+    folder = tmp_path / "ids"
+    assert sorted(path.name for path in folder.iterdir()) == sorted(path.name for path in store_files(folder))
+    assert (folder / "other_words.txt").read_bytes() == OTHER_WORDS.encode()
+    assert (folder / "heldout-00001.ids").read_bytes() == little_endian(4, 5, 7, 8, 7)
+    description = json.loads((folder / "store.json").read_text(encoding="utf-8"))
+    assert (description["id_dtype"], description["other_words"]) == ("<u4", 3)
+
+
+def test_in_character_mode_without_words_outside_the_vocabulary(tmp_path: Path) -> None:
+    build_of(tmp_path, write_texts(tmp_path, "train", ["好 苹果\n"]), num_slots=SLOTS)
+    store = load(tmp_path, num_slots=SLOTS)
+    assert store.train[0].tolist() == [3, 5]
+    assert store.lexicon.other_words == []
+
+
+@pytest.mark.parametrize("encoded_for", [None, SLOTS])
+def test_a_store_of_the_other_mode(tmp_path: Path, encoded_for: int | None) -> None:
+    build(tmp_path, num_slots=encoded_for)
+    wanted = None if encoded_for else SLOTS
+    expected = f"{tmp_path / 'ids'} was encoded for the other model.mode."
+    assert problem_of(lambda: load(tmp_path, num_slots=wanted), tmp_path) == expected
+
+
+@pytest.mark.parametrize("content", ["", "<S>\n坏\n", OTHER_WORDS[:-3], f"{OTHER_WORDS}\n"])
+def test_other_words_of_another_length(tmp_path: Path, content: str) -> None:
+    """Cut off after a word or within one, too: the last word would be another one then."""
+    build(tmp_path, num_slots=SLOTS)
+    path = tmp_path / "ids" / "other_words.txt"
+    path.write_text(content, encoding="utf-8")
+    expected = f"{path} has {len(content.encode())} bytes, expected 14."
+    assert problem_of(lambda: load(tmp_path, num_slots=SLOTS), tmp_path) == expected
+
+
+def test_other_words_that_are_missing(tmp_path: Path) -> None:
+    build(tmp_path, num_slots=SLOTS)
+    path = tmp_path / "ids" / "other_words.txt"
+    path.unlink()
+    assert problem_of(lambda: load(tmp_path, num_slots=SLOTS), tmp_path) == f"{path} has 0 bytes, expected 14."
+
+
+def drawn_texts(folder: Path, num_files: int) -> list[Path]:
+    """Text with blanks in odd places, empty lines, and many words that stand in more than one file."""
+    random = np.random.default_rng(7)
+    texts = []
+    for number in range(num_files):
+        words = [["好", "天", "苹果", "", " ", "<UNK>"][k] if k < 6 else f"词{k}" for k in random.zipf(1.4, 5000) % 997]
+        ends = random.choice([" ", " ", " ", "  ", "\n", "\r\n", " \n"], len(words))
+        texts.append("".join(word + end for word, end in zip(words, ends, strict=True)) + "末" * (number % 2))
+    return write_texts(folder, "train", texts)
+
+
+@pytest.mark.parametrize("num_slots", [None, SLOTS])
+def test_the_store_is_what_one_sentence_after_another_gives(
+    tmp_path: Path, num_slots: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks of a few bytes, so that their ends fall anywhere."""
+    monkeypatch.setattr("elmo_zh.corpus.segmented.BLOCK_BYTES", 101)
+    paths = drawn_texts(tmp_path, 3)
+    build_of(tmp_path, paths[:2], paths[2:], num_slots=num_slots)
+    store = load(tmp_path, num_slots=num_slots)
+    oracle = Lexicon(VOCABULARY, num_slots)
+    expected = [oracle.encode(sentence) for sentence in iter_sentences(paths)]
+    found = [kind[s].tolist() for kind in (store.train, store.heldout) for s in range(len(kind))]
+    assert found == expected
+    assert store.lexicon.other_words == oracle.other_words
+    heldout = list(iter_sentences(paths[2:]))
+    assert store.heldout.characters.tolist() == [sum(map(len, words)) for words in heldout]
+    assert store.heldout.spelling_nats.tolist() == [
+        sum(SPELLING.nats(word) for word in words if word not in VOCABULARY) for words in heldout
+    ]
+
+
+@pytest.mark.parametrize("num_slots", [None, SLOTS])
+def test_the_number_of_workers_changes_nothing(tmp_path: Path, num_slots: int | None) -> None:
+    made = []
+    for number, folder in enumerate((tmp_path / "one", tmp_path / "two")):
+        folder.mkdir()
+        paths = drawn_texts(folder, 7)
+        if number == 0:
+            build_of(folder, paths[:5], paths[5:], num_slots=num_slots)
+        else:
+            with worker_processes(2) as engine:
+                build_of(folder, paths[:5], paths[5:], num_slots=num_slots, engine=engine)
+        made.append({path.name: path.read_bytes() for path in sorted((folder / "ids").iterdir())})
+    assert made[0] == made[1]
+    assert len(made[0]) == 5 * 3 + 2 * 4 + 1 + (num_slots is not None)

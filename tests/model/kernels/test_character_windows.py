@@ -1,0 +1,200 @@
+"""The largest responses by endings against windows one by one, and what they must not depend on."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from elmo_zh.model.kernels import character_windows
+from elmo_zh.model.kernels.character_windows import find_endings, largest_responses
+
+# Distinct primes, so that a swapped axis fails; the widths in no order.
+SLOTS, DIMENSION, PADDING = 17, 3, 12
+FILTERS = ((3, 5), (1, 2), (7, 11), (2, 3))
+WIDEST = 7
+
+
+def pad(words: Sequence[Sequence[int]], num_slots: int = SLOTS) -> Tensor:
+    return torch.tensor([[*word, *[PADDING] * (num_slots - len(word))] for word in words])
+
+
+def draw_words(number: int, seed: int = 1) -> Tensor:
+    """Words of every length, few characters, so that they share endings and repeat windows."""
+    generator = np.random.default_rng(seed)
+    return pad([generator.integers(0, PADDING, generator.integers(0, SLOTS + 1)).tolist() for _ in range(number)])
+
+
+def draw_weights(dtype: torch.dtype = torch.float64) -> tuple[Tensor, list[Tensor]]:
+    """An embedding and kernels."""
+    generator = torch.Generator().manual_seed(3)
+    shapes = [(PADDING + 1, DIMENSION), *((width, DIMENSION, count) for width, count in FILTERS)]
+    embedding, *kernels = (torch.randn(shape, dtype=torch.float64, generator=generator).to(dtype) for shape in shapes)
+    return embedding.requires_grad_(), [kernel.requires_grad_() for kernel in kernels]
+
+
+def one_by_one(character_ids: Tensor, embedding: Tensor, kernels: Sequence[Tensor]) -> Tensor:
+    """Every window of every slot, in torch's operations that have gradients."""
+    characters = embedding[character_ids]
+    found = []
+    for kernel in kernels:
+        windows = range(character_ids.shape[1] - len(kernel) + 1)
+        responses = [torch.einsum("wkc,kcn->wn", characters[:, p : p + len(kernel)], kernel) for p in windows]
+        found.append(torch.stack(responses).max(dim=0).values)
+    return torch.cat(found, dim=1)
+
+
+def gradients(responses: Tensor, embedding: Tensor, kernels: Sequence[Tensor]) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(5)
+    weighting = torch.randn(responses.shape, dtype=torch.float64, generator=generator).to(responses.dtype)
+    return list(torch.autograd.grad((responses * weighting).sum(), [embedding, *kernels]))
+
+
+@pytest.mark.parametrize("chunk_words", [1, 3, 31, 512])
+def test_values_and_gradients_are_those_of_windows_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, chunk_words: int
+) -> None:
+    monkeypatch.setattr(character_windows, "_CHUNK_WORDS", chunk_words)
+    words, (embedding, kernels) = draw_words(61), draw_weights()
+    found = largest_responses(words, PADDING, embedding, kernels, torch.float64)
+    expected = one_by_one(words, embedding, kernels)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    for ours, theirs in zip(gradients(found, embedding, kernels), gradients(expected, embedding, kernels), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-11)
+
+
+def test_gradcheck() -> None:
+    words, (embedding, kernels) = draw_words(5), draw_weights()
+
+    def respond(embedding: Tensor, *kernels: Tensor) -> Tensor:
+        return largest_responses(words, PADDING, embedding, kernels, torch.float64)
+
+    assert torch.autograd.gradcheck(respond, (embedding, *kernels))
+
+
+def test_a_repeated_window_has_its_gradient_once() -> None:
+    """Worked by hand: every window of aaaa responds alike, and only one of them counts."""
+    embedding = torch.tensor([[2.0], [0.0]], requires_grad=True)
+    kernel = torch.tensor([[[3.0]], [[5.0]]], requires_grad=True)
+    found = largest_responses(torch.tensor([[0, 0, 0, 0], [0, 1, 1, 1]]), 1, embedding, [kernel], torch.float32)
+    # aa; then a and an empty slot.
+    assert found.tolist() == [[16.0], [6.0]]
+    d_embedding, d_kernel = torch.autograd.grad(found.sum(), [embedding, kernel])
+    assert d_embedding.tolist() == [[3 + 5 + 3], [5]]
+    assert d_kernel.tolist() == [[[2 + 2]], [[2]]]
+
+
+def test_endings_by_hand() -> None:
+    """Two filters wide: cab, ab and the word without characters in five slots, and one word that fills its slots."""
+    a, b, c, padding = 3, 4, 7, 9
+    words = [[c, a, b, padding, padding], [a, b, *[padding] * 3], [padding] * 5, [a, b, c, a, b]]
+    found = find_endings(torch.tensor(words), padding, 2)
+    assert found.characters.tolist() == [a, b, c, padding]
+    A, B, C, PAD, END = range(5)
+    # Nothing; b, _; ab, __; cab, b__; bcab, ab__; abcab, cab__.
+    expected = [[END, END], [B, END], [PAD, END], [A, B], [PAD, PAD], [C, A], [B, PAD]]
+    expected += [[B, C], [A, B], [A, B], [C, A]]
+    assert found.windows.tolist() == expected
+    assert found.shorter.tolist() == [0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]
+    assert found.bounds == [1, 3, 5, 7, 9, 11]
+    assert found.words.tolist() == [10, 8, 4, 9]
+
+
+@given(st.lists(st.lists(st.integers(0, PADDING - 1), max_size=SLOTS), min_size=1, max_size=7))
+def test_shortening_an_ending_spells_the_word(words: list[list[int]]) -> None:
+    found = find_endings(pad(words), PADDING, WIDEST)
+    letters = [*found.characters.tolist(), None]
+    spelled = set()
+    for word, ending in zip(words, found.words.tolist(), strict=True):
+        expected: list[int | None] = [*word, *[PADDING] * WIDEST][:SLOTS]
+        while expected:
+            spelled.add(tuple(expected))
+            window = [letters[place] for place in found.windows[ending].tolist()]
+            assert window == [*expected, *[None] * WIDEST][:WIDEST]
+            expected, shorter = expected[1:], int(found.shorter[ending])
+            assert shorter < ending
+            ending = shorter
+        assert ending == 0
+    # None stands twice, and there are no others.
+    assert len(found.shorter) == 1 + len(spelled)
+
+
+def test_empty_slots_and_words_that_stand_twice_cost_nothing() -> None:
+    words = [[1, 2, 3], [4, 2, 3], [5]]
+    few, many = (find_endings(pad(words, num_slots), PADDING, WIDEST) for num_slots in (11, 997))
+    assert len(few.shorter) == len(many.shorter) == 1 + WIDEST + 2 + 2 + 1
+    assert len(find_endings(pad(words * 3), PADDING, WIDEST).shorter) == len(few.shorter)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_word_has_the_same_numbers_in_every_company(dtype: torch.dtype) -> None:
+    """Not one bit is another: words may be embedded in any batches."""
+    words, (embedding, kernels) = draw_words(101), draw_weights(torch.float32)
+    with torch.no_grad():
+        together = largest_responses(words, PADDING, embedding, kernels, dtype)
+        turned = torch.arange(101).roll(37)
+        assert torch.equal(largest_responses(words[turned], PADDING, embedding, kernels, dtype), together[turned])
+        for some in (slice(0, 1), slice(41, 42), slice(13, 19), slice(60, 101)):
+            assert torch.equal(largest_responses(words[some], PADDING, embedding, kernels, dtype), together[some])
+
+
+@pytest.fixture
+def threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_numbers_and_gradients_do_not_depend_on_threads(dtype: torch.dtype) -> None:
+    """With enough of both that torch shares the work out; and torch has nothing against it as deterministic."""
+    generator = torch.Generator().manual_seed(2)
+    words = torch.randint(0, 67, (401, SLOTS), generator=generator)
+    embedding = torch.randn(68, 16, generator=generator).requires_grad_()
+    kernels = [torch.randn(width, 16, 257, generator=generator).requires_grad_() for width in (2, 5)]
+    found = []
+    for num_threads in (1, 2, 3):
+        torch.set_num_threads(num_threads)
+        torch.use_deterministic_algorithms(num_threads > 1)
+        responses = largest_responses(words, 67, embedding, kernels, dtype)
+        found.append([responses, *gradients(responses, embedding, kernels)])
+    for others in found[1:]:
+        assert all(torch.equal(*pair) for pair in zip(found[0], others, strict=True))
+
+
+def errors_in_bfloat16(words: Tensor) -> Tensor:
+    """Mean errors against float64, of values and gradients (columns): ours, and with windows one by one (rows)."""
+    embedding, kernels = draw_weights(torch.float32)
+
+    def respond_in(dtype: torch.dtype) -> Tensor:
+        return one_by_one(words, embedding.to(dtype), [kernel.to(dtype) for kernel in kernels])
+
+    exact, by_windows = respond_in(torch.float64), respond_in(torch.bfloat16).float()
+    found = largest_responses(words, PADDING, embedding, kernels, torch.bfloat16)
+    assert found.dtype == torch.float32
+    exact_gradients = gradients(exact, embedding, kernels)
+    errors = []
+    for responses in (found, by_windows):
+        pairs = zip(gradients(responses, embedding, kernels), exact_gradients, strict=True)
+        of_gradients = sum(float((ours - theirs).norm() / theirs.norm()) for ours, theirs in pairs)
+        errors.append([float((responses - exact).detach().abs().mean()), of_gradients])
+    return torch.tensor(errors)
+
+
+def test_bfloat16_is_as_exact_as_products_of_windows_in_it() -> None:
+    """Over several draws: which of two like windows is the larger one is chance, and most of a gradient's error."""
+    ours, theirs = torch.stack([errors_in_bfloat16(draw_words(331, seed)) for seed in range(8)]).mean(dim=0)
+    assert (ours > 0).all()
+    assert (ours < theirs).all()
+
+
+@pytest.mark.parametrize(("character", "error"), [(-1, RuntimeError), (PADDING + 1, IndexError)])
+def test_a_character_that_is_none(character: int, error: type[Exception]) -> None:
+    embedding, kernels = draw_weights()
+    with pytest.raises(error):
+        largest_responses(pad([[1, character]]), PADDING, embedding, kernels, torch.float64)

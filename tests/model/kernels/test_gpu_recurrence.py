@@ -1,0 +1,266 @@
+"""The GPU's loop against the processor's: on a processor without graphs, on a GPU (`-m gpu`) as it is used there."""
+
+import importlib.util
+import os
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from elmo_zh.model import projected_lstm
+from elmo_zh.model.kernels import gpu_graph, gpu_loop, gpu_recurrence
+from elmo_zh.model.kernels.buffers import BufferPool
+from elmo_zh.model.kernels.gpu_loop import PLAIN_STEPS, CellSteps, LoopShape, TimeLoop
+from elmo_zh.model.kernels.recurrence import run_recurrence
+from elmo_zh.model.kernels.recurrence_passes import Clips
+from elmo_zh.model.projected_lstm import LSTMState, ProjectedLSTM
+
+STEPS, STREAMS, INPUT, CELL, OUTPUT = 5, 3, 7, 11, 2
+HAS_GPU = torch.cuda.is_available()
+needs_gpu = pytest.mark.skipif(not HAS_GPU, reason="there is no CUDA device")
+needs_triton = pytest.mark.skipif(
+    HAS_GPU or importlib.util.find_spec("triton") is None,
+    reason="needs Triton, and no GPU: Triton's interpreter is chosen once for all kernels",
+)
+
+
+def build_layer(clips: tuple[float, float], output: int, dtype: torch.dtype = torch.float64) -> ProjectedLSTM:
+    layer = ProjectedLSTM(INPUT, CELL, output, *clips).to(dtype)
+    generator = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.normal_(0.0, 0.5, generator=generator)
+    return layer
+
+
+def draw(*shape: int, seed: int, dtype: torch.dtype) -> Tensor:
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+def start_flags(dtype: torch.dtype) -> Tensor:
+    keep = torch.ones(STEPS, STREAMS, 1, dtype=dtype)
+    keep[0, 1] = keep[2, 0] = keep[3, 1] = keep[4, 2] = 0
+    return keep
+
+
+def run_recurrences(
+    layer: ProjectedLSTM, on_gpu_path: bool, with_starts: bool, product_dtype: torch.dtype
+) -> list[Tensor]:
+    """Values, and gradients where they are asked for, of one of the two recurrences."""
+    dtype = layer.bias.dtype
+    inputs = draw(2, STEPS, STREAMS, INPUT, seed=8, dtype=product_dtype).requires_grad_()
+    state = draw(2, STREAMS, layer.output_dim, seed=5, dtype=dtype), draw(2, STREAMS, CELL, seed=6, dtype=dtype)
+    weights = (layer.input_weight, layer.recurrent_weight, layer.bias, layer.projection)
+    arguments = (inputs, *weights, *state, start_flags(dtype) if with_starts else None)
+    clips = layer.cell_clip, layer.projection_clip
+    if on_gpu_path:
+        outputs, cells = gpu_recurrence.run_gpu_recurrence(*arguments, *clips, None)
+    else:
+        outputs, cells = run_recurrence(*arguments, Clips(*clips))
+    if not torch.is_grad_enabled():
+        return [outputs, cells]
+    weighting = draw(*outputs.shape, seed=7, dtype=dtype)
+    return [outputs, cells, *torch.autograd.grad((outputs * weighting).sum(), [inputs, *layer.parameters()])]
+
+
+def assert_recurrences_equal(layer: ProjectedLSTM, with_starts: bool, dtype: torch.dtype, tolerance: float) -> None:
+    expected, found = (run_recurrences(layer, on_gpu_path, with_starts, dtype) for on_gpu_path in (False, True))
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("with_gradient", [False, True])
+@pytest.mark.parametrize("with_starts", [False, True])
+@pytest.mark.parametrize("clips", [(0.0, 0.0), (0.3, 0.4), (3.0, 0.0)])
+@pytest.mark.parametrize("output", [OUTPUT, CELL])
+def test_the_loop_equals_the_processors(
+    output: int, clips: tuple[float, float], with_starts: bool, with_gradient: bool
+) -> None:
+    with torch.set_grad_enabled(with_gradient):
+        assert_recurrences_equal(build_layer(clips, output), with_starts, torch.float64, 1e-12)
+
+
+@pytest.mark.parametrize("with_gradient", [False, True])
+def test_products_in_bfloat16_leave_cells_in_float32(with_gradient: bool) -> None:
+    layer = build_layer((0.7, 0.4), OUTPUT, torch.float32)
+    with torch.set_grad_enabled(with_gradient):
+        found = run_recurrences(layer, True, True, torch.bfloat16)
+        assert [found[0].dtype, found[1].dtype] == [torch.bfloat16, torch.float32]
+        assert_recurrences_equal(layer, True, torch.bfloat16, 0.1)
+
+
+@needs_triton
+@pytest.mark.parametrize("with_starts", [False, True])
+@pytest.mark.parametrize("clips", [(0.0, 0.0), (0.3, 0.4)])
+@pytest.mark.parametrize("output", [OUTPUT, CELL])
+def test_the_loop_with_fused_cells_equals_the_processors(
+    monkeypatch: pytest.MonkeyPatch, output: int, clips: tuple[float, float], with_starts: bool
+) -> None:
+    os.environ["TRITON_INTERPRET"] = "1"  # read when kernels are defined
+    from elmo_zh.model.kernels.fused_cell import fused_backward, fused_forward
+
+    steps = CellSteps("triton", fused_forward, fused_backward)
+    monkeypatch.setattr(gpu_recurrence, "choose_steps", lambda *_: steps)
+    layer = build_layer(clips, output, torch.float32)
+    assert_recurrences_equal(layer, with_starts, torch.float32, 1e-5)
+    assert_recurrences_equal(layer, with_starts, torch.bfloat16, 0.1)
+
+
+def test_a_loop_may_go_back_again_and_others_may_run_meanwhile() -> None:
+    layer = build_layer((0.3, 0.4), OUTPUT)
+    state = draw(2, STREAMS, OUTPUT, seed=5, dtype=torch.float64), draw(2, STREAMS, CELL, seed=6, dtype=torch.float64)
+    weights = (layer.input_weight, layer.recurrent_weight, layer.bias, layer.projection)
+
+    def run(seed: int) -> Tensor:
+        inputs = draw(2, STEPS, STREAMS, INPUT, seed=seed, dtype=torch.float64)
+        return gpu_recurrence.run_gpu_recurrence(inputs, *weights, *state, None, 0.3, 0.4, None)[0].square().sum()
+
+    first = run(1)
+    expected = torch.autograd.grad(first, layer.recurrent_weight, retain_graph=True)[0]
+    run(2)
+    assert torch.equal(torch.autograd.grad(first, layer.recurrent_weight)[0], expected)
+
+
+def test_without_cuda_cells_are_torchs() -> None:
+    assert gpu_loop.choose_steps(torch.device("cpu"), torch.float32) is PLAIN_STEPS
+
+
+SEVERAL = 3
+
+
+def train_layers(device: str, product_dtype: torch.dtype | None = None, with_starts: bool = True) -> list[Tensor]:
+    """Three steps of two layers of one shape with one pool, the state carried on."""
+    pool, layers = BufferPool(), [build_layer((0.3, 0.4), INPUT, torch.float32).to(device) for _ in range(2)]
+    states = [layer.zero_state(STREAMS) for layer in layers]
+    parameters = [parameter for layer in layers for parameter in layer.parameters()]
+    optimizer = torch.optim.SGD(parameters, lr=0.1)
+    told = []
+    for layer in layers:
+        layer.buffer_pool, layer.product_dtype = pool, product_dtype
+    for step in range(SEVERAL):
+        hidden = draw(2, STEPS, STREAMS, INPUT, seed=step, dtype=torch.float32).to(device)
+        keep = start_flags(torch.float32).to(device) if with_starts else None
+        for index, layer in enumerate(layers):
+            hidden, states[index] = layer(hidden, states[index], keep)
+        optimizer.zero_grad()
+        hidden.square().mean().backward()
+        optimizer.step()
+        told += [hidden.detach().cpu(), states[0].cell.cpu()]
+    return [*told, *(parameter.detach().cpu() for parameter in parameters)]
+
+
+@pytest.fixture
+def pretended_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a processor: training goes through the GPU's recurrence, and a graph is the function that it was made of."""
+
+    def capture(functions: Sequence[Callable[[], None]], _: torch.device) -> list[SimpleNamespace]:
+        return [SimpleNamespace(replay=function) for function in functions]
+
+    def run(*arguments: Any) -> tuple[Tensor, Tensor]:
+        *tensors, clips, pool = arguments
+        return gpu_recurrence.run_gpu_recurrence(*tensors, clips.cell, clips.output, pool)
+
+    monkeypatch.setattr(gpu_graph, "_capture", capture)
+    monkeypatch.setattr(projected_lstm, "run_recurrence", run)
+
+
+@pytest.mark.parametrize("with_starts", [False, True])
+def test_loops_used_again_train_as_new_ones(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, with_starts: bool
+) -> None:
+    processors = train_layers("cpu", None, with_starts)
+    request.getfixturevalue("pretended_graphs")
+    again = train_layers("cpu", None, with_starts)
+    monkeypatch.setattr(gpu_recurrence, "_USE_GRAPHS", False)
+    for ours, new, theirs in zip(again, train_layers("cpu", None, with_starts), processors, strict=True):
+        assert torch.equal(ours, new)
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.usefixtures("pretended_graphs")
+def test_a_loop_is_free_again_after_its_way_back_only() -> None:
+    pool, layer = BufferPool(), build_layer((0.3, 0.4), INPUT, torch.float32)
+    layer.buffer_pool = pool
+    inputs, state = torch.ones(2, STEPS, STREAMS, INPUT), layer.zero_state(STREAMS)
+    first, _ = layer(inputs, state)
+    kept = first.detach().clone()
+    second, _ = layer(2 * inputs, state)
+    assert not any(pool.captured.values())
+    first.sum().backward()
+    third, _ = layer(3 * inputs, state)
+    assert torch.equal(first, kept)
+    (second.sum() + third.sum()).backward()
+    assert [len(loops) for loops in pool.captured.values()] == [2]
+
+
+def test_where_capturing_fails_operations_start_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    shape = LoopShape(
+        num_steps=STEPS, num_streams=STREAMS, cell_dim=CELL, output_dim=OUTPUT, product_dtype=torch.float32,
+        state_dtype=torch.float32, device=torch.device("cpu"), has_projection=True, has_keep=False, cell_clip=3.0,
+        output_clip=3.0, is_traced=True,
+    )  # fmt: skip
+    monkeypatch.setattr(gpu_graph, "_capture", fail)
+    pool = BufferPool()
+    for _ in range(2):
+        assert type(gpu_recurrence._take_loop(shape, pool)) is TimeLoop
+        monkeypatch.setattr(gpu_graph, "_capture", None)  # not tried again
+    assert not pool.can_capture
+
+
+# From here on for a GPU.
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize("with_starts", [False, True])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(None, 1e-5), (torch.bfloat16, 0.05)])
+def test_a_gpu_trains_as_a_processor(dtype: torch.dtype | None, tolerance: float, with_starts: bool) -> None:
+    pairs = zip(train_layers("cuda", dtype, with_starts), train_layers("cpu", dtype, with_starts), strict=True)
+    for ours, processors in pairs:
+        torch.testing.assert_close(ours, processors, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize("dtype", [None, torch.bfloat16])
+def test_graphs_change_no_bit(monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype | None) -> None:
+    captured = train_layers("cuda", dtype)
+    monkeypatch.setattr(gpu_recurrence, "_USE_GRAPHS", False)
+    for ours, plain in zip(captured, train_layers("cuda", dtype), strict=True):
+        assert torch.equal(ours, plain)
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_two_layers_share_two_captured_loops() -> None:
+    pool, layer = BufferPool(), build_layer((0.3, 0.4), INPUT, torch.float32).cuda()
+    layer.buffer_pool = pool
+    for _ in range(SEVERAL):
+        hidden = torch.randn(2, STEPS, STREAMS, INPUT, device="cuda")
+        for _ in range(2):
+            hidden, _ = layer(hidden, layer.zero_state(STREAMS))
+        hidden.sum().backward()
+    assert pool.can_capture
+    assert [len(loops) for loops in pool.captured.values()] == [2]
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_a_gpu_embeds_as_a_processor() -> None:
+    layer = build_layer((0.3, 0.4), OUTPUT, torch.float32)
+    inputs = draw(2, STEPS, STREAMS, INPUT, seed=1, dtype=torch.float32)
+    lengths, results = torch.tensor([2, 5, 3]), []
+    with torch.inference_mode():
+        for device in ("cpu", "cuda"):
+            layer.to(device)
+            state = LSTMState(*(value[:, :1].expand(-1, STREAMS, -1) for value in vars(layer.zero_state(1)).values()))
+            outputs, after = layer(inputs.to(device), state, None, lengths.to(device))
+            results.append([outputs.cpu(), after.output.cpu(), after.cell.cpu()])
+    for processors, ours in zip(*results, strict=True):
+        torch.testing.assert_close(ours, processors, rtol=1e-5, atol=1e-5)

@@ -1,0 +1,256 @@
+"""Losses and all their gradients, written by hand and in pieces, against plain formulas and autograd."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from elmo_zh.model import softmax
+from elmo_zh.model.bilm import BiLMShape
+from elmo_zh.model.kernels import prediction_loss
+from elmo_zh.model.language_model import LanguageModel
+from elmo_zh.model.softmax import Negatives, Softmax
+from elmo_zh.model.token_encoder import TokenInputs
+
+# Distinct primes, so that a swapped axis fails.
+WORDS, WIDTH = 31, 5
+NEGATIVES = (2, 3, 5, 11, 17, 23, 29)
+
+
+def random(seed: int, *shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
+    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+def draw_targets(num_rows: int) -> Tensor:
+    """Some words come again and again, some were drawn as negatives too, and the last of the vocabulary is there."""
+    targets = torch.randint(0, WORDS, (num_rows,), generator=torch.Generator().manual_seed(num_rows))
+    targets[: num_rows // 2] = torch.tensor([11, 4, 11, 29])[torch.arange(num_rows // 2) % 4]
+    targets[-1] = WORDS - 1
+    return targets
+
+
+def build_softmax(dtype: torch.dtype, product_dtype: torch.dtype | None = None) -> Softmax:
+    module = Softmax(WORDS, WIDTH)
+    module.product_dtype = product_dtype
+    with torch.no_grad():
+        module.weight.copy_(random(1, WORDS, WIDTH))
+        module.bias.copy_(random(2, WORDS))
+    return module.to(dtype)
+
+
+def build_negatives(ids: tuple[int, ...] = NEGATIVES) -> Negatives:
+    # Not in the order of their ids, as they come from the sampler.
+    order = torch.randperm(len(ids), generator=torch.Generator().manual_seed(3))
+    return Negatives(torch.tensor(ids)[order], torch.linspace(-3.0, -0.1, WORDS))
+
+
+def plain_full(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
+    scores = hidden @ weight.T + bias
+    return (scores.logsumexp(dim=1) - scores[torch.arange(len(targets)), targets]).mean()
+
+
+def plain_sampled(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, negatives: Negatives) -> Tensor:
+    """Score every word, then leave only the target and those negatives that are another word."""
+    scores = hidden @ weight.T + bias - negatives.log_expected.to(bias)
+    own = scores[torch.arange(len(targets)), targets]
+    drawn = torch.zeros(WORDS, dtype=torch.bool)
+    drawn[negatives.ids] = True
+    candidates = drawn.repeat(len(targets), 1)
+    candidates[torch.arange(len(targets)), targets] = True
+    return (scores.masked_fill(~candidates, -torch.inf).logsumexp(dim=1) - own).mean()
+
+
+def differentiate(loss: Tensor, *inputs: Tensor) -> list[Tensor]:
+    """Return the loss and its gradients, three times as large as they are: a gradient comes from what follows."""
+    return [loss.detach(), *torch.autograd.grad(3 * loss, inputs)]
+
+
+@pytest.fixture(params=["whole", "one row", "odd pieces", "blocks of pieces"])
+def _pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes are in scores: of 31 words in full softmax, of 7 negatives in sampled; a core has half of a block."""
+    piece, block = {
+        "whole": (10**9, 10**9),
+        "one row": (1, 1),
+        "odd pieces": (2 * WORDS + 1, 10**9),
+        "blocks of pieces": (2 * WORDS, 2 * 3 * WORDS),
+    }[request.param]
+    monkeypatch.setitem(prediction_loss._PIECE_SCORES, "cpu", piece)
+    monkeypatch.setattr(prediction_loss, "PIECE_ROWS", 1)
+    monkeypatch.setattr(softmax, "BLOCK_SCORES", block)
+
+
+def compare(kind: str, num_rows: int, dtype: torch.dtype, product_dtype: torch.dtype | None) -> list[list[Tensor]]:
+    """Return loss and gradients of hidden, weight and bias, as computed in `dtype` and by the formula in float64."""
+    module, targets = build_softmax(dtype, product_dtype), draw_targets(num_rows)
+    negatives, results = build_negatives(), []
+    hidden = random(4, num_rows, WIDTH, dtype=dtype).requires_grad_()
+    is_full = kind == "full"
+    loss = module.full_loss(hidden, targets) if is_full else module.sampled_loss(hidden, targets, negatives)
+    results.append(differentiate(loss, hidden, module.weight, module.bias))
+    exact = [tensor.detach().double().requires_grad_() for tensor in (hidden, module.weight, module.bias)]
+    expected = plain_full(*exact, targets) if is_full else plain_sampled(*exact, targets, negatives)
+    results.append(differentiate(expected, *exact))
+    return results
+
+
+@pytest.mark.usefixtures("_pieces")
+@pytest.mark.parametrize("num_rows", [1, 2, 13, 23])
+@pytest.mark.parametrize("kind", ["full", "sampled"])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-11), (torch.float32, 3e-6)])
+def test_loss_and_gradients_equal_the_formula(kind: str, num_rows: int, dtype: torch.dtype, tolerance: float) -> None:
+    for ours, plain in zip(*compare(kind, num_rows, dtype, None), strict=True):
+        assert ours.dtype == dtype
+        dense = (ours.to_dense() if ours.is_sparse else ours).double()
+        torch.testing.assert_close(dense, plain, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.usefixtures("_pieces")
+@pytest.mark.parametrize("kind", ["full", "sampled"])
+def test_bfloat16_is_as_near_as_its_rounding(kind: str) -> None:
+    """bfloat16 keeps 8 bits. What is carried on stays float32."""
+    (loss, *ours), (expected, *plain) = compare(kind, 23, torch.float32, torch.bfloat16)
+    assert float(loss) == pytest.approx(float(expected), rel=1e-2)
+    assert float(loss) != pytest.approx(float(expected), rel=1e-6)  # it was bfloat16
+    for found, wanted in zip(ours, plain, strict=True):
+        assert found.dtype == torch.float32
+        error = (found.to_dense() if found.is_sparse else found).double() - wanted
+        assert float(error.norm()) < 2e-2 * float(wanted.norm())
+
+
+@pytest.mark.parametrize("ids", [NEGATIVES, (11,), (0,), tuple(range(WORDS))])
+def test_each_row_in_play_has_one_place_in_the_sparse_gradients(ids: tuple[int, ...]) -> None:
+    """They say that they are coalesced, and are believed: nobody would find out that a row is there twice."""
+    module, targets = build_softmax(torch.float32), draw_targets(13)
+    hidden = random(4, 13, WIDTH, dtype=torch.float32).requires_grad_()
+    loss = module.sampled_loss(hidden, targets, build_negatives(ids))
+    tables = [module.weight, module.bias]
+    for table, gradient in zip(tables, torch.autograd.grad(loss, tables), strict=True):
+        assert gradient.is_sparse
+        assert gradient.is_coalesced()
+        assert gradient.indices().tolist() == [sorted({*ids, *targets.tolist()})]
+        assert gradient.shape == table.shape
+
+
+@pytest.mark.parametrize("kind", ["full", "sampled"])
+def test_a_prediction_whose_only_negative_is_its_target_costs_nothing(kind: str) -> None:
+    module, targets = build_softmax(torch.float64), torch.tensor([7, 7, 7])
+    hidden = random(4, 3, WIDTH).requires_grad_()
+    if kind == "sampled":
+        loss = module.sampled_loss(hidden, targets, build_negatives((7,)))
+    else:
+        with torch.no_grad():
+            module.bias.fill_(-1e4)[7] = 1e4
+        loss = module.full_loss(hidden, targets)
+    for value in differentiate(loss, hidden, module.weight, module.bias):
+        dense = value.to_dense() if value.is_sparse else value
+        torch.testing.assert_close(dense, torch.zeros_like(dense), rtol=0, atol=1e-12)
+
+
+class Dense(torch.autograd.Function):
+    """Nothing forward; backward, a gradient that gradcheck can read."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor) -> Tensor:
+        return values.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        return gradients[0].to_dense()
+
+
+@pytest.mark.parametrize("differentiated", [0, 1, 2])
+@pytest.mark.parametrize("kind", ["full", "sampled"])
+def test_gradcheck(kind: str, differentiated: int) -> None:
+    targets, negatives = draw_targets(5), build_negatives()
+    offset, dtype = -negatives.log_expected.double(), torch.float64
+    inputs = [random(4, 5, WIDTH), random(1, WORDS, WIDTH), random(2, WORDS)]
+
+    def loss(changed: Tensor) -> Tensor:
+        parts = [Dense.apply(changed) if at == differentiated else part for at, part in enumerate(inputs)]
+        if kind == "full":
+            return prediction_loss.FullLoss.apply(*parts, targets, dtype, 10**9)
+        return prediction_loss.SampledLoss.apply(*parts, targets, negatives.ids, offset, dtype, 10**9)
+
+    assert torch.autograd.gradcheck(loss, [inputs[differentiated].requires_grad_()])
+
+
+@pytest.mark.parametrize("kind", ["full", "sampled"])
+@pytest.mark.parametrize("product_dtype", [None, torch.bfloat16])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_extreme_scores_stay_finite(kind: str, product_dtype: torch.dtype | None, sign: int) -> None:
+    """Scores of ten thousand, whose exponentials no float holds, above and below zero."""
+    module, targets = build_softmax(torch.float32, product_dtype), draw_targets(13)
+    with torch.no_grad():
+        module.weight.mul_(1000 * sign)
+    hidden = (10 * random(4, 13, WIDTH, dtype=torch.float32)).requires_grad_()
+    scores = hidden.detach() @ module.weight.detach().T
+    assert float(scores.abs().max()) > 1e4
+    negatives = build_negatives()
+    if kind == "full":
+        loss, plain = module.full_loss(hidden, targets), plain_full
+        arguments: tuple[object, ...] = ()
+    else:
+        loss, plain, arguments = module.sampled_loss(hidden, targets, negatives), plain_sampled, (negatives,)
+    found = differentiate(loss, hidden, module.weight, module.bias)
+    for value in found:
+        assert (value.to_dense() if value.is_sparse else value).isfinite().all()
+    exact = [tensor.detach().double() for tensor in (hidden, module.weight, module.bias)]
+    assert float(found[0]) == pytest.approx(float(plain(*exact, targets, *arguments)), rel=2e-2)
+
+
+@pytest.mark.parametrize("kind", ["full", "sampled"])
+@pytest.mark.parametrize("product_dtype", [None, torch.bfloat16])
+def test_one_thread_and_two_give_the_same_bits(kind: str, product_dtype: torch.dtype | None) -> None:
+    results, before = [], torch.get_num_threads()
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            results.append(compare(kind, 23, torch.float32, product_dtype)[0])
+    finally:
+        torch.set_num_threads(before)
+    for one, two in zip(*results, strict=True):
+        assert torch.equal(one.to_dense(), two.to_dense())
+
+
+@pytest.mark.parametrize("kind", ["full", "sampled"])
+def test_a_tied_table_gathers_the_gradient_of_both_its_uses(kind: str) -> None:
+    """As the first layer's input and as the softmax's weights, through the whole model."""
+    shape = BiLMShape(
+        num_tokens=WORDS, cell_dim=7, projection_dim=WIDTH, num_layers=2, cell_clip=3.0, projection_clip=3.0,
+        skip_connections=True,
+    )  # fmt: skip
+    model = LanguageModel.build(shape, tie_softmax=True)
+    model.initialise(3)
+    model.bilm.double()
+    model.softmax.double()
+    table = model.bilm.token_table.weight
+    assert model.softmax.weight is table
+    ids = torch.randint(0, WORDS, (2, 11, 3), generator=torch.Generator().manual_seed(5))
+    ids[:, :3] = 11  # looked up several times, predicted, and drawn as a negative
+    targets, negatives = draw_targets(ids.numel()), build_negatives()
+
+    def loss(vectors: Tensor, weight: Tensor, *, is_plain: bool) -> Tensor:
+        activations, _ = model.bilm.run_layers(vectors, model.bilm.zero_state(3))
+        hidden, bias = activations[-1].flatten(0, 2), model.softmax.bias
+        if kind == "full":
+            return plain_full(hidden, weight, bias, targets) if is_plain else model.softmax.full_loss(hidden, targets)
+        if is_plain:
+            return plain_sampled(hidden, weight, bias, targets, negatives)
+        return model.softmax.sampled_loss(hidden, targets, negatives)
+
+    ours = loss(model.bilm.token_layer(TokenInputs(ids)), table, is_plain=False)
+    ours.backward()
+    found = table.grad
+    assert found is not None
+    plain = table.detach().clone().requires_grad_()
+    expected = loss(plain[ids], plain, is_plain=True)
+    (wanted,) = torch.autograd.grad(expected, [plain])
+    torch.testing.assert_close(ours.detach(), expected.detach(), rtol=1e-11, atol=0)
+    torch.testing.assert_close(found.to_dense(), wanted, rtol=1e-10, atol=1e-12)
+    assert found.is_sparse == (kind == "sampled")
+    if found.is_sparse:
+        # Summed row by row, as the optimiser does.
+        rows = found.coalesce()
+        torch.testing.assert_close(rows.to_dense(), wanted, rtol=1e-10, atol=1e-12)
+        assert rows.indices()[0].tolist() == sorted({*NEGATIVES, *targets.tolist(), *ids.flatten().tolist()})

@@ -1,0 +1,273 @@
+"""Products made ready for reading against NumPy, and what happens where the operators are missing or wrong."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from contract.command_line import ROOT, run_python
+from numpy.typing import NDArray
+from torch import Tensor
+
+from elmo_zh.model.kernels import reading_product
+from elmo_zh.model.kernels.reading_product import PRECISIONS, build_product, quantise_columns, read_product
+
+# Rows, width, columns: distinct primes, and what models have.
+SIZES = [(1, 1, 3), (3, 5, 7), (67, 127, 509), (19, 128, 512), (11, 512, 128)]
+ROUNDING = {"float32": 2.0**-24, "bfloat16": 2.0**-8}
+
+Array = NDArray[np.float64]
+
+
+def draw(seed: int, *shape: int) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def as_read(rows: Tensor, precision: str) -> Tensor:
+    """Rows in the dtype that the product takes."""
+    return rows.to(torch.bfloat16) if precision == "bfloat16" else rows
+
+
+def unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the library's own layouts be missing."""
+    monkeypatch.setattr(reading_product, "can_pack", lambda *_: False)
+    monkeypatch.setattr(reading_product, "_quantised_product_works", lambda: False)
+
+
+def quantised_by_hand(values: NDArray[np.float32], axis: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Whole numbers, and what one of them stands for along the axis."""
+    scales = np.maximum(np.abs(values).max(axis=axis, keepdims=True), np.float32(1e-30)) / np.float32(127)
+    return np.rint(values / scales).astype(np.int64), scales
+
+
+def int8_by_hand(rows: Tensor, matrix: Tensor, bias: Tensor | None) -> Array:
+    """The quantised product: exact sums of whole numbers, times both scales, plus the bias."""
+    row_numbers, row_scales = quantised_by_hand(rows.numpy(), axis=1)
+    column_numbers, column_scales = quantised_by_hand(matrix.numpy(), axis=0)
+    scales = row_scales.astype(np.float64) * column_scales
+    return np.asarray((row_numbers @ column_numbers) * scales + (0.0 if bias is None else bias.double().numpy()))
+
+
+@pytest.mark.parametrize("with_bias", [False, True])
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize("precision", list(ROUNDING))
+@pytest.mark.parametrize("sizes", SIZES)
+def test_a_product_is_that_of_numpy_rounded(
+    monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, int, int], precision: str, is_packed: bool, with_bias: bool
+) -> None:
+    if not is_packed:
+        unpacked(monkeypatch)
+    num_rows, width, num_columns = sizes
+    rows, matrix = draw(1, num_rows, width), draw(2, width, num_columns)
+    bias = draw(3, num_columns) if with_bias else None
+    found = read_product(as_read(rows, precision), build_product(matrix, bias, precision))
+    assert (found.dtype, found.shape) == (torch.float32, (num_rows, num_columns))
+    factors = [as_read(each, precision).double().numpy() for each in (rows, matrix)]
+    expected = factors[0] @ factors[1] + (0.0 if bias is None else bias.double().numpy())
+    step = ROUNDING[precision]
+    np.testing.assert_allclose(found.double().numpy(), expected, rtol=2 * step, atol=4 * step + 2e-7 * width)
+
+
+@pytest.mark.parametrize("with_bias", [False, True])
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize("sizes", SIZES)
+def test_an_int8_product_is_the_quantised_one_worked_out_by_hand(
+    monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, int, int], is_packed: bool, with_bias: bool
+) -> None:
+    if not is_packed:
+        unpacked(monkeypatch)
+    num_rows, width, num_columns = sizes
+    # Rows and columns of very different size: one scale for all of them would not do.
+    rows = draw(1, num_rows, width) * torch.logspace(-3, 3, num_rows)[:, None]
+    matrix = draw(2, width, num_columns) * torch.logspace(2, -2, num_columns)
+    bias = draw(3, num_columns) if with_bias else None
+    product = build_product(matrix, bias, "int8")
+    assert product.is_packed is (is_packed and reading_product._quantised_product_works())
+    found = read_product(rows, product)
+    assert (found.dtype, found.shape) == (torch.float32, (num_rows, num_columns))
+    np.testing.assert_allclose(found.double().numpy(), int8_by_hand(rows, matrix, bias), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_an_int8_product_is_close_to_the_exact_one(sizes: tuple[int, int, int]) -> None:
+    num_rows, width, num_columns = sizes
+    rows, matrix = draw(1, num_rows, width), draw(2, width, num_columns)
+    found = read_product(rows, build_product(matrix, None, "int8"))
+    # Each factor is off by half a step at most; the errors of a sum mostly cancel.
+    row_steps, column_steps = rows.abs().amax(dim=1, keepdim=True) / 127, matrix.abs().amax(dim=0) / 127
+    size = rows.abs().sum(dim=1, keepdim=True) * column_steps + matrix.abs().sum(dim=0) * row_steps
+    bound = size / 2 + width * row_steps * column_steps / 4
+    assert ((found - rows @ matrix).abs() <= bound * 1.001).all()
+
+
+def test_a_quantised_matrix_by_hand() -> None:
+    matrix = torch.tensor([[127.0, 0.5, 0.0, -2.54], [-1.0, -0.25, 0.0, 1.27], [0.4, 0.1, 0.0, 0.03]])
+    numbers, scales = quantise_columns(matrix)
+    assert numbers.dtype == torch.int8
+    assert numbers.tolist() == [[127, 127, 0, -127], [-1, -64, 0, 64], [0, 25, 0, 2]]
+    torch.testing.assert_close(scales[[0, 1, 3]], torch.tensor([1.0, 0.5 / 127, 0.02]))
+    assert 0 < scales[2] < 1e-30
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_rows_and_columns_of_zeros_give_the_bias(
+    monkeypatch: pytest.MonkeyPatch, precision: str, is_packed: bool
+) -> None:
+    if not is_packed:
+        unpacked(monkeypatch)
+    rows, matrix, bias = draw(1, 5, 11), draw(2, 11, 7), torch.arange(7.0)
+    rows[3], matrix[:, 2] = 0.0, 0.0
+    found = read_product(as_read(rows, precision), build_product(matrix, bias, precision))
+    assert torch.equal(found[3], bias)
+    assert torch.equal(found[:, 2], bias[2].expand(5))
+    without = read_product(as_read(rows, precision), build_product(matrix, None, precision))
+    assert not without[3].any()
+    assert not without[:, 2].any()
+    assert without[[0, 1, 2, 4]][:, [0, 1, 3, 4, 5, 6]].all()
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("sizes", [(67, *rest) for _, *rest in SIZES])
+def test_a_row_does_not_depend_on_those_beside_it(sizes: tuple[int, int, int], precision: str) -> None:
+    """Not in one bit."""
+    num_rows, width, num_columns = sizes
+    rows = as_read(draw(1, num_rows, width), precision)
+    product = build_product(draw(2, width, num_columns), draw(3, num_columns), precision)
+    if not product.is_packed and precision != "int8":
+        pytest.skip("matrices cannot be packed here")
+    whole = read_product(rows, product)
+    for some in (*(slice(0, n) for n in (1, 2, 3, 5, 16, 17, 32, 33)), slice(66, 67), slice(13, 30)):
+        assert torch.equal(read_product(rows[some], product), whole[some])
+    others = as_read(draw(4, num_rows, width) * 1e4, precision)
+    others[41] = rows[41]
+    assert torch.equal(read_product(others, product)[41], whole[41])
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_rows_stay_as_they_are(precision: str) -> None:
+    rows = as_read(draw(1, 3, 5), precision)
+    before = rows.clone()
+    read_product(rows, build_product(draw(2, 5, 7), draw(3, 7), precision))
+    assert torch.equal(rows, before)
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_what_is_ready_has_no_gradient_and_later_changes_do_not_reach_it(
+    monkeypatch: pytest.MonkeyPatch, precision: str, is_packed: bool
+) -> None:
+    if not is_packed:
+        unpacked(monkeypatch)
+    rows = as_read(draw(1, 3, 5), precision)
+    matrix = draw(2, 5, 7).requires_grad_()
+    product = build_product(matrix, draw(3, 7).requires_grad_(), precision)
+    before = read_product(rows, product)
+    assert not before.requires_grad
+    with torch.no_grad():
+        matrix.zero_()
+    assert torch.equal(read_product(rows, product), before)
+
+
+@pytest.mark.parametrize("num_rows", [1, 3, 67])
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_int8_sums_of_the_largest_numbers(monkeypatch: pytest.MonkeyPatch, num_rows: int, is_packed: bool) -> None:
+    """Both factors are as large as they can be: 255 once shifted, and 127 or -127."""
+    if not is_packed:
+        unpacked(monkeypatch)
+    width, num_columns = 61, 37
+    rows = torch.full((num_rows, width), 3.0)
+    matrix = torch.full((width, num_columns), 2.0)
+    matrix[:, ::2] = -2.0
+    found = read_product(rows, build_product(matrix, None, "int8"))
+    torch.testing.assert_close(found, rows @ matrix, rtol=1e-6, atol=0)
+
+
+LARGEST_NUMBERS = """
+import torch
+from elmo_zh.model.kernels.reading_product import build_product, read_product
+rows, matrix = torch.full((3, 61), 3.0), torch.full((61, 37), -2.0)
+found = read_product(rows, build_product(matrix, None, "int8"))
+print((found / (rows @ matrix) - 1).abs().max().item())
+"""
+
+
+def test_int8_on_a_processor_whose_products_overflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AVX2 alone adds pairs of products in 16 bits; oneDNN can be told to use nothing newer."""
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    answer = run_python("-c", LARGEST_NUMBERS, cwd=ROOT)
+    assert answer.status == 0, answer.stderr
+    assert float(answer.stdout) < 1e-6
+
+
+def missing(*_: object) -> Tensor:
+    raise AttributeError("'_OpNamespace' 'onednn' object has no attribute 'qlinear_pointwise'")
+
+
+def not_for_this_machine(*_: object) -> Tensor:
+    raise NotImplementedError("Could not run 'onednn::qlinear_pointwise' with arguments from the 'CPU' backend.")
+
+
+def refusing(*_: object) -> Tensor:
+    raise RuntimeError("could not create a primitive descriptor")
+
+
+def wrong(rows: Tensor, *_: object) -> Tensor:
+    return torch.ones(len(rows), 7)
+
+
+class Saturating:
+    """The operators as on a processor that adds pairs of products in 16 bits."""
+
+    @staticmethod
+    def qlinear_prepack(matrix: Tensor, _: object) -> Tensor:
+        return matrix
+
+    @staticmethod
+    def qlinear_pointwise(rows: Tensor, _: float, zero_point: int, matrix: Tensor, *__: object) -> Tensor:
+        numbers, columns = rows.numpy().astype(np.int64), matrix.numpy().astype(np.int64)
+        products = numbers[:, None, :] * columns[None]
+        pairs = [products[..., k : k + 2].sum(axis=2).clip(-(2**15), 2**15 - 1) for k in range(0, rows.shape[1], 2)]
+        return torch.from_numpy(sum(pairs) - zero_point * columns.sum(axis=1)).float()
+
+
+class Exact(Saturating):
+    """They without that."""
+
+    @staticmethod
+    def qlinear_pointwise(rows: Tensor, _: float, zero_point: int, matrix: Tensor, *__: object) -> Tensor:
+        return (rows.double() - zero_point) @ matrix.T.double()
+
+
+def operators(name: str, stand_in: Callable[..., Tensor]) -> type:
+    return type("Operators", (Exact,), {name: staticmethod(stand_in)})
+
+
+@pytest.mark.parametrize(
+    ("stand_in", "works"),
+    [
+        (Exact, True),
+        (Saturating, False),
+        (object, False),
+        (operators("qlinear_pointwise", missing), False),
+        (operators("qlinear_pointwise", not_for_this_machine), False),
+        (operators("qlinear_pointwise", wrong), False),
+        (operators("qlinear_prepack", refusing), False),
+    ],
+)
+def test_operators_that_are_missing_or_wrong_are_noticed(
+    monkeypatch: pytest.MonkeyPatch, stand_in: Any, works: bool
+) -> None:
+    monkeypatch.setattr(torch.ops, "onednn", stand_in, raising=False)
+    try_it = functools.cache(reading_product._quantised_product_works.__wrapped__)
+    monkeypatch.setattr(reading_product, "_quantised_product_works", try_it)
+    assert try_it() is works
+    if not works:
+        rows, matrix = draw(1, 3, 5), draw(2, 5, 7)
+        product = build_product(matrix, None, "int8")
+        assert product.is_packed is False
+        np.testing.assert_allclose(
+            read_product(rows, product).numpy(), int8_by_hand(rows, matrix, None), rtol=1e-6, atol=1e-6
+        )

@@ -1,0 +1,155 @@
+"""Files appear whole or not at all."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from elmo_zh.run.files import UNFINISHED, atomic_path, file_digest, remove, write_json
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def fill_folder(folder: Path, **files: str) -> None:
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def test_digest_is_sha256_of_the_content(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"abc")
+    # The example of FIPS 180-2.
+    assert file_digest(path) == "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    big = bytes(range(251)) * 5003
+    path.write_bytes(big)
+    assert file_digest(path) == f"sha256:{hashlib.sha256(big).hexdigest()}"
+
+
+def test_a_file_appears_at_the_end_of_the_block(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folder" / "vocab.data"
+    with atomic_path(path) as unfinished:
+        unfinished.write_text("新", encoding="utf-8")
+        assert unfinished.parent == path.parent  # one file system, so that the last step is a renaming
+        assert unfinished.name.endswith(UNFINISHED)
+        assert not path.exists()
+    assert names(path.parent) == ["vocab.data"]
+    assert path.read_text(encoding="utf-8") == "新"
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("there_before", [False, True])
+def test_an_exception_leaves_what_was_there(tmp_path: Path, error: type[BaseException], there_before: bool) -> None:
+    path = tmp_path / "vocab.data"
+    if there_before:
+        path.write_text("old", encoding="utf-8")
+
+    def write_half() -> None:
+        with atomic_path(path) as unfinished:
+            unfinished.write_text("ha", encoding="utf-8")
+            raise error
+
+    with pytest.raises(error):
+        write_half()
+    assert names(tmp_path) == (["vocab.data"] if there_before else [])
+    if there_before:
+        assert path.read_text(encoding="utf-8") == "old"
+
+
+def test_a_folder_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "ids"
+    fill_folder(folder, old="1", both="2")
+    with atomic_path(folder) as unfinished:
+        fill_folder(unfinished, both="3", new="5")
+        assert names(folder) == ["both", "old"]
+    assert names(tmp_path) == ["ids", "ids/both", "ids/new"]
+    assert (folder / "both").read_text(encoding="utf-8") == "3"
+
+
+def test_an_exception_leaves_the_old_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "ids"
+    fill_folder(folder, old="1")
+
+    def write_half() -> None:
+        with atomic_path(folder) as unfinished:
+            fill_folder(unfinished, new="2")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_half()
+    assert names(tmp_path) == ["ids", "ids/old"]
+
+
+def test_a_last_step_that_fails_leaves_the_old_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "ids"
+    fill_folder(folder, old="1")
+
+    def fail(*_: object) -> None:
+        raise PermissionError
+
+    def write_all() -> None:
+        with atomic_path(folder) as unfinished:
+            fill_folder(unfinished, new="2")
+            monkeypatch.setattr(Path, "replace", fail)
+
+    with pytest.raises(PermissionError):
+        write_all()
+    assert names(tmp_path) == ["ids", "ids/old"]
+
+
+@pytest.mark.parametrize("as_folder", [False, True])
+def test_what_a_killed_process_left_is_replaced(tmp_path: Path, as_folder: bool) -> None:
+    path = tmp_path / "vocab.data"
+    left = tmp_path / ("vocab.data" + UNFINISHED)
+    fill_folder(tmp_path / f"vocab.data.replaced{UNFINISHED}", old="1")
+    if as_folder:
+        fill_folder(left, half="1")
+    else:
+        left.write_text("half", encoding="utf-8")
+    with atomic_path(path) as unfinished:
+        assert not unfinished.exists()
+        unfinished.write_text("whole", encoding="utf-8")
+    assert names(tmp_path) == ["vocab.data"]
+
+
+def test_a_block_that_writes_nothing_fails_and_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "vocab.data"
+    path.write_text("old", encoding="utf-8")
+    with pytest.raises(FileNotFoundError), atomic_path(path):
+        pass
+    assert path.read_text(encoding="utf-8") == "old"
+
+
+def test_remove_takes_files_folders_and_links_but_not_what_links_point_to(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    fill_folder(kept, file="1")
+    link, folder, file = tmp_path / "link", tmp_path / "folder", tmp_path / "file"
+    link.symlink_to(kept, target_is_directory=True)
+    fill_folder(folder, inside="2")
+    file.write_text("3", encoding="utf-8")
+    for path in (link, folder, file, tmp_path / "never there"):
+        remove(path)
+    assert names(tmp_path) == ["kept", "kept/file"]
+
+
+def test_json_is_readable_and_atomic(tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    value = {"词": ["苹果", 2.5, None], "seconds": 7}
+    write_json(path, value)
+    text = path.read_text(encoding="utf-8")
+    assert json.loads(text) == value
+    assert '"苹果"' in text
+    assert text.endswith("}\n")
+    with pytest.raises(TypeError):
+        write_json(path, {"no": object()})
+    assert names(tmp_path) == ["record.json"]
+    assert path.read_text(encoding="utf-8") == text
+
+
+def test_a_name_that_is_no_utf8_comes_back_from_a_record(tmp_path: Path) -> None:
+    name = "新闻.txt".encode("gbk").decode("utf-8", "surrogateescape")
+    write_json(tmp_path / "a.json", {name: "新"})
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == {name: "新"}

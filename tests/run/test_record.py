@@ -1,0 +1,393 @@
+"""Stages are done, skipped, done again or refused, and say which."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from elmo_zh import __version__
+from elmo_zh.config import Config, TrainConfig, VocabConfig, load_config
+from elmo_zh.errors import OutputError, RunError
+from elmo_zh.run.files import file_digest
+from elmo_zh.run.layout import RunDir
+from elmo_zh.run.record import Stage, StageOutcome, StageResult, require_inputs, run_stage
+from elmo_zh.run.reporter import SilentReporter
+
+
+class Notes(SilentReporter):
+    """Keeps what is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def note(self, message: str) -> None:
+        self.told.append(message)
+
+
+class Workshop:
+    """A run with one stage, "vocab", that writes the number of times it was done."""
+
+    def __init__(self, folder: Path) -> None:
+        self.run = RunDir(folder / "run")
+        self.corpus = folder / "corpus.txt"
+        self.corpus.write_text("今天天气很好", encoding="utf-8")
+        self.notes = Notes()
+        self.num_done = self.num_discarded = 0
+        self.stage = Stage(
+            name="vocab",
+            settings={"size": 31, "form": {"name": "NFC"}},
+            inputs={"corpus.txt": self.corpus},
+            budget={"epochs": 5.0},
+            discard=self.discard,
+            work=self.work,
+        )
+
+    def work(self) -> StageResult:
+        self.num_done += 1
+        self.run.vocab.write_text(f"made {self.num_done}", encoding="utf-8")
+        return StageResult(outputs=[self.run.vocab], counts={"rows": 29})
+
+    def discard(self) -> None:
+        self.num_discarded += 1
+
+    def do(self, *, force: bool = False, config: Config | None = None, **changes: Any) -> StageOutcome:
+        self.notes.told.clear()
+        stage = replace(self.stage, **changes)
+        return run_stage(self.run, config or Config(), stage, force=force, reporter=self.notes)
+
+    def record(self) -> dict[str, Any]:
+        return dict(json.loads(self.run.stage_record("vocab").read_text(encoding="utf-8")))
+
+    def start_training(self) -> None:
+        (self.run.checkpoints / "step-00000013").mkdir(parents=True)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Workshop:
+    return Workshop(tmp_path)
+
+
+def refusal(attempt: Callable[[], object]) -> list[str]:
+    with pytest.raises(RunError) as caught:
+        attempt()
+    assert all("\n" not in message for message in caught.value.messages)
+    return list(caught.value.messages)
+
+
+def test_a_stage_is_done_recorded_and_then_skipped(shop: Workshop) -> None:
+    outcome = shop.do()
+    assert (outcome.counts, outcome.skipped) == ({"rows": 29}, False)
+    assert shop.notes.told == []
+    again = shop.do()
+    assert (again.counts, again.skipped) == ({"rows": 29}, True)
+    assert shop.notes.told == ["vocab: nothing has changed, skipped."]
+    assert (shop.num_done, shop.num_discarded) == (1, 0)
+
+
+def test_the_record(shop: Workshop) -> None:
+    shop.do()
+    record = shop.record()
+    assert record["stage"] == "vocab"
+    assert record["finished"] is True
+    assert record["elmo_zh"] == __version__
+    assert record["settings"] == {"size": 31, "form": {"name": "NFC"}}
+    assert record["budget"] == {"epochs": 5.0}
+    assert record["counts"] == {"rows": 29}
+    assert record["seconds"] >= 0
+    assert list(record["inputs"]) == ["corpus.txt"]
+    assert record["inputs"]["corpus.txt"]["digest"] == file_digest(shop.corpus)
+    assert list(record["outputs"]) == ["vocab.data"]
+    assert record["outputs"]["vocab.data"]["digest"] == file_digest(shop.run.vocab)
+    assert str(shop.run.path.parent) not in json.dumps(record)
+
+
+def test_a_changed_setting(shop: Workshop) -> None:
+    shop.do()
+    assert not shop.do(settings={"size": 37, "least": 3, "form": {"name": "NFC"}}).skipped
+    assert shop.notes.told == ["vocab: done again, least was None, is 3", "vocab: done again, size was 31, is 37"]
+    assert (shop.num_done, shop.num_discarded) == (2, 1)
+    assert shop.record()["settings"]["size"] == 37
+
+
+def test_a_changed_input(shop: Workshop) -> None:
+    shop.do()
+    shop.corpus.write_text("今天天气不好", encoding="utf-8")
+    os.utime(shop.corpus, ns=(1, 1))
+    assert not shop.do().skipped
+    assert shop.notes.told == ["vocab: done again, input corpus.txt: another content"]
+
+
+def test_inputs_that_come_and_go(shop: Workshop, tmp_path: Path) -> None:
+    shop.do()
+    files = {}
+    for number in range(7):
+        files[f"{number}.txt"] = tmp_path / f"{number}.txt"
+        files[f"{number}.txt"].write_text(f"{number}", encoding="utf-8")
+    shop.do(inputs=files)
+    assert shop.notes.told == [
+        *(f"vocab: done again, input {number}.txt: new" for number in range(5)),
+        "vocab: done again, and 3 more inputs differ",
+    ]
+    del files["3.txt"]
+    shop.do(inputs=files)
+    assert shop.notes.told == ["vocab: done again, input 3.txt: gone"]
+
+
+def test_the_same_content_under_another_name_or_date_is_no_change(shop: Workshop, tmp_path: Path) -> None:
+    shop.do()
+    os.utime(shop.corpus, ns=(7, 7))
+    assert shop.do().skipped
+    moved = shop.corpus.rename(tmp_path / "elsewhere.txt")
+    assert shop.do(inputs={"elsewhere.txt": moved}).skipped
+
+
+def test_a_run_can_be_copied_and_moved(shop: Workshop, tmp_path: Path) -> None:
+    shop.do()
+    shutil.copytree(shop.run.path, tmp_path / "deep" / "copy")  # with other time stamps
+    shutil.rmtree(shop.run.path)
+    shop.run = RunDir(tmp_path / "deep" / "copy")
+    assert shop.do().skipped
+
+
+@pytest.mark.parametrize("damage", ["removed", "changed"])
+def test_a_damaged_output_is_made_again(shop: Workshop, damage: str) -> None:
+    shop.do()
+    shop.run.vocab.unlink()
+    if damage == "changed":
+        shop.run.vocab.write_text("made by hand", encoding="utf-8")
+    assert not shop.do().skipped
+    assert (shop.num_done, shop.num_discarded) == (2, 0)
+    assert shop.run.vocab.read_text(encoding="utf-8") == "made 2"
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_an_interrupted_stage_goes_on(shop: Workshop, error: type[BaseException]) -> None:
+    def fail() -> StageResult:
+        raise error
+
+    with pytest.raises(error):
+        shop.do(work=fail)
+    assert shop.record()["finished"] is False
+    assert not shop.do().skipped
+    assert (shop.num_done, shop.num_discarded) == (1, 0)
+    assert shop.notes.told == []
+    assert shop.do().skipped
+
+
+def test_an_interrupted_stage_that_cannot_go_on_starts_anew(shop: Workshop) -> None:
+    def fail() -> StageResult:
+        raise RuntimeError
+
+    shop.do(discard=None)
+    with pytest.raises(RuntimeError):
+        shop.do(discard=None, work=fail, force=True)
+    # What was there is still whole, and its record with it; half of it would not fit the record.
+    assert shop.do(discard=None).skipped
+    shop.run.vocab.write_text("half", encoding="utf-8")
+    assert not shop.do(discard=None).skipped
+
+
+def test_a_change_after_an_interruption_discards_the_half_done(shop: Workshop) -> None:
+    def fail() -> StageResult:
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        shop.do(work=fail)
+    shop.do(settings={"size": 37, "form": {"name": "NFC"}})
+    assert shop.notes.told == ["vocab: done again, size was 31, is 37"]
+    assert shop.num_discarded == 1
+
+
+def test_a_larger_budget_goes_on_without_discarding_even_in_training(shop: Workshop) -> None:
+    shop.do()
+    shop.start_training()
+    assert not shop.do(budget={"epochs": 7.0}).skipped
+    assert (shop.num_done, shop.num_discarded) == (2, 0)
+    assert shop.do(budget={"epochs": 7.0}).skipped
+
+
+def test_force_does_it_in_any_case(shop: Workshop) -> None:
+    shop.do()
+    assert not shop.do(force=True).skipped
+    assert (shop.num_done, shop.num_discarded) == (2, 1)
+
+
+def test_a_started_training_is_not_discarded(shop: Workshop) -> None:
+    shop.do()
+    shop.start_training()
+    assert shop.do().skipped
+    before, path = shop.record(), shop.run.path
+    config = Config(vocab=VocabConfig(size=37))
+    changed = {"size": 37, "form": {"name": "NFKC"}}
+    assert refusal(lambda: shop.do(settings=changed, config=config)) == [
+        f"{path} is in training and vocab would differ: form was {{'name': 'NFC'}}, is {{'name': 'NFKC'}}.",
+        f"{path} is in training and vocab would differ: size was 31, is 37.",
+        f"Choose another --run (make train: RUN=...), or add --force (with the pipeline command)"
+        f" to discard {shop.run.checkpoints} and start over.",
+    ]
+    assert (shop.num_done, shop.num_discarded) == (1, 0)
+    assert shop.record() == before
+    assert shop.run.load_config(None, []) == Config()
+    assert not shop.do(settings=changed, config=config, force=True).skipped
+    assert shop.run.load_config(None, []) == config
+
+
+def test_a_run_of_another_corpus_is_refused(shop: Workshop, tmp_path: Path) -> None:
+    shop.do()
+    shop.start_training()
+    other = tmp_path / "other.txt"
+    other.write_text("别的语料", encoding="utf-8")
+    messages = refusal(lambda: shop.do(inputs={"other.txt": other}))
+    assert messages[:2] == [
+        f"{shop.run.path} is in training and vocab would differ: input corpus.txt: gone.",
+        f"{shop.run.path} is in training and vocab would differ: input other.txt: new.",
+    ]
+
+
+def test_a_stage_that_training_does_not_depend_on_is_not_refused(shop: Workshop) -> None:
+    shop.do()
+    shop.start_training()
+    changed = {"size": 37, "form": {"name": "NFC"}}
+    assert not shop.do(settings=changed, discards_training=False).skipped
+
+
+def test_a_folder_of_checkpoints_without_any_is_no_training(shop: Workshop) -> None:
+    shop.do()
+    shop.run.checkpoints.mkdir()
+    assert not shop.do(settings={"size": 37, "form": {"name": "NFC"}}).skipped
+
+
+@pytest.mark.parametrize(
+    ("name", "maker"),
+    [
+        ("segmented", "segment CORPUS"),
+        ("segmented/train-00000.txt", "segment CORPUS"),
+        ("vocab.data", "vocab"),
+        ("vocab.counts", "vocab"),
+        ("character_counts.tsv", "vocab"),
+        ("word2vec.txt", "word2vec"),
+        ("ids/train.ids", "encode"),
+        ("checkpoints", "train"),
+    ],
+)
+def test_a_missing_input_names_the_command_that_makes_it(tmp_path: Path, name: str, maker: str) -> None:
+    run = RunDir(tmp_path / "run")
+    messages = refusal(lambda: require_inputs(run, [tmp_path, run.path / name]))
+    assert messages == [f"{run.path / name} is missing. Make it with: elmo-zh {maker} --run {run.path}"]
+
+
+def test_a_missing_input_stops_before_anything_is_written(shop: Workshop) -> None:
+    shop.corpus.unlink()
+    assert refusal(shop.do) == [f"{shop.corpus} is missing. Check the path."]
+    assert not shop.run.path.exists()
+
+
+def test_a_damaged_record(shop: Workshop) -> None:
+    shop.do()
+    path = shop.run.stage_record("vocab")
+    path.write_text(path.read_text(encoding="utf-8")[:-7], encoding="utf-8")
+    (message,) = refusal(shop.do)
+    assert message.startswith(f"{path} is damaged (")
+    assert message.endswith("). Have the stage done again with --force.")
+
+
+def test_a_record_of_another_format_counts_as_none(shop: Workshop) -> None:
+    shop.do()
+    path = shop.run.stage_record("vocab")
+    path.write_text('{"format": 0}', encoding="utf-8")
+    assert not shop.do().skipped
+    assert shop.notes.told == []
+    assert shop.do().skipped
+
+
+def test_settings_of_a_run_stay_until_they_are_changed(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    assert run.load_config(None, []) == Config()
+    run.save_config(Config(train=TrainConfig(batch_size=7)))
+    assert run.load_config(None, []).train.batch_size == 7
+    assert load_config(Config(), run.config, []).train.batch_size == 7
+    stamp = run.config.stat().st_mtime_ns
+    run.save_config(run.load_config(None, []))
+    assert run.config.stat().st_mtime_ns == stamp
+    assert run.load_config(None, ["train.seed=3"]).train == TrainConfig(batch_size=7, seed=3)
+
+
+def test_settings_are_put_back_when_a_stage_refuses_but_not_when_it_is_interrupted(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    before, after = Config(train=TrainConfig(seed=3)), Config(train=TrainConfig(seed=5))
+
+    def change(error: BaseException) -> None:
+        with run.config_kept_on_error():
+            run.save_config(after)
+            raise error
+
+    run.save_config(before)
+    with pytest.raises(RunError):
+        change(RunError("no"))
+    assert run.load_config(None, []) == before
+    with pytest.raises(KeyboardInterrupt):
+        change(KeyboardInterrupt())
+    assert run.load_config(None, []) == after
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "run")
+
+    def lock() -> None:
+        with run.locked(create=True):
+            pass
+
+    refused = pytest.raises(OutputError, match=r"run is in use by another elmo-zh process\. Wait for it, or choose")
+    with run.locked(create=True), refused:
+        lock()
+    lock()
+
+
+# Parts
+
+
+def leave_part(shop: Workshop, *, expect: bool = False, **changes: Any) -> None:
+    """Have the stage interrupted after a part was made; see whether one of before was there."""
+    parts = shop.run.vocab_parts
+
+    def stop() -> StageResult:
+        assert (parts / "one").exists() == expect
+        (parts / "one").touch()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        shop.do(work=stop, parts=parts, discard=None, **changes)
+
+
+def test_parts_stay_after_an_interruption_and_go_at_the_end(shop: Workshop) -> None:
+    leave_part(shop)
+    leave_part(shop, expect=True)
+    os.utime(shop.corpus, ns=(7, 7))  # the same content
+    leave_part(shop, expect=True)
+    assert not shop.do(parts=shop.run.vocab_parts, discard=None).skipped
+    assert not shop.run.vocab_parts.exists()
+
+
+def test_parts_of_anything_else_are_discarded(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_part(shop)
+    leave_part(shop, settings={"size": 37})
+    leave_part(shop, settings={"size": 37}, expect=True)
+    leave_part(shop, settings={"size": 37}, force=True)
+    shop.corpus.write_text("今天天气不好", encoding="utf-8")
+    leave_part(shop, settings={"size": 37})
+    monkeypatch.setattr("elmo_zh.run.record.__version__", "0.0.7")
+    leave_part(shop, settings={"size": 37})
+    (shop.run.vocab_parts / "made-from").unlink()
+    leave_part(shop, settings={"size": 37})
+
+
+def test_parts_of_a_forced_stage_that_was_interrupted_go_when_the_stage_is_skipped(shop: Workshop) -> None:
+    shop.do(discard=None)
+    leave_part(shop, force=True)
+    assert shop.do(parts=shop.run.vocab_parts, discard=None).skipped
+    assert not shop.run.vocab_parts.exists()

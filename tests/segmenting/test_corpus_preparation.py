@@ -1,0 +1,111 @@
+"""All that is read of a corpus is accounted for, and what is kept is prepared as embedding prepares it."""
+
+from functools import cache
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.cleaning.clean import LineCleaner
+from elmo_zh.corpus.cleaning.counts import LineCounts
+from elmo_zh.segmenting.preparation import STEPS, CorpusPreparation
+from elmo_zh.text.sentences import split_sentences
+
+PIECES = ["今天", "很好。", "！", " ", "\u3000", "\u200b", "\u202e", "\x00", "Ａ１", "e\u0301", "ﬁ", "abc", "<b>"]
+PIECES += [
+    "</b>",
+    "<p>",
+    "&nbsp;",
+    "&lt;",
+    "[[甲|乙]]",
+    "{{模板}}",
+    "臺灣",
+    "\xe4\xb8\xad",
+    "\n",
+    "'''",
+    "软件",
+    "\ud800",
+]
+LINE = st.lists(st.one_of(st.sampled_from(PIECES), st.text(st.characters(), max_size=3)), max_size=13).map("".join)
+CONFIGS = [
+    TextConfig(segmenter="character"),
+    TextConfig(segmenter="jieba", unicode_form="NFKC", repair_mojibake=True, min_han_share=0.4, max_line_characters=29),
+    TextConfig(segmenter="character", script="simplified", split_sentences=False),
+    TextConfig(segmenter="jieba", script="traditional", unicode_form="NFD", remove_markup=False),
+    TextConfig(segmenter="whitespace", collapse_whitespace=False, remove_control=False, unicode_form="none"),
+]
+
+
+@cache
+def preparation(number: int) -> CorpusPreparation:
+    return CorpusPreparation.build(CONFIGS[number])
+
+
+@pytest.mark.parametrize("number", range(len(CONFIGS)))
+@settings(deadline=None, max_examples=101)
+@given(lines=st.lists(LINE, max_size=7))
+def test_every_character_is_accounted_for(number: int, lines: list[str]) -> None:
+    counts = LineCounts()
+    num_characters = 0
+    for line in lines:
+        for sentence in preparation(number).sentences(line, counts):
+            num_characters += sum(map(len, sentence))
+    # Of what was read nothing is missing.
+    assert counts.lines == len(lines)
+    dropped = sum(found.characters for found in counts.dropped.values())
+    assert counts.kept_characters + dropped == sum(map(len, lines))
+    # What came out of a step went into the next, and out of the last came the tokens and the spaces between them.
+    ledger = list(counts.ledger(STEPS))
+    assert ledger[0].characters_in == counts.kept_characters
+    assert all(one.characters_out == other.characters_in for one, other in pairwise(ledger))
+    assert ledger[-1].characters_out == counts.normalised_characters >= num_characters
+
+
+@pytest.mark.parametrize("number", range(len(CONFIGS)))
+@settings(deadline=None, max_examples=101)
+@given(line=LINE)
+def test_what_is_kept_is_prepared_as_embedding_does(number: int, line: str) -> None:
+    counts = LineCounts()
+    found = preparation(number).sentences(line, counts)
+    cleaned = LineCleaner.build(CONFIGS[number]).clean(line, LineCounts())
+    plain = preparation(number).preparation
+    raw = [] if cleaned is None else list(split_sentences(cleaned)) if plain.split_at_sentence_ends else [cleaned]
+    assert found == [tokens for sentence in raw if (tokens := plain.tokens(sentence))]
+    # Nothing is lost in segmenting but spaces.
+    normalised = [plain.normalise(sentence) for sentence in raw]
+    assert "".join("".join(tokens) for tokens in found) == "".join(normalised).replace(" ", "")
+    assert counts.normalised_characters == (sum(map(len, normalised)) if found else 0)
+
+
+def test_by_hand() -> None:
+    counts = LineCounts()
+    prepare = preparation(0)
+    assert prepare.sentences("<b>Ａ好</b>。　雨", counts) == [["A", "好", "。"], ["雨"]]
+    assert prepare.sentences("\u200b", counts) == []
+    assert prepare.sentences("山水。", counts) == [["山", "水", "。"]]
+    assert {step: (found.lines, found.characters_in, found.characters_out) for step, found in counts.steps.items()} == {
+        "remove_markup": (1, 12, 5),
+        "fold_fullwidth": (1, 3, 3),
+        "collapse_whitespace": (1, 2, 1),
+    }
+    assert counts.steps["collapse_whitespace"].examples == [("\\u3000雨", "雨")]
+    assert (counts.kept_lines, counts.kept_characters, counts.normalised_characters) == (2, 15, 7)
+    assert [tuple(entry) for entry in counts.ledger(STEPS)] == [
+        ("repair_mojibake", 0, 15, 15),
+        ("remove_markup", 1, 15, 8),
+        ("fold_fullwidth", 1, 8, 8),
+        ("remove_control", 0, 8, 8),
+        ("unicode_form", 0, 8, 8),
+        ("script", 0, 8, 8),
+        ("collapse_whitespace", 1, 8, 7),
+    ]
+    assert counts.dropped["lines without a word"].characters == 1
+
+
+def test_the_steps_are_all_there_are() -> None:
+    every = CorpusPreparation.build(TextConfig(segmenter="character", script="simplified"))
+    assert STEPS[2:] == tuple(step.name for step in every.preparation.normalise.steps)
+    for step in STEPS:
+        assert hasattr(TextConfig(), step)

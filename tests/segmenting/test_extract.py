@@ -1,0 +1,127 @@
+"""Reading sources into pieces: what is refused, what is known again, and how the work is cut."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from messages import message_of
+
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.content import UnsuitableError
+from elmo_zh.corpus.sources import find_sources
+from elmo_zh.corpus.stamp import Stamp
+from elmo_zh.engine.engine import ThisProcess
+from elmo_zh.engine.parts import run_parts
+from elmo_zh.errors import CorpusError
+from elmo_zh.segmenting.cut import cut
+from elmo_zh.segmenting.extract import Extracted, ExtractTask, NumberedSource, extract
+from elmo_zh.segmenting.pieces import Piece
+from elmo_zh.segmenting.work_dir import SegmentParts
+
+CONFIG = TextConfig()
+
+
+def numbered(folder: Path) -> list[NumberedSource]:
+    found = find_sources([str(folder)]).sources
+    return [NumberedSource(number=number, source=each, stamp=Stamp.of(each)) for number, each in enumerate(found)]
+
+
+def tasks_of(folder: Path, shard_bytes: int = 100, **changes: str) -> list[ExtractTask]:
+    return list(cut(numbered(folder), replace(CONFIG, **changes), shard_bytes, ThisProcess()))
+
+
+def extracted(task: ExtractTask, folder: Path) -> Extracted:
+    ((_, figures),) = run_parts(ThisProcess(), extract, {"a": task}, folder / "parts")
+    return Extracted.restored(figures)
+
+
+def corpus_of(folder: Path, **texts: str) -> Path:
+    folder.mkdir()
+    for name, text in texts.items():
+        (folder / f"{name}.txt").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_small_files_go_together_and_large_ones_are_split_in_the_order_of_the_corpus(tmp_path: Path) -> None:
+    folder = corpus_of(tmp_path / "c", a="x" * 30, b="x" * 80, c="x" * 30, d="行\n" * 100, e="x" * 10)
+    tasks = tasks_of(folder)
+    assert [task.number for task in tasks] == list(range(len(tasks)))
+    assert [
+        ([each.source.path.stem for each in task.sources], task.part and (task.part.start, task.part.end))
+        for task in tasks
+    ] == [
+        (["a", "b"], None),
+        (["c"], None),
+        (["d"], (0, 100)),
+        (["d"], (100, 200)),
+        (["d"], (200, 300)),
+        (["d"], (300, 400)),
+        (["e"], None),
+    ]
+    assert sum(task.num_bytes for task in tasks) == 30 + 80 + 30 + 400 + 10
+
+
+def test_a_file_that_has_changed(tmp_path: Path) -> None:
+    folder = corpus_of(tmp_path / "c", a="今天")
+    (task,) = tasks_of(folder)
+    (folder / "a.txt").write_text("今天天气", encoding="utf-8")
+    message = f"{folder / 'a.txt'} changed while it was read. Type the command again when nothing writes it any more."
+    with pytest.raises(CorpusError) as caught:
+        extracted(task, tmp_path)
+    assert caught.value.messages == (message,)
+    assert not list((tmp_path / "parts").iterdir())
+
+
+def test_a_file_that_is_gone(tmp_path: Path) -> None:
+    folder = corpus_of(tmp_path / "c", a="今天")
+    (task,) = tasks_of(folder)
+    (folder / "a.txt").unlink()
+    with pytest.raises(CorpusError, match=r"a\.txt is gone\. Type the command again without it, or put it back\."):
+        extracted(task, tmp_path)
+
+
+def test_what_was_read_is_not_read_again(tmp_path: Path) -> None:
+    folder = corpus_of(tmp_path / "c", a="今天\n天气")
+    (task,) = tasks_of(folder)
+    done = extracted(task, tmp_path)
+    (folder / "a.txt").unlink()
+    assert extracted(task, tmp_path) == done
+    # Nor once its text has been used and removed; but what is needed longer is looked for.
+    piece = Piece(tmp_path / "parts" / "a.00000")
+    piece.forget_text()
+    assert extracted(task, tmp_path) == done
+    piece.keys.unlink()
+    assert message_of(CorpusError, lambda: extracted(task, tmp_path)).startswith(f"{folder / 'a.txt'} is gone.")
+    assert done.piece_bytes == [len("今天\n天气\n".encode())]
+    assert done.tallies[0].documents == 1
+
+
+def test_errors_can_travel_between_processes(tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    path.write_text("<rss></rss>", encoding="utf-8")
+    pytest.importorskip("lxml")
+    source = NumberedSource(
+        number=0, source=find_sources([str(path)]).sources[0], stamp=Stamp(num_bytes=0, modified_ns=0)
+    )
+    source = replace(source, stamp=Stamp.of(source.source))
+    task = ExtractTask(
+        number=0,
+        sources=(source,),
+        part=None,
+        config=CONFIG,
+        piece_bytes=9,
+        rule=None,
+    )
+    with pytest.raises(CorpusError, match="XML, but no MediaWiki dump") as caught:
+        extracted(task, tmp_path)
+    assert not isinstance(caught.value, UnsuitableError)
+
+
+def test_parts_of_another_plan_are_not_gone_on_with(tmp_path: Path) -> None:
+    parts = SegmentParts(tmp_path / "parts")
+    parts.begin({"settings": 1})
+    (parts.path / "extracted").mkdir()
+    parts.begin({"settings": 1})
+    assert (parts.path / "extracted").exists()
+    parts.begin({"settings": 2})
+    assert sorted(path.name for path in parts.path.iterdir()) == ["plan.json"]

@@ -1,0 +1,195 @@
+"""What is held out depends on the text alone."""
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elmo_zh.config import TextConfig
+from elmo_zh.segmenting.heldout import HeldoutChoice, Paragraph, paragraph_key
+
+HASHES = 2**64
+
+
+def paragraph(key: int, num_sentences: int = 1, tokens_each: int = 5) -> Paragraph:
+    return Paragraph(key, num_sentences, num_sentences * tokens_each)
+
+
+def spread(count: int, num_sentences: int = 1, tokens_each: int = 5) -> list[Paragraph]:
+    """Paragraphs whose keys stand evenly over the hash range, in shuffled order."""
+    paragraphs = [paragraph(number * HASHES // count, num_sentences, tokens_each) for number in range(count)]
+    random.Random(7).shuffle(paragraphs)
+    return paragraphs
+
+
+def choose(paragraphs: list[Paragraph], **values: Any) -> tuple[list[Paragraph], list[Paragraph]]:
+    """Return held-out and training paragraphs."""
+    choice = HeldoutChoice(TextConfig(**values))
+    for one in paragraphs:
+        choice.add(one)
+    return divided(choice, paragraphs)
+
+
+def divided(choice: HeldoutChoice, paragraphs: list[Paragraph]) -> tuple[list[Paragraph], list[Paragraph]]:
+    chosen = choice.chosen()
+    assert chosen == sorted(set(chosen))
+    heldout = sorted((one for one in paragraphs if one.key in chosen), key=lambda one: one.key)
+    return heldout, [one for one in paragraphs if one.key not in chosen]
+
+
+def num_sentences(paragraphs: list[Paragraph]) -> int:
+    return sum(one.num_sentences for one in paragraphs)
+
+
+def num_tokens(paragraphs: list[Paragraph]) -> int:
+    return sum(one.num_tokens for one in paragraphs)
+
+
+def test_the_share_with_the_lowest_hashes_is_held_out() -> None:
+    paragraphs = spread(1000)
+    heldout, training = choose(paragraphs, heldout_share=0.031, heldout_min_sentences=3)
+    assert [one.key for one in heldout] == [number * HASHES // 1000 for number in range(31)]
+    assert len(training) == 969
+
+
+def test_at_least_so_many_sentences() -> None:
+    heldout, _ = choose(spread(2003), heldout_share=0.01, heldout_min_sentences=200)
+    assert num_sentences(heldout) == 200
+    heldout, _ = choose(spread(2003, num_sentences=7), heldout_share=0.001, heldout_min_sentences=200)
+    assert num_sentences(heldout) == 203  # 29 whole paragraphs
+    heldout, _ = choose(spread(30_011), heldout_share=0.01, heldout_min_sentences=200)
+    assert num_sentences(heldout) == 301
+
+
+def test_of_little_text_a_tenth() -> None:
+    heldout, training = choose(spread(131), heldout_share=0.01, heldout_min_sentences=200)
+    assert (len(heldout), len(training)) == (13, 118)
+    without_the_lowest = [one for one in spread(7) if one.key]
+    assert choose(without_the_lowest, heldout_share=0.01, heldout_min_sentences=200)[0] == []
+
+
+def test_never_more_tokens_than_allowed() -> None:
+    heldout, _ = choose(spread(1009, tokens_each=7), heldout_share=0.5, heldout_max_tokens=131)
+    assert num_tokens(heldout) == 126
+    assert choose(spread(1009), heldout_share=0.5, heldout_max_tokens=0)[0] == []
+
+
+def test_never_more_than_a_fifth_of_the_sentences() -> None:
+    heldout, _ = choose(spread(1000), heldout_share=0.5)
+    assert num_sentences(heldout) == 200
+
+
+def test_nothing_without_a_share() -> None:
+    heldout, training = choose(spread(2003), heldout_share=0.0)
+    assert heldout == []
+    assert len(training) == 2003
+
+
+PARAGRAPHS = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 5), st.integers(1, 13)), max_size=61)
+SETTINGS = st.fixed_dictionaries(
+    {
+        "heldout_share": st.sampled_from([0.0, 0.01, 0.13, 0.5]),
+        "heldout_min_sentences": st.integers(0, 23),
+        "heldout_max_tokens": st.integers(0, 211),
+    }
+)
+
+
+@settings(deadline=None, max_examples=101)
+@given(PARAGRAPHS, SETTINGS, st.randoms(use_true_random=False))
+def test_order_does_not_matter_and_equal_texts_fall_on_one_side(
+    shapes: list[tuple[int, int, int]], chosen: dict[str, float], shuffler: random.Random
+) -> None:
+    # Equal keys stand for equal texts, so they have to have equal lengths too.
+    lengths = {key: (sentences, tokens) for key, sentences, tokens in shapes}
+    paragraphs = [paragraph(key * (HASHES // 41), *lengths[key]) for key, _, _ in shapes]
+    heldout, training = choose(paragraphs, **chosen)
+    assert sorted(heldout + training, key=str) == sorted(paragraphs, key=str)
+    assert not {one.key for one in heldout} & {one.key for one in training}
+    assert num_tokens(heldout) <= chosen["heldout_max_tokens"]
+    assert 5 * num_sentences(heldout) <= num_sentences(paragraphs)
+    shuffled = list(paragraphs)
+    shuffler.shuffle(shuffled)
+    assert choose(shuffled, **chosen)[0] == heldout
+
+
+@settings(deadline=None, max_examples=23)
+@given(st.integers(0, 2003), st.integers(1, 17), st.integers(0, 10**6))
+def test_two_thousand_sentences_give_two_hundred_held_out(more: int, longest: int, seed: int) -> None:
+    generator, missing = random.Random(seed), 2000 + more
+    paragraphs = []
+    while missing > 0:
+        paragraphs.append(paragraph(generator.randrange(HASHES), generator.randint(1, longest)))
+        missing -= paragraphs[-1].num_sentences
+    heldout, _ = choose(paragraphs)
+    assert num_sentences(heldout) >= 200
+    assert num_tokens(heldout) <= 200_000
+
+
+@pytest.mark.parametrize("count", [1009, 20_011])
+def test_few_candidates_are_kept_whatever_the_length(count: int) -> None:
+    choice = HeldoutChoice(TextConfig(heldout_share=0.0001, heldout_min_sentences=23))
+    most = 0
+    for one in spread(count):
+        choice.add(one)
+        most = max(most, len(choice.candidates()))
+    assert most == 2 * 23
+
+
+def test_the_token_limit_bounds_the_candidates_too() -> None:
+    choice = HeldoutChoice(TextConfig(heldout_share=0.5, heldout_max_tokens=131))
+    most = 0
+    for one in spread(20_011, tokens_each=7):
+        choice.add(one)
+        most = max(most, len(choice.candidates()))
+    assert most == 2 * 131 // 7
+
+
+def test_the_key_is_that_of_the_characters() -> None:
+    key = paragraph_key(("今天 天气", "很 好"))
+    assert key == paragraph_key(("今 天 天 气", "很好")) == paragraph_key(("今天天气很好",))
+    assert key != paragraph_key(("今天天气不好",))
+    assert 0 <= key < HASHES
+
+
+def test_keys_are_spread_evenly() -> None:
+    keys = [paragraph_key((f"第 {number} 段",)) for number in range(4001)]
+    assert len(set(keys)) == 4001
+    assert sum(key < HASHES // 4 for key in keys) == pytest.approx(1000, abs=100)
+
+
+def test_keys_stay_the_same_over_versions() -> None:
+    # BLAKE2b with 8 bytes of digest, of the UTF-8 text 苹果, as coreutils' `b2sum -l 64` prints it.
+    assert f"{paragraph_key(('苹 果',)):016x}" == "58db6f18c5028ecd"
+
+
+@pytest.mark.parametrize("seed", [2, 3, 5])
+def test_a_much_repeated_text_is_trained_on_and_others_are_held_out_in_any_order(seed: int) -> None:
+    notice = paragraph(0, 1)  # the lowest hash there is; one of the others is equal to it
+    others = spread(2003)
+    paragraphs = [notice] * 701 + others
+    expected, _ = choose(paragraphs)
+    random.Random(seed).shuffle(paragraphs)
+    heldout, train = choose(paragraphs)
+    assert {one.key for one in heldout} == {one.key for one in expected}
+    assert num_sentences(heldout) >= 200
+    assert sum(one.key == 0 for one in train) == 702
+
+
+@settings(deadline=None, max_examples=101)
+@given(PARAGRAPHS, SETTINGS, st.integers(1, 5))
+def test_a_choice_in_parts_is_that_of_the_whole(
+    shapes: list[tuple[int, int, int]], chosen: dict[str, float], num_parts: int
+) -> None:
+    lengths = {key: (sentences, tokens) for key, sentences, tokens in shapes}
+    paragraphs = [paragraph(key * (HASHES // 41), *lengths[key]) for key, _, _ in shapes]
+    expected, _ = choose(paragraphs, **chosen)
+    whole = HeldoutChoice(TextConfig(**chosen))
+    for start in range(num_parts):
+        part = HeldoutChoice(TextConfig(**chosen))
+        for one in paragraphs[start::num_parts]:
+            part.add(one)
+        whole.merge(part.candidates(), part.bound, num_sentences(paragraphs[start::num_parts]))
+    assert divided(whole, paragraphs)[0] == expected

@@ -1,0 +1,76 @@
+"""Lines in pieces on disk are what was written."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elmo_zh.engine.parts import PartWriter
+from elmo_zh.segmenting.pieces import Piece, PieceWriter
+
+DOCUMENTS = st.lists(
+    st.tuples(
+        st.integers(0, 3),
+        st.booleans(),
+        st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=7), max_size=5),
+    ),
+    max_size=9,
+)
+
+
+@settings(deadline=None, max_examples=101)
+@given(DOCUMENTS, st.integers(1, 60))
+def test_lines_sources_and_documents(
+    tmp_path_factory: pytest.TempPathFactory, documents: list[tuple[int, bool, list[str]]], piece_bytes: int
+) -> None:
+    folder = tmp_path_factory.mktemp("pieces")
+    with PieceWriter(PartWriter(folder, "a"), piece_bytes, None) as writer:
+        for source, goes_on, lines in documents:
+            writer.start_document(source, goes_on=goes_on)
+            for line in lines:
+                writer.write(line)
+    pieces = [Piece(folder / f"a.{number:05d}") for number in range(len(writer.piece_bytes))]
+    read = []
+    for piece, num_bytes in zip(pieces, writer.piece_bytes, strict=True):
+        lines = piece.iter_lines()
+        assert piece.text.stat().st_size == num_bytes
+        for source, num_lines, starts in piece.load_runs().tolist():
+            read += [(source, starts and not place, next(lines)) for place in range(num_lines)]
+        assert list(lines) == []
+    expected = [
+        (source, not goes_on and not place, line)
+        for source, goes_on, lines in documents
+        for place, line in enumerate(lines)
+    ]
+    assert [(source, bool(starts), line) for source, starts, line in read] == expected
+    assert all(num_bytes >= piece_bytes for num_bytes in writer.piece_bytes[:-1])
+
+
+def test_the_files_of_a_piece_by_hand(tmp_path: Path) -> None:
+    with PieceWriter(PartWriter(tmp_path, "a"), 100, None) as writer:
+        writer.start_document(2)
+        writer.start_document(3)
+        writer.write("天")
+        writer.write("")
+    piece = Piece(tmp_path / "a.00000")
+    assert piece.text.read_bytes() == "天\n\n".encode()
+    assert piece.load_runs().tolist() == [[3, 2, 1]]
+
+
+def test_nothing_is_left_of_what_fails(tmp_path: Path) -> None:
+    def fail() -> None:
+        with PieceWriter(PartWriter(tmp_path, "a"), 3, None) as writer:
+            writer.start_document(0)
+            writer.write("天地")
+            writer.write("人" * 9)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "a.00000.keys",
+        "a.00000.places",
+        "a.00000.runs",
+        "a.00000.txt",
+    ]

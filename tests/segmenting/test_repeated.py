@@ -1,0 +1,87 @@
+"""Repeated lines against counting all of them in memory."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elmo_zh.config import TextConfig
+from elmo_zh.engine.engine import ThisProcess
+from elmo_zh.engine.parts import PartWriter
+from elmo_zh.segmenting import duplicates as module
+from elmo_zh.segmenting.duplicates import BOILERPLATE, DUPLICATE, find_repeated, key_rule
+from elmo_zh.segmenting.pieces import Piece, PieceWriter
+
+
+def write_pieces(folder: Path, texts: list[list[str]], config: TextConfig) -> list[Piece]:
+    pieces = []
+    for number, lines in enumerate(texts):
+        with PieceWriter(PartWriter(folder, f"{number:05d}"), 10**6, key_rule(config)) as writer:
+            writer.start_document(0)
+            for line in lines:
+                writer.write(line)
+        pieces += [Piece(folder / f"{number:05d}.00000")] * len(writer.piece_bytes)
+    return pieces
+
+
+def found_by_counting(texts: list[list[str]], config: TextConfig) -> list[dict[int, int]]:
+    """The same by a dictionary of all lines."""
+    copies = Counter(line.strip() for lines in texts for line in lines)
+    seen: set[str] = set()
+    expected = []
+    for lines in texts:
+        left_out = {}
+        for number, line in enumerate(lines):
+            text = line.strip()
+            is_long = len(line) >= config.duplicate_min_characters
+            if not text:
+                continue
+            if config.boilerplate_copies and copies[text] > config.boilerplate_copies:
+                left_out[number] = BOILERPLATE
+            elif config.drop_duplicates and is_long and text in seen:
+                left_out[number] = DUPLICATE
+            if is_long:
+                seen.add(text)
+        expected.append(left_out)
+    return expected
+
+
+LINES = st.lists(st.text("天地人", max_size=3), max_size=23)
+
+
+@settings(deadline=None, max_examples=101)
+@given(
+    st.lists(LINES.filter(bool), min_size=1, max_size=5),
+    st.booleans(),
+    st.integers(0, 3),
+    st.integers(1, 3),
+    st.sampled_from([1, 3, 1000]),
+)
+def test_repeated_lines_are_those_of_a_dictionary(
+    tmp_path_factory: pytest.TempPathFactory,
+    texts: list[list[str]],
+    drop_duplicates: bool,
+    copies: int,
+    least: int,
+    bucket_keys: int,
+) -> None:
+    folder = tmp_path_factory.mktemp("repeated")
+    config = TextConfig(drop_duplicates=drop_duplicates, boilerplate_copies=copies, duplicate_min_characters=least)
+    pieces = write_pieces(folder, texts, config)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_BUCKET_KEYS", bucket_keys)
+        found = find_repeated(pieces, config, folder / "parts", ThisProcess())
+    if found is None:
+        assert (drop_duplicates, copies) == (False, 0)
+    else:
+        assert [found.in_piece(number) for number in range(len(texts))] == found_by_counting(texts, config)
+
+
+def test_white_space_at_the_ends_does_not_matter(tmp_path: Path) -> None:
+    config = TextConfig(duplicate_min_characters=2)
+    pieces = write_pieces(tmp_path, [["天地", "　天地 ", "天 地", "人"], ["天地", "人"]], config)
+    found = find_repeated(pieces, config, tmp_path / "parts", ThisProcess())
+    assert found is not None
+    assert [found.in_piece(number) for number in (0, 1)] == [{1: DUPLICATE}, {0: DUPLICATE}]

@@ -1,0 +1,272 @@
+"""The segment stage, from files to files."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.segmented import iter_sentences
+from elmo_zh.corpus.sources import Sources, find_sources
+from elmo_zh.errors import CorpusError
+from elmo_zh.run.reporter import Progress, SilentReporter
+from elmo_zh.segmenting.segment import SegmentCounts, segment_corpus
+from elmo_zh.text.normalise import build_normaliser
+
+CHARACTERS = TextConfig(segmenter="character", num_workers=1)
+WHITESPACE = TextConfig(segmenter="whitespace", num_workers=1)
+AS_IT_STANDS = TextConfig(
+    segmenter="whitespace",
+    split_sentences=False,
+    unicode_form="none",
+    fold_fullwidth=False,
+    remove_control=False,
+    collapse_whitespace=False,
+    heldout_share=0.0,
+    drop_duplicates=False,
+    num_workers=1,
+)
+
+
+def corpus_of(folder: Path, *texts: str) -> Sources:
+    folder.mkdir(exist_ok=True)
+    for number, text in enumerate(texts):
+        (folder / f"{number}.txt").write_text(text, encoding="utf-8", newline="\n")
+    return find_sources([str(folder)])
+
+
+def segment(corpus: Sources, output: Path, config: TextConfig) -> SegmentCounts:
+    return segment_corpus(corpus, output, config, None, SilentReporter()).counts
+
+
+def files_of(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_bytes().decode("utf-8") for path in sorted(folder.glob("*.txt"))}
+
+
+def training_text(folder: Path) -> str:
+    return "".join(text for name, text in files_of(folder).items() if name.startswith("train"))
+
+
+def documents_of(folder: Path) -> list[list[int]]:
+    return [np.fromfile(path, "<u4").tolist() for path in sorted(folder.glob("*.documents"))]
+
+
+WORDS = (
+    "今天",
+    "天气",
+    "很好",
+    "苹果",
+    "我们",
+    "一起",
+    "去",
+    "北京",
+    "大学",
+    "吃饭",
+    "研究",
+    "生命",
+    "起源",
+    "不",
+    "的",
+)
+
+
+def many_paragraphs(count: int, seed: int = 3) -> list[str]:
+    """Paragraphs of one to five sentences of words that jieba has to find."""
+    generator = random.Random(seed)
+    return [
+        "".join(
+            "".join(generator.choices(WORDS, k=generator.randint(3, 11))) + generator.choice("。！？")
+            for _ in range(generator.randint(1, 5))
+        )
+        for _ in range(count)
+    ]
+
+
+def test_files_and_counts_worked_out_by_hand(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path / "c", "好！ab？\n\n\u3000\n天　气", "雨。\r\n")
+    counts = segment(corpus, tmp_path / "out", replace(CHARACTERS, heldout_share=0.0))
+    assert files_of(tmp_path / "out") == {"train-00000.txt": "好 ！\na b ？\n天 气\n雨 。\n"}
+    assert documents_of(tmp_path / "out") == [[3, 1]]
+    assert counts == SegmentCounts(
+        files=2, documents=2, lines=5, characters=11, kept_characters=10, dropped={"lines without a word": 1},
+        han_characters=4, empty_lines=2, train_sentences=4, train_tokens=9, heldout_sentences=0, heldout_tokens=0,
+    )  # fmt: skip
+
+
+def test_training_and_heldout_text_are_all_of_the_text(tmp_path: Path) -> None:
+    paragraphs = many_paragraphs(1009)
+    counts = segment(corpus_of(tmp_path / "c", "\n".join(paragraphs)), tmp_path / "out", CHARACTERS)
+    files = {"heldout": files_of(tmp_path / "out")["heldout-00000.txt"], "train": training_text(tmp_path / "out")}
+    heldout, train = (text.splitlines() for text in files.values())
+    assert (len(heldout), len(train)) == (counts.heldout_sentences, counts.train_sentences)
+    assert 200 <= len(heldout) < 205
+    tokens = {name: text.split() for name, text in files.items()}
+    assert (counts.heldout_tokens, counts.train_tokens) == tuple(len(found) for found in tokens.values())
+    everything = sorted("".join(found) for found in tokens.values())
+    assert sorted("".join(everything)) == sorted("".join(paragraphs))
+
+
+def test_duplicates_fall_on_one_side_and_the_order_of_paragraphs_does_not_matter(tmp_path: Path) -> None:
+    paragraphs = [f"第{number}段。" for number in range(701)] * 2
+    outputs = []
+    for number in (1, 2):
+        random.Random(number).shuffle(paragraphs)
+        corpus = corpus_of(tmp_path / f"c{number}", "\n".join(paragraphs[:503]), "\n".join(paragraphs[503:]))
+        segment(corpus, tmp_path / f"out{number}", CHARACTERS)
+        output = tmp_path / f"out{number}"
+        outputs.append({"heldout": files_of(output)["heldout-00000.txt"], "train": training_text(output)})
+    heldout, train = (output.splitlines() for output in outputs[0].values())
+    assert set(heldout).isdisjoint(train)
+    assert len(set(heldout)) == len(heldout) / 2 == 70
+    assert outputs[1]["heldout"] == outputs[0]["heldout"]
+    assert sorted(outputs[1]["train"].splitlines()) == sorted(train)
+
+
+def test_shards_of_limited_bytes(tmp_path: Path) -> None:
+    config = replace(AS_IT_STANDS, shard_bytes=10)
+    corpus = corpus_of(tmp_path / "c", "".join(f"{n}\n" for n in range(13)), "a\nb\n")
+    segment(corpus, tmp_path / "out", config)
+    assert files_of(tmp_path / "out") == {
+        "train-00000.txt": "0\n1\n2\n3\n4\n",
+        "train-00001.txt": "5\n6\n7\n8\n9\n",
+        "train-00002.txt": "10\n11\n12\n",
+        "train-00003.txt": "a\nb\n",
+    }
+    assert documents_of(tmp_path / "out") == [[5], [5], [3], [2]]
+    assert len(list(iter_sentences(sorted((tmp_path / "out").glob("*.txt"))))) == 15
+
+
+def test_the_output_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    output.mkdir()
+    (output / "train-00007.txt").write_text("旧\n", encoding="utf-8")
+    segment(corpus_of(tmp_path / "c", "新"), output, CHARACTERS)
+    assert files_of(output) == {"train-00000.txt": "新\n"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "{path} holds no text (0 lines, all empty). Give a file with text."),
+        ("\n \u3000\n\u200b\n".encode(), "{path} holds no text (3 lines, all empty). Give a file with text."),
+        (
+            b"\xff\xfe",
+            "{path} holds no text (0 lines, all empty). Give a file with text.",
+        ),
+    ],
+)
+def test_a_corpus_that_cannot_be_used_leaves_everything_as_it_was(tmp_path: Path, content: bytes, message: str) -> None:
+    path, output = tmp_path / "a.txt", tmp_path / "out"
+    path.write_bytes(content)
+    output.mkdir()
+    (output / "train-00000.txt").write_text("旧\n", encoding="utf-8")
+    with pytest.raises(CorpusError) as caught:
+        segment(find_sources([str(path)]), output, CHARACTERS)
+    assert caught.value.messages[0].startswith(message.format(path=path))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "out"]
+    assert files_of(output) == {"train-00000.txt": "旧\n"}
+
+
+def test_text_without_chinese_is_counted_as_such(tmp_path: Path) -> None:
+    counts = segment(corpus_of(tmp_path / "c", "Hello, world.\nカタカナ"), tmp_path / "out", WHITESPACE)
+    assert (counts.han_characters, counts.train_tokens) == (0, 3)
+    counts = segment(corpus_of(tmp_path / "c", "㐀一鿿豈𠀀々"), tmp_path / "out", CHARACTERS)
+    assert counts.han_characters == 5
+
+
+TOKEN = st.text(
+    st.one_of(
+        st.sampled_from("\u3000\u2028\u2029\x85\x0b\x0c\x1c\t\u200b\ufeff<S>/UNK"),
+        st.characters(codec="utf-8", exclude_characters=" \r\n"),
+    ),
+    min_size=1,
+    max_size=5,
+)
+SENTENCES = st.lists(st.lists(TOKEN, min_size=1, max_size=5), min_size=1, max_size=5)
+
+
+@settings(deadline=None, max_examples=53)
+@given(SENTENCES)
+def test_tokens_are_read_as_they_were_written(
+    tmp_path_factory: pytest.TempPathFactory, sentences: list[list[str]]
+) -> None:
+    """White space, separators and marks inside tokens are no more than characters to whoever reads the files."""
+    folder = tmp_path_factory.mktemp("tokens")
+    sentences = [["开头"], *sentences]
+    corpus = corpus_of(folder / "c", "".join(" ".join(sentence) + "\n" for sentence in sentences))
+    segment(corpus, folder / "out", AS_IT_STANDS)
+    assert list(iter_sentences([folder / "out" / "train-00000.txt"])) == sentences
+
+
+def test_a_mark_at_the_start_of_segmented_text_is_a_character_like_others(tmp_path: Path) -> None:
+    """A byte order mark belongs to files that people give, not to those that the stages write."""
+    segment(corpus_of(tmp_path / "c", "\n\ufeff苹果\n"), tmp_path / "out", AS_IT_STANDS)
+    assert list(iter_sentences([tmp_path / "out" / "train-00000.txt"])) == [["\ufeff苹果"]]
+
+
+@settings(deadline=None, max_examples=53)
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=23), max_size=7))
+def test_the_characters_of_the_tokens_are_those_of_the_normalised_text(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str]
+) -> None:
+    folder = tmp_path_factory.mktemp("text")
+    config = TextConfig(segmenter="character", remove_control=False, heldout_share=0.0, drop_duplicates=False)
+    segment(corpus_of(folder / "c", "\n".join(["开头", *lines])), folder / "out", config)
+    tokens = [token for tokens in iter_sentences([folder / "out" / "train-00000.txt"]) for token in tokens]
+    normalised = "".join(map(build_normaliser(config), ["开头", *lines]))
+    assert "".join(tokens) == normalised.replace(" ", "")
+
+
+def test_lines_end_at_line_feeds_and_tokens_at_spaces_only(tmp_path: Path) -> None:
+    path = tmp_path / "segmented.txt"
+    path.write_bytes("全\u3000角 行\u2028分\n\n <S>  <UNK> \n</S>\x85\ta".encode())
+    assert (
+        list(iter_sentences([path, path]))
+        == [
+            ["全\u3000角", "行\u2028分"],
+            [],
+            ["<S>", "<UNK>"],
+            ["</S>\x85\ta"],
+        ]
+        * 2
+    )
+
+
+def test_worker_processes_and_the_order_of_arguments_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paragraphs = many_paragraphs(1009)
+    corpus_of(tmp_path / "c", *("\n".join(paragraphs[start::7]) for start in range(7)))
+    monkeypatch.setattr(Sources, "total_bytes", lambda self: 10**9)  # so that processes are worth starting
+    outputs = []
+    for num_workers, step in ((1, 1), (2, -1)):
+        arguments = [str(path) for path in sorted((tmp_path / "c").iterdir())][::step]
+        output = tmp_path / f"out{num_workers}"
+        counts = segment(find_sources(arguments), output, TextConfig(num_workers=num_workers, shard_bytes=2999))
+        outputs.append((counts, files_of(output)))
+    assert outputs[0] == outputs[1]
+    assert outputs[0][0].heldout_sentences >= 200
+
+
+def test_progress_counts_all_bytes_twice(tmp_path: Path) -> None:
+    amounts: dict[str, int] = {}
+
+    class Counting(SilentReporter):
+        @contextmanager
+        def progress(self, description: str, *, unit: str, total: int | None = None, **_: object) -> Iterator[Progress]:
+            class Kept:
+                def update(self, amount: int, **_: float) -> None:
+                    amounts[description] = amounts.get(description, 0) + amount
+
+            yield Kept()
+            assert (unit, total) == ("bytes", amounts[description])
+
+    corpus = corpus_of(tmp_path / "c", "今天\n天气")
+    segment_corpus(corpus, tmp_path / "out", CHARACTERS, None, Counting())
+    assert amounts == {"read": 13, "segment": 14}  # the last line ends with a line feed too

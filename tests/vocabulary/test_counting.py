@@ -1,0 +1,181 @@
+"""Words counted in shards, spilled and merged, against a plain Counter."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from messages import message_of
+
+from elmo_zh.config import VocabConfig
+from elmo_zh.corpus.segmented import iter_sentences
+from elmo_zh.engine.engine import Engine, ThisProcess
+from elmo_zh.engine.processes import worker_processes
+from elmo_zh.errors import CorpusError
+from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.vocabulary import counting
+from elmo_zh.vocabulary.choice import choose_vocabulary
+from elmo_zh.vocabulary.counting import WordCounts, count_words
+from elmo_zh.vocabulary.runs import iter_merged, iter_run, write_run
+from elmo_zh.vocabulary.spelling import SpellingModel
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary, save_counts
+
+FILES = ("vocab.data", "vocab.counts", "character_counts.tsv")
+WORD = st.one_of(
+    st.sampled_from(
+        ["好", "天", "苹果", "<S>", "</S>", "<UNK>", "</W>", "a\tb", "\u2028", "\ufeff", "𠀀", "｡", "\x85"]
+    ),
+    st.text(st.characters(codec="utf-8", exclude_characters=" \n"), min_size=1, max_size=3),
+)
+LINE = st.lists(WORD, max_size=7).map(" ".join)
+TEXTS = st.lists(st.lists(LINE, max_size=7).map(lambda lines: "".join(f"{line}\n" for line in lines)), max_size=7)
+
+
+def write_texts(folder: Path, texts: Sequence[str]) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"train-{number:05d}.txt" for number in range(len(texts))]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_bytes(text.encode())
+    return paths
+
+
+def written(folder: Path, counted: WordCounts, config: VocabConfig, words: Sequence[str]) -> dict[str, Any]:
+    """The files of the stage, and the figures that are told."""
+    built = choose_vocabulary(counted, config, words)
+    built.vocabulary.save(folder / FILES[0])
+    save_counts(built.vocabulary, built.counts, folder / FILES[1])
+    built.spelling.save(folder / FILES[2])
+    figures = {"distinct": built.num_distinct_words, "left out": built.num_left_out, "coverage": built.coverage}
+    return figures | {name: (folder / name).read_bytes() for name in FILES}
+
+
+def oracle(folder: Path, paths: Iterable[Path], config: VocabConfig, given: Sequence[str]) -> dict[str, Any]:
+    """The same by one Counter in memory, as the stage did it at first."""
+    counter: Counter[str] = Counter()
+    num_sentences = 0
+    for sentence in iter_sentences(paths):
+        counter.update(sentence)
+        num_sentences += 1
+    by_rank = sorted({*counter, *given}, key=lambda word: (-counter[word], word))
+    by_rank = [word for word in by_rank if word not in SPECIALS]
+    frequent = [word for word in by_rank if word not in given and counter[word] >= config.min_count and counter[word]]
+    room = len(frequent) if not config.size else max(0, config.size - 3 - len(set(given) - set(SPECIALS)))
+    kept = {*given, *(frequent[:room] if not config.words else [])}
+    rows = [word for word in by_rank if word in kept]
+    unknown = {word: count for word, count in counter.items() if word not in rows}
+    vocabulary = Vocabulary((*SPECIALS, *rows))
+    vocabulary.save(folder / FILES[0])
+    totals = (num_sentences, num_sentences, sum(unknown.values()))
+    save_counts(vocabulary, [*totals, *(counter[word] for word in rows)], folder / FILES[1])
+    SpellingModel.build(unknown).save(folder / FILES[2])
+    known = sum(counter[word] for word in rows)
+    figures: dict[str, Any] = {
+        "distinct": len(counter),
+        "left out": sum(c >= config.min_count for word, c in unknown.items() if word not in SPECIALS),
+        "coverage": known / max(1, known + sum(unknown.values())),
+    }
+    return figures | {name: (folder / name).read_bytes() for name in FILES}
+
+
+@settings(deadline=None, max_examples=71)
+@given(
+    texts=TEXTS,
+    size=st.sampled_from([0, 4, 5, 7, 11]),
+    min_count=st.integers(1, 3),
+    words=st.lists(WORD, max_size=5, unique=True),
+    only_given=st.booleans(),
+    most_words=st.integers(1, 5),
+)
+def test_the_files_are_those_of_a_plain_counter(
+    tmp_path_factory: pytest.TempPathFactory,
+    texts: list[str],
+    size: int,
+    min_count: int,
+    words: list[str],
+    only_given: bool,
+    most_words: int,
+) -> None:
+    folder = tmp_path_factory.mktemp("counts")
+    config = VocabConfig(size=size, min_count=min_count, words="file" if only_given else "")
+    paths = write_texts(folder, texts)
+    with pytest.MonkeyPatch.context() as patch:
+        # Runs of a few words, merged two at a time, from blocks of a few bytes.
+        patch.setattr(counting, "MOST_WORDS", most_words)
+        patch.setattr(counting, "MOST_MERGED", 2)
+        patch.setattr("elmo_zh.corpus.segmented.BLOCK_BYTES", 5)
+        counted = count_words(paths, ThisProcess(), folder / "parts", SilentReporter())
+    assert written(folder, counted, config, words) == oracle(folder, paths, config, words)
+
+
+def numerals(first: int, last: int) -> str:
+    return "".join(f"好 {number} {number % 7}\n" for number in range(first, last))
+
+
+def test_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:
+    config = VocabConfig(size=101, min_count=2)
+    paths = write_texts(tmp_path, [numerals(500 * k, 500 * k + 700) for k in range(37)])
+    found = [written(tmp_path, count(paths, ThisProcess(), tmp_path / "one"), config, [])]
+    with worker_processes(2) as engine:
+        found.append(written(tmp_path, count(paths, engine, tmp_path / "two"), config, []))
+    assert found[0] == found[1] == oracle(tmp_path, paths, config, [])
+    names = [sorted(path.name for path in (tmp_path / name).iterdir()) for name in ("one", "two")]
+    assert names[0] == names[1]
+    assert "merge-0-00002.run" in names[0]
+
+
+def count(paths: Sequence[Path], engine: Engine, parts: Path) -> WordCounts:
+    return count_words(paths, engine, parts, SilentReporter())
+
+
+def test_memory_holds_no_more_different_words_than_it_is_meant_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting, "MOST_WORDS", 100)
+    monkeypatch.setattr("elmo_zh.corpus.segmented.BLOCK_BYTES", 1000)
+    counted = count(write_texts(tmp_path, [numerals(0, 1700)]), ThisProcess(), tmp_path / "parts")
+    sizes = [len(list(iter_run(run))) for run in counted.runs]
+    assert len(sizes) > 7
+    assert max(sizes) < 200  # with what one more block may add
+    assert counted.num_tokens == 3 * 1700
+    assert dict(counted.iter_words())["好".encode()] == 1700
+
+
+def test_runs_byte_by_byte(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", [(b"a\tb", 7), ("好".encode(), 12)])
+    write_run(tmp_path / "b", [(b"a", 1), ("好".encode(), 5)])
+    assert (tmp_path / "a").read_bytes() == "a\tb 7\n好 12\n".encode()
+    merged = list(iter_merged([tmp_path / "a", tmp_path / "b"]))
+    assert merged == [(b"a", 1), (b"a\tb", 7), ("好".encode(), 17)]
+    assert list(iter_merged([])) == []
+
+
+def test_finished_shards_are_not_counted_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = write_texts(tmp_path, [numerals(100 * k, 100 * k + 150) for k in range(5)])
+    expected = dict(count(paths, ThisProcess(), tmp_path / "whole").iter_words())
+
+    class Killed(ThisProcess):
+        def run(self, work: Any, tasks: Any) -> Iterator[tuple[Any, Any]]:
+            for number, done in enumerate(super().run(work, tasks)):
+                if number == 3:
+                    raise KeyboardInterrupt
+                yield done
+
+    with pytest.raises(KeyboardInterrupt):
+        count(paths, Killed(), tmp_path / "parts")
+    read = []
+    real = counting.iter_blocks
+    monkeypatch.setattr(counting, "iter_blocks", lambda path: read.append(path.name) or real(path))
+    (tmp_path / "parts" / "count-00001.0.run").unlink()  # whose record stands and says otherwise
+    assert dict(count(paths, ThisProcess(), tmp_path / "parts").iter_words()) == expected
+    # The fourth was finished when the kill came, if not told.
+    assert read == ["train-00001.txt", "train-00004.txt"]
+
+
+def test_text_that_is_not_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "train-00000.txt"
+    path.write_bytes("好 天\n好 ".encode() + b"\xff\n")
+    told = message_of(CorpusError, lambda: count([path], ThisProcess(), tmp_path / "parts"))
+    assert told.startswith(f"{path}: line 2, byte 12 (0xff) is not UTF-8.")

@@ -1,0 +1,109 @@
+"""Input ids and spellings, worked by hand."""
+
+import numpy as np
+import pytest
+
+from elmo_zh.vocabulary.lexicon import Lexicon
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
+
+# <S> 0, </S> 1, <UNK> 2, 好 3, 天气 4; V = 5.
+VOCABULARY = Vocabulary((*SPECIALS, "好", "天气"))
+SLOTS = 11
+
+
+def characters(num_slots: int = SLOTS) -> Lexicon:
+    return Lexicon(VOCABULARY, num_slots)
+
+
+def spelled(lexicon: Lexicon, word: str) -> list[int]:
+    """The spelling of one word of a text."""
+    (row,) = lexicon.encode([word])
+    found = lexicon.character_ids([row])
+    assert found.dtype == np.int64
+    assert found.shape == (1, lexicon.num_slots)
+    return found[0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        # Begin of word 258, end of word 259, padding 260.
+        ("好", [258, 0xE5, 0xA5, 0xBD, 259, 260, 260, 260, 260, 260, 260]),
+        ("天气", [258, 0xE5, 0xA4, 0xA9, 0xE6, 0xB0, 0x94, 259, 260, 260, 260]),
+        ("a\0é", [258, 0x61, 0, 0xC3, 0xA9, 259, 260, 260, 260, 260, 260]),
+        ("𠮷", [258, 0xF0, 0xA0, 0xAE, 0xB7, 259, 260, 260, 260, 260, 260]),
+        ("天天天", [258, 0xE5, 0xA4, 0xA9, 0xE5, 0xA4, 0xA9, 0xE5, 0xA4, 0xA9, 259]),
+        # Nine bytes are read: 气 is cut off whole in the first word, and after its first byte in the second.
+        ("天天天气", [258, 0xE5, 0xA4, 0xA9, 0xE5, 0xA4, 0xA9, 0xE5, 0xA4, 0xA9, 259]),
+        ("ab天天气", [258, 0x61, 0x62, 0xE5, 0xA4, 0xA9, 0xE5, 0xA4, 0xA9, 0xE6, 259]),
+        # Words of a text, though spelled like marks.
+        ("<S>", [258, 0x3C, 0x53, 0x3E, 259, 260, 260, 260, 260, 260, 260]),
+        ("</S>", [258, 0x3C, 0x2F, 0x53, 0x3E, 259, 260, 260, 260, 260, 260]),
+        ("<UNK>", [258, 0x3C, 0x55, 0x4E, 0x4B, 0x3E, 259, 260, 260, 260, 260]),
+        # A lone surrogate has no bytes.
+        ("a\ud800", [258, 0x61, 259, 260, 260, 260, 260, 260, 260, 260, 260]),
+    ],
+)
+def test_spellings(word: str, expected: list[int]) -> None:
+    assert spelled(characters(), word) == expected
+
+
+def test_sentence_marks_have_one_character_of_their_own() -> None:
+    begin, end = characters().character_ids([0, 1]).tolist()
+    assert begin == [258, 256, 259] + [260] * 8
+    assert end == [258, 257, 259] + [260] * 8
+
+
+def test_the_fewest_slots_leave_one_byte() -> None:
+    assert spelled(characters(3), "好") == [258, 0xE5, 259]
+    assert characters(3).character_ids([1]).tolist() == [[258, 257, 259]]
+
+
+def test_spellings_come_in_the_order_of_the_ids() -> None:
+    lexicon = characters()
+    (row,) = lexicon.encode(["苹"])
+    found = lexicon.character_ids(iter([np.int64(4), row, 0, 4]))
+    assert found.shape == (4, SLOTS)
+    assert [spelling[1] for spelling in found.tolist()] == [0xE5, 0xE8, 256, 0xE5]
+
+
+def test_other_words_have_ids_above_the_vocabulary_in_the_order_in_which_they_come() -> None:
+    lexicon = characters()
+    assert lexicon.encode(["好", "梨", "天气", "<S>", "梨"]) == [3, 5, 4, 6, 5]
+    assert lexicon.encode(["好", "天气"]) == [3, 4]
+    assert lexicon.encode(["</S>", "<S>", "<UNK>", "梨"]) == [7, 6, 8, 5]
+    assert lexicon.encode([]) == []
+    assert lexicon.other_words == ["梨", "<S>", "</S>", "<UNK>"]
+
+
+def test_other_words_of_before_keep_their_ids() -> None:
+    lexicon = Lexicon(VOCABULARY, SLOTS, iter(["梨", "<UNK>"]))
+    assert lexicon.encode(["<UNK>", "桃", "梨", "好"]) == [6, 7, 5, 3]
+    assert lexicon.other_words == ["梨", "<UNK>", "桃"]
+    assert spelled(lexicon, "<UNK>")[1] == 0x3C
+
+
+def test_words_outside_the_vocabulary_are_predicted_as_unknown() -> None:
+    lexicon = characters()
+    ids = np.array([[0, *lexicon.encode(["好", "梨"])], [*lexicon.encode(["<S>", "天气"]), 1]])
+    assert ids.tolist() == [[0, 3, 5], [6, 4, 1]]
+    assert lexicon.targets(ids).tolist() == [[0, 3, 2], [2, 4, 1]]
+
+
+def test_in_token_mode_ids_are_rows_and_their_own_targets() -> None:
+    lexicon = Lexicon(VOCABULARY, None)
+    ids = lexicon.encode(["好", "梨", "<S>", "天气", "桃"])
+    assert ids == [3, 2, 2, 4, 2]
+    assert lexicon.other_words == []
+    assert lexicon.targets(np.array(ids)).tolist() == ids
+
+
+@pytest.mark.parametrize(
+    ("word", "is_cut"), [("", False), ("天天天", False), ("天天天a", True), ("ab天天天", True), ("abcdefghi", False)]
+)
+def test_a_word_is_cut_from_one_byte_too_many_on(word: str, is_cut: bool) -> None:
+    assert characters().is_cut(word) is is_cut
+
+
+def test_in_token_mode_no_word_is_cut() -> None:
+    assert not Lexicon(VOCABULARY, None).is_cut("天" * 1000)

@@ -1,0 +1,249 @@
+"""Which words have a row, and the files that say so."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from messages import message_of
+
+from elmo_zh.config import VocabConfig, Word2vecConfig
+from elmo_zh.engine.engine import ThisProcess
+from elmo_zh.errors import RunError
+from elmo_zh.run.files import file_digest
+from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.vocabulary.choice import VocabularyCounts, choose_vocabulary
+from elmo_zh.vocabulary.counting import count_words
+from elmo_zh.vocabulary.vocabulary import (
+    BEGIN_ID,
+    END_ID,
+    SPECIALS,
+    UNKNOWN_ID,
+    Vocabulary,
+    load_counts,
+    load_vocabulary,
+    load_words,
+    save_counts,
+)
+from elmo_zh.word2vec import train_word2vec
+
+# Five sentences: 好 5, 天 3, 苹果 2, 花 2, 行 1, and words spelled like the specials.
+TEXT = ["天 好 好", "苹果 好 <UNK> 天", "花 <S> <UNK>", "花 </S> 苹果 好 <UNK>", "天 行 好 <S>"]
+WORD = st.text(st.characters(codec="utf-8", exclude_characters=" \r\n"), min_size=1, max_size=5)
+
+
+def segmented(folder: Path, *files: list[str]) -> list[Path]:
+    paths = []
+    for number, lines in enumerate(files):
+        paths.append(folder / f"train-{number:05d}.txt")
+        paths[-1].write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+    return paths
+
+
+def build(paths: list[Path], given: Sequence[str] = (), **settings: int | str) -> VocabularyCounts:
+    with TemporaryDirectory() as parts:
+        counted = count_words(paths, ThisProcess(), Path(parts), SilentReporter())
+        return choose_vocabulary(counted, VocabConfig(**settings), given)  # type: ignore[arg-type]
+
+
+def test_the_specials_have_the_first_ids() -> None:
+    assert SPECIALS == ("<S>", "</S>", "<UNK>")
+    assert (BEGIN_ID, END_ID, UNKNOWN_ID) == (0, 1, 2)
+
+
+def test_built_by_falling_count_then_code_point(tmp_path: Path) -> None:
+    built = build(segmented(tmp_path, TEXT[:2], TEXT[2:]), size=0, min_count=1)
+    # 花 is U+82B1, 苹 U+82F9.
+    assert built.vocabulary.tokens == (*SPECIALS, "好", "天", "花", "苹果", "行")
+    assert list(built.counts) == [5, 5, 6, 5, 3, 2, 2, 1]
+    # The words spelled like specials: 3 <UNK>, 2 <S>, 1 </S>.
+    assert built.spelling.counts == {"<": 6, ">": 6, "S": 3, "/": 1, "U": 3, "N": 3, "K": 3, "</W>": 6}
+    assert built.num_left_out == 0
+    assert built.num_distinct_words == 8
+    assert built.coverage == pytest.approx(13 / 19)
+
+
+def test_ties_are_in_the_order_of_code_points_not_of_utf16(tmp_path: Path) -> None:
+    built = build(segmented(tmp_path, ["𠀀 ｡ 一 A"]), size=0, min_count=1)
+    assert built.vocabulary.tokens[3:] == ("A", "一", "｡", "𠀀")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words", "num_unknown"),
+    [
+        ({"size": 0, "min_count": 2}, ["好", "天", "花", "苹果"], 7),
+        ({"size": 0, "min_count": 3}, ["好", "天"], 11),
+        ({"size": 6, "min_count": 1}, ["好", "天", "花"], 9),
+        ({"size": 4, "min_count": 2}, ["好"], 14),
+        ({"size": 0, "min_count": 7}, [], 19),
+    ],
+)
+def test_size_and_least_count(tmp_path: Path, settings: dict[str, int], words: list[str], num_unknown: int) -> None:
+    built = build(segmented(tmp_path, TEXT), **settings)
+    assert list(built.vocabulary.tokens[3:]) == words
+    assert built.counts[UNKNOWN_ID] == num_unknown == built.spelling.counts["</W>"]
+    assert sum(built.counts[2:]) == 19
+    assert built.coverage == pytest.approx(1 - num_unknown / 19)
+
+
+def test_the_order_of_files_changes_nothing(tmp_path: Path) -> None:
+    paths = segmented(tmp_path, TEXT[:2], TEXT[2:])
+    assert build(paths, size=0).vocabulary.tokens == build(paths[::-1], size=0).vocabulary.tokens
+
+
+def test_text_spelled_like_a_special_is_an_unknown_word() -> None:
+    vocabulary = Vocabulary((*SPECIALS, "好", "<s>"))
+    assert vocabulary.encode(["<S>", "好", "</S>", "<UNK>", "<s>", "坏", ""]) == [2, 3, 2, 2, 4, 2, 2]
+    assert [word in vocabulary for word in ("好", "<S>", "</S>", "<UNK>", "坏")] == [True, False, False, False, False]
+    assert len(vocabulary) == 5
+
+
+def test_white_space_other_than_a_space_belongs_to_words(tmp_path: Path) -> None:
+    words = ["全\u3000角", "行\u2028分", "\u3000", "a\tb", "c\x85"]
+    built = build(segmented(tmp_path, [" ".join(words)]), size=0, min_count=1)
+    assert sorted(built.vocabulary.tokens[3:]) == sorted(words)
+    built.vocabulary.save(tmp_path / "vocab.data")
+    loaded = load_vocabulary(tmp_path / "vocab.data")
+    assert loaded.tokens == built.vocabulary.tokens
+    assert loaded.encode(words) == [built.vocabulary.tokens.index(word) for word in words]
+    save_counts(loaded, built.counts, tmp_path / "vocab.counts")
+    assert load_counts(tmp_path / "vocab.counts", loaded) == [1, 1, 0, 1, 1, 1, 1, 1]
+
+
+def test_the_files_byte_by_byte(tmp_path: Path) -> None:
+    vocabulary = Vocabulary((*SPECIALS, "好", "苹果"))
+    vocabulary.save(tmp_path / "vocab.data")
+    save_counts(vocabulary, [7, 7, 3, 5, 2], tmp_path / "vocab.counts")
+    assert (tmp_path / "vocab.data").read_bytes() == "<S>\n</S>\n<UNK>\n好\n苹果\n".encode()
+    assert (tmp_path / "vocab.counts").read_bytes() == "<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n苹果\t2\n".encode()
+    assert vocabulary.digest() == file_digest(tmp_path / "vocab.data")
+
+
+@settings(deadline=None, max_examples=53)
+@given(st.lists(st.tuples(WORD, st.integers(0, 10**12)), max_size=13, unique_by=lambda entry: entry[0]))
+def test_any_words_come_back(tmp_path_factory: pytest.TempPathFactory, entries: list[tuple[str, int]]) -> None:
+    folder = tmp_path_factory.mktemp("vocabulary")
+    entries = sorted((entry for entry in entries if entry[0] not in SPECIALS), key=lambda entry: -entry[1])
+    vocabulary = Vocabulary((*SPECIALS, *(word for word, _ in entries)))
+    counts = [7, 7, 3, *(count for _, count in entries)]
+    vocabulary.save(folder / "vocab.data")
+    save_counts(vocabulary, counts, folder / "vocab.counts")
+    loaded = load_vocabulary(folder / "vocab.data")
+    assert loaded.tokens == vocabulary.tokens
+    assert loaded.digest() == vocabulary.digest() == file_digest(folder / "vocab.data")
+    assert load_counts(folder / "vocab.counts", loaded) == counts
+    assert loaded.encode(word for word, _ in entries) == list(range(3, 3 + len(entries)))
+
+
+def test_another_word_or_order_is_another_digest() -> None:
+    digests = {Vocabulary((*SPECIALS, *words)).digest() for words in (("a", "b"), ("b", "a"), ("ab",), ("a",))}
+    assert len(digests) == 4
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (
+            "好\n<S>\n</S>\n<UNK>\n",
+            "the first three lines are ['好', '<S>', '</S>'], expected ['<S>', '</S>', '<UNK>']."
+            " Without them unknown words cannot be told from padding; make the file with: elmo-zh vocab",
+        ),
+        (
+            "",
+            "the first three lines are [], expected ['<S>', '</S>', '<UNK>']."
+            " Without them unknown words cannot be told from padding; make the file with: elmo-zh vocab",
+        ),
+        (
+            "<S>\n</S>\n<UNK>\n好\n花\n好\n",
+            "the token '好' stands 2 times, so rows and words would not agree. Make the file with: elmo-zh vocab",
+        ),
+        (
+            "<S>\n</S>\n<UNK>\n好\n<S>\n",
+            "the token '<S>' stands 2 times, so rows and words would not agree. Make the file with: elmo-zh vocab",
+        ),
+        (
+            "<S>\n</S>\n<UNK>\n\n好\n",
+            "a line is empty, so rows and words would not agree. Make the file with: elmo-zh vocab",
+        ),
+    ],
+)
+def test_files_that_are_no_vocabulary(tmp_path: Path, content: str, problem: str) -> None:
+    path = tmp_path / "vocab.data"
+    path.write_text(content, encoding="utf-8")
+    assert message_of(RunError, lambda: load_vocabulary(path)) == f"{path}: {problem}"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("<S>\t7\n</S>\t7\n<UNK>\t3\n花\t5\n", "line 4 ('花\\t5') does not belong to the vocabulary."),
+        ("<S>\t7\n</S>\t7\n<UNK>\t3\n好 5\n", "line 4 ('好 5') does not belong to the vocabulary."),
+        ("<S>\t7\n</S>\t7\n<UNK>\t-3\n", "line 3 ('<UNK>\\t-3') does not belong to the vocabulary."),
+        ("<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n花\t6\n", "line 5: counts do not fall, as sampling negatives needs."),
+        (
+            "<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n花\t5\n草\t2\n",
+            "line 6 ('草\\t2') does not belong to the vocabulary.",
+        ),
+        ("<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n", "4 lines, but the vocabulary has 5."),
+    ],
+)
+def test_counts_of_another_vocabulary(tmp_path: Path, content: str, problem: str) -> None:
+    path = tmp_path / "vocab.counts"
+    path.write_text(content, encoding="utf-8")
+    message = message_of(RunError, lambda: load_counts(path, Vocabulary((*SPECIALS, "好", "花"))))
+    assert message == f"{path}: {problem} Make both files again with: elmo-zh vocab --run {tmp_path} --force"
+
+
+# Words given: those of a bundle, or of a file
+
+
+@pytest.mark.parametrize(
+    ("settings", "words", "counts"),
+    [
+        # All that stand twice, and the given ones in their places; 海 and 草 do not stand in the text.
+        ({"size": 0, "min_count": 2}, ["好", "天", "花", "苹果", "行", "海", "草"], [5, 3, 2, 2, 1, 0, 0]),
+        ({"size": 8, "min_count": 1}, ["好", "天", "行", "海", "草"], [5, 3, 1, 0, 0]),
+        ({"size": 7, "min_count": 1}, ["好", "行", "海", "草"], [5, 1, 0, 0]),
+        ({"size": 6, "min_count": 1}, ["行", "海", "草"], [1, 0, 0]),
+        ({"size": 4, "min_count": 1}, ["行", "海", "草"], [1, 0, 0]),
+        ({"size": 0, "min_count": 1, "words": "file"}, ["行", "海", "草"], [1, 0, 0]),
+    ],
+)
+def test_given_words_have_a_row_in_any_case(
+    tmp_path: Path, settings: dict[str, int | str], words: list[str], counts: list[int]
+) -> None:
+    built = build(segmented(tmp_path, TEXT), ["草", "行", "海"], **settings)
+    assert list(built.vocabulary.tokens) == [*SPECIALS, *words]
+    assert list(built.counts[3:]) == counts
+    assert list(built.counts[:3]) == [5, 5, 19 - sum(counts)]
+    assert built.spelling.counts["</W>"] == built.counts[UNKNOWN_ID]
+    assert built.num_absent == 2
+    # Counts of zero are counts like others: the file is read back.
+    save_counts(built.vocabulary, built.counts, tmp_path / "vocab.counts")
+    assert load_counts(tmp_path / "vocab.counts", built.vocabulary) == list(built.counts)
+
+
+def test_given_specials_stay_specials(tmp_path: Path) -> None:
+    built = build(segmented(tmp_path, TEXT), ["<S>", "好", "<UNK>"], words="file")
+    assert built.vocabulary.tokens == (*SPECIALS, "好")
+
+
+def test_a_list_of_words_as_people_write_it(tmp_path: Path) -> None:
+    path = tmp_path / "words.txt"
+    path.write_bytes(b"\xef\xbb\xbf" + "好\r\n天\r\n\r\n<UNK>\r\n好\r\n全\u3000角".encode())
+    assert load_words(path) == ["好", "天", "全\u3000角"]
+    path.write_text("<S>\n</S>\n<UNK>\n\n", encoding="utf-8")
+    assert message_of(RunError, lambda: load_words(path)) == (
+        f"{path} holds no word. Give a file with one word a line."
+    )
+
+
+def test_words_that_the_text_lacks_have_no_word2vec(tmp_path: Path) -> None:
+    paths = segmented(tmp_path, TEXT)
+    built = build(paths, ["草", "行", "海"], size=0, min_count=1)
+    config = Word2vecConfig(epochs=1, window=2)
+    vectors = train_word2vec(paths, built.vocabulary, built.counts, 7, config, SilentReporter())
+    assert [built.vocabulary.tokens[row] for row in vectors.rows] == ["好", "天", "花", "苹果", "行"]
+    assert vectors.vectors.shape == (5, 7)
