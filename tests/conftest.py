@@ -1,5 +1,6 @@
 """What the tests share: one small run of the whole pipeline on part of data/sample."""
 
+import faulthandler
 import os
 import shutil
 import signal
@@ -18,6 +19,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A shell starts background jobs, and nohup its command, with Ctrl-C ignored, and processes started from here would
 # inherit that: tests that send SIGINT need it to interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The one limit of time: tests wait without one, since machines may be slow and busy. A suite that hangs is ended with
+# a traceback of every thread.
+SUITE_HANGS_AFTER_SECONDS = 4800
+faulthandler.dump_traceback_later(SUITE_HANGS_AFTER_SECONDS, exit=True)
 
 CORPUS_FILES = ("food.txt", "nature.txt")
 

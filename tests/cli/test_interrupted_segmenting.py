@@ -5,12 +5,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from waiting import wait_until
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
+FIRST_PART = Path("segmented.parts", "segmented", "00000.json")
 SETTINGS = ("text.num_workers=2", "text.drop_duplicates=false", "text.shard_bytes=100000")
 
 
@@ -27,13 +28,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def wait_for(path: Path) -> None:
-    deadline = time.monotonic() + 60
-    while not path.exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert path.exists()
-
-
 def files_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
@@ -42,10 +36,10 @@ def test_control_c_pressed_twice_ends_the_workers_and_the_next_call_goes_on(tmp_
     run = tmp_path / "run"
     # A session of its own is a process group of its own, to which a terminal would send the signal.
     with subprocess.Popen(command(corpus, run), stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
-        wait_for(run / "segmented.parts" / "segmented" / "00000.json")
+        wait_until((run / FIRST_PART).exists, process)
         for _ in range(2):
             os.killpg(process.pid, signal.SIGINT)
-        _, told = process.communicate(timeout=60)
+        _, told = process.communicate()
     assert process.returncode == 130
     assert told.endswith("Interrupted. Type the same command again to go on.\n")
     assert not [path for path in run.rglob("*.unfinished") if path.suffixes[-2:-1] != [".parts"] and path.is_dir()]
@@ -64,9 +58,9 @@ def test_control_c_pressed_twice_ends_the_workers_and_the_next_call_goes_on(tmp_
 def test_a_worker_that_is_killed_has_its_shard_done_again(tmp_path: Path, corpus: Path) -> None:
     run, other = tmp_path / "run", tmp_path / "other"
     with subprocess.Popen(command(corpus, run), stderr=subprocess.PIPE, text=True) as process:
-        wait_for(run / "segmented.parts" / "segmented" / "00000.json")
+        wait_until((run / FIRST_PART).exists, process)
         os.kill(_worker_of(process.pid), signal.SIGKILL)
-        _, told = process.communicate(timeout=60)
+        _, told = process.communicate()
     assert process.returncode == 0, told
     subprocess.run(command(corpus, other), check=True, capture_output=True)
     assert files_of(run / "segmented") == files_of(other / "segmented")

@@ -2,8 +2,9 @@
 
 import subprocess
 import sys
-import time
 from pathlib import Path
+
+from waiting import wait_until
 
 from elmo_zh.config import Config, TextConfig
 from elmo_zh.run.layout import RunDir
@@ -30,13 +31,10 @@ def do(run: RunDir, stage: str, *, is_killed: bool = False) -> None:
     arguments = [sys.executable, "-m", "elmo_zh", stage, "--run", str(run.path), "--set", "text.num_workers=2"]
     parts = run.vocab_parts if stage == "vocab" else run.ids_parts
     with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-        deadline = time.monotonic() + 60
-        while is_killed and not list(parts.glob("*.json")) and time.monotonic() < deadline:
-            assert process.poll() is None
-            time.sleep(0.005)
         if is_killed:
+            wait_until(lambda: list(parts.glob("*.json")), process)
             process.kill()
-        _, told = process.communicate(timeout=120)
+        _, told = process.communicate()
     assert process.returncode == (-9 if is_killed else 0), told
     assert bool(list(parts.glob("*.json"))) == is_killed
 

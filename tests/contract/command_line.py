@@ -122,7 +122,7 @@ def elmo_zh(*arguments: str | Path, stdin: bytes = b"") -> Answer:
 
 def run_python(*arguments: str | Path, cwd: Path) -> Answer:
     """Run a Python program in a process of its own."""
-    done = subprocess.run([sys.executable, *arguments], cwd=cwd, capture_output=True, encoding="utf-8", timeout=120)
+    done = subprocess.run([sys.executable, *arguments], cwd=cwd, capture_output=True, encoding="utf-8")
     return Answer(done.returncode, done.stdout, done.stderr)
 
 

@@ -24,10 +24,10 @@ class Pair(Group):
 
     def gather(self, tensor: Tensor) -> list[Tensor]:
         self._table[self.rank] = tensor.clone()
-        self._barrier.wait(timeout=60)
+        self._barrier.wait()
         gathered = list(self._table)
         assert gathered[0].shape == gathered[1].shape
-        self._barrier.wait(timeout=60)
+        self._barrier.wait()
         return gathered
 
     def gather_numbers(self, *numbers: float) -> list[tuple[float, ...]]:

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -26,12 +25,12 @@ from contract.command_line import (
 )
 from safetensors.numpy import load_file
 from training.ranks import mishap
+from waiting import wait_until
 
 from elmo_zh.errors import RunError
 from elmo_zh.training import train as training_stage
 from elmo_zh.training.launch import Launch, read_launch
 
-SECONDS = 300
 # Two shares of 3 streams of 7 tokens.
 NUM_STEPS, STEP_TOKENS = 23, 42
 SETTINGS = (
@@ -99,7 +98,7 @@ def run_as_two(jobs: Sequence[Mapping[str, Any]]) -> list[Ended]:
             process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, encoding="utf-8")
             processes.append(running.enter_context(process))
             running.callback(process.kill)
-        told = [process.communicate(timeout=SECONDS)[0].splitlines() for process in processes]
+        told = [process.communicate()[0].splitlines() for process in processes]
     return [[tuple(json.loads(lines[number])) for lines in told if number < len(lines)] for number in range(len(jobs))]
 
 
@@ -268,11 +267,9 @@ def test_torchrun_ends_when_a_rank_is_killed_and_one_process_goes_on(
     with subprocess.Popen(
         [*command, "elmo_zh", "train", "--run", run, *often], stderr=subprocess.PIPE, encoding="utf-8"
     ) as process:
-        deadline = time.monotonic() + SECONDS
-        while not training_lines(run) and time.monotonic() < deadline:
-            time.sleep(0.005)
+        wait_until(lambda: training_lines(run), process)
         os.kill(second_worker(process.pid), signal.SIGKILL)
-        _, stderr = process.communicate(timeout=SECONDS)
+        _, stderr = process.communicate()
     assert process.returncode == 1
     (error,) = [line for line in stderr.splitlines() if line.startswith("Error: ")]
     assert error.startswith("Error: Lost the other processes of this training (")

@@ -18,13 +18,13 @@ import numpy as np
 import pytest
 import torch
 from contract.command_line import NUM_STEPS, STEP_TOKENS, SampleRun, metrics_lines, remove_training
+from waiting import wait_until
 
 from elmo_zh.model.precision import has_fast_bfloat16
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("empty_folder")]
 
 NUM_KILLS = 20
-SECONDS = 600  # for what takes less than one: the machine may be busy with other things
 TIMES = ("tokens_per_second", "elapsed_seconds")
 RECIPES = {
     f"{precision}, {'carried' if carried == 'true' else 'reset'}": (
@@ -128,15 +128,11 @@ def assert_same(run: Path, reference: Path, *, lines_too: bool = True) -> None:
     assert not list((run / "checkpoints").glob("*.unfinished"))
 
 
-def wait_for(run: Path, step: int) -> None:
-    path, deadline = run / "metrics.jsonl", time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
-        # The last line may be half written.
-        lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
-        if (json.loads(lines[-1])["step"] if lines else -1) >= step:
-            return
-        time.sleep(0.0005)
-    raise AssertionError(f"step {step} never came")
+def last_step(run: Path) -> int:
+    """The last step of metrics.jsonl, whose last line may be half written; -1 before the first."""
+    path = run / "metrics.jsonl"
+    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+    return int(json.loads(lines[-1])["step"]) if lines else -1
 
 
 def test_killed_again_and_again(untrained_run: Path, untouched: Path, start: Start, recipe: tuple[str, ...]) -> None:
@@ -149,7 +145,7 @@ def test_killed_again_and_again(untrained_run: Path, untouched: Path, start: Sta
     for step, number in zip(steps, signals, strict=True):
         often = f"train.checkpoint_every_tokens={chance.choice((1, 2)) * STEP_TOKENS}"
         job = start("train", "--run", run, *options(*recipe, often))
-        wait_for(run, step)
+        wait_until(lambda run=run, step=step: last_step(run) >= step, None)
         # A step and its checkpoint take some hundredths of a second.
         time.sleep(chance.uniform(0, 0.05))
         job.send(number)

@@ -1,0 +1,291 @@
+"""Packed streams worked out by hand, and what their order and shares must keep."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Sequence
+from itertools import chain, pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elmo_zh.id_store.sentences import EncodedSentences, ShardArrays, ShardSize
+from elmo_zh.training import streams as module
+from elmo_zh.training.streams import PackedStreams, ShuffledOrder, StreamBatch
+
+LENGTHS = st.lists(st.integers(0, 7), min_size=1, max_size=23)
+
+
+def encoded(sentences: Sequence[Sequence[int]]) -> EncodedSentences:
+    offsets = np.cumsum([0, *map(len, sentences)]).astype(np.uint64)
+    return EncodedSentences.in_memory(np.array([word for words in sentences for word in words], np.uint16), offsets)
+
+
+def distinct_sentences(lengths: Sequence[int]) -> list[list[int]]:
+    """Sentences whose first word tells which they are; empty ones cannot, so they get one word."""
+    return [[3 + number, *range(101, 101 + max(0, length - 1))] for number, length in enumerate(lengths)]
+
+
+def small_pools(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BLOCK_UNITS", 3)
+    monkeypatch.setattr(module, "_POOL_BLOCKS", 2)
+
+
+def streams(sentences: Sequence[Sequence[int]], batch_size: int, unroll_steps: int, seed: int = 5) -> PackedStreams:
+    return PackedStreams(encoded(sentences), batch_size, unroll_steps, seed)
+
+
+def same(one: StreamBatch, other: StreamBatch) -> bool:
+    return all(torch.equal(getattr(one, name), getattr(other, name)) for name in ("inputs", "targets", "keep"))
+
+
+def read(packed: PackedStreams, num_batches: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Inputs and targets (2, steps, B) and keep (steps, B) of many batches one after another."""
+    read = [packed.next_batch() for _ in range(num_batches)]
+    inputs, targets = (torch.cat([getattr(b, name) for b in read], dim=1) for name in ("inputs", "targets"))
+    return inputs.numpy(), targets.numpy(), torch.cat([b.keep for b in read])[:, :, 0].numpy()
+
+
+def whole_sentences(inputs: np.ndarray, targets: np.ndarray, keep: np.ndarray) -> list[list[int]]:
+    """The sentences of one stream, checked place by place; the last, which may be cut off, is left out."""
+    starts = np.flatnonzero(keep == 0).tolist()
+    assert starts[0] == 0
+    found = []
+    for start, end in pairwise(starts):
+        words = targets[0, start : end - 1].tolist()
+        assert inputs[0, start:end].tolist() == [0, *words]
+        assert targets[0, start:end].tolist() == [*words, 1]
+        assert inputs[1, start:end].tolist() == [1, *words[::-1]]
+        assert targets[1, start:end].tolist() == [*words[::-1], 0]
+        found.append(words)
+    return found
+
+
+def test_a_stream_worked_out_by_hand() -> None:
+    packed = streams([[5, 6, 7]], batch_size=1, unroll_steps=3)
+    first, second = packed.next_batch(), packed.next_batch()
+    assert first.inputs[:, :, 0].tolist() == [[0, 5, 6], [1, 7, 6]]
+    assert first.targets[:, :, 0].tolist() == [[5, 6, 7], [7, 6, 5]]
+    assert first.keep[:, 0, 0].tolist() == [0, 1, 1]
+    assert second.inputs[:, :, 0].tolist() == [[7, 0, 5], [5, 1, 7]]
+    assert second.targets[:, :, 0].tolist() == [[1, 5, 6], [0, 7, 6]]
+    assert second.keep[:, 0, 0].tolist() == [1, 0, 1]
+
+
+def test_shapes_and_types() -> None:
+    batch = streams(distinct_sentences([2, 5, 3]), batch_size=7, unroll_steps=11).next_batch()
+    assert (batch.inputs.shape, batch.targets.shape, batch.keep.shape) == ((2, 11, 7), (2, 11, 7), (11, 7, 1))
+    assert (batch.inputs.dtype, batch.targets.dtype, batch.keep.dtype) == (torch.int64, torch.int64, torch.float32)
+
+
+@settings(deadline=None, max_examples=71)
+@given(LENGTHS, st.integers(1, 5), st.integers(1, 13), st.integers(0, 3))
+def test_every_sentence_of_an_epoch_comes_once(
+    lengths: list[int], batch_size: int, unroll_steps: int, seed: int
+) -> None:
+    sentences = distinct_sentences(lengths)
+    with pytest.MonkeyPatch.context() as patch:
+        small_pools(patch)
+        packed = streams(sentences, batch_size, unroll_steps, seed)
+        num_steps = 3 * sum(len(words) + 1 for words in sentences)
+        inputs, targets, keep = read(packed, -(-num_steps // (unroll_steps * batch_size)) + 2)
+        position = packed.save_position()
+    taken: Counter[int] = Counter()
+    for stream in range(batch_size):
+        found = whole_sentences(inputs[:, :, stream], targets[:, :, stream], keep[:, stream])
+        taken.update(words[0] - 3 for words in found)
+        assert all(words == sentences[words[0] - 3] for words in found)
+        # The sentence it is in now; one that has ended was counted above unless nothing follows it yet.
+        taken[position["current"][stream]] += 1
+        last = int(np.flatnonzero(keep[:, stream] == 0)[-1])
+        if position["position"][stream] == 0:
+            taken[int(targets[0, last, stream]) - 3] += 1
+    # All that were taken, in any order, are whole epochs and the part of one that has begun.
+    epochs, rest = divmod(taken.total(), len(sentences))
+    assert epochs >= 2
+    assert Counter(taken[number] for number in range(len(sentences))) == Counter(
+        {epochs: len(sentences) - rest, epochs + 1: rest} if rest else {epochs: len(sentences)}
+    )
+
+
+def test_one_stream_holds_epoch_after_epoch_each_in_an_order_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    small_pools(monkeypatch)
+    sentences = distinct_sentences([1] * 23)
+    found = whole_sentences(*(array[..., 0] for array in read(streams(sentences, 1, 11), 17)))
+    epochs = [[words[0] - 3 for words in found[start : start + 23]] for start in (0, 23, 46)]
+    assert [sorted(epoch) for epoch in epochs] == [list(range(23))] * 3
+    assert epochs[0] != epochs[1] != epochs[2]
+
+
+@pytest.mark.parametrize("num_sentences", [1, 5, 6, 7, 61])
+def test_all_pools_together_are_all_sentences(num_sentences: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_pools(monkeypatch)
+    order = ShuffledOrder(num_sentences, seed=3)
+    assert order.num_pools == -(-num_sentences // 6)
+    for epoch in range(3):
+        pools = [order.pool(epoch, pool).tolist() for pool in range(order.num_pools)]
+        assert all(0 < len(pool) <= 6 for pool in pools)
+        assert sorted(chain(*pools)) == list(range(num_sentences))
+
+
+def test_the_seed_decides_the_order() -> None:
+    one, again, other = (ShuffledOrder(211, seed).pool(2, 0).tolist() for seed in (3, 3, 7))
+    assert one == again
+    assert one != other
+    assert one != sorted(one)
+
+
+@settings(deadline=None, max_examples=71)
+@given(LENGTHS, st.integers(1, 5), st.integers(1, 13), st.integers(0, 11))
+def test_a_saved_position_goes_on_identically(
+    lengths: list[int], batch_size: int, unroll_steps: int, num_before: int
+) -> None:
+    sentences = distinct_sentences(lengths)
+    with pytest.MonkeyPatch.context() as patch:
+        small_pools(patch)
+        packed = streams(sentences, batch_size, unroll_steps)
+        for _ in range(num_before):
+            packed.next_batch()
+        position = packed.save_position()
+        expected = [packed.next_batch() for _ in range(7)]
+        for restored in (streams(sentences, batch_size, unroll_steps), packed):
+            restored.restore_position(position)
+            assert restored.save_position() == position
+            assert all(same(restored.next_batch(), batch) for batch in expected)
+
+
+def test_the_order_of_sentences_is_that_of_the_first_version() -> None:
+    """So that a training goes on where it was; computed by the code of before documents could be shuffled."""
+    order = ShuffledOrder(150_001, 7)
+    digest = hashlib.sha256()
+    for epoch in (0, 5):
+        for pool in range(order.num_pools):
+            digest.update(order.pool(epoch, pool).astype("<i8").tobytes())
+    assert digest.hexdigest() == "1628f3b4906d67b30e58511d4119dc40c53112db020227976093f4895c996e99"
+
+
+# Documents
+
+
+DOCUMENTS = st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=5), min_size=1, max_size=11)
+
+
+def by_document(
+    documents: Sequence[Sequence[int]], batch_size: int, unroll_steps: int, seed: int = 5, share: range | None = None
+) -> PackedStreams:
+    """Streams of documents, of which each is the lengths of its sentences; in two shards, as a store has them."""
+    sentences = distinct_sentences(list(chain(*documents)))
+    half = len(documents) // 2
+    shards = []
+    for part in (documents[:half], documents[half:]):
+        own, sentences = sentences[: sum(map(len, part))], sentences[sum(map(len, part)) :]
+        ids = np.array([word for words in own for word in words], np.uint32)
+        offsets, bounds = (np.cumsum([0, *map(len, each)]).astype(np.uint64) for each in (own, part))
+        shards.append(ShardArrays(ids, offsets, bounds))
+    sizes = [ShardSize(tokens=len(s.ids), sentences=len(s.offsets) - 1, documents=len(s.documents) - 1) for s in shards]
+    store = EncodedSentences(sizes, shards.__getitem__)
+    return PackedStreams(store, batch_size, unroll_steps, seed, share, by_document=True)
+
+
+@settings(deadline=None, max_examples=71)
+@given(DOCUMENTS, st.integers(1, 5), st.integers(1, 13), st.integers(0, 3))
+def test_documents_are_read_whole_and_in_order_and_each_comes_once_an_epoch(
+    documents: list[list[int]], batch_size: int, unroll_steps: int, seed: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        small_pools(patch)
+        packed = by_document(documents, batch_size, unroll_steps, seed)
+        num_steps = 3 * (sum(map(sum, documents)) + 2 * sum(map(len, documents)))
+        inputs, targets, keep = read(packed, -(-num_steps // (unroll_steps * batch_size)) + 2)
+        position = packed.save_position()
+    ends = np.cumsum([len(document) for document in documents])
+    taken: Counter[int] = Counter()
+    for stream in range(batch_size):
+        found = whole_sentences(inputs[:, :, stream], targets[:, :, stream], keep[:, stream])
+        last = int(np.flatnonzero(keep[:, stream] == 0)[-1])
+        numbers = [words[0] - 3 for words in found] + [int(targets[0, last, stream]) - 3]
+        if position["position"][stream] == 0:
+            numbers.append(position["current"][stream])
+        for before, after in pairwise(numbers):
+            assert after == before + 1 or before + 1 in ends
+            assert after in {0, *ends} or after == before + 1
+        taken.update(number for number in numbers if number in {0, *ends})
+    epochs, rest = divmod(taken.total(), len(documents))
+    assert epochs >= 1
+    assert sorted(taken.values()) == [epochs] * (len(documents) - rest) + [epochs + 1] * rest
+
+
+def test_documents_are_shuffled_anew_in_each_epoch_and_by_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    small_pools(monkeypatch)
+    documents = [[1, 1], [1], [1, 1, 1]] * 7
+    orders = []
+    for seed in (3, 3, 5):
+        arrays = read(by_document(documents, 1, 11, seed), 17)
+        found = [words[0] - 3 for words in whole_sentences(*(array[..., 0] for array in arrays))]
+        epochs = [found[start : start + 42] for start in (0, 42)]
+        assert [sorted(epoch) for epoch in epochs] == [list(range(42))] * 2
+        assert epochs[0] != epochs[1]
+        orders.append(epochs)
+    assert orders[0] == orders[1] != orders[2]
+
+
+@settings(deadline=None, max_examples=31)
+@given(DOCUMENTS, st.integers(1, 5), st.integers(1, 13), st.integers(0, 11))
+def test_a_saved_position_within_a_document_goes_on_identically(
+    documents: list[list[int]], batch_size: int, unroll_steps: int, num_before: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        small_pools(patch)
+        packed = by_document(documents, batch_size, unroll_steps)
+        for _ in range(num_before):
+            packed.next_batch()
+        position = json.loads(json.dumps(packed.save_position()))
+        expected = [packed.next_batch() for _ in range(7)]
+        restored = by_document(documents, batch_size, unroll_steps)
+        restored.restore_position(position)
+        assert restored.save_position() == position
+        assert all(same(restored.next_batch(), batch) for batch in expected)
+
+
+@settings(deadline=None, max_examples=31)
+@given(DOCUMENTS, st.integers(1, 3), st.integers(1, 3), st.integers(1, 13))
+def test_shares_of_documents_put_together_are_the_streams_of_one(
+    documents: list[list[int]], size: int, streams_each: int, unroll_steps: int
+) -> None:
+    whole = by_document(documents, size * streams_each, unroll_steps)
+    shares = [range(rank * streams_each, (rank + 1) * streams_each) for rank in range(size)]
+    parts = [by_document(documents, size * streams_each, unroll_steps, share=share) for share in shares]
+    for _ in range(7):
+        expected, found = whole.next_batch(), [part.next_batch() for part in parts]
+        assert torch.equal(expected.inputs, torch.cat([batch.inputs for batch in found], 2))
+        assert all(part.save_position() == whole.save_position() for part in parts)
+
+
+def test_sentences_without_words_are_predicted_to_end() -> None:
+    batch = streams([[]], batch_size=1, unroll_steps=3).next_batch()
+    assert batch.inputs[:, :, 0].tolist() == [[0, 0, 0], [1, 1, 1]]
+    assert batch.targets[:, :, 0].tolist() == [[1, 1, 1], [0, 0, 0]]
+    assert batch.keep[:, 0, 0].tolist() == [0, 0, 0]
+
+
+@settings(deadline=None, max_examples=31)
+@given(LENGTHS, st.integers(1, 3), st.integers(1, 3), st.integers(1, 13))
+def test_shares_put_together_are_the_streams_of_one(
+    lengths: list[int], size: int, streams_each: int, unroll_steps: int
+) -> None:
+    sentences, batch_size = encoded(distinct_sentences(lengths)), size * streams_each
+    with pytest.MonkeyPatch.context() as patch:
+        small_pools(patch)
+        whole = PackedStreams(sentences, batch_size, unroll_steps, 5)
+        shares = [range(rank * streams_each, (rank + 1) * streams_each) for rank in range(size)]
+        parts = [PackedStreams(sentences, batch_size, unroll_steps, 5, share) for share in shares]
+        for _ in range(7):
+            expected, found = whole.next_batch(), [part.next_batch() for part in parts]
+            together = (
+                torch.cat([getattr(b, n) for b in found], d) for n, d in (("inputs", 2), ("targets", 2), ("keep", 1))
+            )
+            assert same(expected, StreamBatch(*together))
+            assert all(part.save_position() == whole.save_position() for part in parts)
