@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 VENV := .venv
+# Tests run in two processes; a file's tests stay together.
+PARALLEL ?= -n 2 --dist loadfile
 BIN := $(VENV)/bin
 
 CORPUS ?=
@@ -24,7 +26,7 @@ RUN ?= runs/$(NAME)
 CONFIG ?= $(if $(wildcard $(RUN)/config.toml),,$(DEFAULT_CONFIG))
 
 .DEFAULT_GOAL := help
-.PHONY: help train test check bench interop clean
+.PHONY: help train test test-all test-processors check bench interop clean
 
 help:  ## Show this help
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -37,13 +39,27 @@ help:  ## Show this help
 train: $(VENV)/.ready  ## From raw text to a model: make train CORPUS=my-texts/
 	@$(BIN)/elmo-zh pipeline $(SOURCE) --run '$(RUN)' $(if $(CONFIG),--config '$(CONFIG)') $(foreach s,$(SET),--set '$(s)') $(ARGS)
 
-test: $(VENV)/.ready-test  ## Run the test suite
-	@$(BIN)/python -m pytest $(ARGS)
+test: $(VENV)/.ready-test  ## Run the test suite (some minutes)
+	@$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
-check: $(VENV)/.ready-dev  ## Check format, lint and types
+test-all: $(VENV)/.ready-test  ## Run all tests but those that need a GPU (half an hour)
+	@$(BIN)/python -m pytest $(PARALLEL) -m 'not gpu' $(ARGS)
+
+# Stand-ins for older processors: oneDNN, MKL and torch limited to their instructions.
+AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTIONS=AVX2 ATEN_CPU_CAPABILITY=avx2
+AVX512 := ONEDNN_MAX_CPU_ISA=AVX512_CORE
+OLDEST := ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTIONS=AVX2 ATEN_CPU_CAPABILITY=default
+
+test-processors: $(VENV)/.ready-test  ## Run the test suite as on older processors, three times
+	@$(AVX2) $(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+	@$(AVX512) $(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+	@$(OLDEST) $(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+
+check: $(VENV)/.ready-dev  ## Check format, lint, types, and the kernels as on an older processor
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+	@$(AVX2) $(BIN)/python -m pytest -q --no-header tests/model/kernels
 
 bench: $(VENV)/.ready  ## Measure training and embedding speed beside this machine's matrix products
 	@$(BIN)/python benchmarks/speed.py

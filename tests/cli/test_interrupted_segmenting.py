@@ -24,7 +24,7 @@ def command(corpus: Path, run: Path) -> list[str]:
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("long") / "corpus.txt"
     text = "".join(path.read_text(encoding="utf-8") for path in sorted(SAMPLE.glob("*.txt")))
-    path.write_text(text * 20, encoding="utf-8")
+    path.write_text(text * 5, encoding="utf-8")
     return path
 
 
