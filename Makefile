@@ -24,7 +24,7 @@ RUN ?= runs/$(NAME)
 CONFIG ?= $(if $(wildcard $(RUN)/config.toml),,$(DEFAULT_CONFIG))
 
 .DEFAULT_GOAL := help
-.PHONY: help train test check bench interop clean
+.PHONY: help train test check docs bench interop clean
 
 help:  ## Show this help
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -44,6 +44,9 @@ check: $(VENV)/.ready-dev  ## Check format, lint and types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+
+docs: $(VENV)/.ready  ## Write docs/settings.md and docs/commands.md from the code
+	@$(BIN)/python docs/generate.py
 
 bench: $(VENV)/.ready  ## Measure training and embedding speed beside this machine's matrix products
 	@$(BIN)/python benchmarks/speed.py
