@@ -26,10 +26,10 @@ RUN ?= runs/$(NAME)
 CONFIG ?= $(if $(wildcard $(RUN)/config.toml),,$(DEFAULT_CONFIG))
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-all test-processors check bench interop clean
+.PHONY: help train test test-all test-processors check docs bench interop clean
 
 help:  ## Show this help
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-15s %s\n", $$1, $$2}'
 	@echo
 	@echo '  CORPUS   file, folder, glob or address of text, CSV, JSON, a wiki dump ... (default: data/sample)'
 	@echo '  RUN      folder of the run (default: runs/NAME-OF-CORPUS)'
@@ -60,6 +60,9 @@ check: $(VENV)/.ready-dev  ## Check format, lint, types, and the kernels as on a
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(AVX2) $(BIN)/python -m pytest -q --no-header tests/model/kernels
+
+docs: $(VENV)/.ready  ## Write docs/settings.md and docs/commands.md from the code
+	@$(BIN)/python docs/generate.py
 
 bench: $(VENV)/.ready  ## Measure training and embedding speed beside this machine's matrix products
 	@$(BIN)/python benchmarks/speed.py

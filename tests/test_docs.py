@@ -1,22 +1,30 @@
-"""The examples of docs/python.md, run as they stand there."""
+"""The commands and snippets of README and docs, run as they stand there, wherever that is cheap."""
 
+import gzip
 import importlib.util
 import re
 import runpy
+import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from contract.command_line import LAYERS, PROJECTION, ROOT, SampleRun, run_python
+from contract.command_line import LAYERS, PROJECTION, ROOT, STAGES, Answer, SampleRun, elmo_zh, run_python
+from drawn_bundles import SHAPES, write_model
+from test_pages import code_blocks, commands_in
+
+from elmo_zh import ElmoEmbedder
 
 WIDTH = 2 * PROJECTION
 LINES = ("今天天气很好。", "", "苹果很甜。")
+DOCS = ROOT / "docs"
 
 
 def examples() -> dict[str, str]:
-    """The Python blocks of each section, joined."""
-    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    """The Python blocks of each section of docs/python.md, joined."""
+    page = (DOCS / "python.md").read_text(encoding="utf-8")
     sections = re.split(r"^## (.+)\n", page, flags=re.MULTILINE)[1:]
     return {
         title: "\n".join(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
@@ -24,12 +32,29 @@ def examples() -> dict[str, str]:
     }
 
 
+def python_blocks(page: Path) -> list[str]:
+    return [code for language, code in code_blocks(page) if language == "python"]
+
+
+def console_commands(page: Path, *names: str) -> list[list[str]]:
+    """What is typed after elmo-zh in the console blocks of a page, of the named commands."""
+    typed = [
+        line
+        for _, code in code_blocks(page)
+        for line in code.splitlines()
+        if line.startswith(("$ .venv/bin/elmo-zh ", "$ elmo-zh "))
+    ]
+    return [words for words in commands_in("\n".join(typed)) if words[0] in names]
+
+
 @pytest.fixture
 def folder(sample_run: SampleRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder such as the project's after `make train`."""
     (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / "latest").symlink_to(sample_run.path)
-    (tmp_path / "corpus.txt").write_text("\n".join(LINES), encoding="utf-8")
+    for name in ("latest", "sample"):
+        (tmp_path / "runs" / name).symlink_to(sample_run.path)
+    for name in ("corpus.txt", "file.txt", "other.txt"):
+        (tmp_path / name).write_text("\n".join(LINES), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -38,6 +63,12 @@ def run(folder: Path, code: str) -> dict[str, Any]:
     script = folder / "example.py"
     script.write_text(code, encoding="utf-8")
     return runpy.run_path(str(script), run_name="__main__")
+
+
+def answer_to(words: list[str]) -> Answer:
+    answer = elmo_zh(*words)
+    assert answer.status == 0, f"{shlex.join(words)}\n{answer.stderr}"
+    return answer
 
 
 def test_every_section_is_run_here() -> None:
@@ -74,3 +105,92 @@ def test_scikit_learn(folder: Path) -> None:
     assert (found["features"].shape, found["features"].dtype) == ((6, WIDTH), np.dtype("float32"))
     assert found["classifier"].score(found["texts"], found["labels"]) > 0.5
     assert len(found["search"].cv_results_["params"]) == 9
+
+
+def test_the_vectors_of_the_readme(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    [command] = console_commands(ROOT / "README.md", "embed")
+    answer_to(command)
+    reader, embedder = python_blocks(ROOT / "README.md")
+    found = run(folder, reader)
+    expected = ElmoEmbedder.load("runs/latest/model").embed([LINES[0]], return_tokens=True)[0]
+    assert found["words"] == expected.tokens
+    np.testing.assert_allclose(found["vectors"], expected.vectors, rtol=0, atol=1e-6)
+    assert run(folder, embedder)["vectors"][0].shape == (LAYERS + 1, 4, WIDTH)
+    assert capsys.readouterr().out.startswith(str(expected.tokens))
+
+
+def test_a_pipe_as_in_the_readme(folder: Path) -> None:
+    [typed] = re.findall(r"`echo (\S+) \\\| \.venv/bin/elmo-zh embed -`", (ROOT / "README.md").read_text("utf-8"))
+    assert elmo_zh("embed", "-", stdin=f"{typed}\n".encode()).status == 0
+    assert (folder / "embeddings.hdf5").exists()
+
+
+def test_measuring_as_in_the_readme(folder: Path) -> None:
+    [command] = console_commands(ROOT / "README.md", "evaluate")
+    assert answer_to(command).stdout.startswith("perplexity ")
+
+
+def test_the_stages_of_the_page_on_training(folder: Path, sample_run: SampleRun) -> None:
+    """On a finished run with its corpus each of them finds nothing to do, and `inspect` shows what there is."""
+    shutil.copytree(sample_run.path, folder / "runs" / "mine")
+    (folder / "my-texts").symlink_to(sample_run.corpus)
+    commands = console_commands(DOCS / "training.md", *STAGES)
+    assert [words[0] for words in commands] == list(STAGES)
+    for words in commands:
+        assert f"{words[0]}: nothing has changed, skipped." in answer_to(words).stderr
+    [command] = console_commands(DOCS / "training.md", "inspect")
+    assert answer_to(command).stdout
+
+
+def test_many_files_and_shards_of_the_page_on_embedding(folder: Path) -> None:
+    (folder / "texts").mkdir()
+    (folder / "texts" / "one.txt").write_text(LINES[0], encoding="utf-8")
+    (folder / "more.txt.gz").write_bytes(gzip.compress(LINES[2].encode()))
+    commands = console_commands(DOCS / "embedding.md", "embed", "merge")
+    [many] = [words for words in commands if "texts/" in words]
+    shards = [words for words in commands if "--shard" in words]
+    [merge] = [words for words in commands if words[0] == "merge"]
+    for words in (many, *shards):
+        answer_to(words)
+    assert sorted(path.name for path in (folder / "vectors").iterdir()) == ["more.txt.gz.hdf5", "one.txt.hdf5"]
+    answer_to([merge[0], *map(str, sorted(Path().glob(merge[1])))])
+    assert (folder / "file.txt.hdf5").exists()
+
+
+def test_the_modules_of_the_page_on_pytorch(folder: Path) -> None:
+    bundle = write_model(folder / "characters", SHAPES["character"])
+    for name in ("options.json", "weights.hdf5"):
+        shutil.copy(bundle / name, folder / name)
+    published, own = python_blocks(DOCS / "pytorch.md")
+    found = run(folder, published)
+    assert found["vectors"].shape[:2] == found["mask"].shape == (2, 4)
+    assert run(folder, own)["output"]["elmo_representations"][0].shape == (2, 4, WIDTH)
+
+
+def skeleton(line: str) -> str:
+    """A line of a transcript without what differs from run to run: numbers, durations, paths, choices."""
+    line = re.sub(r"SET=\"[^\"]*\"", "SETTINGS", line)
+    line = re.sub(r"'?runs/(sample|新闻 1)/model'?", "MODEL", line)
+    line = re.sub(r"^\s*\S+( -m elmo_zh)? embed ", "embed ", line)
+    line = re.sub(r"\s+", " ", re.sub(r"\d[\d,.]*(e[-+]\d+)?", "#", line))
+    return re.sub(r"# (s|min|h)\b", "# s", line).replace("bfloat", "float")
+
+
+def transcript(page: Path, command: str) -> list[str]:
+    [block] = [code for _, code in code_blocks(page) if code.startswith(f"$ {command}\n") and code.count("\n") > 1]
+    return block.splitlines()[1:]
+
+
+def test_the_transcript_of_the_readme_says_what_the_program_says(sample_run: SampleRun) -> None:
+    """If a message was reworded, reword it in README.md and README.zh.md too."""
+    told = {skeleton(line) for line in (sample_run.answer.stderr + sample_run.answer.stdout).splitlines()}
+    setting_up, *lines = transcript(ROOT / "README.md", "make train")
+    assert setting_up.replace(".venv", "$(VENV)") in (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert [line for line in lines if skeleton(line) not in told] == []
+
+
+def test_the_transcript_of_selftest_says_what_the_program_says(folder: Path) -> None:
+    told = {skeleton(line) for line in answer_to(["selftest", "runs/sample/model"]).stdout.splitlines()}
+    [command] = console_commands(DOCS / "bundle.md", "selftest")
+    lines = transcript(DOCS / "bundle.md", f".venv/bin/elmo-zh {shlex.join(command)}")
+    assert [line for line in lines if line.startswith("ok") and skeleton(line) not in told] == []

@@ -1,0 +1,253 @@
+"""What README and docs say exists: pages, headings, modules, commands, options, settings; translations keep step."""
+
+import importlib.util
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from contract.command_line import COMMANDS, ROOT
+
+from elmo_zh.cli import cli
+from elmo_zh.config import Config, load_config
+
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [*sorted(ROOT.glob("README*.md")), ROOT / "CONTRIBUTING.md", ROOT / "data" / "README.md", *DOCS]
+TRANSLATIONS = [page for page in PAGES if page.name.endswith(".zh.md")]
+# Options and files that are not ours.
+OTHER_OPTIONS = {
+    "--master-addr", "--master-port", "--memory-limit", "--max-restarts", "--nnodes", "--node-rank", "--nproc-per-node",
+    "--nthreads", "--nworkers", "--rdzv", "--run-path", "--rdzv-backend", "--rdzv-endpoint", "--rdzv-id", "--python37",
+    "--shutdown-timeout", "--version", "--help",
+}  # fmt: skip
+ARTEFACTS = {
+    "vocab.data",
+    "vocab.counts",
+    "vocab.parts",
+    "vocab.txt",
+    "word2vec.txt",
+    "model.hdf5",
+    "model.safetensors",
+}
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
+
+
+def code_blocks(page: Path) -> list[tuple[str, str]]:
+    """Language and content of each fenced block."""
+    return FENCED.findall(page.read_text(encoding="utf-8"))
+
+
+def without_blocks(page: Path) -> str:
+    return FENCED.sub("", page.read_text(encoding="utf-8"))
+
+
+def code_spans(page: Path) -> list[str]:
+    return re.findall(r"(?<!`)`([^`\n]+)`(?!`)", without_blocks(page))
+
+
+def headings(page: Path) -> list[tuple[int, str]]:
+    """Level and text of each heading."""
+    return [(len(marks), text) for marks, text in re.findall(r"^(#+) (.+)$", without_blocks(page), re.MULTILINE)]
+
+
+def anchors(page: Path) -> set[str]:
+    """What GitHub calls the headings of a page."""
+    return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for _, text in headings(page)}
+
+
+@each_page
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", without_blocks(page)):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        linked = (page.parent / path).resolve() if path else page
+        assert linked.exists(), f"{target} does not exist"
+        assert not anchor or anchor in anchors(linked), f"{target}: the page has no such heading"
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page not in reached and page.suffix == ".md" and page.exists():
+            reached.add(page)
+            waiting += [
+                (page.parent / target.partition("#")[0]).resolve()
+                for target in re.findall(r"\]\(([^)\s]+)\)", without_blocks(page))
+                if "://" not in target and not target.startswith("#")
+            ]
+    assert set(PAGES) <= reached
+
+
+def without_comments(language: str, code: str) -> list[str]:
+    lines = code.splitlines()
+    return [re.sub(r"\s+# .*", "", line) for line in lines] if language in ("python", "console") else lines
+
+
+@pytest.mark.parametrize("page", TRANSLATIONS, ids=name_of)
+def test_a_translation_has_the_headings_and_the_code_of_its_original(page: Path) -> None:
+    original = page.with_name(page.name.replace(".zh.md", ".md"))
+    assert [level for level, _ in headings(page)] == [level for level, _ in headings(original)]
+    for own, other in zip(code_blocks(page), code_blocks(original), strict=True):
+        assert own[0] == other[0]
+        assert without_comments(*own) == without_comments(*other)
+
+
+def load_generator() -> Any:
+    specification = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("columns", ["", "40"])
+@pytest.mark.parametrize("name", ["settings.md", "commands.md"])
+def test_generated_pages_are_up_to_date(name: str, columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if columns:
+        monkeypatch.setenv("COLUMNS", columns)
+    written = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    assert written == load_generator().PAGES[name](), f"docs/{name} is stale. Run: make docs"
+
+
+def test_the_page_of_settings_has_the_ranges() -> None:
+    rows = dict(re.findall(r"^\| `([\w.]+)` ?\*? \| (.+) \|$", load_generator().settings_page(), re.MULTILINE))
+    assert rows["train.dropout"].startswith("number | `0.1` | 0.0 to 0.95 | ")
+    assert rows["vocab.size"].startswith("whole number | `30000` | 0, or at least 4 | ")
+    assert "| jieba, rjieba, whitespace, character" in rows["text.segmenter"]
+    assert rows["train.max_grad_norm"].startswith("number | `10.0` | above 0 | ")
+    assert len(rows) == sum(len(vars(getattr(Config(), section))) for section in vars(Config()))
+
+
+@each_page
+def test_named_modules_exist(page: Path) -> None:
+    """Paths below elmo_zh/, dotted names, and files of Python; a part in capitals stands for any name."""
+    text = page.read_text(encoding="utf-8")
+    for path in re.findall(r"\belmo_zh/[\w/.*]*\w", text):
+        assert re.search(r"[A-Z]", path) or list(ROOT.glob(path)), path
+    for dotted in re.findall(r"\belmo_zh(?:\.\w+)+", text):
+        assert is_defined(dotted), dotted
+    if page.name == "interop.md":
+        return  # it names files of other programs
+    for span in code_spans(page):
+        if re.fullmatch(r"[a-z_0-9]+(/[a-z_0-9]+)*\.py", span):
+            assert (ROOT / span).exists() or (ROOT / "elmo_zh" / span).exists(), span
+
+
+def is_defined(dotted: str) -> bool:
+    """Whether a name is a module, something that a module defines, or a name quoted in the code or its description."""
+    parts = dotted.split(".")
+    for length in range(len(parts), 0, -1):
+        path = ROOT.joinpath(*parts[:length])
+        module = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        if module.exists():
+            rest = parts[length : length + 1]
+            if all(re.search(rf"\b{name}\b", module.read_text(encoding="utf-8")) for name in rest):
+                return True
+            break
+    sources = [ROOT / "pyproject.toml", *(ROOT / "elmo_zh").rglob("*.py")]
+    return any(f'"{dotted}"' in path.read_text(encoding="utf-8") for path in sources)
+
+
+def test_the_architecture_page_names_every_room() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = text.split("| room | what it does |")[1].split("\n## ")[0]
+    named: set[str] = set()
+    for row in table.splitlines()[2:]:
+        if row.startswith("|"):
+            named.update(span.rstrip("/") for span in re.findall(r"`([^`]+)`", row.split("|")[1]))
+    rooms = {path.name for path in (ROOT / "elmo_zh").iterdir() if path.name[0] != "_" and path.suffix in ("", ".py")}
+    assert named - {"model/kernels"} == rooms
+
+
+def commands_in(text: str) -> Iterator[list[str]]:
+    """Yield what is typed after elmo-zh in each line that has it."""
+    for line in text.replace("\\\n", " ").splitlines():
+        if not re.search(r"(?:elmo-zh|elmo_zh) [a-z0-9]", line):
+            continue
+        words = shlex.split(line.removeprefix("$ "), comments=True)
+        for index, word in enumerate(words):
+            if Path(word).name in ("elmo-zh", "elmo_zh") and words[index + 1 : index + 2]:
+                rest = words[index + 1 :]
+                yield rest[: rest.index("|")] if "|" in rest else rest
+
+
+def documented_commands() -> list[tuple[str, list[str]]]:
+    found = []
+    for page in PAGES:
+        for _, block in code_blocks(page):
+            lines = "\n".join(line for line in block.splitlines() if not line.startswith("Usage: "))
+            found += [(name_of(page), words) for words in commands_in(typed_lines(lines)) if words[0] in COMMANDS]
+    return found
+
+
+def typed_lines(block: str) -> str:
+    """The lines of a block that start with a command: in help texts and transcripts there are others."""
+    typed = re.compile(r"^\s*(\$ .*|\S*elmo-zh .*|torchrun .*|.*\| \S*elmo-zh .*|.*\\|\s+-m -- elmo_zh .*)$")
+    return "\n".join(line for line in block.splitlines() if typed.match(line))
+
+
+@pytest.mark.parametrize(("page", "words"), documented_commands(), ids=lambda value: " ".join(value)[:60])
+def test_documented_commands_can_be_parsed(page: str, words: list[str]) -> None:
+    """Options exist, have the values that they need, and these are among the choices; settings are known."""
+    command = cli.commands[words[0]]
+    context = click.Context(command, info_name=words[0])
+    values, _, _ = command.make_parser(context).parse_args(args=[word for word in words[1:] if word != "..."])
+    for parameter in command.params:
+        value = values.get(parameter.name or "")
+        if isinstance(parameter.type, click.Choice) and isinstance(value, str):
+            parameter.type.convert(value, parameter, context)
+    assert load_config(Config(), None, values.get("set") or [])
+    if "config" in values and isinstance(values["config"], str):
+        assert (ROOT / values["config"]).exists()
+
+
+def test_commands_are_documented_in_many_places() -> None:
+    found = documented_commands()
+    assert {words[0] for _, words in found} >= set(COMMANDS) - {"info"}
+    assert {page for page, _ in found} >= {"README.md", "docs/training.md", "docs/distributed.md", "docs/corpora.md"}
+
+
+def options_of(*names: str) -> set[str]:
+    return {option for name in names for each in cli.commands[name].params for option in each.opts}
+
+
+@each_page
+def test_options_named_in_passing_exist(page: Path) -> None:
+    for span in code_spans(page):
+        words = span.removeprefix(".venv/bin/").removeprefix("elmo-zh ").split()
+        own = [words[0]] if words and words[0] in COMMANDS else COMMANDS
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", span):
+            assert option in options_of(*own) | OTHER_OPTIONS or "pip" in span, f"`{span}`: {option}"
+
+
+@each_page
+def test_settings_named_in_passing_exist(page: Path) -> None:
+    sections = vars(Config())
+    for span in code_spans(page):
+        for section, key in re.findall(rf"(?<![\w/.-])({'|'.join(sections)})\.([a-z]\w*)(?![\w/])", span):
+            assert f"{section}.{key}" in ARTEFACTS or key == "py" or hasattr(sections[section], key), span
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CONTRIBUTING.md"], ids=name_of)
+def test_targets_of_make_exist(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    code = [
+        *code_spans(page),
+        *(line for _, block in code_blocks(page) for line in re.findall(r"^\$ (.+)$", block, re.M)),
+    ]
+    for line in code:
+        if match := re.match(r"make ([a-z-]+)", line):
+            assert match[1] in targets, line
