@@ -14,7 +14,7 @@ from elmo_zh.config.text_section import BAD_BYTES, CORPUS_FORMATS, DOCUMENTS
 from elmo_zh.run.layout import RunDir
 
 if TYPE_CHECKING:
-    from elmo_zh.engine.choice import EngineChoice
+    from elmo_zh.engine.select import EngineChoice
 
 ENGINES = ("local", "dask")
 
@@ -54,7 +54,7 @@ class Common:
 
     def choose_engine(self, config: Config) -> "EngineChoice":
         """Return where the tasks of the corpus stages are to run."""
-        from elmo_zh.engine.choice import EngineChoice
+        from elmo_zh.engine.select import EngineChoice
 
         return EngineChoice(num_workers=config.text.num_workers, kind=self.engine, scheduler=self.scheduler)
 

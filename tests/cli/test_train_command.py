@@ -194,7 +194,7 @@ def assert_refused(answer: Answer, run: Path, *differences: str) -> None:
     assert answer.status == 1
     assert answer.errors == [line for line in answer.stderr.splitlines() if "skipped" not in line]
     *told, advice = answer.errors
-    assert told == [f"Error: {run} is in training and {difference}." for difference in differences]
+    assert told == [f"Error: {run} holds checkpoints, and {difference}." for difference in differences]
     assert advice == (
         "Error: Choose another --run (make train: RUN=...), or add --force (with the pipeline command)"
         f" to discard {run / 'checkpoints'} and start over."
@@ -230,8 +230,8 @@ def test_a_change_that_would_discard_a_training_is_refused(
 def test_another_corpus_on_a_run_in_training_is_refused(run: Path, other_corpus: Path, command: str) -> None:
     before = contents_alone(run)
     answer = elmo_zh(command, other_corpus, "--run", run)
-    differences = [f"segment would differ: input {name}" for name in ("food.txt: gone", "nature.txt: gone")]
-    assert_refused(answer, run, *differences, "segment would differ: input other.txt: new")
+    differences = [f"segment would differ: input {name}" for name in ("food.txt is gone", "nature.txt is gone")]
+    assert_refused(answer, run, *differences, "segment would differ: input other.txt is new")
     assert contents_alone(run) == before
 
 
@@ -257,7 +257,7 @@ def test_force_starts_over(run: Path, other_corpus: Path) -> None:
     """With other settings, and then with another corpus."""
     answer = train(run, "--force", "--set", "model.cell_dim=11", "--set", f"train.max_tokens={10 * STEP_TOKENS}")
     assert answer.status == 0
-    assert "train: done again, model.cell_dim was 13, is 11" in answer.stderr.splitlines()
+    assert "train runs again: model.cell_dim was 13, is 11" in answer.stderr.splitlines()
     assert "Going on" not in answer.stderr
     assert [line["step"] for line in training_lines(run)] == list(range(1, 11))
     assert checkpoint_steps(run) == [10]

@@ -237,7 +237,7 @@ def test_typed_again_every_stage_is_skipped(character_run: SampleRun) -> None:
     assert contents(character_run.path) == before
 
 
-REFUSED = "is in training and"
+REFUSED = "holds checkpoints, and"
 
 
 @pytest.mark.parametrize("command", ["pipeline", "encode", "train"])
