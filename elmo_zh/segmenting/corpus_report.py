@@ -45,12 +45,14 @@ def _in_all(result: SegmentedCorpus, dropped_items: Counter[str]) -> Iterator[st
         f"{counts.characters:,} characters read = {counts.kept_characters:,} kept"
         f" + {sum(counts.dropped.values()):,} dropped"
     )
-    rows = [("kept", counts.lines - sum(found.lines for found in result.lines.dropped.values()), counts.kept_characters)]
+    rows = [
+        ("kept", counts.lines - sum(found.lines for found in result.lines.dropped.values()), counts.kept_characters)
+    ]
     rows += [(_plain(reason), items, counts.dropped.get(reason, 0)) for reason, items in sorted(dropped_items.items())]
     yield _table(("", "lines, records or elements", "characters"), rows)
     yield (
-        f"The corpus has {counts.files:,} files with {counts.documents:,} documents in {counts.lines:,} lines. The kept text"
-        f" became {result.lines.normalised_characters:,} characters of normalised text:"
+        f"The corpus has {counts.files:,} files with {counts.documents:,} documents in {counts.lines:,} lines. The"
+        f" kept text became {result.lines.normalised_characters:,} characters of normalised text:"
         f" {counts.train_tokens:,} tokens in {counts.train_sentences:,} sentences to train on,"
         f" {counts.heldout_tokens:,} in {counts.heldout_sentences:,} held out."
     )

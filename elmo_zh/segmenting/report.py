@@ -84,8 +84,8 @@ def _warn(result: SegmentedCorpus, config: TextConfig, reporter: Reporter) -> No
     num_undecodable = sum(tally.dropped_items[UNDECODABLE] for tally in result.tallies)
     if num_undecodable:
         reporter.warn(
-            f"{num_undecodable:,} lines were left out because they contain bytes that cannot be decoded. Find the first one"
-            " with --bad-bytes strict, or keep the lines with --bad-bytes replace."
+            f"{num_undecodable:,} lines were left out because they contain bytes that cannot be decoded. Find the first"
+            " one with --bad-bytes strict, or keep the lines with --bad-bytes replace."
         )
     if GARBLED in result.lines.noticed:
         found = result.lines.noticed[GARBLED]

@@ -90,7 +90,7 @@ def test_control_c_ends_training_so_that_it_can_go_on(untrained_run: Path, sampl
         stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
     assert stdout == ""
-    assert stderr.endswith("Interrupted. Type the same command again to go on.\n")
+    assert stderr.endswith("Interrupted. Run the same command again to continue.\n")
     assert "Traceback" not in stderr
     step = last_logged_step(run)
     assert 3 <= step < NUM_STEPS
@@ -402,9 +402,9 @@ def test_a_disk_that_fills_up_in_training_keeps_what_there_is(
     with monkeypatch.context() as during:
         during.setattr(checkpoint, "save_file", save_file)
         answer = train(run)
-    assert answer.only_error().startswith("There is no room left on the disk (")
+    assert answer.only_error().startswith("The disk is full (")
     assert answer.errors[0].endswith(
-        "Make room and type the same command again, without --force; finished stages and checkpoints are kept."
+        "Free some space and run the same command again, without --force; finished stages and checkpoints are kept."
     )
     assert checkpoint_steps(run) == [10, 20]
     assert train(run).status == 0

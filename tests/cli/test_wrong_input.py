@@ -330,10 +330,10 @@ def test_a_full_disk_is_told_in_one_line_and_nothing_half_written_stays(
     with monkeypatch.context() as during:
         during.setattr(target, name, failure)
         told = elmo_zh(command, "--run", run, "--force").only_error()
-    assert told.startswith("There is no room left on the disk")
+    assert told.startswith("The disk is full")
     assert ("(/full/file)" in told) == (failure is no_room)
     assert told.endswith(
-        "Make room and type the same command again, without --force; finished stages and checkpoints are kept."
+        "Free some space and run the same command again, without --force; finished stages and checkpoints are kept."
     )
     assert not [path for path in run.rglob("*") if "unfinished" in path.name]
     if command != "train":

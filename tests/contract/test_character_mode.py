@@ -320,7 +320,7 @@ def test_other_layouts_need_an_output(character_run: SampleRun, layout: str) -> 
     before = contents(character_run.path)
     answer = elmo_zh("export", "--run", character_run.path, "--layout", layout)
     assert (answer.status, answer.stdout) == (2, "")
-    expected = f"Error: --layout {layout} needs --output DIR: RUN/model is the bundle.\n"
+    expected = f"Error: --layout {layout} needs --output DIR, because RUN/model is for the bundle.\n"
     assert answer.stderr.endswith(expected)
     assert contents(character_run.path) == before
 

@@ -579,7 +579,7 @@ def test_a_user_dictionary_goes_into_the_bundle(tmp_path: Path, out: Path) -> No
     words = tmp_path / "words.txt"
     setting = ("--set", f"text.user_dictionary={words}")
     told = elmo_zh("convert", source, "--output", out, *setting).only_error()
-    assert told == f"{words} is missing. Give text.user_dictionary a file, or leave it out."
+    assert told == f"{words} is missing. Set text.user_dictionary to an existing file, or leave it out."
     words.write_text("苹果手机 100000 n\n", encoding="utf-8")
     convert(source, out, *setting)
     words.unlink()
@@ -855,7 +855,7 @@ def test_a_layout_without_room_for_the_warm_state(tmp_path: Path, out: Path) -> 
     convert(source, tmp_path / "warm", "--warm-on", text, "--segmented")
     answer = elmo_zh("convert", tmp_path / "warm", "--output", out, "--layout", "simple_elmo", "--json")
     assert answer.result()["warm_state"] is False
-    assert "cannot hold the model's warm state, which is left out" in answer.stderr
+    assert "cannot hold the model's warm state, so it is left out" in answer.stderr
     assert elmo_zh("convert", source, "--output", out, "--layout", "safetensors", "--warm-on", text).status == 2
     assert elmo_zh("convert", source, "--output", out, "--segmented").status == 2
 
@@ -865,7 +865,9 @@ def test_settings_that_do_not_say_how_the_text_was_segmented(tmp_path: Path, out
     config = tmp_path / "some.toml"
     config.write_text("[train]\nepochs = 3.0\n", encoding="utf-8")
     told = elmo_zh("convert", source, "--output", out, "--set", "text.unicode_form=NFKC").only_error()
-    assert told == "text.unicode_form without text.segmenter says too little. Give both, or neither."
+    assert (
+        told == "text.unicode_form is given, but text.segmenter is not. Add --set text.segmenter=NAME, or give neither."
+    )
     convert(source, out, "--config", config)
     assert info_of(out)["segmenter"] is None
 

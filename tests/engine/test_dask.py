@@ -18,9 +18,9 @@ from elmo_zh import __version__
 from elmo_zh.config import Config, ModelConfig, TextConfig, VocabConfig
 from elmo_zh.engine import dask_workers as module
 from elmo_zh.engine import parts as parts_module
-from elmo_zh.engine.select import EngineChoice
 from elmo_zh.engine.dask_workers import dask_workers
 from elmo_zh.engine.parts import Figures, PartWriter, run_parts
+from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import ClusterError, CorpusError
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import SilentReporter

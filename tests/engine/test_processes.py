@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from elmo_zh.engine.select import EngineChoice
 from elmo_zh.engine.engine import ThisProcess
 from elmo_zh.engine.processes import worker_processes
+from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import CorpusError
 
 LARGE = 10_000_000
