@@ -107,12 +107,12 @@ def _report_conversion(common: Common, found: "BundleSource", output: Path, layo
     common.finish(
         {"output": str(output), "mode": shape.mode, "warm_state": has_warm_state},
         f"{output}: {shape.mode} mode, {shape.num_layers} layers of {shape.cell_dim} / {shape.projection_dim},"
-        f" {shape.num_parameters():,} parameters, {_rows(found.vocabulary)}.",
+        f" {shape.num_parameters():,} parameters, {_count_rows(found.vocabulary)}.",
         *(describe_readers(shape) if layout != "safetensors" else ()),
     )
 
 
-def _rows(vocabulary: Any) -> str:
+def _count_rows(vocabulary: Any) -> str:
     return f"{len(vocabulary):,} vocabulary rows" if vocabulary else "no vocabulary"
 
 
@@ -163,7 +163,7 @@ def info(common: Common, bundle: Path, with_precisions: bool) -> None:
 
     loaded = load_bundle(bundle)
     shape = loaded.bilm.shape
-    summary = {**_describe(loaded), "readers": refusals(shape)}
+    summary = {**_describe_bundle(loaded), "readers": refusals(shape)}
     lines = [f"{name + ':':22} {value}" for name, value in _for_people(summary)]
     if with_precisions:
         from elmo_zh.embed.deviation import measure_deviations
@@ -182,7 +182,7 @@ def _describe_deviation(found: "Deviation") -> str:
     )
 
 
-def _describe(bundle: "Bundle") -> dict[str, Any]:
+def _describe_bundle(bundle: "Bundle") -> dict[str, Any]:
     shape = bundle.bilm.shape
     sizes = {field.name: getattr(shape, field.name) for field in fields(shape) if field.name != "characters"}
     if bundle.vocabulary is None:
@@ -230,7 +230,7 @@ def _for_people(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "made by", str(origin.get("program", "elmo-zh"))
     yield from ((f"from {name}", digest) for name, digest in origin.get("files", {}).items())
     if isinstance(start := origin.get("started_from"), dict):
-        tokens = _number(start.get("tokens") or "an unknown number of", ",")
+        tokens = _format_number(start.get("tokens") or "an unknown number of", ",")
         yield "started from", f"{start.get('digest')}, trained on {tokens} tokens"
     yield from summary["digests"].items()
 
@@ -247,14 +247,20 @@ def _describe_state(summary: Mapping[str, Any]) -> str:
 
 def _describe_training(training: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if {"tokens", "epochs"} <= training.keys():
-        yield "trained on", f"{_number(training['tokens'], ',')} tokens, {_number(training['epochs'], '.2f')} epochs"
+        yield (
+            "trained on",
+            f"{_format_number(training['tokens'], ',')} tokens, {_format_number(training['epochs'], '.2f')} epochs",
+        )
     heldout = training.get("heldout")
     if isinstance(heldout, dict) and {"perplexity", "bits_per_character"} <= heldout.keys():
-        perplexity, bits = _number(heldout["perplexity"], ",.1f"), _number(heldout["bits_per_character"], ".3f")
+        perplexity, bits = (
+            _format_number(heldout["perplexity"], ",.1f"),
+            _format_number(heldout["bits_per_character"], ".3f"),
+        )
         yield "held-out text", f"perplexity {perplexity}, {bits} bits per character ({training.get('heldout_set')})"
 
 
-def _number(value: Any, form: str) -> str:
+def _format_number(value: Any, form: str) -> str:
     """Return a formatted number; any other value unchanged, as text."""
     return format(value, form) if isinstance(value, int | float) else str(value)
 

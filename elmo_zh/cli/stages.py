@@ -304,7 +304,7 @@ def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path, init: Path
             run, config, corpus, named=named, engine=engine, force=common.force, reporter=common.console
         )
     pipeline_stage.link_latest(run)
-    _report_plan(common, run)
+    _compare_with_plan(common, run)
     common.finish(
         {"run": str(run_path), "model": str(run.model)},
         f"The model is in {run.model}. Next, write the vectors of a text file:",
@@ -312,7 +312,7 @@ def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path, init: Path
     )
 
 
-def _report_plan(common: Common, run: RunDir) -> None:
+def _compare_with_plan(common: Common, run: RunDir) -> None:
     """Compare the finished run with its plan, if it has one; a damaged plan is only a warning."""
     from elmo_zh.errors import RunError
     from elmo_zh.planning.comparison import changed_settings, compare, load_plan

@@ -247,11 +247,11 @@ def _run_jobs(
             name=job.name,
         )
         total.add(report.counts)
-        results.append(_result(report))
+        results.append(_dump_result(report))
         if is_single:
-            common.finish(_result(report), *_describe(report))
+            common.finish(_dump_result(report), *_describe_dump(report))
             return
-        for line in _describe(report):
+        for line in _describe_dump(report):
             common.console.note(line)
     common.finish(
         {"outputs": results, "skipped": skipped, **asdict(total)},
@@ -259,12 +259,12 @@ def _run_jobs(
     )
 
 
-def _result(report: "DumpReport") -> dict[str, Any]:
+def _dump_result(report: "DumpReport") -> dict[str, Any]:
     counts = asdict(report.counts)
     return {"output": str(report.output), **counts, "unknown_words": dict(report.unknown_words), **report.extra}
 
 
-def _describe(report: "DumpReport") -> list[str]:
+def _describe_dump(report: "DumpReport") -> list[str]:
     counts, output = report.counts, report.output
     files = [path for path in output.iterdir() if path.is_file()] if output.is_dir() else [output]
     size = sum(path.stat().st_size for path in files)
@@ -308,7 +308,7 @@ def merge(common: Common, /, shards: tuple[Path, ...], output: Path | None, **ch
 
     form = _build_form(config.embed, chosen)
     report = merge_shards(shards, output, form, force=common.force, reporter=common.console)
-    common.finish(_result(report), *_describe(report))
+    common.finish(_dump_result(report), *_describe_dump(report))
 
 
 @click.command()

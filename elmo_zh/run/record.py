@@ -90,8 +90,7 @@ def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporte
         RunError: If an input is missing, or if the stage would discard checkpoints without `force`.
     """
     require_inputs(run, stage.inputs.values())
-    record_path = run.stage_record(stage.name)
-    old = load_record(record_path, damaged_is_none=force)
+    old = load_record(run.stage_record(stage.name), damaged_is_none=force)
     inputs = describe_files(stage.inputs, old.get("inputs", {}))
     changes = _changes(old, stage.settings, inputs) if old else []
     if not old and stage.discard is not None and is_in_training(run):
@@ -107,6 +106,23 @@ def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporte
         return StageOutcome(counts=old["counts"], skipped=True)
     for change in changes if old else []:
         reporter.note(f"{stage.name} runs again: {change}")
+    counts = _run_and_record(run, stage, inputs, starts_over=force or bool(changes), force=force)
+    return StageOutcome(counts=counts, skipped=False)
+
+
+def _run_and_record(
+    run: RunDir, stage: Stage, inputs: Mapping[str, Any], *, starts_over: bool, force: bool
+) -> Mapping[str, Any]:
+    """Run a stage, write its record, and return its counts.
+
+    Args:
+        run: The run folder.
+        stage: The stage.
+        inputs: Description of its input files.
+        starts_over: Whether to discard what an unfinished stage would resume from.
+        force: Whether to discard finished parts even if they match.
+    """
+    record_path = run.stage_record(stage.name)
     record = {
         "stage": stage.name,
         "format": RECORD_FORMAT,
@@ -117,7 +133,7 @@ def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporte
         "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     if stage.discard is not None:
-        if force or changes:
+        if starts_over:
             stage.discard()
         # An interrupted stage may resume later, but only with the inputs and settings that are recorded here.
         write_json(record_path, {**record, "finished": False})
@@ -129,12 +145,11 @@ def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporte
     result = stage.work()
     outputs = describe_files({str(path.relative_to(run.path)): path for path in result.outputs}, {})
     seconds = round(time.monotonic() - start, 3)
-    counts = dict(result.counts)
-    finished = {"finished": True, "outputs": outputs, "counts": counts, "seconds": seconds}
+    finished = {"finished": True, "outputs": outputs, "counts": dict(result.counts), "seconds": seconds}
     write_json(record_path, {**record, **finished, **result.details})
     if stage.parts is not None:
         remove(stage.parts)
-    return StageOutcome(counts=result.counts, skipped=False)
+    return result.counts
 
 
 def _keep_matching_parts(folder: Path, made_from: Mapping[str, Any], *, force: bool) -> None:

@@ -26,19 +26,19 @@ def corpus_report(result: SegmentedCorpus, names: Sequence[str], config: TextCon
         config: The text settings, which say what steps were on.
     """
     dropped_items = sum((tally.dropped_items for tally in result.tallies), Counter())
-    parts = [
+    paragraphs = [
         _INTRODUCTION,
-        *_in_all(result, dropped_items),
-        *_sources(result.tallies, names),
-        *_changes(result, config),
-        *_drops(result, dropped_items),
-        *_notices(result),
-        *_passed_over(result.passed_over),
+        *_total_section(result, dropped_items),
+        *_sources_section(result.tallies, names),
+        *_changes_section(result, config),
+        *_drops_section(result, dropped_items),
+        *_notices_section(result),
+        *_passed_over_section(result.passed_over),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(paragraphs) + "\n"
 
 
-def _in_all(result: SegmentedCorpus, dropped_items: Counter[str]) -> Iterator[str]:
+def _total_section(result: SegmentedCorpus, dropped_items: Counter[str]) -> Iterator[str]:
     counts = result.counts
     yield "## In all"
     yield (
@@ -48,7 +48,9 @@ def _in_all(result: SegmentedCorpus, dropped_items: Counter[str]) -> Iterator[st
     rows = [
         ("kept", counts.lines - sum(found.lines for found in result.lines.dropped.values()), counts.kept_characters)
     ]
-    rows += [(_plain(reason), items, counts.dropped.get(reason, 0)) for reason, items in sorted(dropped_items.items())]
+    rows += [
+        (_escaped(reason), items, counts.dropped.get(reason, 0)) for reason, items in sorted(dropped_items.items())
+    ]
     yield _table(("", "lines, records or elements", "characters"), rows)
     yield (
         f"The corpus has {counts.files:,} files with {counts.documents:,} documents in {counts.lines:,} lines. The"
@@ -58,7 +60,7 @@ def _in_all(result: SegmentedCorpus, dropped_items: Counter[str]) -> Iterator[st
     )
 
 
-def _sources(tallies: Sequence[Tally], names: Sequence[str]) -> Iterator[str]:
+def _sources_section(tallies: Sequence[Tally], names: Sequence[str]) -> Iterator[str]:
     yield "## Sources"
     rows = [
         (
@@ -67,7 +69,7 @@ def _sources(tallies: Sequence[Tally], names: Sequence[str]) -> Iterator[str]:
             tally.documents,
             tally.characters,
             tally.kept_characters,
-            "; ".join(f"{_plain(reason)} {number:,}" for reason, number in sorted(tally.dropped.items()) if number),
+            "; ".join(f"{_escaped(reason)} {number:,}" for reason, number in sorted(tally.dropped.items()) if number),
         )
         for name, tally in zip(names[:_MOST_SOURCES], tallies, strict=False)
     ]
@@ -85,7 +87,7 @@ def _forms(tally: Tally) -> Iterator[str]:
         )
 
 
-def _changes(result: SegmentedCorpus, config: TextConfig) -> Iterator[str]:
+def _changes_section(result: SegmentedCorpus, config: TextConfig) -> Iterator[str]:
     yield "## What was changed"
     yield "All kept text goes through these steps, one after another."
     rows = [
@@ -100,29 +102,29 @@ def _changes(result: SegmentedCorpus, config: TextConfig) -> Iterator[str]:
             yield "\n".join(f"- {code_span(before)} became {code_span(after)}" for before, after in examples)
 
 
-def _drops(result: SegmentedCorpus, dropped_items: Counter[str]) -> Iterator[str]:
+def _drops_section(result: SegmentedCorpus, dropped_items: Counter[str]) -> Iterator[str]:
     yield "## What was dropped"
     if not dropped_items:
         yield "Nothing."
     for reason, items in sorted(dropped_items.items()):
-        yield f"### {_plain(reason)}"
+        yield f"### {_escaped(reason)}"
         yield f"{items:,} with {result.counts.dropped.get(reason, 0):,} characters."
         if reason in result.lines.dropped:
             yield from _list(result.lines.dropped[reason].examples)
 
 
-def _notices(result: SegmentedCorpus) -> Iterator[str]:
+def _notices_section(result: SegmentedCorpus) -> Iterator[str]:
     for reason, found in sorted(result.lines.noticed.items()):
-        yield f"## Kept, but worth a look: {_plain(reason)}"
+        yield f"## Kept, but worth a look: {_escaped(reason)}"
         yield f"{found.lines:,} with {found.characters:,} characters."
         yield from _list(found.examples)
 
 
-def _passed_over(passed_over: PassedOver) -> Iterator[str]:
+def _passed_over_section(passed_over: PassedOver) -> Iterator[str]:
     if passed_over.counts:
         yield "## What was passed over"
     for reason, count in sorted(passed_over.counts.items()):
-        yield f"### {_plain(reason)}"
+        yield f"### {_escaped(reason)}"
         yield f"{count:,}, such as"
         yield from _list(visible(name) for name in passed_over.names[reason])
 
@@ -155,7 +157,7 @@ def code_span(text: str) -> str:
     return f"{fence} {text} {fence}" if needs_room else f"{fence}{text}{fence}"
 
 
-def _plain(text: str) -> str:
+def _escaped(text: str) -> str:
     """Return a text escaped for headings and cells: some reasons contain names of fields and columns."""
     return re.sub(r"([\\`*_\[\]<>#~&])", r"\\\1", visible(text))
 

@@ -107,7 +107,7 @@ def segment_corpus(
     _require_packages(config, user_dictionary)
     dictionary = user_dictionary.absolute() if user_dictionary else None
     parts = SegmentParts(output.absolute().with_name(f"{output.name}.parts"))
-    sources = [_number(number, source) for number, source in enumerate(corpus.sources)]
+    sources = [_add_number(number, source) for number, source in enumerate(corpus.sources)]
     shard_bytes = config.shard_bytes or _choose_shard_bytes(corpus.total_bytes())
     parts.begin(_describe_plan(sources, config, user_dictionary, shard_bytes))
     result = SegmentedCorpus(
@@ -143,7 +143,7 @@ def _require_packages(config: TextConfig, user_dictionary: Path | None) -> None:
         load_user_dictionary(user_dictionary, lambda *_: None)
 
 
-def _number(number: int, source: Source) -> NumberedSource:
+def _add_number(number: int, source: Source) -> NumberedSource:
     # Workers may run in another current folder.
     absolute = replace(source, path=source.path.absolute())
     return NumberedSource(number=number, source=absolute, stamp=Stamp.of(absolute))
