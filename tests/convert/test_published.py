@@ -40,8 +40,8 @@ SENTENCES = (
     ["今天"] * 7,
 )
 CARRIED = (
-    "This model was trained with carried state, so its vectors from zero state are poor. Give it a warm state with"
-    " --warm-on TEXT, or use --stateful."
+    "This model was trained with carried state, so its vectors from zero state are poor. Convert it again with"
+    " --warm-on TEXT to give it a warm state, or embed with --stateful."
 )
 
 
@@ -287,7 +287,7 @@ def test_with_a_softmax_perplexity_is_that_of_the_oracle(tmp_path: Path, out: Pa
     answer = elmo_zh("evaluate", text, "--segmented", "--model", out, "--json")
     expected = numpy_oracle.evaluate(model.oracle(tmp_path), SENTENCES)
     assert answer.result() == pytest.approx(expected, rel=1e-5)
-    assert answer.stderr.startswith("Warning: This model was trained with carried state, and every sentence starts")
+    assert answer.stderr.startswith("Warning: This model was trained with carried state, but here every sentence")
 
 
 @pytest.mark.parametrize("characters", MODES)
@@ -674,7 +674,7 @@ def test_a_warm_state_at_once_and_in_place(warm: Warm, tmp_path: Path, out: Path
 def test_only_a_bundle_without_its_warm_state_is_warned_of(warm: Warm, tmp_path: Path, out: Path) -> None:
     convert(warm.bundle, out, "--warm-on", warm.text, "--segmented")
     arguments = ("embed", warm.text, "--segmented", "--force", "--output", tmp_path / "out.hdf5", "--model")
-    warning = "Warning: This model was trained with carried state, and every sentence starts from zero state here"
+    warning = "Warning: This model was trained with carried state, but here every sentence starts from zero state"
     assert elmo_zh(*arguments, warm.bundle).stderr.startswith(warning)
     for model in ((out,), (warm.bundle, "--stateful")):
         assert "Warning" not in elmo_zh(*arguments, *model).stderr
