@@ -12,6 +12,7 @@ from contract.command_line import COMMANDS, OF_MODELS, ROOT, STAGES, SampleRun, 
 
 from elmo_zh import __version__
 from elmo_zh.cli import main
+from elmo_zh.cli import options as cli_options
 from elmo_zh.config import Config
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -183,6 +184,18 @@ def test_the_engine_and_its_scheduler_are_given_together(tmp_path: Path) -> None
 def test_a_run_that_is_a_file_is_wrong_usage(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert elmo_zh("vocab", "--run", tmp_path / "file").status == 2
+
+
+def test_a_bug_is_reported_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not a known problem reaches Python, which prints it with the note."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(cli_options, "load_config", fail)
+    with pytest.raises(ZeroDivisionError, match="a bug") as caught:
+        elmo_zh("evaluate", "a.txt")
+    assert caught.value.__notes__ == ["This is a bug in elmo-zh. Please report it with the lines above."]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
