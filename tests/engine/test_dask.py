@@ -232,7 +232,8 @@ def test_a_worker_whose_files_are_not_seen_here(
 
 def test_a_worker_of_another_version(two_workers: Cluster, tmp_path: Path) -> None:
     (tmp_path / "elmo_zh").mkdir()
-    (tmp_path / "elmo_zh" / "__init__.py").write_text('__version__ = "0.0.7"\n', encoding="utf-8")
+    (tmp_path / "elmo_zh" / "__init__.py").touch()
+    (tmp_path / "elmo_zh" / "version.py").write_text('__version__ = "0.0.7"\n', encoding="utf-8")
     other = two_workers.start_worker(tmp_path)
     told = ""
     deadline = time.monotonic() + 60
