@@ -1,5 +1,5 @@
 # make train CORPUS=path   from raw text to a model      make test    the test suite
-# Both set up .venv by themselves. `make help` tells more.
+# Both set up .venv first if it is missing. See `make help`.
 
 PYTHON ?= python3
 VENV := .venv
@@ -14,15 +14,15 @@ SOURCE := data/sample
 NAME := sample
 DEFAULT_CONFIG := configs/tiny.toml
 else
-# A path with spaces in it is one path; else there may be several, and globs.
+# A path that exists is one path, even with spaces in it; otherwise CORPUS may be several paths and globs.
 SOURCE := $(shell if [ -e '$(CORPUS)' ]; then echo "'$(CORPUS)'"; else echo '$(CORPUS)'; fi)
-# The name of the corpus (of the folder, for a glob) without suffixes; signs that would be trouble become dashes.
+# The name of the corpus (for a glob, of its folder) without suffixes; characters that cause trouble become dashes.
 NAME := $(shell p='$(CORPUS)'; [ -e "$$p" ] || p='$(firstword $(CORPUS))'; [ -e "$$p" ] || p=$$(dirname -- "$$p"); \
 	basename -- "$$(realpath -m -- "$$p")" | sed -E 's/(\.(txt|text))?(\.(gz|bz2|xz|zst))?$$//; s/[*?[:space:]]+/-/g')
 DEFAULT_CONFIG := configs/small.toml
 endif
 RUN ?= runs/$(NAME)
-# A run keeps its own settings: the default configuration is only for a new one.
+# A run keeps its own settings, so the default configuration is only for a new run.
 CONFIG ?= $(if $(wildcard $(RUN)/config.toml),,$(DEFAULT_CONFIG))
 
 .DEFAULT_GOAL := help
@@ -31,12 +31,12 @@ CONFIG ?= $(if $(wildcard $(RUN)/config.toml),,$(DEFAULT_CONFIG))
 help:  ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-15s %s\n", $$1, $$2}'
 	@echo
-	@echo '  CORPUS   file, folder, glob or address of text, CSV, JSON, a wiki dump ... (default: data/sample)'
+	@echo '  CORPUS   file, folder, glob or address of text, CSV, JSON, a wiki dump and so on (default: data/sample)'
 	@echo '  RUN      folder of the run (default: runs/NAME-OF-CORPUS)'
-	@echo '  CONFIG   settings (default: configs/small.toml; configs/tiny.toml without CORPUS)'
-	@echo '  SET      single settings, such as SET="train.max_tokens=6000000 vocab.size=50000"'
+	@echo '  CONFIG   settings file (default for a new run: configs/small.toml; configs/tiny.toml without CORPUS)'
+	@echo '  SET      changes to single settings, such as SET="train.max_tokens=6000000 vocab.size=50000"'
 
-train: $(VENV)/.ready  ## From raw text to a model: make train CORPUS=my-texts/
+train: $(VENV)/.ready  ## Train a model on raw text: make train CORPUS=my-texts/
 	@$(BIN)/elmo-zh pipeline $(SOURCE) --run '$(RUN)' $(if $(CONFIG),--config '$(CONFIG)') $(foreach s,$(SET),--set '$(s)') $(ARGS)
 
 test: $(VENV)/.ready-test  ## Run the test suite (some minutes)
@@ -64,13 +64,13 @@ check: $(VENV)/.ready-dev  ## Check format, lint, types, and the kernels as on a
 docs: $(VENV)/.ready  ## Write docs/settings.md and docs/commands.md from the code
 	@$(BIN)/python docs/generate.py
 
-bench: $(VENV)/.ready  ## Measure training and embedding speed beside this machine's matrix products
+bench: $(VENV)/.ready  ## Measure training and embedding speed, compared with this machine's matrix products
 	@$(BIN)/python benchmarks/speed.py
 
 interop: $(VENV)/.ready  ## Compare vectors with AllenNLP, simple_elmo and pytorch-fast-elmo (docs/interop.md)
 	@$(BIN)/python tests/interop/compare.py --python '$(PYTHON)' $(if $(filter file,$(origin RUN)),,--run '$(RUN)') $(ARGS)
 
-clean:  ## Remove the virtual environments and caches; runs stay
+clean:  ## Remove the virtual environments and caches, but no runs
 	rm -rf $(VENV) .interop build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/bin/python:

@@ -35,10 +35,10 @@ from elmo_zh.corpus.read import read_source
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.engine.parts import PartWriter
+from elmo_zh.segmenting.corpus_preparation import CorpusPreparation
 from elmo_zh.segmenting.duplicates import key_rule
 from elmo_zh.segmenting.heldout import paragraph_key
-from elmo_zh.segmenting.pieces import PieceWriter
-from elmo_zh.segmenting.preparation import CorpusPreparation
+from elmo_zh.segmenting.text_shards import TextShardWriter
 from elmo_zh.text.segmenters.registry import build_segmenter
 from elmo_zh.text.sentences import split_sentences
 
@@ -140,7 +140,10 @@ def shares(segmenter: str, corpus: list[str]) -> dict[str, float]:
         return result
 
     lines = timed("unpack, decode, split lines", lambda: list(iter_corpus(corpus)))
-    with TemporaryDirectory() as folder, PieceWriter(PartWriter(Path(folder), "a"), 2**25, key_rule(config)) as writer:
+    with (
+        TemporaryDirectory() as folder,
+        TextShardWriter(PartWriter(Path(folder), "a"), 2**25, key_rule(config)) as writer,
+    ):
         writer.start_document(0)
         timed("write pieces and keys of lines", lambda: consume(map(writer.write, lines)))
     counts = LineCounts()

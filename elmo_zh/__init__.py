@@ -24,7 +24,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import what is exported, and torch with it, only when it is asked for."""
+    """Import an exported name, and torch with it, only when it is first used."""
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

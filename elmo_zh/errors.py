@@ -1,8 +1,8 @@
-"""The known problems. Each message is one line: what, where, found and expected, and what to do next."""
+"""The known problems. Each message is one line: what, where, found versus expected, and the next step."""
 
 
 class ElmoZhError(Exception):
-    """A problem that the user can do something about; carries one or more one-line messages."""
+    """A problem that the user can fix; carries one or more one-line messages."""
 
     def __init__(self, *messages: str) -> None:
         super().__init__("\n".join(messages))
@@ -10,24 +10,24 @@ class ElmoZhError(Exception):
 
 
 class ConfigError(ElmoZhError):
-    """A setting is unknown, of the wrong type or out of range."""
+    """A setting is unknown, has the wrong type or is out of range."""
 
 
 class CorpusError(ElmoZhError):
-    """The text that was given cannot be read or holds nothing to read."""
+    """The given text cannot be read, or contains nothing to read."""
 
 
 class RunError(ElmoZhError):
-    """A run folder lacks something, or holds something that does not fit what is asked."""
+    """A file in a run folder is missing, or does not match what the command needs."""
 
 
 class BundleError(ElmoZhError):
-    """A model bundle is missing, damaged or not what it says it is."""
+    """A model bundle is missing or damaged, or its files do not match its description."""
 
 
 class OutputError(ElmoZhError):
-    """An output exists already or cannot be written."""
+    """An output already exists or cannot be written."""
 
 
 class ClusterError(ElmoZhError):
-    """The workers that tasks were to run on are not there, die, or do not see what they need."""
+    """The workers of a cluster are missing, die, or cannot see the files that they need."""

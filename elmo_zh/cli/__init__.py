@@ -1,4 +1,4 @@
-"""The command line. Only this package imports click, prints or knows exit statuses."""
+"""The command line. Only this room imports click, prints, or knows exit statuses."""
 
 import signal
 import sys
@@ -16,44 +16,51 @@ from elmo_zh.version import __version__
 EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+# The sections of `elmo-zh --help`, with the commands in the order in which they are used.
+SECTIONS = {
+    "Prepare": (segment, vocab, word2vec, encode, plan, inspect),
+    "Train": (train, export, pipeline),
+    "Use": (embed, evaluate, merge),
+    "Models": (info, selftest, convert),
+}
+
+
+class SectionedHelp(click.Group):
+    """A click group that lists its commands by section, each with the first sentence of its help in full."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the sections, with all descriptions in one column."""
+        width = max(map(len, self.commands))
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                # Without a limit, click would cut a sentence off where the line ends.
+                rows = [(str(each.name).ljust(width), each.get_short_help_str(limit=1000)) for each in commands]
+                formatter.write_dl(rows)
+
+
+@click.group(cls=SectionedHelp, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="elmo-zh")
 def cli() -> None:
-    """From raw Chinese text to ELMo vectors.
+    """Train ELMo models on Chinese text and embed text with them.
 
-    All at once:
+    Train with one command, then embed:
 
     \b
       elmo-zh pipeline my-texts/ --run runs/mine
       elmo-zh embed file.txt --model runs/mine/model
 
-    or stage by stage: segment, vocab, word2vec, encode, train, export. A stage whose inputs and settings have
-    not changed is skipped, and an interrupted one goes on when its command is typed again.
+    Or train stage by stage: segment, vocab, word2vec, encode, train, export. A stage whose inputs and settings
+    have not changed is skipped. An interrupted stage resumes if its command is run again.
     """
 
 
-for command in (
-    plan,
-    pipeline,
-    segment,
-    vocab,
-    word2vec,
-    encode,
-    train,
-    export,
-    embed,
-    merge,
-    evaluate,
-    convert,
-    inspect,
-    info,
-    selftest,
-):
-    cli.add_command(command)
+for _section in SECTIONS.values():
+    for _command in _section:
+        cli.add_command(_command)
 
 
 def _end_children() -> None:
-    """End worker processes that an interruption in the midst of their own end has left."""
+    """Kill the worker processes that are left if an interruption came while they were being stopped."""
     from multiprocessing import active_children
 
     for child in active_children():
@@ -70,16 +77,18 @@ def main() -> None:
         error.show()
         status = EXIT_USAGE
     except (click.Abort, KeyboardInterrupt):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not break into the end
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # so that a second Ctrl-C does not interrupt the cleanup
         _end_children()
         again = "the same command without --force" if "--force" in sys.argv else "the same command again"
-        click.echo(f"Interrupted. Type {again} to go on.", err=True)
+        click.echo(f"Interrupted. Run {again} to continue.", err=True)
         status = EXIT_INTERRUPTED
     except BrokenPipeError:
         status = EXIT_KNOWN_PROBLEM
     except Exception as error:
+        # Everything is reported: a known problem in one line, a bug of this program with its traceback.
         messages = explain_failure(error)
         if messages is None:
+            error.add_note("This is a bug in elmo-zh. Please report it with the lines above.")
             raise
         for message in messages:
             click.echo(f"Error: {message}", err=True)

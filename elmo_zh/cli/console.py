@@ -1,4 +1,4 @@
-"""Messages and progress on stderr: a bar on a terminal, plain lines in a log."""
+"""Messages and progress on stderr: a progress bar on a terminal, plain lines in a log."""
 
 import sys
 import time
@@ -15,25 +15,25 @@ _SECONDS_BETWEEN_LINES = 15.0
 
 
 class Console:
-    """Tells everything on stderr; results alone go to stdout."""
+    """Prints messages and progress on stderr; stdout is for results only."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
 
     def note(self, message: str) -> None:
-        """Tell something worth knowing, unless --quiet."""
+        """Print an informative message, unless --quiet."""
         if not self._quiet:
             tqdm.write(message, file=sys.stderr)
 
     def warn(self, message: str) -> None:
-        """Tell something to look at, even with --quiet."""
+        """Print a warning, even with --quiet."""
         tqdm.write(f"Warning: {message}", file=sys.stderr)
 
     @contextmanager
     def progress(
         self, description: str, *, unit: str, total: int | None = None, initial: int = 0
     ) -> Iterator[Progress]:
-        """Show a running count with rate and time left."""
+        """Show a running count with its rate and the remaining time."""
         on_terminal = sys.stderr.isatty()
         with tqdm(
             desc=description,
@@ -53,7 +53,7 @@ class Console:
 
 
 def _figure(value: float) -> str:
-    """Return a number for people: rates without digits after the point, losses with some."""
+    """Return a number for people: no decimals from 1000 on (rates), three below (losses)."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3f}"
 
 
@@ -68,7 +68,7 @@ class _Bar:
 
 
 class _Lines:
-    """A line every quarter of a minute, in the bar's own words."""
+    """Prints a line every 15 seconds, in the format of the progress bar."""
 
     def __init__(self, description: str, unit: str, total: int | None, initial: int) -> None:
         self._description, self._unit, self._total = description, unit, total

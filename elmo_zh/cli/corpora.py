@@ -1,4 +1,4 @@
-"""The commands that look at corpora: what a run will take, and what it holds."""
+"""The commands that describe corpora: plan (what a run will take) and inspect (what a run contains)."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,14 +17,24 @@ from elmo_zh.run.layout import RunDir
     "run_path",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="RUN",
-    help="Take this run's settings, and keep the plan as RUN/plan.json, to be compared with the truth later.",
+    help="Use this run's settings, and save the plan as RUN/plan.json so that inspect can compare it with the run.",
 )
-@click.option("--seconds", type=click.FloatRange(min=1), default=20, show_default=True, help="For the sample, at most.")
 @click.option(
-    "--sample-megabytes", type=click.FloatRange(min=0.1), default=2, show_default=True, help="Of text, at most."
+    "--seconds",
+    type=click.FloatRange(min=1),
+    default=20,
+    show_default=True,
+    help="Time limit for reading the sample, in seconds.",
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Of what is looked at.")
-@click.option("--no-training", is_flag=True, help="Do not try training; needs no torch.")
+@click.option(
+    "--sample-megabytes",
+    type=click.FloatRange(min=0.1),
+    default=2,
+    show_default=True,
+    help="Megabytes of text to sample at most.",
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Random seed of the sample.")
+@click.option("--no-training", is_flag=True, help="Do not measure training speed; torch is then not needed.")
 @reading_options
 @common_options
 @click.pass_obj
@@ -37,11 +47,12 @@ def plan(
     seed: int,
     no_training: bool,
 ) -> None:
-    """Tell what a corpus holds and what a run with it will take, from a sample.
+    """Estimate from a sample what a run on a corpus will take.
 
-    CORPUS is text of any kind that the command segment reads. Told are documents, characters, tokens and distinct
-    words, each with an interval; how many words cover how much of the text; time, memory and disk of each stage on this
-    machine, and the training time of each shipped configuration.
+    Use it before a long run to choose a configuration. CORPUS is text in any form that the command segment reads. The
+    estimates are the numbers of documents, characters, tokens and distinct words, each with an interval; how many words
+    cover how much of the text; time, memory and disk space of each stage on this machine; and the training time of each
+    shipped configuration.
 
     \b
     Example:
@@ -69,27 +80,38 @@ def plan(
         found = make_plan(sources, config, dictionary, size, common.console)
         if run_path:
             write_json(run.plan, found)
-    kept = [f"Kept as {run.plan}; elmo-zh inspect {run_path} compares it with the truth."] if run_path else []
+    kept = [f"Saved as {run.plan}. Compare it with the finished run: elmo-zh inspect {run_path}"] if run_path else []
     common.finish(found, *describe_plan(found), *kept)
 
 
 @click.command()
 @click.argument("run_path", type=click.Path(path_type=Path, file_okay=False), metavar="RUN")
 @click.option(
-    "--samples", "num_samples", type=click.IntRange(min=0), default=5, show_default=True, help="Sentences to show."
+    "--samples",
+    "num_samples",
+    type=click.IntRange(min=0),
+    default=5,
+    show_default=True,
+    help="Number of random sentences to show.",
 )
 @click.option(
-    "--tokens", "num_tokens", type=click.IntRange(min=1), default=20, show_default=True, help="Tokens to show."
+    "--tokens",
+    "num_tokens",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="Number of frequent and of long tokens to show.",
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Of the choice of sentences.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Random seed of the choice of sentences.")
 @common_options
 @click.pass_obj
 def inspect(common: Common, run_path: Path, num_samples: int, num_tokens: int, seed: int) -> None:
-    """Tell what a run holds, finished or not.
+    """Show what a run contains, finished or not.
 
-    Told are counts of each source, how many words cover how much of the training text (also drawn, in
-    RUN/coverage.png), frequent and long tokens, shares of Han, Latin, digits and punctuation, sentence lengths, some
-    sentences, what looks odd and what to do about it; and where the run was planned, what was planned beside what came.
+    Use it to check the text before training. It shows counts of each source, how many words cover how much of the
+    training text (also as a picture, RUN/coverage.png), frequent and long tokens, the shares of Han, Latin, digits and
+    punctuation, sentence lengths, some sentences, and what looks odd and how to fix it. If RUN/plan.json exists, it
+    also compares the plan with the run.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""The one place where failures of libraries and of the system become messages."""
+"""The one place that turns exceptions of libraries and of the system into error messages."""
 
 import errno
 import os
@@ -7,18 +7,18 @@ import re
 from elmo_zh.errors import ElmoZhError
 
 _NO_ROOM = (
-    "There is no room left on the disk{where}. Make room and type the same command again,"
-    " without --force; finished stages and checkpoints are kept."
+    "The disk is full{where}. Free some space and run the same command again, without --force;"
+    " finished stages and checkpoints are kept."
 )
 _NO_MEMORY = (
     "There is not enough memory ({detail}). Lower train.batch_size, model.cell_dim, vocab.size or embed.batch_tokens."
 )
-# HDF5 (as OSError or RuntimeError) and safetensors tell of the system's error number in words only.
-_NUMBER_IN_WORDS = re.compile(r"(?:os error|errno =) (\d+)")
+# HDF5 (OSError or RuntimeError) and safetensors (SafetensorError) give the system's error number only in their text.
+_NUMBER_IN_TEXT = re.compile(r"(?:os error|errno =) (\d+)")
 
 
 def explain_failure(error: Exception) -> list[str] | None:
-    """Return one line for each known problem, or None for a defect of ours, whose traceback is wanted."""
+    """Return the messages of a known problem, or None for a bug in this program, which needs its traceback."""
     if isinstance(error, ElmoZhError):
         return list(error.messages)
     text = " ".join(str(error).split())
@@ -37,5 +37,5 @@ def explain_failure(error: Exception) -> list[str] | None:
 def _system_error_number(error: Exception, text: str) -> int | None:
     if isinstance(error, OSError) and error.errno:
         return error.errno
-    match = _NUMBER_IN_WORDS.search(text)
+    match = _NUMBER_IN_TEXT.search(text)
     return int(match[1]) if match else None

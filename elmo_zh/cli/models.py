@@ -1,13 +1,13 @@
-"""The commands about models themselves: what one is, whether it is sound, and how another program's becomes one."""
+"""The commands about model bundles: info, selftest and convert."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from elmo_zh.cli.options import Common, common_options, device_option, layout_option
+from elmo_zh.cli.options import Common, Function, common_options, device_option, layout_option
 from elmo_zh.config import config_names
 from elmo_zh.errors import BundleError
 
@@ -21,42 +21,49 @@ bundle_argument = click.argument("bundle", type=click.Path(path_type=Path))
 _file = click.Path(path_type=Path, dir_okay=False)
 
 
+def _model_file(*names: str, help: str) -> Callable[[Function], Function]:  # noqa: A002
+    """Return an option that names a file of the model to convert; its name is a field of `ChosenFiles`."""
+    return click.option(*names, type=_file, metavar="FILE", help=help)
+
+
 @click.command()
 @click.argument("source", type=click.Path(path_type=Path))
 @click.option(
-    "--output", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="DIR", help="The new bundle."
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    metavar="DIR",
+    help="Folder of the new bundle.",
 )
-@click.option("--options", type=_file, metavar="FILE", help="The options, if SOURCE does not show which file it is.")
-@click.option("--weights", type=_file, metavar="FILE", help="The weights, likewise.")
-@click.option("--vocab", type=_file, metavar="FILE", help="The vocabulary, one word a line.")
-@click.option("--embedding", type=_file, metavar="FILE", help="Token embeddings (vocab_embedding.hdf5), token mode.")
-@click.option("--warm-on", type=_file, metavar="TEXT", help="Text whose sentence ends give the warm state.")
-@click.option("--segmented", is_flag=True, help="TEXT is one sentence a line, its tokens split by single spaces.")
-@click.option("--straight-marks", is_flag=True, help="ELMoForManyLangs: begin and end of a word are not swapped.")
+@_model_file("--options", help="File of the model's options. Default: found in SOURCE.")
+@_model_file("--weights", help="File of the model's weights. Default: found in SOURCE.")
+@_model_file("--vocab", help="File of the vocabulary, one word per line. Default: found in SOURCE.")
+@_model_file("--embedding", "token_embeddings", help="File of the token embeddings of a token-mode model (HDF5).")
+@click.option("--warm-on", type=_file, metavar="TEXT", help="Compute a warm state from the sentence ends of this text.")
+@click.option("--segmented", is_flag=True, help="TEXT has one sentence per line, tokens separated by single spaces.")
+@click.option("--straight-marks", is_flag=True, help="Do not swap the begin and end marks of words (ELMoForManyLangs).")
 @layout_option
 @common_options
 @click.pass_obj
 def convert(
     common: Common,
+    /,
     source: Path,
     output: Path,
-    options: Path | None,
-    weights: Path | None,
-    vocab: Path | None,
-    embedding: Path | None,
+    layout: str,
     warm_on: Path | None,
     segmented: bool,
     straight_marks: bool,
-    layout: str,
+    **model_files: Path | None,
 ) -> None:
-    """Turn another program's model into a bundle.
+    """Convert another program's model to a bundle.
 
-    SOURCE is a folder or zip archive: options.json and weights.hdf5 of bilm-tf or AllenNLP, a simple_elmo folder or
-    NLPL archive, a folder of ELMoForManyLangs, or a bundle (to give it a warm state or another layout). No code
-    in it is run, and nothing is written unless all of it fits together.
+    Use it to embed with a published model. SOURCE is a folder or zip archive: options.json and weights.hdf5 of bilm-tf
+    or AllenNLP, a simple_elmo folder or NLPL archive, a folder of ELMoForManyLangs, or a bundle (to give it a warm
+    state or another layout). No code in it is run, and nothing is written unless all files match.
 
-    Say how the model's text was segmented if you know it (--set text.segmenter=jieba); else `embed` takes segmented
-    text only. Other programs train with carried state, so that their models are poor from zero state; --warm-on gives
+    If you know how the model's text was segmented, say so (--set text.segmenter=jieba); otherwise `embed` accepts only
+    segmented text. Other programs train with carried state, so their models are poor from zero state. --warm-on gives
     every sentence a better start, without making its vectors depend on other sentences.
 
     \b
@@ -67,14 +74,14 @@ def convert(
     """
     common.resolve()
     if segmented and warm_on is None:
-        raise click.UsageError("--segmented says how --warm-on TEXT is written, and there is none.")
+        raise click.UsageError("--segmented is for the text of --warm-on, which is missing. Add --warm-on TEXT.")
     if warm_on is not None and layout != "bundle":
         raise click.UsageError(f"--warm-on needs --layout bundle: the layout {layout} cannot hold a warm state.")
     from elmo_zh.convert.convert import ConvertSettings, convert_model
     from elmo_zh.convert.sources import ChosenFiles
 
     settings = ConvertSettings(
-        chosen=ChosenFiles(options=options, weights=weights, vocab=vocab, token_embeddings=embedding),
+        chosen=ChosenFiles(**model_files),
         text=_known_text(common),
         warm_on=warm_on,
         segmented=segmented,
@@ -86,46 +93,46 @@ def convert(
 
 
 def _report_conversion(common: Common, found: "BundleSource", output: Path, layout: str) -> None:
-    """Tell what was written and what its user should know of it."""
+    """Report what was written and what its user should know about it."""
     from elmo_zh.bundle.compatibility import describe_readers
 
     shape, has_warm_state = found.bilm.shape, found.bilm.warm_cell is not None and layout == "bundle"
     if found.bilm.warm_cell is not None and not has_warm_state:
-        common.console.note(f"The layout {layout} cannot hold the model's warm state, which is left out.")
+        common.console.note(f"The layout {layout} cannot hold the model's warm state, so it is left out.")
     if found.carry_state and not has_warm_state and layout == "bundle":
         common.console.note(
-            "This model was trained with carried state, so its vectors from zero state are poor. Give it a warm state"
-            " with --warm-on TEXT, or use --stateful."
+            "This model was trained with carried state, so its vectors from zero state are poor. Convert it again with"
+            " --warm-on TEXT to give it a warm state, or embed with --stateful."
         )
     common.finish(
         {"output": str(output), "mode": shape.mode, "warm_state": has_warm_state},
         f"{output}: {shape.mode} mode, {shape.num_layers} layers of {shape.cell_dim} / {shape.projection_dim},"
-        f" {shape.num_parameters():,} parameters, {_rows(found.vocabulary)}.",
+        f" {shape.num_parameters():,} parameters, {_count_rows(found.vocabulary)}.",
         *(describe_readers(shape) if layout != "safetensors" else ()),
     )
 
 
-def _rows(vocabulary: Any) -> str:
+def _count_rows(vocabulary: Any) -> str:
     return f"{len(vocabulary):,} vocabulary rows" if vocabulary else "no vocabulary"
 
 
 def _known_text(common: Common) -> "KnownText":
-    """Return what the user says of the model's text; without a word of it, nothing is known."""
+    """Return the text settings that the user gave for the model, which are unknown if there are none."""
     from elmo_zh.convert.published import KnownText
 
     config = common.resolve().text
-    said = {name for name in config_names(common.config_path, common.assignments) if name.startswith("text.")}
-    if not said:
+    given = {name for name in config_names(common.config_path, common.assignments) if name.startswith("text.")}
+    if not given:
         return KnownText()
-    if not said & {
-        "text.segmenter",
-        "text.user_dictionary",
-        "text.jieba_hmm",
-    }:  # the last two are those of jieba and rjieba
-        raise BundleError(f"{', '.join(sorted(said))} without text.segmenter says too little. Give both, or neither.")
+    # Only jieba and rjieba have a user dictionary or jieba_hmm, so these two name a segmenter too.
+    if not given & {"text.segmenter", "text.user_dictionary", "text.jieba_hmm"}:
+        raise BundleError(
+            f"{', '.join(sorted(given))} is given, but text.segmenter is not. Add --set text.segmenter=NAME, or give"
+            " neither."
+        )
     dictionary = Path(config.user_dictionary) if config.user_dictionary else None
     if dictionary is not None and not dictionary.is_file():
-        raise BundleError(f"{dictionary} is missing. Give text.user_dictionary a file, or leave it out.")
+        raise BundleError(f"{dictionary} is missing. Set text.user_dictionary to an existing file, or leave it out.")
     return KnownText(config=config, user_dictionary=dictionary)
 
 
@@ -135,12 +142,14 @@ def _known_text(common: Common) -> "KnownText":
     "--precision",
     "with_precisions",
     is_flag=True,
-    help="Measure how far bfloat16 and int8 vectors of the bundle's own sentences are from float32's.",
+    help="Measure how much bfloat16 and int8 vectors of the bundle's stored sentences differ from float32 ones.",
 )
 @common_options
 @click.pass_obj
 def info(common: Common, bundle: Path, with_precisions: bool) -> None:
-    """Print what a model bundle is: sizes, segmenter, training, digests, which programs can read it.
+    """Show the sizes, segmenter and training of a model bundle.
+
+    Use it to find out how a model was made, what its files' digests are, and which other programs can read it.
 
     \b
     Example:
@@ -154,7 +163,7 @@ def info(common: Common, bundle: Path, with_precisions: bool) -> None:
 
     loaded = load_bundle(bundle)
     shape = loaded.bilm.shape
-    summary = {**_describe(loaded), "readers": refusals(shape)}
+    summary = {**_describe_bundle(loaded), "readers": refusals(shape)}
     lines = [f"{name + ':':22} {value}" for name, value in _for_people(summary)]
     if with_precisions:
         from elmo_zh.embed.deviation import measure_deviations
@@ -168,12 +177,12 @@ def info(common: Common, bundle: Path, with_precisions: bool) -> None:
 
 def _describe_deviation(found: "Deviation") -> str:
     return (
-        f"{f'{found.precision}, layer {found.layer}:':22} differs from float32 by {found.mean:.1e} in the mean,"
-        f" {found.largest:.1e} at most; cosine {found.cosine:.6f} in the mean, {found.lowest_cosine:.6f} at least"
+        f"{f'{found.precision}, layer {found.layer}:':22} differs from float32 by {found.mean:.1e} on average,"
+        f" {found.largest:.1e} at most; cosine {found.cosine:.6f} on average, {found.lowest_cosine:.6f} at least"
     )
 
 
-def _describe(bundle: "Bundle") -> dict[str, Any]:
+def _describe_bundle(bundle: "Bundle") -> dict[str, Any]:
     shape = bundle.bilm.shape
     sizes = {field.name: getattr(shape, field.name) for field in fields(shape) if field.name != "characters"}
     if bundle.vocabulary is None:
@@ -198,7 +207,7 @@ def _describe(bundle: "Bundle") -> dict[str, Any]:
 
 
 def _for_people(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield name and value of each line."""
+    """Yield the name and value of each line for people."""
     sizes, origin = summary["sizes"], summary["origin"]
     yield "mode", summary["mode"]
     if characters := summary["characters"]:
@@ -215,13 +224,13 @@ def _for_people(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "parameters", f"{summary['parameters']:,}, {softmax}"
     yield "vocabulary", f"{summary['vocabulary']:,} rows" if summary["vocabulary"] else "none"
     segmenter = summary["segmenter"]
-    yield "segmenter", f"{segmenter['name']} {segmenter['version']}" if segmenter else "not known: use --segmented"
+    yield "segmenter", f"{segmenter['name']} {segmenter['version']}" if segmenter else "unknown: embed with --segmented"
     yield "state", _describe_state(summary)
     yield from _describe_training(summary["training"])
     yield "made by", str(origin.get("program", "elmo-zh"))
     yield from ((f"from {name}", digest) for name, digest in origin.get("files", {}).items())
     if isinstance(start := origin.get("started_from"), dict):
-        tokens = _number(start.get("tokens") or "an unknown number of", ",")
+        tokens = _format_number(start.get("tokens") or "an unknown number of", ",")
         yield "started from", f"{start.get('digest')}, trained on {tokens} tokens"
     yield from summary["digests"].items()
 
@@ -238,15 +247,21 @@ def _describe_state(summary: Mapping[str, Any]) -> str:
 
 def _describe_training(training: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if {"tokens", "epochs"} <= training.keys():
-        yield "trained on", f"{_number(training['tokens'], ',')} tokens, {_number(training['epochs'], '.2f')} epochs"
+        yield (
+            "trained on",
+            f"{_format_number(training['tokens'], ',')} tokens, {_format_number(training['epochs'], '.2f')} epochs",
+        )
     heldout = training.get("heldout")
     if isinstance(heldout, dict) and {"perplexity", "bits_per_character"} <= heldout.keys():
-        perplexity, bits = _number(heldout["perplexity"], ",.1f"), _number(heldout["bits_per_character"], ".3f")
+        perplexity, bits = (
+            _format_number(heldout["perplexity"], ",.1f"),
+            _format_number(heldout["bits_per_character"], ".3f"),
+        )
         yield "held-out text", f"perplexity {perplexity}, {bits} bits per character ({training.get('heldout_set')})"
 
 
-def _number(value: Any, form: str) -> str:
-    """Return a number in a form; anything else that stands in its place, as it is."""
+def _format_number(value: Any, form: str) -> str:
+    """Return a formatted number; any other value unchanged, as text."""
     return format(value, form) if isinstance(value, int | float) else str(value)
 
 
@@ -256,11 +271,13 @@ def _number(value: Any, form: str) -> str:
 @common_options
 @click.pass_obj
 def selftest(common: Common, bundle: Path, device: str | None) -> None:
-    """Check on this machine that a model bundle does what it should; exit status 1 if not.
+    """Check that a model bundle works correctly on this machine.
 
-    Stored vectors come out again; the forward LM cannot see the future nor the backward LM the past; batch and order
-    change nothing; vocabulary, embedding and softmax belong together. For you to judge, it prints the neighbours of
-    frequent words: if they make no sense, rows and words do not belong together, or the model is hardly trained.
+    Use it after copying a bundle to another machine; the exit status is 1 if a check fails. It checks that the
+    bundle's stored sentences still give their stored vectors; that the forward LM cannot see the future, nor the
+    backward LM the past; that batches and their order change nothing; and that vocabulary, embedding and softmax match.
+    It also prints the neighbours of frequent words for you to judge: if they make no sense, rows and words do not
+    match, or the model is hardly trained.
 
     \b
     Example:
@@ -284,4 +301,4 @@ def selftest(common: Common, bundle: Path, device: str | None) -> None:
         *(f"{entry.table}: {entry.word} ~ {' '.join(entry.neighbours)}" for entry in neighbours),
     )
     if failed:
-        raise BundleError(f"{bundle} does not hold: {'; '.join(failed)}. Export or copy the bundle again.")
+        raise BundleError(f"{bundle} fails these checks: {'; '.join(failed)}. Export or copy the bundle again.")

@@ -1,4 +1,4 @@
-"""Options that every command has, and what they become."""
+"""Options that several commands share, and the values that they become."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from elmo_zh.config.text_section import BAD_BYTES, CORPUS_FORMATS, DOCUMENTS
 from elmo_zh.run.layout import RunDir
 
 if TYPE_CHECKING:
-    from elmo_zh.engine.choice import EngineChoice
+    from elmo_zh.engine.select import EngineChoice
 
 ENGINES = ("local", "dask")
 
@@ -37,11 +37,11 @@ class Common:
 
     @property
     def console(self) -> Console:
-        """Where to tell."""
+        """The console that shows messages and progress."""
         return Console(quiet=self.quiet)
 
     def resolve(self, run: RunDir | None = None) -> Config:
-        """Return the settings: the run's own or the defaults, then --config, then --set."""
+        """Return the settings: the run's settings or the defaults, as changed by --config and then by --set."""
         assignments = [*self.assignments, *self.reading]
         if run is not None:
             config = run.load_config(self.config_path, assignments)
@@ -53,13 +53,13 @@ class Common:
         return config
 
     def choose_engine(self, config: Config) -> "EngineChoice":
-        """Return where the tasks of the corpus stages are to run."""
-        from elmo_zh.engine.choice import EngineChoice
+        """Return the engine that runs the tasks of the corpus stages."""
+        from elmo_zh.engine.select import EngineChoice
 
         return EngineChoice(num_workers=config.text.num_workers, kind=self.engine, scheduler=self.scheduler)
 
     def finish(self, result: Mapping[str, Any], *lines: str) -> None:
-        """Print the result: one JSON object with --json, else lines for people."""
+        """Print the result: one JSON object with --json, otherwise lines for people."""
         if self.as_json:
             click.echo(json.dumps(result, ensure_ascii=False))
         elif not self.quiet:
@@ -68,7 +68,7 @@ class Common:
 
 
 def common_options(function: Function) -> Function:
-    """Add the options that all commands share; the values arrive as `common`."""
+    """Add the options of all commands; their values are kept in the context's `Common`."""
 
     def keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
         def callback(context: click.Context, _parameter: click.Parameter, value: Any) -> None:
@@ -81,7 +81,7 @@ def common_options(function: Function) -> Function:
             "--config",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="Settings in TOML, such as configs/small.toml.",
+            help="TOML file of settings, such as configs/small.toml. Default: the run's own, else built-in.",
             expose_value=False,
             callback=keep("config_path"),
         ),
@@ -89,31 +89,31 @@ def common_options(function: Function) -> Function:
             "--set",
             multiple=True,
             metavar="SECTION.KEY=VALUE",
-            help="Change one setting; may be repeated.",
+            help="Change one setting, such as train.epochs=5; overrides --config and may be repeated.",
             expose_value=False,
             callback=keep("assignments"),
         ),
         click.option(
             "--force",
             is_flag=True,
-            help="Do it again in any case and replace the output.",
+            help="Run even if nothing has changed, and overwrite the output.",
             expose_value=False,
             callback=keep("force"),
         ),
         click.option(
-            "--quiet", is_flag=True, help="Tell only warnings and errors.", expose_value=False, callback=keep("quiet")
+            "--quiet", is_flag=True, help="Print only warnings and errors.", expose_value=False, callback=keep("quiet")
         ),
         click.option(
             "--json",
             is_flag=True,
-            help="Print one JSON object as the result on stdout.",
+            help="Print the result as one JSON object on stdout.",
             expose_value=False,
             callback=keep("as_json"),
         ),
         click.option(
             "--print-config",
             is_flag=True,
-            help="Print the settings that would be used, with explanations, and stop.",
+            help="Print the settings that the command would use, with explanations, and exit.",
             expose_value=False,
             callback=keep("print_config"),
         ),
@@ -124,7 +124,7 @@ def common_options(function: Function) -> Function:
 
 
 def reading_options(function: Function) -> Function:
-    """Add the options for how a corpus is read; each is a setting of section text."""
+    """Add the options for how a corpus is read; each sets the setting of that name in section text."""
 
     def keep(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
         if value is not None:
@@ -135,12 +135,29 @@ def reading_options(function: Function) -> Function:
 
     options = [
         option(
-            "--format", type=click.Choice(CORPUS_FORMATS), metavar="FORMAT", help=f"One of {', '.join(CORPUS_FORMATS)}."
+            "--format",
+            type=click.Choice(CORPUS_FORMATS),
+            metavar="FORMAT",
+            help=f"Format of the files: {', '.join(CORPUS_FORMATS)}. Default auto: detected for each file.",
         ),
-        option("--field", metavar="NAME,...", help="Columns of CSV and TSV, by name or number; keys of JSON (a.b)."),
-        option("--encoding", metavar="NAME", help="Such as gb18030; by default that of each file is found."),
-        option("--bad-bytes", type=click.Choice(BAD_BYTES), help="Lines that do not decode; default skip-line."),
-        option("--document", type=click.Choice(DOCUMENTS), help="One document of plain text; default file."),
+        option(
+            "--field",
+            metavar="NAME,...",
+            help="Fields with the text: columns of CSV and TSV by name or number, JSON keys (a.b). Default: detected.",
+        ),
+        option(
+            "--encoding",
+            metavar="NAME",
+            help="Encoding of the files, such as gb18030. Default: detected for each file.",
+        ),
+        option(
+            "--bad-bytes",
+            type=click.Choice(BAD_BYTES),
+            help="What to do with lines that cannot be decoded; strict is an error. Default skip-line.",
+        ),
+        option(
+            "--document", type=click.Choice(DOCUMENTS), help="What counts as one document in plain text. Default file."
+        ),
     ]
     for each in reversed(options):
         function = each(function)
@@ -148,7 +165,7 @@ def reading_options(function: Function) -> Function:
 
 
 def engine_options(function: Function) -> Function:
-    """Add the options for where the tasks of the corpus stages run, which change no result."""
+    """Add the options for where the tasks of the corpus stages run; they do not change the results."""
 
     def keep(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
         if value is not None:
@@ -158,9 +175,9 @@ def engine_options(function: Function) -> Function:
         keep(context, parameter, value)
         common = context.ensure_object(Common)
         if (common.engine == "dask") != bool(common.scheduler):
-            raise click.UsageError("--engine dask and --scheduler ADDRESS need each other: give both or none.")
+            raise click.UsageError("--engine dask and --scheduler ADDRESS need each other. Give both or neither.")
 
-    # Engine first in any case, so that it is known when the scheduler is looked at.
+    # The engine is eager: it must be known when the scheduler's callback checks the two.
     engine = click.option(
         "--engine",
         type=click.Choice(ENGINES),
@@ -168,7 +185,7 @@ def engine_options(function: Function) -> Function:
         is_eager=True,
         expose_value=False,
         callback=keep,
-        help="Work in processes here (local) or on a cluster; default local. See docs/clusters.md.",
+        help="Run tasks on this machine (local) or on a Dask cluster (docs/clusters.md). Default local.",
     )
     scheduler = click.option(
         "--scheduler",
@@ -176,7 +193,7 @@ def engine_options(function: Function) -> Function:
         default=None,
         expose_value=False,
         callback=check,
-        help="Of Dask's scheduler, such as tcp://192.168.0.1:8786.",
+        help="Address of Dask's scheduler, such as tcp://192.168.0.1:8786; needed by --engine dask.",
     )
     return engine(scheduler(function))
 
@@ -187,21 +204,24 @@ run_option = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
     metavar="RUN",
-    help="Folder of the run, made if missing.",
+    help="Folder of the run; segment and pipeline create it.",
 )
 init_option = click.option(
     "--init",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="BUNDLE",
-    help="Start from this model, trained on other text.",
+    help="Start from the weights of this model, trained on other text. Default: train from scratch.",
 )
 device_option = click.option(
-    "--device", type=click.Choice(["auto", "cpu", "cuda"]), default=None, help="Where to compute; default auto."
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda"]),
+    default=None,
+    help="Device that computes; auto uses a GPU if there is one. Default auto.",
 )
 layout_option = click.option(
     "--layout",
     type=click.Choice(["bundle", "simple_elmo", "safetensors"]),
     default="bundle",
     show_default=True,
-    help="Which files to write.",
+    help="Files to write: a bundle of this program, or the files that another program reads.",
 )

@@ -1,4 +1,4 @@
-"""The commands that make a model: one for each stage, and one for all."""
+"""The commands that make a model: one for each stage, and `pipeline` for all of them."""
 
 import os
 import shlex
@@ -41,11 +41,12 @@ corpus_argument = click.argument("corpus", nargs=-1, required=True)
 def segment(common: Common, corpus: tuple[str, ...], run_path: Path) -> None:
     """Split raw text into sentences and words.
 
-    CORPUS is files, folders, globs, addresses (https://...) or - for standard input. Formats: plain text (one
-    paragraph a line), CSV, TSV, JSON, JSON lines, MediaWiki dumps, wikiextractor, HTML, Markdown; packed as .gz, .bz2,
-    .xz, .zst, .zip or .tar. Format and encoding of each file are found by themselves; docs/corpora.md tells how.
+    Use it as the first stage of a run. CORPUS is files, folders, globs, addresses (https://...) or - for standard
+    input. Formats: plain text (one paragraph per line), CSV, TSV, JSON, JSON lines, MediaWiki dumps, wikiextractor,
+    HTML, Markdown; packed as .gz, .bz2, .xz, .zst, .zip or .tar. The format and encoding of each file are detected
+    (docs/corpora.md).
 
-    Remnants of markup and invisible characters are taken out. RUN/corpus_report.md shows what was changed and dropped.
+    Remnants of markup and invisible characters are removed. RUN/corpus_report.md shows what was changed and dropped.
 
     \b
     Example:
@@ -68,23 +69,23 @@ def segment(common: Common, corpus: tuple[str, ...], run_path: Path) -> None:
     "--init",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="BUNDLE",
-    help="Keep all words of this model, and take its settings of section model.",
+    help="Keep all words of this model, and use its settings of section model. Default: no model.",
 )
 @click.option(
     "--from",
     "words",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Take the words of this file, one a line, and no others.",
+    help="Use exactly the words of this file, one per line. Default: the most frequent words of the text.",
 )
 @engine_options
 @common_options
 @click.pass_obj
 def vocab(common: Common, run_path: Path, init: Path | None, words: Path | None) -> None:
-    """Count words and write vocab.data.
+    """Count words and write the vocabulary.
 
-    With --init new words join those of a model as far as vocab.size has room. Rows are always in the order of the
-    counts in this run's text.
+    Use it after segment. It writes RUN/vocab.data, in the order of the words' counts in this run's text. With --init,
+    it adds new words to those of a model, up to vocab.size words in total.
 
     \b
     Example:
@@ -95,7 +96,7 @@ def vocab(common: Common, run_path: Path, init: Path | None, words: Path | None)
     from elmo_zh.stages import vocab as vocab_stage
 
     if init and words:
-        raise click.UsageError("--init and --from each say which words there are: give one of them.")
+        raise click.UsageError("--init and --from both say which words the vocabulary has. Give only one of them.")
 
     def change(config: Config) -> Config:
         if init is None and words is None:
@@ -113,12 +114,14 @@ def vocab(common: Common, run_path: Path, init: Path | None, words: Path | None)
     "vectors",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Take ready vectors in word2vec's text format instead of training them.",
+    help="Use the vectors of this file, in word2vec's text format. Default: train them.",
 )
 @common_options
 @click.pass_obj
 def word2vec(common: Common, run_path: Path, vectors: Path | None) -> None:
     """Pretrain the initial token embeddings.
+
+    Use it after vocab, to start training from word2vec vectors of this run's text or from vectors that you have.
 
     \b
     Example:
@@ -141,7 +144,9 @@ def word2vec(common: Common, run_path: Path, vectors: Path | None) -> None:
 @common_options
 @click.pass_obj
 def encode(common: Common, run_path: Path) -> None:
-    """Turn segmented text into the token id store that training reads.
+    """Convert segmented text to the token ids that training reads.
+
+    Use it after vocab. It writes the id store, RUN/ids.
 
     \b
     Example:
@@ -160,12 +165,13 @@ def encode(common: Common, run_path: Path) -> None:
 @common_options
 @click.pass_obj
 def train(common: Common, run_path: Path, init: Path | None, device: str | None) -> None:
-    """Train the bidirectional language model, or go on training it.
+    """Train the bidirectional language model, or continue training it.
 
-    With --init its weights start as those of a model: rows move by word, words that are new there start as the mean
-    of their characters' rows. Once begun, that model is needed no more.
+    Use it after encode, and again to continue an interrupted training or to train longer. With --init, the weights
+    start as those of another model: each word keeps its row, and a word that is new starts as the mean of its
+    characters' rows. Once training has begun, that model is no longer needed.
 
-    Several processes, on one machine or more, share each step's train.batch_size streams when torchrun starts them
+    Several processes, on one machine or more, share each step's train.batch_size streams if torchrun starts them
     (the -- keeps torchrun from reading --run); see docs/distributed.md.
 
     \b
@@ -191,7 +197,7 @@ def train(common: Common, run_path: Path, init: Path | None, device: str | None)
 def _train_together(
     common: Common, run_path: Path, change: Callable[[Config], Config], device: str | None, launch: Launch
 ) -> None:
-    """Be one of several processes: rank 0 does the stage, the others help with what it begins."""
+    """Train as one of several processes: rank 0 runs the stage, and the others follow it."""
     from elmo_zh.stages import train as train_stage
     from elmo_zh.training.distributed import joined
     from elmo_zh.training.together import follow
@@ -206,16 +212,28 @@ def _train_together(
 
 @click.command()
 @run_option
-@click.option("--checkpoint", default="best", show_default=True, metavar="best|last|STEP", help="Which one.")
-@click.option("--output", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Default: RUN/model.")
+@click.option(
+    "--checkpoint",
+    default="best",
+    show_default=True,
+    metavar="best|last|STEP",
+    help="Checkpoint to export: best (lowest held-out perplexity), last, or a step number.",
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Folder to write. Default: RUN/model.",
+)
 @layout_option
 @common_options
 @click.pass_obj
 def export(common: Common, run_path: Path, checkpoint: str, output: Path | None, layout: str) -> None:
-    """Write a checkpoint as a model bundle: weights.hdf5, options.json, vocab.data and more.
+    """Export a checkpoint as a model bundle.
 
-    Other layouts are for other programs: simple_elmo (options.json, model.hdf5, vocab.txt) and safetensors
-    (options.json, model.safetensors with the published names, vocab.txt).
+    Use it after train, or during training to try the model. A bundle is a folder of weights.hdf5, options.json,
+    vocab.data and more, which embed reads. Other layouts are for other programs: simple_elmo (options.json,
+    model.hdf5, vocab.txt) and safetensors (options.json, model.safetensors with the published names, vocab.txt).
 
     \b
     Example:
@@ -226,7 +244,7 @@ def export(common: Common, run_path: Path, checkpoint: str, output: Path | None,
     from elmo_zh.stages import export as export_stage
 
     if layout != "bundle" and output is None:
-        raise click.UsageError(f"--layout {layout} needs --output DIR: RUN/model is the bundle.")
+        raise click.UsageError(f"--layout {layout} needs --output DIR, because RUN/model is for the bundle.")
     _run_stage(common, run_path, export_stage.export, checkpoint=checkpoint, output=output, layout=layout)
 
 
@@ -257,10 +275,11 @@ def _run_stage(
 @common_options
 @click.pass_obj
 def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path, init: Path | None) -> None:
-    """Do all stages, from raw text to a model bundle.
+    """Run all stages, from raw text to a model bundle.
 
-    CORPUS is text of any kind that the command segment reads.
-    With --init training starts from a model: its words are kept, and its settings of section model taken.
+    Use it to make a model with one command, and again to resume after an interruption. CORPUS is text in any form that
+    the command segment reads. With --init, training starts from another model, whose words and settings of section
+    model are kept.
 
     \b
     Example:
@@ -285,16 +304,16 @@ def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path, init: Path
             run, config, corpus, named=named, engine=engine, force=common.force, reporter=common.console
         )
     pipeline_stage.link_latest(run)
-    _tell_plan(common, run)
+    _compare_with_plan(common, run)
     common.finish(
         {"run": str(run_path), "model": str(run.model)},
-        f"The model is in {run.model}. Next, vectors of a file of yours:",
+        f"The model is in {run.model}. Next, write the vectors of a text file:",
         f"  {_program()} embed file.txt --model {shlex.quote(str(run.model))}",
     )
 
 
-def _tell_plan(common: Common, run: RunDir) -> None:
-    """Tell what was planned beside what came, where the run was planned; a damaged plan is no reason to fail now."""
+def _compare_with_plan(common: Common, run: RunDir) -> None:
+    """Compare the finished run with its plan, if it has one; a damaged plan is only a warning."""
     from elmo_zh.errors import RunError
     from elmo_zh.planning.comparison import changed_settings, compare, load_plan
     from elmo_zh.planning.render import describe_comparison
@@ -310,7 +329,7 @@ def _tell_plan(common: Common, run: RunDir) -> None:
 
 
 def _program() -> str:
-    """Return how elmo-zh can be called from the shell that called it."""
+    """Return the command that calls elmo-zh in the user's shell."""
     here = Path(sys.argv[0])
     found = shutil.which("elmo-zh")
     if found and here.exists() and Path(found).samefile(here):

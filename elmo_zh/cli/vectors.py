@@ -1,4 +1,4 @@
-"""The commands that make vectors and measure text with a model."""
+"""The commands that use a model: embed, merge and evaluate."""
 
 import os
 import shutil
@@ -32,35 +32,37 @@ model_option = click.option(
     "--model",
     type=click.Path(path_type=Path),
     metavar="BUNDLE",
-    help=f"Folder of the model; default $ELMO_ZH_MODEL, else {DEFAULT_MODEL}.",
+    help=f"Folder of the model. Default: $ELMO_ZH_MODEL, or {DEFAULT_MODEL} if that is not set.",
 )
 segmented_option = click.option(
-    "--segmented", is_flag=True, help="The text is one sentence a line, its tokens split by single spaces."
+    "--segmented", is_flag=True, help="The text has one sentence per line, its tokens separated by single spaces."
 )
 
 stateful_option = click.option(
     "--stateful",
     is_flag=True,
-    help="Carry the LSTM state from sentence to sentence, as the original programs do; one by one, so slower.",
+    help="Carry the LSTM state from sentence to sentence, as the original programs do; slower, one sentence at a time.",
 )
-_FROM_ZERO = "This model was trained with carried state, and every sentence starts from zero state here"
+_FROM_ZERO = "This model was trained with carried state, but here every sentence starts from zero state"
 _WARM_UP = "Give it a warm state (elmo-zh convert --warm-on TEXT, or export the run again), or use --stateful."
 
 
 def form_options(function: Function) -> Function:
-    """Add the options that say in what form vectors are written."""
+    """Add the options for the form in which vectors are written."""
     options = [
-        click.option("--format", type=click.Choice(FORMATS), help="What kind of file to write; default hdf5."),
+        click.option("--format", type=click.Choice(FORMATS), help="File format to write. Default hdf5."),
         click.option(
             "--layout",
             type=click.Choice(LAYOUTS),
-            help="Of hdf5: a dataset for each line (default), or one for all with a table of offsets.",
+            help="HDF5 datasets: one for each line (lines), or one for all, with offsets (packed). Default lines.",
         ),
-        click.option("--compression", type=click.Choice(COMPRESSIONS), help="Of packed hdf5; default none."),
+        click.option(
+            "--compression", type=click.Choice(COMPRESSIONS), help="Compression of packed HDF5. Default none."
+        ),
         click.option(
             "--sentence-index",
             is_flag=True,
-            help="Add AllenNLP's sentence_to_index; the one thing that is held in memory as a whole.",
+            help="Add AllenNLP's dataset sentence_to_index; this keeps all sentences in memory.",
         ),
     ]
     for option in reversed(options):
@@ -82,27 +84,37 @@ def _build_form(config: EmbedConfig, chosen: dict[str, Any]) -> "OutputForm":
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @model_option
-@click.option("--output", type=click.Path(path_type=Path), metavar="FILE", help="Default: FILE.hdf5; or a folder.")
+@click.option(
+    "--output", type=click.Path(path_type=Path), metavar="FILE", help="File or folder to write. Default: FILE.hdf5."
+)
 @segmented_option
-@click.option("--layers", metavar="all|average|top|N|mix", help="Which layers to write; default all.")
+@click.option(
+    "--layers",
+    metavar="all|average|top|N|mix",
+    help="Layers to write: all, their mean, the top one, a number from 0, or a learned mix. Default all.",
+)
 @click.option(
     "--mix-weights",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help='Of --layers mix: JSON, {"scalar_parameters": [...], "gamma": ...}, as a task has learned them.',
+    help='JSON file of the learned weights of --layers mix: {"scalar_parameters": [...], "gamma": ...}.',
 )
-@click.option("--pool", type=click.Choice(POOLS), help="Write one vector for each line instead of each token.")
-@click.option("--dtype", type=click.Choice(["float32", "float16"]), help="Kind of numbers; default float32.")
+@click.option(
+    "--pool", type=click.Choice(POOLS), help="Write one vector for each line instead of each token. Default none."
+)
+@click.option("--dtype", type=click.Choice(["float32", "float16"]), help="Number type of the vectors. Default float32.")
 @form_options
 @click.option(
-    "--precision", type=click.Choice(EMBED_PRECISIONS), help="Of matrix products; default float32. Lower is faster."
+    "--precision",
+    type=click.Choice(EMBED_PRECISIONS),
+    help="Precision of matrix products; lower is faster and less exact. Default float32.",
 )
 @click.option(
     "--unknown",
     type=click.Choice(UNKNOWN_WAYS),
-    help="What words outside the vocabulary read: <UNK> (default), or the mean of their pieces.",
+    help="Vectors of words outside the vocabulary: <UNK> (unk) or the mean of their parts (backoff). Default unk.",
 )
-@click.option("--shard", metavar="I/N", help="Take only share I of N of the lines; elmo-zh merge joins them.")
+@click.option("--shard", metavar="I/N", help="Embed only shard I of N of the lines; elmo-zh merge joins the shards.")
 @stateful_option
 @device_option
 @common_options
@@ -117,11 +129,12 @@ def embed(
     device: str | None,
     **chosen: Any,
 ) -> None:
-    """Write the vectors of each line of FILE to HDF5; FILE - is stdin.
+    """Write the vectors of each line of a text file.
 
-    Dataset "0", "1", ... is the line's vectors, from line 0: (layers, tokens, numbers). tokens/0, ... are its words,
-    and offsets/0, ... where they stand in a raw line. Several files and folders are done one after the other, each to
-    its own output. Typed again after an interruption, it goes on. docs/embedding.md tells of the formats.
+    Use it to make vectors for other programs. FILE is a text file, a folder, or - for standard input; each file has an
+    output of its own. In HDF5, datasets "0", "1", ... are the vectors of each line, from line 0, of shape (layers,
+    tokens, dimensions); tokens/0, ... are its words, and offsets/0, ... their positions in the raw line.
+    docs/embedding.md describes the formats. An interrupted command resumes if it is run again.
 
     \b
     Example:
@@ -133,10 +146,10 @@ def embed(
     """
     config = common.resolve()
     if "-" in files and len(files) > 1:
-        raise click.UsageError("- is stdin, which is embedded alone.")
+        raise click.UsageError("- (standard input) cannot be combined with other files. Give it alone.")
     form_chosen = any(chosen[name] for name in ("format", "layout", "compression", "sentence_index"))
     if chosen["shard"] and form_chosen:
-        raise click.UsageError("A shard is packed HDF5. Give --format, --layout and so on to: elmo-zh merge")
+        raise click.UsageError("A shard is always packed HDF5. Give --format, --layout and so on to: elmo-zh merge")
     form = _build_form(config.embed, chosen)
     with _planned(files, output, form) as (jobs, is_single):
         from elmo_zh.allocator import keep_few_kernels, keep_freed_memory
@@ -148,7 +161,7 @@ def embed(
 
         bundle = load_bundle(_model_path(model))
         if bundle.needs_warm_state() and not stateful:
-            common.console.warn(f"{_FROM_ZERO}, so its vectors are poorer than they could be. {_WARM_UP}")
+            common.console.warn(f"{_FROM_ZERO}, so its vectors are worse than they could be. {_WARM_UP}")
         settings = _build_settings(config.embed, bundle, stateful, chosen)
         embedder = ElmoEmbedder(
             bundle,
@@ -182,7 +195,7 @@ def _build_settings(config: EmbedConfig, bundle: "Bundle", stateful: bool, chose
 
 @contextmanager
 def _planned(files: tuple[str, ...], output: Path | None, form: "OutputForm") -> Iterator[tuple[list["Job"], bool]]:
-    """Yield what there is to do, and whether it is one file alone."""
+    """Yield the jobs, and whether there is only a single file."""
     from elmo_zh.embed.formats import SUFFIXES
     from elmo_zh.embed.jobs import Job, is_single, plan_jobs
 
@@ -190,7 +203,7 @@ def _planned(files: tuple[str, ...], output: Path | None, form: "OutputForm") ->
     if files != ("-",):
         yield plan_jobs(files, output, suffix), is_single(files)
         return
-    # Spooled, so that it can be read twice.
+    # Copy standard input to a file, so that it can be read twice.
     with tempfile.NamedTemporaryFile(prefix="elmo-zh-", suffix=".txt") as spool:
         shutil.copyfileobj(sys.stdin.buffer, spool)
         spool.flush()
@@ -209,7 +222,7 @@ def _run_jobs(
     form: "OutputForm",
     shard_text: str | None,
 ) -> None:
-    """Do one file after the other; of several, those whose output is there already are passed over."""
+    """Embed one file after another; if there are several, skip those whose output exists."""
     from elmo_zh.embed.dump import dump_vectors
     from elmo_zh.embed.shards import Shard
     from elmo_zh.embed.unfinished import DumpCounts
@@ -219,7 +232,7 @@ def _run_jobs(
     for job in jobs:
         output = shard.output(job.output) if shard else job.output
         if not is_single and output.exists() and not common.force:
-            common.console.note(f"{output} is there already: {job.source} is skipped.")
+            common.console.note(f"{output} exists already, so {job.source} is skipped.")
             skipped.append(str(output))
             continue
         report = dump_vectors(
@@ -234,11 +247,11 @@ def _run_jobs(
             name=job.name,
         )
         total.add(report.counts)
-        results.append(_result(report))
+        results.append(_dump_result(report))
         if is_single:
-            common.finish(_result(report), *_describe(report))
+            common.finish(_dump_result(report), *_describe_dump(report))
             return
-        for line in _describe(report):
+        for line in _describe_dump(report):
             common.console.note(line)
     common.finish(
         {"outputs": results, "skipped": skipped, **asdict(total)},
@@ -246,16 +259,16 @@ def _run_jobs(
     )
 
 
-def _result(report: "DumpReport") -> dict[str, Any]:
+def _dump_result(report: "DumpReport") -> dict[str, Any]:
     counts = asdict(report.counts)
     return {"output": str(report.output), **counts, "unknown_words": dict(report.unknown_words), **report.extra}
 
 
-def _describe(report: "DumpReport") -> list[str]:
+def _describe_dump(report: "DumpReport") -> list[str]:
     counts, output = report.counts, report.output
     files = [path for path in output.iterdir() if path.is_file()] if output.is_dir() else [output]
     size = sum(path.stat().st_size for path in files)
-    cut = f", {counts.cut_tokens:,} too long and cut" if counts.cut_tokens else ""
+    cut = f", {counts.cut_tokens:,} cut because they are too long" if counts.cut_tokens else ""
     lines = [
         f"{counts.lines:,} lines ({counts.empty_lines:,} empty), {counts.tokens:,} tokens"
         f" ({counts.unknown_tokens:,} unknown{cut}), {size / 1e6:,.1f} MB: {output}"
@@ -265,20 +278,25 @@ def _describe(report: "DumpReport") -> list[str]:
         named = ", ".join(f"{word} ({count:,})" for word, count in shown.items())
         lines.append(f"{counts.unknown_tokens / counts.tokens:.1%} of the words are unknown, most often {named}")
     if report.extra.get("words_left_out"):
-        lines.append(f"{report.extra['words_left_out']:,} words with white space in them are left out")
+        lines.append(f"{report.extra['words_left_out']:,} words that contain white space are left out")
     return lines
 
 
 @click.command()
 @click.argument("shards", nargs=-1, required=True, metavar="SHARD...", type=click.Path(path_type=Path))
 @click.option(
-    "--output", type=click.Path(path_type=Path), metavar="FILE", help="Default: the shards' name without its end."
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="File or folder to write. Default: the shards' name without .shard-I-of-N.",
 )
 @form_options
 @common_options
 @click.pass_obj
 def merge(common: Common, /, shards: tuple[Path, ...], output: Path | None, **chosen: Any) -> None:
-    """Join the shards of a text, which `elmo-zh embed --shard` wrote, into what one process would have written.
+    """Join the shards that `elmo-zh embed --shard` wrote.
+
+    Use it after all shards of a file are finished. The output is the same as one embed command without --shard writes.
 
     \b
     Example:
@@ -290,7 +308,7 @@ def merge(common: Common, /, shards: tuple[Path, ...], output: Path | None, **ch
 
     form = _build_form(config.embed, chosen)
     report = merge_shards(shards, output, form, force=common.force, reporter=common.console)
-    common.finish(_result(report), *_describe(report))
+    common.finish(_dump_result(report), *_describe_dump(report))
 
 
 @click.command()
@@ -305,6 +323,8 @@ def evaluate(
     common: Common, files: tuple[str, ...], model: Path | None, segmented: bool, stateful: bool, device: str | None
 ) -> None:
     """Measure exact perplexity and bits per character of text.
+
+    Use it to compare models on the same text; bits per character can be compared across vocabularies.
 
     \b
     Example:

@@ -1,1 +1,1 @@
-"""Where the tasks of the corpus stages run: in this process, in several, or on a cluster."""
+"""Engines that run the tasks of the corpus stages: this process, worker processes, or a Dask cluster."""

@@ -1,4 +1,4 @@
-"""Workers of a Dask cluster, on any machines that see the same disk under the same paths."""
+"""The engine that uses the workers of a Dask cluster, on machines that see the same disk under the same paths."""
 
 import importlib.util
 import socket
@@ -20,25 +20,27 @@ Result = TypeVar("Result")
 
 SECONDS_TO_CONNECT = 15
 SECONDS_FOR_A_WORKER = 30
-# Tasks that are given to the scheduler at the same time, so that workers that come later have some too.
+# Number of tasks submitted at a time, at least: enough that workers that join later get some too.
 _LEAST_AHEAD = 64
 
 
 @contextmanager
 def dask_workers(scheduler: str) -> Iterator[Engine]:
-    """Yield the engine that gives tasks to the workers of a scheduler.
+    """Yield an engine that runs tasks on the workers of a Dask scheduler.
 
     Args:
-        scheduler: Its address, such as tcp://192.168.0.1:8786.
+        scheduler: Address of the scheduler, such as tcp://192.168.0.1:8786.
 
     Raises:
-        ClusterError: If there is no address, Dask is not installed, the scheduler does not answer, there are no
-            workers, or one has another version of elmo-zh.
+        ClusterError: If the address is empty, Dask is not installed, the scheduler does not answer, it has no
+            workers, or a worker has another version of elmo-zh.
     """
-    if not scheduler:  # for which Dask would start workers of its own
+    if not scheduler:  # Dask would start a cluster of its own
         raise ClusterError("--engine dask needs the scheduler's address: --scheduler tcp://HOST:8786")
     if importlib.util.find_spec("distributed") is None:
-        raise ClusterError('--engine dask needs Dask. Install it, here and on the workers: pip install "elmo-zh[dask]"')
+        raise ClusterError(
+            '--engine dask needs Dask. Install it here and on the workers with: pip install "elmo-zh[dask]"'
+        )
     client = _connect(scheduler)
     try:
         _require_workers(client, scheduler)
@@ -52,18 +54,18 @@ def _connect(scheduler: str) -> "Client":
     from distributed.comm import get_address_host_port
 
     try:
-        # A client that reaches nobody would leave threads behind.
+        # Try the port first: a client that fails to connect would leave threads behind.
         socket.create_connection(get_address_host_port(scheduler), SECONDS_TO_CONNECT).close()
         return Client(scheduler, timeout=SECONDS_TO_CONNECT, set_as_default=False)
     except (OSError, ValueError) as error:
         raise ClusterError(
             f"No Dask scheduler answers at {scheduler} ({_first_line(error)})."
-            " Start one with: dask scheduler - and give the address that it prints."
+            " Start one with `dask scheduler`, and give --scheduler the address that it prints."
         ) from None
 
 
 def _require_workers(client: "Client", scheduler: str) -> None:
-    """Raise ClusterError unless there are workers, and all have this version of elmo-zh, the scheduler too."""
+    """Raise ClusterError unless there are workers, and they and the scheduler have this version of elmo-zh."""
     try:
         client.wait_for_workers(1, timeout=SECONDS_FOR_A_WORKER)
     except TimeoutError:
@@ -72,14 +74,14 @@ def _require_workers(client: "Client", scheduler: str) -> None:
         ) from None
 
     def find_version() -> str | None:
-        """Return the version of elmo-zh where this is called; sent as code, since there may be none."""
+        """Return the version of elmo-zh on the machine that calls this; sent as code, as it may not be installed."""
         try:
             from elmo_zh.version import __version__ as found
         except ImportError:
             return None
         return found
 
-    # It reads tasks too, before workers do.
+    # The scheduler unpickles tasks too, before it passes them to workers.
     _require_version(f"scheduler at {scheduler}", client.run_on_scheduler(find_version), __version__)
     for worker, found in client.run(find_version).items():
         _require_version(f"worker {worker}", found, __version__)
@@ -89,7 +91,7 @@ def _require_version(who: str, found: str | None, expected: str) -> None:
     if found != expected:
         raise ClusterError(
             f"The Dask {who} has {f'elmo-zh {found}' if found else 'no elmo-zh'}, expected {expected}."
-            " Install the same version there and start it again."
+            " Install this version there and restart it."
         )
 
 
@@ -100,7 +102,7 @@ def _first_line(error: BaseException) -> str:
 class _DaskWorkers:
     def __init__(self, client: "Client", scheduler: str) -> None:
         self._client, self._scheduler = client, scheduler
-        # Not the same result for the same task: what it is for is the files, which may have gone since.
+        # pure=False: a task is run even if an equal one ran before, since its files may have been removed meanwhile.
         self._executor: Executor = client.get_executor(pure=False)
 
     def run(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:
@@ -108,27 +110,27 @@ class _DaskWorkers:
 
         num_threads = sum(self._client.nthreads().values())
         try:
-            yield from run_tasks(self, max(_LEAST_AHEAD, 4 * num_threads), _There(work), tasks)
+            yield from run_tasks(self, max(_LEAST_AHEAD, 4 * num_threads), _CheckedWork(work), tasks)
         except KilledWorker as error:
             raise ClusterError(
-                f"Dask workers died again and again doing the same task, the last one at {error.last_worker.address},"
-                " perhaps for lack of memory. Look at their logs, give them more memory, and type the command again."
+                f"Several Dask workers died while running the same task, the last one at {error.last_worker.address},"
+                " perhaps because memory ran out. Look at their logs, give them more memory, and run the command again."
             ) from None
         except CancelledError:
             raise ClusterError(
-                f"The connection to the Dask scheduler at {self._scheduler} was lost. Type the command again: what is"
-                " finished is not done again."
+                f"The connection to the Dask scheduler at {self._scheduler} was lost. Run the command again: finished"
+                " tasks are skipped."
             ) from None
 
     def executor(self) -> Executor:
         return self._executor
 
     def discard(self) -> None:
-        """Do nothing: Dask gives the tasks of a dead worker to others by itself."""
+        """Do nothing: Dask itself gives the tasks of a dead worker to other workers."""
 
 
-class _There(Generic[Task, Result]):
-    """Work as a worker does it, which may have come later or see another disk."""
+class _CheckedWork(Generic[Task, Result]):
+    """Work with checks on the worker itself: it may have joined later with another version, or see another disk."""
 
     def __init__(self, work: Callable[[Task], Result]) -> None:
         self._work, self._version = work, __version__
@@ -142,6 +144,6 @@ class _There(Generic[Task, Result]):
             return self._work(task)
         except FileNotFoundError as error:
             raise ClusterError(
-                f"The Dask worker {worker} does not find {error.filename}."
+                f"The Dask worker {worker} cannot find {error.filename}."
                 " Workers need the same disk under the same path as this machine."
             ) from None

@@ -1,4 +1,4 @@
-"""What a stage needs of an engine, and the engine that is this process."""
+"""The interface of engines, and the engine that uses this process only."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeVar
@@ -10,24 +10,25 @@ Result = TypeVar("Result")
 class Engine(Protocol):
     """Runs tasks that do not depend on each other.
 
-    A task may run more than once, here or on another machine, also at the same time, where a worker was thought dead.
-    So a task's files get their names only when they are whole (`files.written_once`), and equal ones each time.
+    A task may run more than once, on this machine or another, even at the same time, if an engine takes a living worker
+    for dead. So a task must write the same files each time, and give each its name only when it is complete
+    (`files.written_once`).
     """
 
     def run(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:
-        """Yield each task with what `work` made of it, as they come to an end.
+        """Yield each task with the result of `work`, in the order in which tasks finish.
 
         Args:
-            work: A function at the top of a module, which workers import by its name.
-            tasks: Small values that can be pickled; taken as workers become free, never many ahead.
+            work: Function at the top level of a module, so that workers can import it.
+            tasks: Small values that can be pickled; taken from the iterable only as workers become free.
 
         Raises:
-            CorpusError: If workers die again and again. What `work` raises is raised here.
+            CorpusError: If workers die repeatedly. Exceptions of `work` are raised here too.
         """
 
 
 class ThisProcess:
-    """Runs one task after another right here; its methods are those of `Engine`."""
+    """An `Engine` that runs one task after another in this process."""
 
     def run(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:  # noqa: D102
         for task in tasks:

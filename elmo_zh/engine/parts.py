@@ -1,7 +1,7 @@
-"""Parts of a stage's work on disk: what has come to its end is not done again after the stage was killed.
+"""Parts of a stage on disk: a stage that was interrupted does not repeat its finished tasks.
 
-A task makes files `NAME.SUFFIX` in the folder of parts and, when all are whole, `NAME.json` with their sizes and the
-figures that it returns. It may run twice, also at the same time, as engines do where a worker was thought dead.
+A task writes files `NAME.SUFFIX` in the folder of parts and, when all are complete, `NAME.json` with their sizes and
+the figures that it returns. It may run twice, even at the same time, if an engine takes a living worker for dead.
 """
 
 import json
@@ -19,13 +19,13 @@ from elmo_zh.run.files import write_json_once, written_once
 Task = TypeVar("Task")
 Figures = dict[str, Any]
 
-# What a worker has written may take this long to be seen on another machine: file systems on a network remember for up
-# to a minute that a name was not there.
+# A file that a worker has written may become visible on another machine only after this time: network file systems
+# remember for up to a minute that a name did not exist.
 SECONDS_UNTIL_SEEN = 70.0
 
 
 class PartWriter:
-    """Makes the files of one part."""
+    """Writes the files of one part."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._folder, self._name = folder, name
@@ -33,9 +33,9 @@ class PartWriter:
 
     @contextmanager
     def file(self, suffix: str, *, lasts: bool = True) -> Iterator[Path]:
-        """Yield a path to write the part's file of this suffix at; it has its name once the block ends well.
+        """Yield a path at which to write the part's file of this suffix; it gets its name if the block succeeds.
 
-        One that does not last may be removed once it has been used: the part is whole without it.
+        A file with `lasts=False` may be removed after use: the part counts as complete without it.
         """
         path = self._folder / f"{self._name}.{suffix}"
         with written_once(path) as unfinished:
@@ -49,7 +49,7 @@ Work = Callable[[Task, PartWriter], Figures]
 
 @dataclass(frozen=True)
 class _Job(Generic[Task]):
-    """A task, what to do with it and where to."""
+    """A task, the function that runs it, and the folder and name of its part."""
 
     work: Work[Task]
     task: Task
@@ -60,17 +60,17 @@ class _Job(Generic[Task]):
 def run_parts(
     engine: Engine, work: Work[Task], tasks: Mapping[str, Task], folder: Path
 ) -> Iterator[tuple[str, Figures]]:
-    """Yield the name and the figures of each part, those first that were finished before.
+    """Yield the name and the figures of each part, beginning with those that were already finished.
 
     Args:
-        engine: Where to do the work.
-        work: A function at the top of a module that makes a part's files with the writer that it is given, and returns
-            figures that JSON can hold.
-        tasks: Small values that can be pickled, by the names of their parts.
-        folder: Where the files are; made if missing.
+        engine: Engine that runs the tasks.
+        work: Function at the top level of a module that writes the files of a part with the given writer, and returns
+            figures as JSON values.
+        tasks: Tasks by the names of their parts; small values that can be pickled.
+        folder: Folder of the parts; made if missing.
 
     Raises:
-        ClusterError: If files that a worker has made are not to be seen here.
+        ClusterError: If files that a worker has written do not become visible here.
     """
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
@@ -87,7 +87,7 @@ def run_parts(
 
 def _make(job: _Job[Any]) -> None:
     if _finished(job.folder, job.name) is not None:
-        return  # by a worker that was thought dead; what it was made from may be gone
+        return  # finished by a worker that was taken for dead; the task's inputs may be gone
     writer = PartWriter(job.folder, job.name)
     figures = job.work(job.task, writer)
     write_json_once(_record(job.folder, job.name), {"sizes": writer.sizes, "figures": figures})
@@ -98,25 +98,25 @@ def _record(folder: Path, name: str) -> Path:
 
 
 def _finished(folder: Path, name: str) -> Figures | None:
-    """Return the figures of a part whose files are all there and whole."""
+    """Return the figures of a part if all its files exist and are complete, else None."""
     path = _record(folder, name)
     if not path.exists():
         return None
     record = json.loads(path.read_text(encoding="utf-8"))
     paths = {folder / file: size for file, size in record["sizes"].items()}
-    is_whole = all(path.exists() and path.stat().st_size == size for path, size in paths.items())
-    return dict(record["figures"]) if is_whole else None
+    is_complete = all(path.exists() and path.stat().st_size == size for path, size in paths.items())
+    return dict(record["figures"]) if is_complete else None
 
 
 def _wait_for(job: _Job[Any]) -> Figures:
-    """Return the figures of a part that a worker has made, once they are to be seen here."""
+    """Return the figures of a part that a worker has finished, once its files are visible here."""
     deadline = time.monotonic() + SECONDS_UNTIL_SEEN
     while (done := _finished(job.folder, job.name)) is None:
         if time.monotonic() > deadline:
             raise ClusterError(
-                f"{_record(job.folder, job.name)} was made by a worker and is not to be seen here."
+                f"A worker wrote {_record(job.folder, job.name)}, but this machine cannot see it."
                 " Workers need the same disk under the same path as this machine."
             )
         time.sleep(0.2)
-        any(job.folder.iterdir())  # has the names asked for anew
+        any(job.folder.iterdir())  # makes a network file system look up the names again
     return done

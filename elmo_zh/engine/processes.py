@@ -19,12 +19,12 @@ Result = TypeVar("Result")
 
 @contextmanager
 def worker_processes(num_workers: int) -> Iterator[Engine]:
-    """Yield an engine of so many processes, which end with the block; where it fails, at once."""
+    """Yield an engine of `num_workers` processes; they end with the block, and immediately if it fails."""
     processes = _Processes(num_workers)
     try:
         yield processes
     except BaseException:
-        # Ctrl-C, or a task that failed: waiting for the others could wait for long.
+        # Ctrl-C or a failed task: do not wait for the other tasks, which may take long.
         processes.stop()
         raise
     finally:
@@ -38,7 +38,7 @@ class _Processes:
         self._executor: ProcessPoolExecutor | None = None
 
     def run(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:
-        # One more than there are workers, so that none has to wait for its next task.
+        # One task more than there are workers, so that a free worker finds its next task waiting.
         return run_tasks(self, self._num_workers + 1, work, tasks)
 
     def executor(self) -> ProcessPoolExecutor:
@@ -50,8 +50,8 @@ class _Processes:
     def stop(self) -> None:
         for child in set(active_children()) - self._children_of_others:
             child.terminate()
-        # Where a task does not fit into the pipe to the workers, the thread that writes it would wait for ever, and the
-        # end of the process for that thread. Python 3.12 closes the pipe by itself (python/cpython#94777).
+        # If a task does not fit into the pipe to the workers, the thread that writes it would wait forever, and this
+        # process could not exit because of that thread. Python 3.12 closes the pipe itself (python/cpython#94777).
         queue = getattr(self._executor, "_call_queue", None)
         if queue is not None:
             queue._reader.close()
@@ -70,6 +70,6 @@ def _start_worker() -> None:
 
 
 def _end_after(main: BaseProcess) -> None:
-    """Wait for the main process to be gone, killed perhaps, and leave nothing running behind it."""
+    """End this worker when the main process has ended, even if that was killed."""
     main.join()
     os._exit(1)

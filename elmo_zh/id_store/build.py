@@ -10,7 +10,7 @@ from elmo_zh.engine.engine import Engine
 from elmo_zh.engine.parts import Figures, run_parts
 from elmo_zh.id_store.layout import ARRAYS, DESCRIPTION, KINDS, OTHER_WORDS, STORE_FORMAT, shard_name
 from elmo_zh.id_store.shards import RenumberTask, ShardTask, encode_file, renumber_file
-from elmo_zh.run.files import atomic_path, place, write_json, written_once
+from elmo_zh.run.files import atomic_path, link_or_copy, write_json, written_once
 from elmo_zh.run.layout import documents_beside
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.vocabulary.lexicon import Lexicon
@@ -122,7 +122,7 @@ def _assemble(
                     made = (
                         f"{name}.final.ids" if suffix == "ids" and lexicon.num_slots is not None else f"{name}.{suffix}"
                     )
-                    place(parts / made, unfinished / f"{name}.{suffix}")
+                    link_or_copy(parts / made, unfinished / f"{name}.{suffix}")
         if lexicon.num_slots is not None:
             path = unfinished / OTHER_WORDS
             with path.open("w", encoding="utf-8", newline="\n") as file:

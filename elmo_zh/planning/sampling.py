@@ -17,8 +17,8 @@ from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 from elmo_zh.planning.pieces import Piece, Pieces
 from elmo_zh.run.reporter import Reporter
+from elmo_zh.segmenting.corpus_preparation import CorpusPreparation
 from elmo_zh.segmenting.duplicates import key_rule
-from elmo_zh.segmenting.preparation import CorpusPreparation
 
 # Formats of which one file is one document, unless plain text is told to have more.
 _ONE_DOCUMENT = ("text", "html", "markdown")

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 
 from elmo_zh.config import Config
-from elmo_zh.engine.choice import SMALL_BYTES
+from elmo_zh.engine.select import SMALL_BYTES
 from elmo_zh.planning.estimates import Estimate
 from elmo_zh.planning.sampling import Sample
 from elmo_zh.planning.stage_pace import StagePace

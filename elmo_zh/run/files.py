@@ -1,4 +1,4 @@
-"""Digests, and files that appear whole or not at all."""
+"""File digests, atomic writes and locks."""
 
 import fcntl
 import hashlib
@@ -24,33 +24,33 @@ def file_digest(path: Path) -> str:
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Yield a path to write a file or folder at; it takes the place of `path` only if the block ends well.
+    """Yield a path at which to write a file or folder; it replaces `path` only if the block succeeds.
 
-    The name in use meanwhile ends in `.unfinished`; one that a killed process left behind is replaced.
+    Until then its name ends in `.unfinished`; a file of that name that a killed process left behind is removed.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(path.name + UNFINISHED)
     replaced = path.with_name(f"{path.name}.replaced{UNFINISHED}")
     remove(unfinished)
-    _give_back(replaced, path)
+    _restore(replaced, path)
     try:
         yield unfinished
         _sync(unfinished)
         if path.is_dir():
-            # A folder cannot take the place of another in one step, but a half-removed one must never stand there.
+            # A folder cannot replace another in one step, but a half-removed folder must never have the final name.
             path.rename(replaced)
         unfinished.replace(path)
     finally:
         remove(unfinished)
-        _give_back(replaced, path)
+        _restore(replaced, path)
 
 
 @contextmanager
 def written_once(path: Path) -> Iterator[Path]:
-    """Yield a path of its own to write a file at; it takes the place of `path` only if the block ends well.
+    """Yield a unique path at which to write a file; it replaces `path` only if the block succeeds.
 
-    Unlike with `atomic_path` several processes may do so at the same time, on one machine or more: whoever ends last
-    stays, so all should write the same.
+    Unlike with `atomic_path`, several processes on any machines may write the same file at the same time. The last one
+    wins, so all should write the same content.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.{uuid4().hex}{UNFINISHED}")
@@ -62,8 +62,8 @@ def written_once(path: Path) -> Iterator[Path]:
         unfinished.unlink(missing_ok=True)
 
 
-def _give_back(replaced: Path, path: Path) -> None:
-    """Put a folder back that was moved aside for one that never came; remove it if that one is there."""
+def _restore(replaced: Path, path: Path) -> None:
+    """Move a folder back that was moved aside for one that was never finished; remove it if the new one is there."""
     if replaced.exists() and not path.exists():
         replaced.rename(path)
     else:
@@ -71,14 +71,14 @@ def _give_back(replaced: Path, path: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Force a file's, or a folder's files', content to disk, so that a power cut leaves no empty file behind."""
+    """Force the content of a file, or of a folder's files, to disk, so that a power cut leaves no empty file."""
     for file in sorted(path.iterdir()) if path.is_dir() else [path]:
         with file.open("rb") as opened:
             os.fsync(opened.fileno())
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a link or a whole folder, if it is there; a folder vanishes at once, not file by file."""
+    """Remove a file, a link or a whole folder, if it exists; a folder is renamed first and so vanishes in one step."""
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
         return
@@ -94,12 +94,12 @@ def write_json(path: Path, value: Any) -> None:
     """Write a value as readable JSON, atomically."""
     with atomic_path(path) as unfinished:
         text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
-        # Names of files may hold bytes that are no UTF-8, for which Python has halves of characters: JSON spells them.
+        # File names may hold bytes that are not UTF-8, which Python represents as lone surrogates: write their escapes.
         unfinished.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
-def place(path: Path, other: Path) -> None:
-    """Give a file a second name, as a copy where the file system knows no second names."""
+def link_or_copy(path: Path, other: Path) -> None:
+    """Give a file a second name by a hard link, or by a copy where the file system has no hard links."""
     try:
         other.hardlink_to(path)
     except OSError:
@@ -114,12 +114,13 @@ def write_json_once(path: Path, value: Any) -> None:
 
 @contextmanager
 def locked(path: Path, refusal: str) -> Iterator[None]:
-    """Hold a lock file for this process; the lock ends with the process, however that ends.
+    """Hold a lock file during the block; the lock also ends if the process is killed.
 
-    The file is removed at the end, so whoever opened it just before that holds a lock that no one else would see.
+    The file is removed at the end. A process that opened it just before that would lock a file that no other process
+    can see, so it is refused too.
 
     Raises:
-        OutputError: With `refusal` if another process holds it.
+        OutputError: With the message `refusal`, if another process holds the lock.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:

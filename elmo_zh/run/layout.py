@@ -1,4 +1,4 @@
-"""The run folder: the name of every artefact in it, and one process at a time."""
+"""The run folder: the names of its files, its settings, and its lock."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,29 +11,29 @@ from elmo_zh.run.files import atomic_path, locked
 
 
 def documents_beside(segmented: Path) -> Path:
-    """Return where the documents of a segmented file are counted: little-endian uint32, sentences of each in order."""
+    """Return the path of a segmented file's document sizes: sentences of each document, little-endian uint32."""
     return segmented.with_suffix(".documents")
 
 
 @dataclass(frozen=True)
 class RunDir:
-    """Names every file of a run; opens none by itself."""
+    """Names every file of a run."""
 
     path: Path
 
     @property
     def config(self) -> Path:
-        """The resolved settings."""
+        """The file of the resolved settings."""
         return self.path / "config.toml"
 
     @property
     def plan(self) -> Path:
-        """What was told of the run before it began."""
+        """The estimates that `plan` made before the run."""
         return self.path / "plan.json"
 
     @property
     def coverage_picture(self) -> Path:
-        """How much of the training text the most frequent words cover."""
+        """The picture of how much of the training text the most frequent words cover."""
         return self.path / "coverage.png"
 
     @property
@@ -48,37 +48,37 @@ class RunDir:
 
     @property
     def corpus_report(self) -> Path:
-        """What was read of the corpus, changed and dropped, with examples, to be read by people."""
+        """The report, written for people, of what was read, changed and dropped in the corpus, with examples."""
         return self.path / "corpus_report.md"
 
     @property
     def fetched(self) -> Path:
-        """The folder of what comes from standard input and the network, there only while it is segmented."""
+        """The folder of text from standard input and the network; exists only during segmentation."""
         return self.path / "fetched.unfinished"
 
     @property
     def vocab(self) -> Path:
-        """One token a line."""
+        """The vocabulary file, one token per line."""
         return self.path / "vocab.data"
 
     @property
     def vocab_parts(self) -> Path:
-        """The folder of the counts of single files, there only until the vocabulary is."""
+        """The folder of the word counts of single files; removed when the vocabulary is finished."""
         return self.path / "vocab.parts"
 
     @property
     def vocab_counts(self) -> Path:
-        """Token TAB count, in the order of vocab.data."""
+        """The file of token TAB count, in the order of vocab.data."""
         return self.path / "vocab.counts"
 
     @property
     def character_counts(self) -> Path:
-        """The spelling model of unknown words: character TAB count."""
+        """The file of the spelling model for unknown words: character TAB count."""
         return self.path / "character_counts.tsv"
 
     @property
     def word2vec(self) -> Path:
-        """Initial token embeddings in word2vec's text format."""
+        """The file of initial token embeddings, in word2vec's text format."""
         return self.path / "word2vec.txt"
 
     @property
@@ -88,7 +88,7 @@ class RunDir:
 
     @property
     def ids_parts(self) -> Path:
-        """The folder of the store's finished shards, there only until the store is."""
+        """The folder of the id store's finished shards; removed when the store is finished."""
         return self.path / "ids.parts"
 
     @property
@@ -98,12 +98,12 @@ class RunDir:
 
     @property
     def start(self) -> Path:
-        """The folder of the weights that training started from, where it started from a bundle."""
+        """The folder of the weights that training started from, if it started from a bundle."""
         return self.path / "start"
 
     @property
     def metrics(self) -> Path:
-        """One JSON object a line: training and held-out figures."""
+        """The file of training and held-out figures, one JSON object per line."""
         return self.path / "metrics.jsonl"
 
     @property
@@ -113,20 +113,20 @@ class RunDir:
 
     @property
     def training_picture(self) -> Path:
-        """Loss and held-out perplexity over the tokens trained."""
+        """The picture of training loss and held-out perplexity by number of tokens."""
         return self.path / "training.png"
 
     @property
     def model(self) -> Path:
-        """The exported bundle."""
+        """The folder of the exported bundle."""
         return self.path / "model"
 
     def holds(self, path: Path) -> bool:
-        """Return whether a path leads into the run's folder."""
+        """Return whether a path is inside the run folder."""
         return path.resolve().is_relative_to(self.path.resolve())
 
     def stage_record(self, stage: str) -> Path:
-        """Return where a stage's record stands."""
+        """Return the path of a stage's record."""
         return self.path / "stages" / f"{stage}.json"
 
     def train_files(self) -> list[Path]:
@@ -134,7 +134,7 @@ class RunDir:
         return sorted(self.segmented.glob("train-*.txt"))
 
     def document_files(self) -> list[Path]:
-        """Return the files with the numbers of sentences of each document, one beside each training file."""
+        """Return the files with the number of sentences of each document, one for each training file."""
         return sorted(self.segmented.glob("train-*.documents"))
 
     def heldout_files(self) -> list[Path]:
@@ -142,7 +142,7 @@ class RunDir:
         return sorted(self.segmented.glob("heldout-*.txt"))
 
     def load_config(self, path: Path | None, assignments: list[str]) -> Config:
-        """Return the run's own settings (the defaults for a new run), changed by a file and by assignments."""
+        """Return the run's settings (the defaults for a new run) as changed by a file and by assignments."""
         base = load_config(Config(), self.config, []) if self.config.exists() else Config()
         return load_config(base, path, assignments)
 
@@ -155,7 +155,7 @@ class RunDir:
 
     @contextmanager
     def config_kept_on_error(self) -> Iterator[None]:
-        """Put the settings back as they were if the block ends with a known problem, such as a setting refused."""
+        """Restore the settings file if the block fails with a known problem, such as a refused setting."""
         before = self.config.read_bytes() if self.config.exists() else None
         try:
             yield
@@ -167,14 +167,14 @@ class RunDir:
 
     @contextmanager
     def locked(self, *, create: bool) -> Iterator[None]:
-        """Hold the run for this process; without `create` a run that does not exist is not made.
+        """Lock the run for this process; without `create`, a run that does not exist is not created.
 
         Raises:
-            OutputError: If another process holds it.
+            OutputError: If another process uses the run.
         """
         if not create and not self.path.exists():
             yield
             return
-        refusal = f"{self.path} is in use by another elmo-zh process. Wait for it, or choose another --run."
+        refusal = f"{self.path} is in use by another elmo-zh process. Wait until it ends, or choose another --run."
         with locked(self.path / ".lock", refusal):
             yield

@@ -1,4 +1,4 @@
-"""Stages: do what has changed, skip what has not, and record what was done."""
+"""Stage records: run a stage if anything has changed, skip it otherwise, and record what it made."""
 
 import json
 import time
@@ -16,10 +16,10 @@ from elmo_zh.run.reporter import Reporter
 from elmo_zh.version import __version__
 
 RECORD_FORMAT = 1
-# Says what the parts in a folder were made from.
+# Name of the file that says what the parts in a folder were made from.
 PARTS_KEY = "made-from"
 
-# The command that makes each artefact, for the message when it is missing.
+# The command that makes each file, for the message when it is missing.
 MAKERS = {
     "segmented": "segment CORPUS",
     "vocab.data": "vocab",
@@ -33,18 +33,20 @@ MAKERS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """One step from files to files.
+    """A step that makes files from other files.
 
     Attributes:
         name: The command's name.
-        settings: What decides the result, beside the inputs.
-        inputs: Name in the record to path; files outside the run (the corpus) are named without their folder.
-        budget: Settings that say how far to go; a change lets the stage go on.
-        discard: Removes what an unfinished stage would go on from; None for a stage that always starts anew.
-        parts: A folder of finished parts, which go on being used if the stage is interrupted and typed again with the
-            same inputs and settings, and by the same version; removed at the end.
-        discards_training: Whether doing it again with other inputs or settings makes checkpoints worthless.
-        work: Does it and returns the files made and counts worth keeping.
+        settings: Settings that decide the result, together with the inputs.
+        inputs: Path of each input by its name in the record; files outside the run (the corpus) are named without
+            their folder.
+        budget: Settings that say how far to go; if only they change, the stage continues.
+        discard: Removes what an unfinished stage would resume from; None for a stage that always starts from scratch.
+        parts: Folder of finished parts. An interrupted stage uses them again if its inputs, its settings and the
+            version are the same; removed at the end.
+        discards_training: Whether the run's checkpoints become worthless if the stage runs again with other inputs or
+            settings.
+        work: Runs the stage, and returns the files that it made and the counts to record.
     """
 
     name: str
@@ -59,7 +61,7 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True)
 class StageResult:
-    """What a stage made; counts are told as its result, details stand in its record only."""
+    """What a stage made; the counts are also its printed result, the details are only in its record."""
 
     outputs: Sequence[Path]
     counts: Mapping[str, Any] = field(default_factory=dict)
@@ -68,43 +70,59 @@ class StageResult:
 
 @dataclass(frozen=True, kw_only=True)
 class StageOutcome:
-    """What became of a stage: its counts, and whether it was skipped because nothing had changed."""
+    """The counts of a stage, and whether it was skipped because nothing had changed."""
 
     counts: Mapping[str, Any]
     skipped: bool
 
 
 def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporter: Reporter) -> StageOutcome:
-    """Do a stage unless its record shows that the same was done before.
+    """Run a stage, unless its record shows that nothing has changed since it finished.
 
     Args:
         run: The run folder.
-        config: The resolved settings, saved in the run once it is clear that the stage may go ahead.
-        stage: What to do.
-        force: Do it in any case.
-        reporter: Where to tell.
+        config: The resolved settings; saved in the run once it is clear that the stage may run.
+        stage: The stage.
+        force: Run it even if nothing has changed.
+        reporter: Receives messages.
 
     Raises:
-        RunError: If an input is missing, or if redoing would discard a started training without `force`.
+        RunError: If an input is missing, or if the stage would discard checkpoints without `force`.
     """
     require_inputs(run, stage.inputs.values())
-    record_path = run.stage_record(stage.name)
-    old = load_record(record_path, damaged_is_none=force)
+    old = load_record(run.stage_record(stage.name), damaged_is_none=force)
     inputs = describe_files(stage.inputs, old.get("inputs", {}))
     changes = _changes(old, stage.settings, inputs) if old else []
     if not old and stage.discard is not None and is_in_training(run):
-        changes = ["there is no record of what its checkpoints were made from"]
+        changes = ["no record says what its checkpoints were made from"]
     if changes and stage.discards_training and not force:
         refuse_to_discard_training(run, stage.name, changes)
     run.save_config(config)
     same_budget = old.get("budget") == dict(stage.budget)
-    if old.get("finished") and same_budget and not changes and not force and _outputs_stand(run, old):
+    if old.get("finished") and same_budget and not changes and not force and _outputs_are_intact(run, old):
         if stage.parts is not None:
-            remove(stage.parts)  # of a --force that was interrupted
+            remove(stage.parts)  # left by an interrupted --force
         reporter.note(f"{stage.name}: nothing has changed, skipped.")
         return StageOutcome(counts=old["counts"], skipped=True)
     for change in changes if old else []:
-        reporter.note(f"{stage.name}: done again, {change}")
+        reporter.note(f"{stage.name} runs again: {change}")
+    counts = _run_and_record(run, stage, inputs, starts_over=force or bool(changes), force=force)
+    return StageOutcome(counts=counts, skipped=False)
+
+
+def _run_and_record(
+    run: RunDir, stage: Stage, inputs: Mapping[str, Any], *, starts_over: bool, force: bool
+) -> Mapping[str, Any]:
+    """Run a stage, write its record, and return its counts.
+
+    Args:
+        run: The run folder.
+        stage: The stage.
+        inputs: Description of its input files.
+        starts_over: Whether to discard what an unfinished stage would resume from.
+        force: Whether to discard finished parts even if they match.
+    """
+    record_path = run.stage_record(stage.name)
     record = {
         "stage": stage.name,
         "format": RECORD_FORMAT,
@@ -115,28 +133,27 @@ def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporte
         "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     if stage.discard is not None:
-        if force or changes:
+        if starts_over:
             stage.discard()
-        # What is begun now may go on later, but only from the same inputs and settings.
+        # An interrupted stage may resume later, but only with the inputs and settings that are recorded here.
         write_json(record_path, {**record, "finished": False})
     start = time.monotonic()
     if stage.parts is not None:
-        _keep_parts(
+        _keep_matching_parts(
             stage.parts, {name: record[name] for name in ("format", "elmo_zh", "settings", "inputs")}, force=force
         )
     result = stage.work()
     outputs = describe_files({str(path.relative_to(run.path)): path for path in result.outputs}, {})
     seconds = round(time.monotonic() - start, 3)
-    counts = dict(result.counts)
-    finished = {"finished": True, "outputs": outputs, "counts": counts, "seconds": seconds}
+    finished = {"finished": True, "outputs": outputs, "counts": dict(result.counts), "seconds": seconds}
     write_json(record_path, {**record, **finished, **result.details})
     if stage.parts is not None:
         remove(stage.parts)
-    return StageOutcome(counts=result.counts, skipped=False)
+    return result.counts
 
 
-def _keep_parts(folder: Path, made_from: Mapping[str, Any], *, force: bool) -> None:
-    """Leave only such parts in a folder as were made from the very same; with `force` none."""
+def _keep_matching_parts(folder: Path, made_from: Mapping[str, Any], *, force: bool) -> None:
+    """Remove the parts in a folder unless they were made from the same inputs and settings; with `force` always."""
     digests = {name: entry["digest"] for name, entry in made_from["inputs"].items()}
     content = json.dumps({**made_from, "inputs": digests}, sort_keys=True, ensure_ascii=False)
     path = folder / PARTS_KEY
@@ -147,7 +164,7 @@ def _keep_parts(folder: Path, made_from: Mapping[str, Any], *, force: bool) -> N
 
 
 def require_inputs(run: RunDir, paths: Any) -> None:
-    """Raise RunError, naming the command that makes it, for the first path that does not exist."""
+    """Raise RunError for the first path that does not exist, naming the command that makes it."""
     for path in paths:
         if not path.exists():
             inside = path.relative_to(run.path).parts[0] if path.is_relative_to(run.path) else ""
@@ -157,19 +174,19 @@ def require_inputs(run: RunDir, paths: Any) -> None:
 
 
 def source_digest(run: RunDir, stage: str, name: str, path: Path, hint: str = "Check the path.") -> str:
-    """Return the digest of a file outside the run, for the settings of a stage that is to start from it.
+    """Return the digest of a file outside the run, for the settings of a stage that starts from it.
 
-    Once the stage was begun, the file may go away: then nothing is said to have changed.
+    Once the stage has begun, the file may be removed: the recorded digest is then returned, so nothing has changed.
 
     Args:
         run: The run.
         stage: The stage's name.
-        name: The setting that the digest is recorded under.
+        name: The setting that records the digest.
         path: The file.
         hint: What to do if it is missing.
 
     Raises:
-        RunError: If the file is missing or the run's own, and the stage was not begun with it.
+        RunError: If the file is missing or inside the run, and the stage has not begun with it.
     """
     is_own = run.holds(path)
     if path.is_file() and not is_own:
@@ -178,12 +195,12 @@ def source_digest(run: RunDir, stage: str, name: str, path: Path, hint: str = "C
     if known:
         return str(known)
     if is_own:
-        raise RunError(f"{path} is of {run.path} itself, which cannot start from what it makes. Choose another --run.")
+        raise RunError(f"{path} is inside {run.path}, and a run cannot start from its own files. Choose another --run.")
     raise RunError(f"{path} is missing. {hint}")
 
 
 def load_record(path: Path, *, damaged_is_none: bool = False) -> dict[str, Any]:
-    """Return a stage record, or an empty one if there is none or it is of another format."""
+    """Return a stage record, or an empty one if there is none or it has another format."""
     if not path.exists():
         return {}
     try:
@@ -191,14 +208,15 @@ def load_record(path: Path, *, damaged_is_none: bool = False) -> dict[str, Any]:
     except ValueError as error:
         if damaged_is_none:
             return {}
-        raise RunError(f"{path} is damaged ({error}). Have the stage done again with --force.") from None
+        raise RunError(f"{path} is damaged ({error}). Run the stage again with --force.") from None
     return record if record.get("format") == RECORD_FORMAT else {}
 
 
 def describe_files(files: Mapping[str, Path], known: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return digest, size and time stamp of each file, taking the digest from `known` where nothing has moved.
+    """Return digest, size and time stamp of each file.
 
-    Size and time stamp only save reading a file again; what counts is the digest of its content.
+    A file whose size and time stamp are those in `known` is not read again: its digest is taken from there. Only the
+    digest says whether a file has changed.
     """
     described = {}
     for name, path in files.items():
@@ -229,10 +247,10 @@ def _file_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str
     different = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
     lines = []
     for name in different[:5]:
-        what = "new" if name not in before else "gone" if name not in now else "another content"
-        lines.append(f"input {name}: {what}")
+        what = "is new" if name not in before else "is gone" if name not in now else "has changed"
+        lines.append(f"input {name} {what}")
     if len(different) > 5:
-        lines.append(f"and {len(different) - 5} more inputs differ")
+        lines.append(f"{len(different) - 5} more inputs differ")
     return lines
 
 
@@ -242,17 +260,17 @@ def is_in_training(run: RunDir) -> bool:
 
 
 def refuse_to_discard_training(run: RunDir, stage: str, changes: Sequence[str]) -> None:
-    """Raise RunError if the run holds checkpoints, which `changes` in a stage would make worthless."""
+    """Raise RunError if the run holds checkpoints, which these changes in a stage would make worthless."""
     if is_in_training(run):
         raise RunError(
-            *(f"{run.path} is in training and {stage} would differ: {change}." for change in changes),
+            *(f"{run.path} holds checkpoints, and {stage} would differ: {change}." for change in changes),
             f"Choose another --run (make train: RUN=...), or add --force (with the pipeline command)"
             f" to discard {run.checkpoints} and start over.",
         )
 
 
-def _outputs_stand(run: RunDir, record: Mapping[str, Any]) -> bool:
-    """Return whether all recorded outputs are still there with the recorded content."""
+def _outputs_are_intact(run: RunDir, record: Mapping[str, Any]) -> bool:
+    """Return whether all recorded outputs exist and have the recorded content."""
     paths = {name: run.path / name for name in record["outputs"]}
     if not all(path.is_file() for path in paths.values()):
         return False

@@ -1,4 +1,4 @@
-"""How long work tells what it does, without knowing whether a terminal, a log or nobody listens."""
+"""Progress reporting, independent of where it is shown."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -6,25 +6,25 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """One running count, such as the tokens trained so far."""
+    """A running count, such as the tokens trained so far."""
 
     def update(self, amount: int, **figures: float) -> None:
-        """Add to the count; figures are shown beside it, each under its keyword."""
+        """Add to the count; each keyword argument is a figure to show beside it."""
 
 
 class Reporter(Protocol):
-    """Where messages and progress go. The command line shows them; the Python API stays silent."""
+    """Receives messages and progress. The command line shows them; the Python API is silent."""
 
     def note(self, message: str) -> None:
-        """Tell something worth knowing."""
+        """Report an informative message."""
 
     def warn(self, message: str) -> None:
-        """Tell something that the user should look at."""
+        """Report something that the user should look at."""
 
     def progress(
         self, description: str, *, unit: str, total: int | None = None, initial: int = 0
     ) -> AbstractContextManager[Progress]:
-        """Open a running count of `total` units (unknown if None), `initial` of them already done."""
+        """Start a running count of `total` units (None: unknown), of which `initial` are already finished."""
 
 
 class _NoProgress:
@@ -33,7 +33,7 @@ class _NoProgress:
 
 
 class SilentReporter:
-    """Tells nothing; its methods are those of `Reporter`."""
+    """A `Reporter` that shows nothing."""
 
     def note(self, message: str) -> None:  # noqa: D102
         pass
@@ -47,7 +47,7 @@ class SilentReporter:
 
 
 def format_seconds(seconds: float) -> str:
-    """Return a duration: 45 s, 12 min, 3.4 h, 21 days."""
+    """Return a duration as 45 s, 12 min, 3.4 h or 21 days."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:
@@ -56,7 +56,7 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_bytes(num_bytes: float) -> str:
-    """Return a size: 1.5 kB, 22.0 MB, 3.4 GB."""
+    """Return a size as 1.5 kB, 22.0 MB or 3.4 GB."""
     for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
         if num_bytes >= size:
             return f"{num_bytes / size:,.1f} {unit}"

@@ -1,4 +1,4 @@
-"""RUN/corpus_report.md: what became of a corpus, for people to read, whatever the corpus holds."""
+"""RUN/corpus_report.md: a report for people of what became of a corpus, safe whatever text the corpus contains."""
 
 import re
 from collections import Counter
@@ -7,56 +7,60 @@ from collections.abc import Iterable, Iterator, Sequence
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.examples import visible
 from elmo_zh.corpus.tally import PassedOver, Tally
-from elmo_zh.segmenting.preparation import STEPS
+from elmo_zh.segmenting.corpus_preparation import STEPS
 from elmo_zh.segmenting.segment import SegmentedCorpus
 
 _MOST_SOURCES = 200
 _INTRODUCTION = """# What became of the corpus
 
-Characters are counted as they were read, without line ends and before anything was changed. In examples what cannot be
-seen is spelled out, such as `\\u200b`; there are five of each kind at most, the first in the corpus."""
+Characters are counted as they were read, without line ends and before any change. In examples, invisible characters are
+written as escapes such as `\\u200b`; there are at most five examples of each kind, the first in the corpus."""
 
 
-def corpus_report(done: SegmentedCorpus, names: Sequence[str], config: TextConfig) -> str:
+def corpus_report(result: SegmentedCorpus, names: Sequence[str], config: TextConfig) -> str:
     """Return the report as Markdown.
 
     Args:
-        done: The counts.
-        names: Of the sources, in their order.
-        config: The text settings, to say what was switched on.
+        result: Result of the segment stage.
+        names: Names of the sources, in their order.
+        config: The text settings, which say what steps were on.
     """
-    dropped_items = sum((tally.dropped_items for tally in done.tallies), Counter())
-    parts = [
+    dropped_items = sum((tally.dropped_items for tally in result.tallies), Counter())
+    paragraphs = [
         _INTRODUCTION,
-        *_in_all(done, dropped_items),
-        *_sources(done.tallies, names),
-        *_changes(done, config),
-        *_drops(done, dropped_items),
-        *_notices(done),
-        *_passed_over(done.passed_over),
+        *_total_section(result, dropped_items),
+        *_sources_section(result.tallies, names),
+        *_changes_section(result, config),
+        *_drops_section(result, dropped_items),
+        *_notices_section(result),
+        *_passed_over_section(result.passed_over),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(paragraphs) + "\n"
 
 
-def _in_all(done: SegmentedCorpus, dropped_items: Counter[str]) -> Iterator[str]:
-    counts = done.counts
+def _total_section(result: SegmentedCorpus, dropped_items: Counter[str]) -> Iterator[str]:
+    counts = result.counts
     yield "## In all"
     yield (
         f"{counts.characters:,} characters read = {counts.kept_characters:,} kept"
         f" + {sum(counts.dropped.values()):,} dropped"
     )
-    rows = [("kept", counts.lines - sum(found.lines for found in done.lines.dropped.values()), counts.kept_characters)]
-    rows += [(_plain(reason), items, counts.dropped.get(reason, 0)) for reason, items in sorted(dropped_items.items())]
+    rows = [
+        ("kept", counts.lines - sum(found.lines for found in result.lines.dropped.values()), counts.kept_characters)
+    ]
+    rows += [
+        (_escaped(reason), items, counts.dropped.get(reason, 0)) for reason, items in sorted(dropped_items.items())
+    ]
     yield _table(("", "lines, records or elements", "characters"), rows)
     yield (
-        f"These are {counts.files:,} files with {counts.documents:,} documents in {counts.lines:,} lines. What was kept"
-        f" became {done.lines.normalised_characters:,} characters of normalised text:"
+        f"The corpus has {counts.files:,} files with {counts.documents:,} documents in {counts.lines:,} lines. The"
+        f" kept text became {result.lines.normalised_characters:,} characters of normalised text:"
         f" {counts.train_tokens:,} tokens in {counts.train_sentences:,} sentences to train on,"
         f" {counts.heldout_tokens:,} in {counts.heldout_sentences:,} held out."
     )
 
 
-def _sources(tallies: Sequence[Tally], names: Sequence[str]) -> Iterator[str]:
+def _sources_section(tallies: Sequence[Tally], names: Sequence[str]) -> Iterator[str]:
     yield "## Sources"
     rows = [
         (
@@ -65,7 +69,7 @@ def _sources(tallies: Sequence[Tally], names: Sequence[str]) -> Iterator[str]:
             tally.documents,
             tally.characters,
             tally.kept_characters,
-            "; ".join(f"{_plain(reason)} {number:,}" for reason, number in sorted(tally.dropped.items()) if number),
+            "; ".join(f"{_escaped(reason)} {number:,}" for reason, number in sorted(tally.dropped.items()) if number),
         )
         for name, tally in zip(names[:_MOST_SOURCES], tallies, strict=False)
     ]
@@ -83,44 +87,44 @@ def _forms(tally: Tally) -> Iterator[str]:
         )
 
 
-def _changes(done: SegmentedCorpus, config: TextConfig) -> Iterator[str]:
+def _changes_section(result: SegmentedCorpus, config: TextConfig) -> Iterator[str]:
     yield "## What was changed"
-    yield "All kept text goes through these steps, and what comes out of one goes into the next."
+    yield "All kept text goes through these steps, one after another."
     rows = [
         (f"`text.{entry.step} = {_spelled(getattr(config, entry.step))}`", *entry[1:])
-        for entry in done.lines.ledger(STEPS)
+        for entry in result.lines.ledger(STEPS)
     ]
     yield _table(("setting", "lines changed", "characters in", "characters out"), rows)
     for step in STEPS:
-        if step in done.lines.steps:
+        if step in result.lines.steps:
             yield f"### {step}"
-            examples = done.lines.steps[step].examples
+            examples = result.lines.steps[step].examples
             yield "\n".join(f"- {code_span(before)} became {code_span(after)}" for before, after in examples)
 
 
-def _drops(done: SegmentedCorpus, dropped_items: Counter[str]) -> Iterator[str]:
+def _drops_section(result: SegmentedCorpus, dropped_items: Counter[str]) -> Iterator[str]:
     yield "## What was dropped"
     if not dropped_items:
         yield "Nothing."
     for reason, items in sorted(dropped_items.items()):
-        yield f"### {_plain(reason)}"
-        yield f"{items:,} with {done.counts.dropped.get(reason, 0):,} characters."
-        if reason in done.lines.dropped:
-            yield from _list(done.lines.dropped[reason].examples)
+        yield f"### {_escaped(reason)}"
+        yield f"{items:,} with {result.counts.dropped.get(reason, 0):,} characters."
+        if reason in result.lines.dropped:
+            yield from _list(result.lines.dropped[reason].examples)
 
 
-def _notices(done: SegmentedCorpus) -> Iterator[str]:
-    for reason, found in sorted(done.lines.noticed.items()):
-        yield f"## Kept, but worth a look: {_plain(reason)}"
+def _notices_section(result: SegmentedCorpus) -> Iterator[str]:
+    for reason, found in sorted(result.lines.noticed.items()):
+        yield f"## Kept, but worth a look: {_escaped(reason)}"
         yield f"{found.lines:,} with {found.characters:,} characters."
         yield from _list(found.examples)
 
 
-def _passed_over(passed_over: PassedOver) -> Iterator[str]:
+def _passed_over_section(passed_over: PassedOver) -> Iterator[str]:
     if passed_over.counts:
         yield "## What was passed over"
     for reason, count in sorted(passed_over.counts.items()):
-        yield f"### {_plain(reason)}"
+        yield f"### {_escaped(reason)}"
         yield f"{count:,}, such as"
         yield from _list(visible(name) for name in passed_over.names[reason])
 
@@ -136,15 +140,15 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str | int]]) -> str:
 
 
 def _cell(value: str | int) -> str:
-    # A bar would end the cell, even within a code span.
+    # A bar would end the cell, even inside a code span.
     return f"{value:,}" if isinstance(value, int) else value.replace("|", "\\|")
 
 
 def code_span(text: str) -> str:
-    """Return a text of visible characters as Markdown that shows it as it is, whatever marks are in it.
+    """Return Markdown that shows a text of visible characters exactly, whatever Markdown it contains.
 
-    The fence is longer than any run of backticks inside, and a space is put on both sides where it would be taken off
-    or where a backtick stands.
+    The fence is longer than any run of backticks in the text. A space is added on both sides if the text begins or
+    ends with a backtick, or if Markdown would strip a space there.
     """
     if not text:
         return "(nothing)"
@@ -153,8 +157,8 @@ def code_span(text: str) -> str:
     return f"{fence} {text} {fence}" if needs_room else f"{fence}{text}{fence}"
 
 
-def _plain(text: str) -> str:
-    """Return a text for headings and cells: some reasons name fields and columns of the corpus."""
+def _escaped(text: str) -> str:
+    """Return a text escaped for headings and cells: some reasons contain names of fields and columns."""
     return re.sub(r"([\\`*_\[\]<>#~&])", r"\\\1", visible(text))
 
 

@@ -1,6 +1,7 @@
-"""Lines that stand in a corpus more than once, found by their keys in memory that does not grow with it.
+"""Second step of the segment stage: find repeated lines by their keys, in memory that does not grow with the corpus.
 
-The range of keys is cut into buckets of about equally many; each is a task that sorts the keys of all pieces in it.
+The range of keys is divided into buckets of about equally many keys; each bucket is a task that sorts the keys of all
+text shards that fall into it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,17 +15,17 @@ from numpy.typing import NDArray
 from elmo_zh.config import TextConfig
 from elmo_zh.engine.engine import Engine
 from elmo_zh.engine.parts import Figures, PartWriter, run_parts
-from elmo_zh.segmenting.pieces import KeyRule, Piece
+from elmo_zh.segmenting.text_shards import KeyRule, TextShard
 from elmo_zh.segmenting.work_dir import part_name
 
-# Why a line is left out, as the numbers in a bucket's file say.
+# Why a line is left out; these numbers are in the bucket files.
 DUPLICATE, BOILERPLATE = 0, 1
-# Some 30 MB of memory for a task.
+# A bucket task of this size takes about 30 MB of memory.
 _BUCKET_KEYS = 250_000
 
 
 def key_rule(config: TextConfig) -> KeyRule | None:
-    """Return which lines have to be compared by the settings, None if no line has."""
+    """Return which lines the settings require to be compared, or None if none."""
     if not config.drop_duplicates and not config.boilerplate_copies:
         return None
     least = config.duplicate_min_characters if config.drop_duplicates else 2**31
@@ -33,47 +34,59 @@ def key_rule(config: TextConfig) -> KeyRule | None:
 
 @dataclass(frozen=True, kw_only=True)
 class BucketTask:
-    """The keys from `start` up to `end`, which None leaves open, of all pieces."""
+    """Search the keys from `start` up to `end` (None: no upper limit) of all text shards.
+
+    Attributes:
+        start: Smallest key of the bucket.
+        end: Key after the largest one of the bucket.
+        shards: All text shards of the corpus, in its order.
+        most_copies: A line with more copies than this is boilerplate; 0 means no line is.
+    """
 
     start: int
     end: int | None
-    pieces: tuple[Piece, ...]
+    shards: tuple[TextShard, ...]
     most_copies: int
 
 
 @dataclass(frozen=True)
 class RepeatedLines:
-    """The files that name the lines to be left out: uint32 of shape (n, 3), by piece and line."""
+    """The files that list the lines to leave out: uint32 rows of shard, line and reason, sorted, shape (n, 3)."""
 
     paths: tuple[Path, ...]
 
-    def in_piece(self, piece: int) -> dict[int, int]:
-        """Return the lines of a piece that are to be left out, and why."""
+    def in_shard(self, shard: int) -> dict[int, int]:
+        """Return the line numbers to leave out of a text shard, with the reason for each."""
         found: dict[int, int] = {}
         for path in self.paths:
             if path.stat().st_size:
                 lines = np.memmap(path, "<u4", "r").reshape(-1, 3)
-                first, last = np.searchsorted(lines[:, 0], [piece, piece + 1])
+                first, last = np.searchsorted(lines[:, 0], [shard, shard + 1])
                 found.update((int(line), int(reason)) for _, line, reason in lines[first:last])
         return found
 
 
-def find_repeated(pieces: Sequence[Piece], config: TextConfig, folder: Path, engine: Engine) -> RepeatedLines | None:
-    """Find the lines to be left out: all but the first of equal ones, or every one of those that come too often.
+def find_repeated(
+    shards: Sequence[TextShard], config: TextConfig, folder: Path, engine: Engine
+) -> RepeatedLines | None:
+    """Find the lines to leave out: all copies of a line but the first, and every copy of boilerplate.
 
     Args:
-        pieces: All of the corpus, in its order.
-        config: Says which lines.
-        folder: For the parts that name them.
-        engine: Where to search.
+        shards: All text shards of the corpus, in its order.
+        config: Settings that say which lines to leave out.
+        folder: Folder for the parts that list the lines.
+        engine: Engine that runs the search.
+
+    Returns:
+        The lines, or None if the settings keep all.
     """
     if key_rule(config) is None:
         return None
-    num_keys = sum(piece.keys.stat().st_size // 8 for piece in pieces)
+    num_keys = sum(shard.keys.stat().st_size // 8 for shard in shards)
     num_buckets = -(-num_keys // _BUCKET_KEYS)
     bounds = [bucket * 2**64 // max(1, num_buckets) for bucket in range(num_buckets)]
     tasks = {
-        part_name(number): BucketTask(start=start, end=end, pieces=tuple(pieces), most_copies=config.boilerplate_copies)
+        part_name(number): BucketTask(start=start, end=end, shards=tuple(shards), most_copies=config.boilerplate_copies)
         for number, (start, end) in enumerate(pairwise([*bounds, None]))
         if start is not None
     }
@@ -83,11 +96,11 @@ def find_repeated(pieces: Sequence[Piece], config: TextConfig, folder: Path, eng
 
 
 def search_bucket(task: BucketTask, writer: PartWriter) -> Figures:
-    """Write piece, line and reason of the lines of a bucket that are to be left out, in order."""
-    keys, pieces, lines = _load_bucket(task)
-    # Equal keys stand together, those of the earlier pieces and lines first.
+    """Write shard, line and reason of each line of a bucket that is left out, sorted by shard and line."""
+    keys, shards, lines = _load_bucket(task)
+    # A stable sort: equal keys come together, in the order of the corpus.
     order = np.argsort(keys, kind="stable")
-    keys, pieces, lines = keys[order], pieces[order], lines[order]
+    keys, shards, lines = keys[order], shards[order], lines[order]
     starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]]) if len(keys) else np.zeros(0, np.int64)
     copies = np.diff(np.r_[starts, len(keys)])
     is_first = np.zeros(len(keys), np.bool_)
@@ -96,7 +109,7 @@ def search_bucket(task: BucketTask, writer: PartWriter) -> Figures:
     is_duplicate = ~is_first & (keys & np.uint64(1) == 1)
     left_out = np.flatnonzero(is_boilerplate | is_duplicate)
     reasons = np.where(is_boilerplate[left_out], BOILERPLATE, DUPLICATE)
-    table = np.stack([pieces[left_out], lines[left_out], reasons.astype(np.uint32)], axis=1)
+    table = np.stack([shards[left_out], lines[left_out], reasons.astype(np.uint32)], axis=1)
     table = table[np.lexsort((table[:, 1], table[:, 0]))]
     with writer.file("lines") as unfinished:
         table.astype("<u4").tofile(unfinished)
@@ -104,21 +117,24 @@ def search_bucket(task: BucketTask, writer: PartWriter) -> Figures:
 
 
 def _load_bucket(task: BucketTask) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint32]]:
-    """Return the keys of a bucket, in the order of pieces and, of equal keys, of lines; and where they are from."""
-    found = list(_slices(task))
+    """Return the keys of a bucket, and the shard and line of each.
+
+    The keys of one shard are sorted, equal ones by line; the shards follow in the order of the corpus.
+    """
+    found = list(_iter_slices(task))
     keys = np.concatenate([np.zeros(0, np.uint64), *(keys for _, keys, _ in found)])
     lines = np.concatenate([np.zeros(0, np.uint32), *(lines for _, _, lines in found)])
-    pieces = np.repeat(
+    shards = np.repeat(
         np.array([number for number, _, _ in found], np.uint32), np.array([len(keys) for _, keys, _ in found], np.int64)
     )
-    return keys, pieces, lines
+    return keys, shards, lines
 
 
-def _slices(task: BucketTask) -> Iterator[tuple[int, NDArray[np.uint64], NDArray[np.uint32]]]:
-    for number, piece in enumerate(task.pieces):
-        keys, lines = piece.open_keys()
+def _iter_slices(task: BucketTask) -> Iterator[tuple[int, NDArray[np.uint64], NDArray[np.uint32]]]:
+    for number, shard in enumerate(task.shards):
+        keys, lines = shard.open_keys()
         first = int(np.searchsorted(keys, np.uint64(task.start)))
         last = len(keys) if task.end is None else int(np.searchsorted(keys, np.uint64(task.end)))
         if last > first:
-            # Copies, so that no more than one piece is mapped at a time.
+            # Copies, so that only one shard is mapped at a time.
             yield number, np.array(keys[first:last]), np.array(lines[first:last])

@@ -1,4 +1,4 @@
-"""What the segment stage tells and records of the files that it read."""
+"""What the segment stage prints and records about the files that it read."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,27 +10,27 @@ from elmo_zh.config import CORPUS, TextConfig
 from elmo_zh.corpus.cleaning.clean import CLEANING_STEPS, GARBLED
 from elmo_zh.corpus.decoding import UNDECODABLE
 from elmo_zh.run.reporter import Reporter
-from elmo_zh.segmenting.preparation import STEPS
+from elmo_zh.segmenting.corpus_preparation import STEPS
 from elmo_zh.segmenting.segment import SegmentedCorpus
 
-_MOST_TOLD = 8
+_MAX_FORMS = 8
 
 
 def reading_settings(config: TextConfig) -> dict[str, Any]:
-    """Return the settings of reading and cleaning that are not the defaults, so that older records stay good."""
+    """Return the reading and cleaning settings that differ from the defaults, so that older records stay valid."""
     defaults = {f.name: f.default for f in fields(config)}
     return {name: getattr(config, name) for name in CORPUS if getattr(config, name) != defaults[name]}
 
 
-def describe_reading(done: SegmentedCorpus, names: Sequence[str], other_names: Sequence[Path]) -> dict[str, Any]:
-    """Return what was read of each source, changed, dropped and passed over, as the stage record has it.
+def describe_reading(result: SegmentedCorpus, names: Sequence[str], other_names: Sequence[Path]) -> dict[str, Any]:
+    """Return what was read, changed, dropped and passed over, in the form of the stage record.
 
     Args:
-        done: The counts.
-        names: Of the sources, in their order.
-        other_names: Files of folders that are no text by their names.
+        result: Result of the stage.
+        names: Names of the sources, in their order.
+        other_names: Files found in folders whose names do not look like text.
     """
-    passed_over, lines = done.passed_over, done.lines
+    passed_over, lines = result.passed_over, result.lines
     for path in other_names:
         passed_over.add("files that are no text by their names", str(path))
     return {
@@ -41,16 +41,16 @@ def describe_reading(done: SegmentedCorpus, names: Sequence[str], other_names: S
         },
         "dropped": {reason: asdict(found) for reason, found in sorted(lines.dropped.items())},
         "noticed": {reason: asdict(found) for reason, found in sorted(lines.noticed.items())},
-        "sources": {name: tally.described() for name, tally in zip(names, done.tallies, strict=True)},
+        "sources": {name: tally.described() for name, tally in zip(names, result.tallies, strict=True)},
         "passed_over": passed_over.described(),
     }
 
 
-def report_segmented(done: SegmentedCorpus, config: TextConfig, reporter: Reporter) -> None:
-    """Tell what was read, changed, dropped and written, and what the user should look at."""
-    counts = done.counts
-    _report_forms(done, reporter)
-    for line in done.passed_over.told():
+def report_segmented(result: SegmentedCorpus, config: TextConfig, reporter: Reporter) -> None:
+    """Report what was read, changed, dropped and written, and warn of what the user should look at."""
+    counts = result.counts
+    _report_forms(result, reporter)
+    for line in result.passed_over.told():
         reporter.note(line)
     reporter.note(
         f"segment: {counts.characters:,} characters in {counts.lines:,} lines of {counts.files} files;"
@@ -59,42 +59,45 @@ def report_segmented(done: SegmentedCorpus, config: TextConfig, reporter: Report
     )
     dropped = ", ".join(f"{reason} {number:,}" for reason, number in counts.dropped.items())
     if dropped:
-        reporter.note(f"Of the characters {counts.kept_characters:,} were kept; left out were {dropped}.")
-    for entry in done.lines.ledger(STEPS):
+        reporter.note(f"{counts.kept_characters:,} characters were kept. Characters left out: {dropped}.")
+    for entry in result.lines.ledger(STEPS):
         if entry.step in CLEANING_STEPS and entry.lines:
-            less = entry.characters_in - entry.characters_out
-            reporter.note(f"text.{entry.step} changed {entry.lines:,} lines, {less:,} characters less.")
-    _warn(done, config, reporter)
+            removed = entry.characters_in - entry.characters_out
+            reporter.note(f"text.{entry.step} changed {entry.lines:,} lines and removed {removed:,} characters.")
+    _warn(result, config, reporter)
 
 
-def _report_forms(done: SegmentedCorpus, reporter: Reporter) -> None:
-    """Tell as what the files were read, unless all were plain UTF-8."""
-    forms = sum((tally.forms for tally in done.tallies), Counter())
+def _report_forms(result: SegmentedCorpus, reporter: Reporter) -> None:
+    """Report the formats and encodings of the files, unless all were plain text in UTF-8."""
+    forms = sum((tally.forms for tally in result.tallies), Counter())
     if set(forms) <= {("text", "utf-8", "")}:
         return
-    for (kind, encoding, name), count in forms.most_common(_MOST_TOLD):
+    for (kind, encoding, name), count in forms.most_common(_MAX_FORMS):
         where = f", {name}" if name else ""
         reporter.note(f"Read {count:,} {'files' if count > 1 else 'file'} as {kind} in {encoding.upper()}{where}.")
-    if len(forms) > _MOST_TOLD:
-        reporter.note(f"Read others in {len(forms) - _MOST_TOLD} more ways; the stage record has all of them.")
+    if len(forms) > _MAX_FORMS:
+        reporter.note(f"Read files in {len(forms) - _MAX_FORMS} other forms; the stage record lists all of them.")
 
 
-def _warn(done: SegmentedCorpus, config: TextConfig, reporter: Reporter) -> None:
-    counts = done.counts
-    num_undecodable = sum(tally.dropped_items[UNDECODABLE] for tally in done.tallies)
+def _warn(result: SegmentedCorpus, config: TextConfig, reporter: Reporter) -> None:
+    counts = result.counts
+    num_undecodable = sum(tally.dropped_items[UNDECODABLE] for tally in result.tallies)
     if num_undecodable:
         reporter.warn(
-            f"{num_undecodable:,} lines were left out since they have bytes that do not decode. See them with"
-            " --bad-bytes strict, or keep them with --bad-bytes replace."
+            f"{num_undecodable:,} lines were left out because they contain bytes that cannot be decoded. Find the first"
+            " one with --bad-bytes strict, or keep the lines with --bad-bytes replace."
         )
-    if GARBLED in done.lines.noticed:
-        found = done.lines.noticed[GARBLED]
-        advice = "They are not repaired." if config.repair_mojibake else "Try --set text.repair_mojibake=true"
-        reporter.warn(f"{found.lines:,} lines look as if they were decoded wrongly: {found.examples[0]} ... {advice}")
+    if GARBLED in result.lines.noticed:
+        found = result.lines.noticed[GARBLED]
+        advice = "They cannot be repaired." if config.repair_mojibake else "Try --set text.repair_mojibake=true"
+        reporter.warn(
+            f"{found.lines:,} lines look as if they were decoded with the wrong encoding: {found.examples[0]} ..."
+            f" {advice}"
+        )
     if not counts.han_characters:
-        reporter.warn("There is not one Chinese character in this corpus. Is it the right one?")
+        reporter.warn("This corpus contains no Chinese character. Check that it is the right one.")
     if not counts.heldout_sentences:
         reporter.warn(
-            "No text could be held out (too little of it, or only very long lines), so perplexity will not be"
-            " measured. Put one paragraph a line, or give more text."
+            "No text could be held out, because there is too little text or its lines are too long, so perplexity will"
+            " not be measured. Put one paragraph on each line, or give more text."
         )

@@ -1,4 +1,4 @@
-"""From the segmented paragraphs of a piece to its training text: all but what is held out, in their order."""
+"""Last step of the segment stage: take the held-out paragraphs out of a shard, which leaves its training text."""
 
 import json
 import shutil
@@ -10,26 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.engine.parts import Figures, PartWriter
-from elmo_zh.run.files import place
-from elmo_zh.segmenting.piece_task import INDEX
+from elmo_zh.run.files import link_or_copy
+from elmo_zh.segmenting.shard_task import INDEX
 from elmo_zh.segmenting.work_dir import SegmentParts
 
-_BLOCK_BYTES = 2**20
+_CHUNK_BYTES = 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
 class TakeOutTask:
-    """One segmented piece."""
+    """Take the held-out paragraphs out of one segmented shard."""
 
     number: int
     parts: SegmentParts
 
 
 def take_out(task: TakeOutTask, writer: PartWriter) -> Figures:
-    """Write the training text of a piece and the numbers of sentences of each document in it.
+    """Write the training text of a shard, and the number of sentences of each document in it.
 
     Returns:
-        Sentences and tokens for training; and of each held-out paragraph its key, its text and its tokens.
+        Numbers of training sentences and tokens; key, text and number of tokens of each held-out paragraph.
     """
     parts = task.parts
     index = np.fromfile(parts.index(task.number), INDEX)
@@ -42,14 +42,14 @@ def take_out(task: TakeOutTask, writer: PartWriter) -> Figures:
             with parts.paragraphs(task.number).open("rb") as everything, unfinished.open("wb") as train:
                 heldout += _divide(everything, index, is_heldout, train)
         else:
-            place(parts.paragraphs(task.number), unfinished)
+            link_or_copy(parts.paragraphs(task.number), unfinished)
     with writer.file("documents") as unfinished:
         _add_up_documents(index["starts"], sentences).astype("<u4").tofile(unfinished)
     return {"train_sentences": int(sentences.sum()), "train_tokens": int(tokens.sum()), "heldout": heldout}
 
 
 def _are_among(keys: NDArray[np.uint64], chosen: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Return which keys are among the chosen ones, which rise, in less memory than np.isin takes."""
+    """Return which keys are among the chosen ones, which are sorted; np.isin would take more memory."""
     if not len(chosen):
         return np.zeros(len(keys), np.bool_)
     places = np.searchsorted(chosen, keys)
@@ -59,24 +59,29 @@ def _are_among(keys: NDArray[np.uint64], chosen: NDArray[np.uint64]) -> NDArray[
 def _divide(
     everything: BinaryIO, index: NDArray[Any], is_heldout: NDArray[np.bool_], train: BinaryIO
 ) -> Iterator[tuple[int, str, int]]:
-    """Yield the paragraphs that are held out, and write the others."""
+    """Yield key, text and number of tokens of each held-out paragraph, and write the other paragraphs."""
     ends = np.cumsum(index["bytes"], dtype=np.int64)
-    done = 0
+    position = 0
     for row in np.flatnonzero(is_heldout).tolist():
         num_bytes, end = int(index["bytes"][row]), int(ends[row])
-        _copy(everything, train, end - num_bytes - done)
+        _copy(everything, train, end - num_bytes - position)
         yield int(index["key"][row]), everything.read(num_bytes).decode("utf-8"), int(index["tokens"][row])
-        done = end
+        position = end
     shutil.copyfileobj(everything, train)
 
 
 def _copy(source: BinaryIO, target: BinaryIO, num_bytes: int) -> None:
-    for start in range(0, num_bytes, _BLOCK_BYTES):
-        target.write(source.read(min(_BLOCK_BYTES, num_bytes - start)))
+    for start in range(0, num_bytes, _CHUNK_BYTES):
+        target.write(source.read(min(_CHUNK_BYTES, num_bytes - start)))
 
 
 def _add_up_documents(starts: NDArray[np.bool_], sentences: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """Return the kept sentences of each document that has some, from those of its paragraphs; one may go on here."""
+    """Return the number of training sentences of each document that has any.
+
+    Args:
+        starts: Whether each paragraph starts a document; the first may continue one of the shard before.
+        sentences: Number of training sentences of each paragraph.
+    """
     firsts = np.flatnonzero(starts)
     if len(starts) and not starts[0]:
         firsts = np.r_[0, firsts]

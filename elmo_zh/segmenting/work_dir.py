@@ -1,4 +1,4 @@
-"""What the segment stage has done so far: a folder that a stopped stage leaves behind and goes on from."""
+"""Work folder of the segment stage: lets an interrupted run resume."""
 
 import json
 from collections.abc import Mapping
@@ -7,71 +7,71 @@ from pathlib import Path
 from typing import Any
 
 from elmo_zh.run.files import remove, write_json
-from elmo_zh.segmenting.pieces import Piece, piece_name
+from elmo_zh.segmenting.text_shards import TextShard, text_shard_name
 
 
 @dataclass(frozen=True)
 class SegmentParts:
-    """Names every file and folder of it; tasks and pieces are numbered from 0."""
+    """Names every file of the work folder; tasks and text shards are numbered from 0."""
 
     path: Path
 
     @property
     def plan(self) -> Path:
-        """What the parts are made from."""
+        """The file that says what the parts are made from."""
         return self.path / "plan.json"
 
     @property
     def extracted(self) -> Path:
-        """The folder of parts that extractions make."""
+        """The folder of extracted text shards."""
         return self.path / "extracted"
 
-    def piece(self, task: int, number: int) -> Piece:
-        """Return a piece of what an extraction found."""
-        return Piece(self.extracted / f"{part_name(task)}.{piece_name(number)}")
+    def text_shard(self, task: int, number: int) -> TextShard:
+        """Return a text shard that an extraction task has written."""
+        return TextShard(self.extracted / f"{part_name(task)}.{text_shard_name(number)}")
 
     @property
     def repeated(self) -> Path:
-        """The folder of parts that name repeated lines, one for each range of keys."""
+        """The folder of parts that list repeated lines, one for each bucket of keys."""
         return self.path / "repeated"
 
     @property
     def segmented(self) -> Path:
-        """The folder of parts that are segmented pieces."""
+        """The folder of segmented shards."""
         return self.path / "segmented"
 
-    def paragraphs(self, piece: int) -> Path:
-        """Return the segmented text of a piece."""
-        return self.segmented / f"{part_name(piece)}.txt"
+    def paragraphs(self, shard: int) -> Path:
+        """Return the file of a shard's segmented text."""
+        return self.segmented / f"{part_name(shard)}.txt"
 
-    def index(self, piece: int) -> Path:
-        """Return what is known of each paragraph of a piece."""
-        return self.segmented / f"{part_name(piece)}.index"
+    def index(self, shard: int) -> Path:
+        """Return the file with a row for each paragraph of a shard."""
+        return self.segmented / f"{part_name(shard)}.index"
 
-    def candidates(self, piece: int) -> Path:
-        """Return the paragraphs of a piece that may be held out."""
-        return self.segmented / f"{part_name(piece)}.candidates"
+    def candidates(self, shard: int) -> Path:
+        """Return the file of the paragraphs of a shard that may be held out."""
+        return self.segmented / f"{part_name(shard)}.candidates"
 
     @property
     def chosen(self) -> Path:
-        """The keys of the paragraphs that are held out."""
+        """The file of the held-out paragraphs' keys."""
         return self.path / "chosen.json"
 
     @property
     def taken_out(self) -> Path:
-        """The folder of parts that are pieces without what is held out."""
+        """The folder of shards without their held-out paragraphs."""
         return self.path / "train"
 
-    def train(self, piece: int) -> Path:
-        """Return the training text of a piece."""
-        return self.taken_out / f"{part_name(piece)}.txt"
+    def train(self, shard: int) -> Path:
+        """Return the file of a shard's training text."""
+        return self.taken_out / f"{part_name(shard)}.txt"
 
-    def documents(self, piece: int) -> Path:
-        """Return the numbers of sentences of each document in the training text of a piece."""
-        return self.taken_out / f"{part_name(piece)}.documents"
+    def documents(self, shard: int) -> Path:
+        """Return the file with the number of sentences of each document in a shard's training text."""
+        return self.taken_out / f"{part_name(shard)}.documents"
 
     def begin(self, plan: Mapping[str, Any]) -> None:
-        """Go on with what there is if it is of the same plan, else start with nothing."""
+        """Keep the parts if they were made from the same plan, else remove them all."""
         known = json.loads(self.plan.read_text(encoding="utf-8")) if self.plan.exists() else None
         if known != plan:
             remove(self.path)
@@ -79,5 +79,5 @@ class SegmentParts:
 
 
 def part_name(number: int) -> str:
-    """Return the name of the part that a task of this number makes."""
+    """Return the name of the part that the task of this number makes."""
     return f"{number:05d}"

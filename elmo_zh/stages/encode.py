@@ -1,7 +1,7 @@
 """Segmented text to the token id store."""
 
 from elmo_zh.config import Config
-from elmo_zh.engine.choice import EngineChoice
+from elmo_zh.engine.select import EngineChoice
 from elmo_zh.id_store.build import build_id_store
 from elmo_zh.id_store.layout import STORE_FORMAT, store_files
 from elmo_zh.run.layout import RunDir

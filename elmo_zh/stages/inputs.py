@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from elmo_zh.config import Config
-from elmo_zh.engine.choice import EngineChoice
+from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import RunError
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import (

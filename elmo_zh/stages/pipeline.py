@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from elmo_zh.config import Config
-from elmo_zh.engine.choice import EngineChoice
+from elmo_zh.engine.select import EngineChoice
 from elmo_zh.run.files import UNFINISHED, remove
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import Reporter

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from elmo_zh.config import Config
 from elmo_zh.corpus.sources import Sources, gathered_sources
-from elmo_zh.engine.choice import EngineChoice
+from elmo_zh.engine.select import EngineChoice
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import (

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.config import Config, result_settings
-from elmo_zh.engine.choice import EngineChoice
+from elmo_zh.engine.select import EngineChoice
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import (
     Stage,

@@ -181,7 +181,7 @@ def test_vocab_notices_another_content_of_the_model(segmented_run: Path, base: P
     (base / "bundle.json").write_text(json.dumps(info), encoding="utf-8")
     answer = elmo_zh("vocab", "--run", segmented_run, "--json")
     assert answer.result()["skipped"] is False
-    assert f"vocab: done again, init was {before!r}, is {file_digest(path)!r}" in answer.stderr.splitlines()
+    assert f"vocab runs again: init was {before!r}, is {file_digest(path)!r}" in answer.stderr.splitlines()
     assert "新词" in words_of(segmented_run)
 
 
@@ -225,7 +225,7 @@ def test_files_that_give_no_words(segmented_run: Path, tmp_path: Path, content: 
 def test_a_model_and_a_file_cannot_both_say_which_words(segmented_run: Path, base: Path, tmp_path: Path) -> None:
     answer = elmo_zh("vocab", "--run", segmented_run, "--init", base, "--from", tmp_path / "words.txt")
     assert answer.status == 2
-    assert "--init and --from each say which words there are" in answer.stderr
+    assert "--init and --from both say which words the vocabulary has" in answer.stderr
 
 
 @pytest.mark.parametrize("command", ["vocab", "train"])
@@ -372,7 +372,7 @@ def test_a_model_that_has_changed_is_another_start(encoded_run: Path, base: Path
     answer = elmo_zh("train", "--run", encoded_run)
     assert answer.status == 1
     assert answer.errors[0].startswith(
-        f"Error: {encoded_run} is in training and train would differ: train.init was 'sha256:"
+        f"Error: {encoded_run} holds checkpoints, and train would differ: train.init was 'sha256:"
     )
     old = (encoded_run / "start" / "start.json").read_bytes()
     result = elmo_zh("train", "--run", encoded_run, "--force", "--json").result()
@@ -406,7 +406,7 @@ def test_a_run_cannot_start_from_what_it_makes(run: Path) -> None:
     before = contents_alone(run)
     for arguments in (("vocab",), ("train",), ("train", "--force")):
         told = elmo_zh(*arguments, "--run", run, "--init", run / "model").only_error()
-        assert f"is of {run} itself, which cannot start from what it makes." in told
+        assert f"is inside {run}, and a run cannot start from its own files." in told
     assert contents_alone(run) == before
 
 

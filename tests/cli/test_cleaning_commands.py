@@ -49,8 +49,10 @@ def test_defaults() -> None:
     told = segment().stderr.splitlines()
     garbled = build_normaliser(TextConfig())(GARBLED).replace(" ", "")
     assert written() == ["山水。", "軟體A1。", garbled, "noChineseatall", "长" * 53]
-    assert "text.remove_markup changed 1 lines, 17 characters less." in told
-    assert any(line.startswith("Warning: 1 lines look as if they were decoded wrongly: ") for line in told)
+    assert "text.remove_markup changed 1 lines and removed 17 characters." in told
+    assert any(
+        line.startswith("Warning: 1 lines look as if they were decoded with the wrong encoding: ") for line in told
+    )
     found = record()
     assert not {"remove_markup", "script", "min_han_share"} & set(found["settings"])
     assert found["changed"]["remove_markup"]["examples"] == [["<p>山<b>水</b>。&nbsp;</p>", " 山水。\\xa0 "]]
@@ -85,7 +87,7 @@ def test_everything_switched_on_accounts_for_every_character() -> None:
     }
     # Typing it again does nothing, and another setting of cleaning is another corpus.
     assert "nothing has changed, skipped" in segment(*changes).stderr
-    assert "done again, min_han_share was 0.3, is None" in segment(*changes, "min_han_share=0").stderr
+    assert "segment runs again: min_han_share was 0.3, is None" in segment(*changes, "min_han_share=0").stderr
 
 
 def test_the_number_of_workers_changes_neither_record_nor_report(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import json
+import re
 import tomllib
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from contract.command_line import COMMANDS, OF_MODELS, ROOT, STAGES, SampleRun, 
 
 from elmo_zh import __version__
 from elmo_zh.cli import main
+from elmo_zh.cli import options as cli_options
 from elmo_zh.config import Config
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -34,6 +36,7 @@ OWN = {
     "selftest": ("BUNDLE", "--device [auto|cpu|cuda]"),
     "evaluate": ("FILE...", "--model BUNDLE", "--segmented", "--device [auto|cpu|cuda]"),
 }
+SECTIONS = ["Prepare", "Train", "Use", "Models"]
 # What is imported only once a command really works.
 SLOW_MODULES = ("torch", "gensim", "h5py", "jieba", "matplotlib", "scipy")
 SLOW_HELP = f"""
@@ -82,6 +85,12 @@ def finished_arguments(command: str, sample: SampleRun, run: Path, folder: Path)
     return (command, *((sample.corpus,) if command in ("pipeline", "segment") else ()), "--run", run)
 
 
+def listed_commands(text: str) -> dict[str, str]:
+    """Return the description of each command in the sections of the group's help."""
+    sections = text.split(f"\n{SECTIONS[0]}:\n")[1]
+    return dict(re.findall(r"^  (\w+) +(.*)$", sections, re.MULTILINE))
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_an_example_and_every_option(command: str) -> None:
     answer = elmo_zh(command, "--help")
@@ -97,9 +106,21 @@ def test_help_has_an_example_and_every_option(command: str) -> None:
 def test_help_of_the_group_lists_the_commands() -> None:
     answer = elmo_zh("--help")
     assert answer.status == 0
-    listed = [line.split()[0] for line in answer.stdout.split("Commands:\n")[1].splitlines()]
-    assert sorted(listed) == sorted(COMMANDS)
+    assert sorted(listed_commands(answer.stdout)) == sorted(COMMANDS)
     assert elmo_zh("--version").stdout == f"elmo-zh, version {__version__}\n"
+
+
+def test_help_of_the_group_fits_a_terminal_and_cuts_nothing_off() -> None:
+    """Each command has one line of at most 80 columns: the first sentence of its own help, up to the full stop."""
+    text = elmo_zh("--help").stdout
+    assert [title for title in re.findall(r"^(\w+):$", text, re.MULTILINE) if title != "Options"] == SECTIONS
+    assert max(map(len, text.splitlines())) <= 80
+    for command, sentence in listed_commands(text).items():
+        paragraphs = elmo_zh(command, "--help").stdout.split("\n\n")
+        assert paragraphs[1].strip() == sentence
+        assert re.fullmatch(r"[A-Z][^.]*[^.]\.", sentence)
+        # Then when to use it.
+        assert len(paragraphs[2].split()) > 5
 
 
 def test_help_waits_for_no_library(tmp_path: Path) -> None:
@@ -154,7 +175,7 @@ def test_the_engine_and_its_scheduler_are_given_together(tmp_path: Path) -> None
     """In any order; what is wrong with the cluster itself is one line."""
     options = ("--engine", "dask", "--scheduler", "tcp://127.0.0.1:9")
     told = elmo_zh("encode", "--run", tmp_path, *options[:2]).stderr
-    assert told.endswith("Error: --engine dask and --scheduler ADDRESS need each other: give both or none.\n")
+    assert told.endswith("Error: --engine dask and --scheduler ADDRESS need each other. Give both or neither.\n")
     for arguments in (options, (*options[2:], *options[:2])):
         told = elmo_zh("encode", "--run", tmp_path, *arguments).only_error()
         assert told == f"{tmp_path / 'segmented'} is missing. Make it with: elmo-zh segment CORPUS --run {tmp_path}"
@@ -163,6 +184,18 @@ def test_the_engine_and_its_scheduler_are_given_together(tmp_path: Path) -> None
 def test_a_run_that_is_a_file_is_wrong_usage(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert elmo_zh("vocab", "--run", tmp_path / "file").status == 2
+
+
+def test_a_bug_is_reported_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not a known problem reaches Python, which prints it with the note."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(cli_options, "load_config", fail)
+    with pytest.raises(ZeroDivisionError, match="a bug") as caught:
+        elmo_zh("evaluate", "a.txt")
+    assert caught.value.__notes__ == ["This is a bug in elmo-zh. Please report it with the lines above."]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -54,9 +54,9 @@ def test_a_folder_of_many_kinds() -> None:
         "Read 1 file as csv in UTF-8, column 2 (review).",
         "Read 1 file as jsonl in UTF-8, text.",
         "Passed over: c/e.json (no field is text for sure among name).",
-        "Of the characters 26 were kept; left out were bytes that do not decode 3.",
-        "Warning: 1 lines were left out since they have bytes that do not decode. See them with --bad-bytes strict, or"
-        " keep them with --bad-bytes replace.",
+        "26 characters were kept. Characters left out: bytes that do not decode 3.",
+        "Warning: 1 lines were left out because they contain bytes that cannot be decoded. Find the first one with"
+        " --bad-bytes strict, or keep the lines with --bad-bytes replace.",
     ):
         assert line in answer.stderr.splitlines()
     lines = ["今 天 下 雨 ， 路 上 的 行 人 都 打 着 伞 。", "好 。", "苹 果 。", "香 蕉 。", "山 水 。"]

@@ -45,7 +45,7 @@ def test_outputs_that_are_there_are_passed_over(sample_run: SampleRun, texts: Pa
     (texts / "a.txt.hdf5").unlink()
     answer = embed(sample_run, "texts", "--segmented", "--json")
     assert answer.result()["skipped"] == ["texts/b.txt.gz.hdf5", "texts/sub/a.txt.hdf5"]
-    assert "texts/b.txt.gz.hdf5 is there already: texts/b.txt.gz is skipped." in answer.stderr
+    assert "texts/b.txt.gz.hdf5 exists already, so texts/b.txt.gz is skipped." in answer.stderr
     assert {path for path in kept if path.stat().st_mtime_ns != kept[path]} == {texts / "a.txt.hdf5"}
     assert embed(sample_run, "texts", "--segmented", "--json", "--force").result()["skipped"] == []
 

@@ -41,7 +41,7 @@ def test_control_c_pressed_twice_ends_the_workers_and_the_next_call_goes_on(tmp_
             os.killpg(process.pid, signal.SIGINT)
         _, told = process.communicate()
     assert process.returncode == 130
-    assert told.endswith("Interrupted. Type the same command again to go on.\n")
+    assert told.endswith("Interrupted. Run the same command again to continue.\n")
     assert not [path for path in run.rglob("*.unfinished") if path.suffixes[-2:-1] != [".parts"] and path.is_dir()]
     assert not (run / "segmented").exists()
 

@@ -29,7 +29,7 @@ def test_a_model_trained_with_carried_state_is_warned_of_once(
     source = write_lines(tmp_path / "file.txt", ["我 吃 苹果", "我 吃 花"])
     answer = elmo_zh(command, source, "--segmented", "--model", model, "--quiet")
     assert answer.status == 0
-    assert answer.stderr.startswith("Warning: This model was trained with carried state, and")
+    assert answer.stderr.startswith("Warning: This model was trained with carried state, but")
     assert answer.stderr.count("\n") == 1
 
 

@@ -88,7 +88,7 @@ def test_control_c_ends_training_so_that_it_can_go_on(untrained_run: Path, sampl
         stdout, stderr = process.communicate()
     assert process.returncode == 130, stderr
     assert stdout == ""
-    assert stderr.endswith("Interrupted. Type the same command again to go on.\n")
+    assert stderr.endswith("Interrupted. Run the same command again to continue.\n")
     assert "Traceback" not in stderr
     step = last_logged_step(run)
     assert 3 <= step < NUM_STEPS
@@ -192,7 +192,7 @@ def assert_refused(answer: Answer, run: Path, *differences: str) -> None:
     assert answer.status == 1
     assert answer.errors == [line for line in answer.stderr.splitlines() if "skipped" not in line]
     *told, advice = answer.errors
-    assert told == [f"Error: {run} is in training and {difference}." for difference in differences]
+    assert told == [f"Error: {run} holds checkpoints, and {difference}." for difference in differences]
     assert advice == (
         "Error: Choose another --run (make train: RUN=...), or add --force (with the pipeline command)"
         f" to discard {run / 'checkpoints'} and start over."
@@ -228,8 +228,8 @@ def test_a_change_that_would_discard_a_training_is_refused(
 def test_another_corpus_on_a_run_in_training_is_refused(run: Path, other_corpus: Path, command: str) -> None:
     before = contents_alone(run)
     answer = elmo_zh(command, other_corpus, "--run", run)
-    differences = [f"segment would differ: input {name}" for name in ("food.txt: gone", "nature.txt: gone")]
-    assert_refused(answer, run, *differences, "segment would differ: input other.txt: new")
+    differences = [f"segment would differ: input {name}" for name in ("food.txt is gone", "nature.txt is gone")]
+    assert_refused(answer, run, *differences, "segment would differ: input other.txt is new")
     assert contents_alone(run) == before
 
 
@@ -255,7 +255,7 @@ def test_force_starts_over(run: Path, other_corpus: Path) -> None:
     """With other settings, and then with another corpus."""
     answer = train(run, "--force", "--set", "model.cell_dim=11", "--set", f"train.max_tokens={10 * STEP_TOKENS}")
     assert answer.status == 0
-    assert "train: done again, model.cell_dim was 13, is 11" in answer.stderr.splitlines()
+    assert "train runs again: model.cell_dim was 13, is 11" in answer.stderr.splitlines()
     assert "Going on" not in answer.stderr
     assert [line["step"] for line in training_lines(run)] == list(range(1, 11))
     assert checkpoint_steps(run) == [10]
@@ -400,9 +400,9 @@ def test_a_disk_that_fills_up_in_training_keeps_what_there_is(
     with monkeypatch.context() as during:
         during.setattr(checkpoint, "save_file", save_file)
         answer = train(run)
-    assert answer.only_error().startswith("There is no room left on the disk (")
+    assert answer.only_error().startswith("The disk is full (")
     assert answer.errors[0].endswith(
-        "Make room and type the same command again, without --force; finished stages and checkpoints are kept."
+        "Free some space and run the same command again, without --force; finished stages and checkpoints are kept."
     )
     assert checkpoint_steps(run) == [10, 20]
     assert train(run).status == 0

@@ -102,7 +102,7 @@ def test_a_text_without_any_chinese_is_a_warning_and_a_result(sample_run: Sample
     answer = elmo_zh("pipeline", "english.txt", "--run", "run", "--config", sample_run.config, *changes)
     assert answer.status == 0
     warnings = [line for line in answer.stderr.splitlines() if line.startswith("Warning: ")]
-    assert warnings == ["Warning: There is not one Chinese character in this corpus. Is it the right one?"]
+    assert warnings == ["Warning: This corpus contains no Chinese character. Check that it is the right one."]
     assert Path("run/model/bundle.json").exists()
     record = json.loads(Path("run/stages/train.json").read_text(encoding="utf-8"))
     assert record["counts"]["heldout"]["oov_rate"] < 1
@@ -201,15 +201,15 @@ def test_checkpoints_of_unknown_origin_are_not_trained_on(run: Path, sample_run:
     assert before != after
     answer = elmo_zh("train", "--run", run)
     assert answer.status == 1
-    unknown = "there is no record of what its checkpoints were made from."
-    assert f"Error: {run} is in training and train would differ: {unknown}" in answer.errors
+    unknown = "no record says what its checkpoints were made from."
+    assert f"Error: {run} holds checkpoints, and train would differ: {unknown}" in answer.errors
 
 
 def test_a_vocabulary_that_was_swapped_is_refused_in_training(run: Path) -> None:
     other_vocabulary(run)
     answer = elmo_zh("train", "--run", run)
     assert answer.status == 1
-    assert f"Error: {run} is in training and train would differ: input vocab.data: another content." in answer.errors
+    assert f"Error: {run} holds checkpoints, and train would differ: input vocab.data has changed." in answer.errors
 
 
 def test_ids_of_another_vocabulary(untrained_run: Path) -> None:
@@ -269,11 +269,11 @@ def test_a_damaged_stage_record(untrained_run: Path) -> None:
     record.write_text("{", encoding="utf-8")
     told = elmo_zh("vocab", "--run", untrained_run).only_error()
     assert told.startswith(f"{record} is damaged (")
-    assert told.endswith("Have the stage done again with --force.")
+    assert told.endswith("Run the stage again with --force.")
 
 
 def test_a_run_in_use(run: Path) -> None:
-    expected = f"{run} is in use by another elmo-zh process. Wait for it, or choose another --run."
+    expected = f"{run} is in use by another elmo-zh process. Wait until it ends, or choose another --run."
     with (run / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for command in ("vocab", "train", "export"):
@@ -330,10 +330,10 @@ def test_a_full_disk_is_told_in_one_line_and_nothing_half_written_stays(
     with monkeypatch.context() as during:
         during.setattr(target, name, failure)
         told = elmo_zh(command, "--run", run, "--force").only_error()
-    assert told.startswith("There is no room left on the disk")
+    assert told.startswith("The disk is full")
     assert ("(/full/file)" in told) == (failure is no_room)
     assert told.endswith(
-        "Make room and type the same command again, without --force; finished stages and checkpoints are kept."
+        "Free some space and run the same command again, without --force; finished stages and checkpoints are kept."
     )
     assert not [path for path in run.rglob("*") if "unfinished" in path.name]
     if command != "train":

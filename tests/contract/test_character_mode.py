@@ -237,7 +237,7 @@ def test_typed_again_every_stage_is_skipped(character_run: SampleRun) -> None:
     assert contents(character_run.path) == before
 
 
-REFUSED = "is in training and"
+REFUSED = "holds checkpoints, and"
 
 
 @pytest.mark.parametrize("command", ["pipeline", "encode", "train"])
@@ -320,7 +320,7 @@ def test_other_layouts_need_an_output(character_run: SampleRun, layout: str) -> 
     before = contents(character_run.path)
     answer = elmo_zh("export", "--run", character_run.path, "--layout", layout)
     assert (answer.status, answer.stdout) == (2, "")
-    expected = f"Error: --layout {layout} needs --output DIR: RUN/model is the bundle.\n"
+    expected = f"Error: --layout {layout} needs --output DIR, because RUN/model is for the bundle.\n"
     assert answer.stderr.endswith(expected)
     assert contents(character_run.path) == before
 

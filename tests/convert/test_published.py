@@ -40,8 +40,8 @@ SENTENCES = (
     ["今天"] * 7,
 )
 CARRIED = (
-    "This model was trained with carried state, so its vectors from zero state are poor. Give it a warm state with"
-    " --warm-on TEXT, or use --stateful."
+    "This model was trained with carried state, so its vectors from zero state are poor. Convert it again with"
+    " --warm-on TEXT to give it a warm state, or embed with --stateful."
 )
 
 
@@ -287,7 +287,7 @@ def test_with_a_softmax_perplexity_is_that_of_the_oracle(tmp_path: Path, out: Pa
     answer = elmo_zh("evaluate", text, "--segmented", "--model", out, "--json")
     expected = numpy_oracle.evaluate(model.oracle(tmp_path), SENTENCES)
     assert answer.result() == pytest.approx(expected, rel=1e-5)
-    assert answer.stderr.startswith("Warning: This model was trained with carried state, and every sentence starts")
+    assert answer.stderr.startswith("Warning: This model was trained with carried state, but here every sentence")
 
 
 @pytest.mark.parametrize("characters", MODES)
@@ -579,7 +579,7 @@ def test_a_user_dictionary_goes_into_the_bundle(tmp_path: Path, out: Path) -> No
     words = tmp_path / "words.txt"
     setting = ("--set", f"text.user_dictionary={words}")
     told = elmo_zh("convert", source, "--output", out, *setting).only_error()
-    assert told == f"{words} is missing. Give text.user_dictionary a file, or leave it out."
+    assert told == f"{words} is missing. Set text.user_dictionary to an existing file, or leave it out."
     words.write_text("苹果手机 100000 n\n", encoding="utf-8")
     convert(source, out, *setting)
     words.unlink()
@@ -674,7 +674,7 @@ def test_a_warm_state_at_once_and_in_place(warm: Warm, tmp_path: Path, out: Path
 def test_only_a_bundle_without_its_warm_state_is_warned_of(warm: Warm, tmp_path: Path, out: Path) -> None:
     convert(warm.bundle, out, "--warm-on", warm.text, "--segmented")
     arguments = ("embed", warm.text, "--segmented", "--force", "--output", tmp_path / "out.hdf5", "--model")
-    warning = "Warning: This model was trained with carried state, and every sentence starts from zero state here"
+    warning = "Warning: This model was trained with carried state, but here every sentence starts from zero state"
     assert elmo_zh(*arguments, warm.bundle).stderr.startswith(warning)
     for model in ((out,), (warm.bundle, "--stateful")):
         assert "Warning" not in elmo_zh(*arguments, *model).stderr
@@ -855,7 +855,7 @@ def test_a_layout_without_room_for_the_warm_state(tmp_path: Path, out: Path) -> 
     convert(source, tmp_path / "warm", "--warm-on", text, "--segmented")
     answer = elmo_zh("convert", tmp_path / "warm", "--output", out, "--layout", "simple_elmo", "--json")
     assert answer.result()["warm_state"] is False
-    assert "cannot hold the model's warm state, which is left out" in answer.stderr
+    assert "cannot hold the model's warm state, so it is left out" in answer.stderr
     assert elmo_zh("convert", source, "--output", out, "--layout", "safetensors", "--warm-on", text).status == 2
     assert elmo_zh("convert", source, "--output", out, "--segmented").status == 2
 
@@ -865,7 +865,9 @@ def test_settings_that_do_not_say_how_the_text_was_segmented(tmp_path: Path, out
     config = tmp_path / "some.toml"
     config.write_text("[train]\nepochs = 3.0\n", encoding="utf-8")
     told = elmo_zh("convert", source, "--output", out, "--set", "text.unicode_form=NFKC").only_error()
-    assert told == "text.unicode_form without text.segmenter says too little. Give both, or neither."
+    assert (
+        told == "text.unicode_form is given, but text.segmenter is not. Add --set text.segmenter=NAME, or give neither."
+    )
     convert(source, out, "--config", config)
     assert info_of(out)["segmenter"] is None
 

@@ -65,7 +65,7 @@ def failed_checks(answer: Answer) -> list[str]:
     assert answer.status == (1 if failed else 0)
     if failed:
         (error,) = answer.errors
-        assert error.endswith(f" does not hold: {'; '.join(failed)}. Export or copy the bundle again.")
+        assert error.endswith(f" fails these checks: {'; '.join(failed)}. Export or copy the bundle again.")
     else:
         assert answer.stderr == ""
     return failed
@@ -108,7 +108,7 @@ def test_json_of_a_model_that_fails(model: Path) -> None:
     result = json.loads(answer.stdout)
     assert result["passed"] is False
     assert [check["name"] for check in result["checks"] if not check["passed"]] == [STORED]
-    assert answer.errors == [f"Error: {model} does not hold: {STORED}. Export or copy the bundle again."]
+    assert answer.errors == [f"Error: {model} fails these checks: {STORED}. Export or copy the bundle again."]
 
 
 def change_stored_vectors(model: Path, amount: float, line: int = 2) -> None:

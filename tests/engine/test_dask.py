@@ -19,9 +19,9 @@ from elmo_zh import __version__
 from elmo_zh.config import Config, ModelConfig, TextConfig, VocabConfig
 from elmo_zh.engine import dask_workers as module
 from elmo_zh.engine import parts as parts_module
-from elmo_zh.engine.choice import EngineChoice
 from elmo_zh.engine.dask_workers import dask_workers
 from elmo_zh.engine.parts import Figures, PartWriter, run_parts
+from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import ClusterError, CorpusError
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import SilentReporter
@@ -211,7 +211,7 @@ def test_a_worker_that_does_not_see_the_disk(two_workers: Cluster, tmp_path: Pat
     with dask_workers(two_workers.address) as engine:
         told = message_of(ClusterError, lambda: list(engine.run(open_file, [tmp_path / "not there.txt"])))
     assert re.sub(r"tcp://[\d.:]+", "ADDRESS", told) == (
-        f"The Dask worker ADDRESS does not find {tmp_path / 'not there.txt'}."
+        f"The Dask worker ADDRESS cannot find {tmp_path / 'not there.txt'}."
         " Workers need the same disk under the same path as this machine."
     )
 
@@ -223,14 +223,15 @@ def test_a_worker_whose_files_are_not_seen_here(
     with dask_workers(two_workers.address) as engine:
         told = message_of(ClusterError, lambda: list(run_parts(engine, make_nothing, {"one": tmp_path}, tmp_path)))
     assert told == (
-        f"{tmp_path / 'one.json'} was made by a worker and is not to be seen here."
+        f"A worker wrote {tmp_path / 'one.json'}, but this machine cannot see it."
         " Workers need the same disk under the same path as this machine."
     )
 
 
 def test_a_worker_of_another_version(two_workers: Cluster, tmp_path: Path) -> None:
     (tmp_path / "elmo_zh").mkdir()
-    (tmp_path / "elmo_zh" / "__init__.py").write_text('__version__ = "0.0.7"\n', encoding="utf-8")
+    (tmp_path / "elmo_zh" / "__init__.py").touch()
+    (tmp_path / "elmo_zh" / "version.py").write_text('__version__ = "0.0.7"\n', encoding="utf-8")
     other = two_workers.start_worker(tmp_path)
     told = ""
     while not told:
@@ -243,8 +244,7 @@ def test_a_worker_of_another_version(two_workers: Cluster, tmp_path: Path) -> No
     other.wait()
     two_workers.workers.remove(other)
     assert re.sub(r"tcp://[\d.:]+", "ADDRESS", told) == (
-        f"The Dask worker ADDRESS has elmo-zh 0.0.7, expected {__version__}."
-        " Install the same version there and start it again."
+        f"The Dask worker ADDRESS has elmo-zh 0.0.7, expected {__version__}. Install this version there and restart it."
     )
 
 
@@ -252,7 +252,7 @@ def test_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SECONDS_TO_CONNECT", 0.5)
     told = message_of(ClusterError, lambda: dask_workers("tcp://127.0.0.1:9").__enter__())
     assert told.startswith("No Dask scheduler answers at tcp://127.0.0.1:9 (")
-    assert told.endswith("). Start one with: dask scheduler - and give the address that it prints.")
+    assert told.endswith("). Start one with `dask scheduler`, and give --scheduler the address that it prints.")
     assert message_of(ClusterError, lambda: dask_workers("").__enter__()) == (
         "--engine dask needs the scheduler's address: --scheduler tcp://HOST:8786"
     )
@@ -275,7 +275,7 @@ def test_no_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_dask(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
     assert message_of(ClusterError, lambda: dask_workers("tcp://127.0.0.1:9").__enter__()) == (
-        '--engine dask needs Dask. Install it, here and on the workers: pip install "elmo-zh[dask]"'
+        '--engine dask needs Dask. Install it here and on the workers with: pip install "elmo-zh[dask]"'
     )
 
 
@@ -285,7 +285,7 @@ def test_workers_that_always_die(two_workers: Cluster) -> None:
         two_workers.start_worker()
     with dask_workers(two_workers.address) as engine:
         told = message_of(ClusterError, lambda: list(engine.run(die, [1])))
-    assert told.startswith("Dask workers died again and again doing the same task, the last one at tcp://")
+    assert told.startswith("Several Dask workers died while running the same task, the last one at tcp://")
 
 
 def test_a_scheduler_that_goes(tmp_path: Path) -> None:
@@ -300,6 +300,6 @@ def test_a_scheduler_that_goes(tmp_path: Path) -> None:
             scheduler.kill()
             told = message_of(ClusterError, lambda: list(results))
     assert told == (
-        f"The connection to the Dask scheduler at {cluster.address} was lost. Type the command again: what is finished"
-        " is not done again."
+        f"The connection to the Dask scheduler at {cluster.address} was lost. Run the command again: finished tasks"
+        " are skipped."
     )

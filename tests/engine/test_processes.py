@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from elmo_zh.engine.choice import EngineChoice
 from elmo_zh.engine.engine import ThisProcess
 from elmo_zh.engine.processes import worker_processes
+from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import CorpusError
 
 LARGE = 10_000_000
@@ -71,7 +71,7 @@ def test_what_died_with_a_worker_is_done_again(tmp_path: Path) -> None:
 
 
 def test_workers_that_always_die_are_an_error() -> None:
-    message = r"Worker processes were killed again and again.*--set text\.num_workers=1"
+    message = r"Worker processes were killed three times in a row.*--set text\.num_workers=1"
     with pytest.raises(CorpusError, match=message), worker_processes(2) as engine:
         list(engine.run(die, [1, 2, 3]))
     assert active_children() == []

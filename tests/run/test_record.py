@@ -109,7 +109,7 @@ def test_the_record(shop: Workshop) -> None:
 def test_a_changed_setting(shop: Workshop) -> None:
     shop.do()
     assert not shop.do(settings={"size": 37, "least": 3, "form": {"name": "NFC"}}).skipped
-    assert shop.notes.told == ["vocab: done again, least was None, is 3", "vocab: done again, size was 31, is 37"]
+    assert shop.notes.told == ["vocab runs again: least was None, is 3", "vocab runs again: size was 31, is 37"]
     assert (shop.num_done, shop.num_discarded) == (2, 1)
     assert shop.record()["settings"]["size"] == 37
 
@@ -119,7 +119,7 @@ def test_a_changed_input(shop: Workshop) -> None:
     shop.corpus.write_text("今天天气不好", encoding="utf-8")
     os.utime(shop.corpus, ns=(1, 1))
     assert not shop.do().skipped
-    assert shop.notes.told == ["vocab: done again, input corpus.txt: another content"]
+    assert shop.notes.told == ["vocab runs again: input corpus.txt has changed"]
 
 
 def test_inputs_that_come_and_go(shop: Workshop, tmp_path: Path) -> None:
@@ -130,12 +130,12 @@ def test_inputs_that_come_and_go(shop: Workshop, tmp_path: Path) -> None:
         files[f"{number}.txt"].write_text(f"{number}", encoding="utf-8")
     shop.do(inputs=files)
     assert shop.notes.told == [
-        *(f"vocab: done again, input {number}.txt: new" for number in range(5)),
-        "vocab: done again, and 3 more inputs differ",
+        *(f"vocab runs again: input {number}.txt is new" for number in range(5)),
+        "vocab runs again: 3 more inputs differ",
     ]
     del files["3.txt"]
     shop.do(inputs=files)
-    assert shop.notes.told == ["vocab: done again, input 3.txt: gone"]
+    assert shop.notes.told == ["vocab runs again: input 3.txt is gone"]
 
 
 def test_the_same_content_under_another_name_or_date_is_no_change(shop: Workshop, tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_a_change_after_an_interruption_discards_the_half_done(shop: Workshop) -
     with pytest.raises(RuntimeError):
         shop.do(work=fail)
     shop.do(settings={"size": 37, "form": {"name": "NFC"}})
-    assert shop.notes.told == ["vocab: done again, size was 31, is 37"]
+    assert shop.notes.told == ["vocab runs again: size was 31, is 37"]
     assert shop.num_discarded == 1
 
 
@@ -225,8 +225,8 @@ def test_a_started_training_is_not_discarded(shop: Workshop) -> None:
     config = Config(vocab=VocabConfig(size=37))
     changed = {"size": 37, "form": {"name": "NFKC"}}
     assert refusal(lambda: shop.do(settings=changed, config=config)) == [
-        f"{path} is in training and vocab would differ: form was {{'name': 'NFC'}}, is {{'name': 'NFKC'}}.",
-        f"{path} is in training and vocab would differ: size was 31, is 37.",
+        f"{path} holds checkpoints, and vocab would differ: form was {{'name': 'NFC'}}, is {{'name': 'NFKC'}}.",
+        f"{path} holds checkpoints, and vocab would differ: size was 31, is 37.",
         f"Choose another --run (make train: RUN=...), or add --force (with the pipeline command)"
         f" to discard {shop.run.checkpoints} and start over.",
     ]
@@ -244,8 +244,8 @@ def test_a_run_of_another_corpus_is_refused(shop: Workshop, tmp_path: Path) -> N
     other.write_text("别的语料", encoding="utf-8")
     messages = refusal(lambda: shop.do(inputs={"other.txt": other}))
     assert messages[:2] == [
-        f"{shop.run.path} is in training and vocab would differ: input corpus.txt: gone.",
-        f"{shop.run.path} is in training and vocab would differ: input other.txt: new.",
+        f"{shop.run.path} holds checkpoints, and vocab would differ: input corpus.txt is gone.",
+        f"{shop.run.path} holds checkpoints, and vocab would differ: input other.txt is new.",
     ]
 
 
@@ -293,7 +293,7 @@ def test_a_damaged_record(shop: Workshop) -> None:
     path.write_text(path.read_text(encoding="utf-8")[:-7], encoding="utf-8")
     (message,) = refusal(shop.do)
     assert message.startswith(f"{path} is damaged (")
-    assert message.endswith("). Have the stage done again with --force.")
+    assert message.endswith("). Run the stage again with --force.")
 
 
 def test_a_record_of_another_format_counts_as_none(shop: Workshop) -> None:
@@ -342,7 +342,9 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
         with run.locked(create=True):
             pass
 
-    refused = pytest.raises(OutputError, match=r"run is in use by another elmo-zh process\. Wait for it, or choose")
+    refused = pytest.raises(
+        OutputError, match=r"run is in use by another elmo-zh process\. Wait until it ends, or choose"
+    )
     with run.locked(create=True), refused:
         lock()
     lock()

@@ -1,4 +1,4 @@
-"""Reading sources into pieces: what is refused, what is known again, and how the work is cut."""
+"""Reading sources into text shards: what is refused, what is known again, and how the work is cut."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from elmo_zh.engine.parts import run_parts
 from elmo_zh.errors import CorpusError
 from elmo_zh.segmenting.cut import cut
 from elmo_zh.segmenting.extract import Extracted, ExtractTask, NumberedSource, extract
-from elmo_zh.segmenting.pieces import Piece
+from elmo_zh.segmenting.text_shards import TextShard
 from elmo_zh.segmenting.work_dir import SegmentParts
 
 CONFIG = TextConfig()
@@ -47,7 +47,10 @@ def test_small_files_go_together_and_large_ones_are_split_in_the_order_of_the_co
     tasks = tasks_of(folder)
     assert [task.number for task in tasks] == list(range(len(tasks)))
     assert [
-        ([each.source.path.stem for each in task.sources], task.part and (task.part.start, task.part.end))
+        (
+            [each.source.path.stem for each in task.sources],
+            task.byte_range and (task.byte_range.start, task.byte_range.end),
+        )
         for task in tasks
     ] == [
         (["a", "b"], None),
@@ -87,12 +90,12 @@ def test_what_was_read_is_not_read_again(tmp_path: Path) -> None:
     (folder / "a.txt").unlink()
     assert extracted(task, tmp_path) == done
     # Nor once its text has been used and removed; but what is needed longer is looked for.
-    piece = Piece(tmp_path / "parts" / "a.00000")
-    piece.forget_text()
+    shard = TextShard(tmp_path / "parts" / "a.00000")
+    shard.remove_text()
     assert extracted(task, tmp_path) == done
-    piece.keys.unlink()
+    shard.keys.unlink()
     assert message_of(CorpusError, lambda: extracted(task, tmp_path)).startswith(f"{folder / 'a.txt'} is gone.")
-    assert done.piece_bytes == [len("今天\n天气\n".encode())]
+    assert done.shard_sizes == [len("今天\n天气\n".encode())]
     assert done.tallies[0].documents == 1
 
 
@@ -107,9 +110,9 @@ def test_errors_can_travel_between_processes(tmp_path: Path) -> None:
     task = ExtractTask(
         number=0,
         sources=(source,),
-        part=None,
+        byte_range=None,
         config=CONFIG,
-        piece_bytes=9,
+        shard_bytes=9,
         rule=None,
     )
     with pytest.raises(CorpusError, match="XML, but no MediaWiki dump") as caught:

@@ -12,18 +12,18 @@ from elmo_zh.engine.engine import ThisProcess
 from elmo_zh.engine.parts import PartWriter
 from elmo_zh.segmenting import duplicates as module
 from elmo_zh.segmenting.duplicates import BOILERPLATE, DUPLICATE, find_repeated, key_rule
-from elmo_zh.segmenting.pieces import Piece, PieceWriter
+from elmo_zh.segmenting.text_shards import TextShard, TextShardWriter
 
 
-def write_pieces(folder: Path, texts: list[list[str]], config: TextConfig) -> list[Piece]:
-    pieces = []
+def write_shards(folder: Path, texts: list[list[str]], config: TextConfig) -> list[TextShard]:
+    shards = []
     for number, lines in enumerate(texts):
-        with PieceWriter(PartWriter(folder, f"{number:05d}"), 10**6, key_rule(config)) as writer:
+        with TextShardWriter(PartWriter(folder, f"{number:05d}"), 10**6, key_rule(config)) as writer:
             writer.start_document(0)
             for line in lines:
                 writer.write(line)
-        pieces += [Piece(folder / f"{number:05d}.00000")] * len(writer.piece_bytes)
-    return pieces
+        shards += [TextShard(folder / f"{number:05d}.00000")] * len(writer.sizes)
+    return shards
 
 
 def found_by_counting(texts: list[list[str]], config: TextConfig) -> list[dict[int, int]]:
@@ -69,19 +69,19 @@ def test_repeated_lines_are_those_of_a_dictionary(
 ) -> None:
     folder = tmp_path_factory.mktemp("repeated")
     config = TextConfig(drop_duplicates=drop_duplicates, boilerplate_copies=copies, duplicate_min_characters=least)
-    pieces = write_pieces(folder, texts, config)
+    shards = write_shards(folder, texts, config)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_BUCKET_KEYS", bucket_keys)
-        found = find_repeated(pieces, config, folder / "parts", ThisProcess())
+        found = find_repeated(shards, config, folder / "parts", ThisProcess())
     if found is None:
         assert (drop_duplicates, copies) == (False, 0)
     else:
-        assert [found.in_piece(number) for number in range(len(texts))] == found_by_counting(texts, config)
+        assert [found.in_shard(number) for number in range(len(texts))] == found_by_counting(texts, config)
 
 
 def test_white_space_at_the_ends_does_not_matter(tmp_path: Path) -> None:
     config = TextConfig(duplicate_min_characters=2)
-    pieces = write_pieces(tmp_path, [["天地", "　天地 ", "天 地", "人"], ["天地", "人"]], config)
-    found = find_repeated(pieces, config, tmp_path / "parts", ThisProcess())
+    shards = write_shards(tmp_path, [["天地", "　天地 ", "天 地", "人"], ["天地", "人"]], config)
+    found = find_repeated(shards, config, tmp_path / "parts", ThisProcess())
     assert found is not None
-    assert [found.in_piece(number) for number in (0, 1)] == [{1: DUPLICATE}, {0: DUPLICATE}]
+    assert [found.in_shard(number) for number in (0, 1)] == [{1: DUPLICATE}, {0: DUPLICATE}]

@@ -220,7 +220,7 @@ def test_an_error_of_rank_0_ends_the_other_without_a_word(together: dict[str, tu
     assert [status for status, _ in ended] == [1, 1]
     errors = [line for line in ended[0][1].splitlines() if line.startswith("Error: ")]
     assert len(errors) == 1
-    assert errors[0].startswith("Error: There is no room left on the disk")
+    assert errors[0].startswith("Error: The disk is full")
     assert ended[1][1] == ""
 
 

@@ -1,4 +1,4 @@
-"""From a piece of lines to segmented sentences, those apart that may be held out."""
+"""Third step of the segment stage: clean and segment the lines of a text shard, and note what may be held out."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -15,34 +15,35 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.counts import LineCounts
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.engine.parts import Figures, PartWriter
+from elmo_zh.segmenting.corpus_preparation import CorpusPreparation
 from elmo_zh.segmenting.duplicates import BOILERPLATE, DUPLICATE, RepeatedLines
 from elmo_zh.segmenting.heldout import HeldoutChoice, Paragraph, paragraph_key, save_candidates
-from elmo_zh.segmenting.pieces import SizedPiece
-from elmo_zh.segmenting.preparation import CorpusPreparation
+from elmo_zh.segmenting.text_shards import SizedShard
 from elmo_zh.text.han import count_han
 
-# Of each paragraph of a piece: key, bytes, sentences, tokens, and whether it starts a document.
+# A row for each paragraph of a shard: key, bytes, sentences, tokens, and whether it starts a document.
 INDEX = np.dtype([("key", "<u8"), ("bytes", "<u4"), ("sentences", "<u4"), ("tokens", "<u4"), ("starts", "?")])
 _ROW = Struct("<QIII?")
+# These texts are keys of the stage record, so their wording is fixed.
 REASONS = {DUPLICATE: "lines that stood before", BOILERPLATE: "lines that come too often"}
-# Lines in which Chinese characters are counted together.
+# Lines whose Chinese characters are counted together.
 _HAN_LINES = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentTask:
-    """One piece to be segmented; pieces are numbered over the whole corpus."""
+    """Segment one text shard; shards are numbered over the whole corpus, from 0."""
 
     number: int
-    piece: SizedPiece
+    shard: SizedShard
     config: TextConfig
     user_dictionary: Path | None
     repeated: RepeatedLines | None
 
 
 @dataclass(kw_only=True)
-class PieceCounts:
-    """What became of a piece: in all, and of each source in it."""
+class ShardCounts:
+    """What became of the lines of a text shard, in total and for each of its sources."""
 
     lines: LineCounts = field(default_factory=LineCounts)
     han_characters: int = 0
@@ -50,31 +51,35 @@ class PieceCounts:
     tallies: dict[int, Tally] = field(default_factory=dict)
 
     def described(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return the counts as a JSON value."""
         tallies = {str(number): tally.described() for number, tally in self.tallies.items()}
         return {**asdict(self), "lines": self.lines.as_record(), "tallies": tallies}
 
     @classmethod
-    def restored(cls, described: dict[str, Any]) -> "PieceCounts":
-        """Return what `described` described."""
+    def restored(cls, described: dict[str, Any]) -> "ShardCounts":
+        """Return the counts that `described` turned into a JSON value."""
         tallies = {int(number): Tally.restored(tally) for number, tally in described["tallies"].items()}
         return cls(**{**described, "lines": LineCounts.from_record(described["lines"]), "tallies": tallies})
 
 
 @lru_cache(maxsize=1)
 def _preparation(config: TextConfig, user_dictionary: Path | None) -> CorpusPreparation:
-    """Return the same object again and again: dictionaries take long to load."""
+    """Return one preparation for all tasks of a worker, because dictionaries take long to load."""
     return CorpusPreparation.build(config, user_dictionary)
 
 
 def forget_dictionaries() -> None:
-    """Free what a process that goes on with other work needs no more, large as it is."""
+    """Free the memory of the loaded dictionaries in a process that has finished segmenting."""
     _preparation.cache_clear()
 
 
-def segment_piece(task: SegmentTask, writer: PartWriter) -> Figures:
-    """Write a piece's segmented paragraphs, their index and which may be held out; figures: those of `PieceCounts`."""
-    counts = PieceCounts()
+def segment_shard(task: SegmentTask, writer: PartWriter) -> Figures:
+    """Write a shard's segmented paragraphs, their index and the held-out candidates.
+
+    Returns:
+        The figures of `ShardCounts`.
+    """
+    counts = ShardCounts()
     choice = HeldoutChoice(task.config)
     with (
         writer.file("txt") as unfinished,
@@ -82,7 +87,7 @@ def segment_piece(task: SegmentTask, writer: PartWriter) -> Figures:
         writer.file("index") as unfinished_index,
         unfinished_index.open("wb") as index,
     ):
-        for sentences, num_tokens, starts_document in _paragraphs(task, counts):
+        for sentences, num_tokens, starts_document in _iter_paragraphs(task, counts):
             paragraph = Paragraph(paragraph_key(sentences), len(sentences), num_tokens)
             choice.add(paragraph)
             data = ("\n".join(sentences) + "\n").encode("utf-8")
@@ -94,12 +99,12 @@ def segment_piece(task: SegmentTask, writer: PartWriter) -> Figures:
     return counts.described()
 
 
-def _paragraphs(task: SegmentTask, counts: PieceCounts) -> Iterator[tuple[list[str], int, bool]]:
-    """Yield the sentences of each line, how many tokens they have, and whether the line starts a document."""
+def _iter_paragraphs(task: SegmentTask, counts: ShardCounts) -> Iterator[tuple[list[str], int, bool]]:
+    """Yield the sentences of each kept line, their number of tokens, and whether the line starts a document."""
     preparation = _preparation(task.config, task.user_dictionary)
-    left_out = task.repeated.in_piece(task.number) if task.repeated else {}
+    left_out = task.repeated.in_shard(task.number) if task.repeated else {}
     numbered = enumerate(_iter_lines(task, counts))
-    for source, runs in groupby(task.piece.piece.load_runs().tolist(), key=itemgetter(0)):
+    for source, runs in groupby(task.shard.shard.load_runs().tolist(), key=itemgetter(0)):
         lines = LineCounts()
         for _, num_lines, starts_document in runs:
             is_first = bool(starts_document)
@@ -113,8 +118,9 @@ def _paragraphs(task: SegmentTask, counts: PieceCounts) -> Iterator[tuple[list[s
         counts.lines.merge(lines)
 
 
-def _iter_lines(task: SegmentTask, counts: PieceCounts) -> Iterator[str]:
-    lines = task.piece.piece.iter_lines()
+def _iter_lines(task: SegmentTask, counts: ShardCounts) -> Iterator[str]:
+    """Yield the lines of a shard, and count their Chinese characters."""
+    lines = task.shard.shard.iter_lines()
     while some := list(islice(lines, _HAN_LINES)):
         counts.han_characters += count_han(some)
         yield from some

@@ -1,4 +1,4 @@
-"""From a raw line of a corpus to segmented sentences, with counts of all that was changed and dropped."""
+"""Cleaning and segmentation of a raw corpus line, with counts of everything that is changed or dropped."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,13 +8,13 @@ from elmo_zh.corpus.cleaning.clean import CLEANING_STEPS, EMPTY, LineCleaner
 from elmo_zh.corpus.cleaning.counts import LineCounts
 from elmo_zh.text.preparation import TextPreparation
 
-# All that may change a line, in this order.
+# All steps that may change a line, in the order in which they run.
 STEPS = (*CLEANING_STEPS, "fold_fullwidth", "remove_control", "unicode_form", "script", "collapse_whitespace")
 
 
 @dataclass(frozen=True)
 class CorpusPreparation:
-    """What a corpus has done to its lines: they are cleaned, and then prepared as embedding prepares them."""
+    """Turns raw corpus lines into segmented sentences: cleaning, then the same preparation that embedding applies."""
 
     cleaner: LineCleaner
     preparation: TextPreparation
@@ -34,11 +34,11 @@ class CorpusPreparation:
         return cls(LineCleaner.build(config), TextPreparation.build(config, user_dictionary))
 
     def sentences(self, line: str, counts: LineCounts) -> list[list[str]]:
-        """Return the tokens of each sentence of a raw line; none where the line is dropped.
+        """Return the tokens of each sentence of a raw line; the list is empty if the line is dropped.
 
         Args:
-            line: As it was read.
-            counts: Takes the line, kept or dropped.
+            line: The line as it was read.
+            counts: Receives the line, as kept or dropped, and the changes to it.
         """
         cleaned = self.cleaner.clean(line, counts)
         if cleaned is None:

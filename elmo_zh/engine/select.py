@@ -1,4 +1,4 @@
-"""Which engine to use."""
+"""Selection of the engine."""
 
 import os
 from collections.abc import Iterator
@@ -8,20 +8,18 @@ from dataclasses import dataclass
 from elmo_zh.engine.engine import Engine, ThisProcess
 from elmo_zh.engine.processes import worker_processes
 
-# Smaller work is done before worker processes have started.
+# Less text than this is finished before worker processes have started.
 SMALL_BYTES = 500_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class EngineChoice:
-    """What the user wants the tasks of the corpus stages to run on.
-
-    None of it changes a result.
+    """The engine that the user wants for the tasks of the corpus stages; it does not change the results.
 
     Attributes:
-        num_workers: Processes on this machine; 0 means one for each processor core.
-        kind: local, or dask for the workers of a cluster.
-        scheduler: The address of Dask's scheduler.
+        num_workers: Number of processes on this machine; 0 means one for each processor core.
+        kind: "local", or "dask" for the workers of a cluster.
+        scheduler: Address of Dask's scheduler.
     """
 
     num_workers: int = 0
@@ -30,10 +28,10 @@ class EngineChoice:
 
     @contextmanager
     def started(self, num_bytes: int) -> Iterator[Engine]:
-        """Yield the engine for work on so many bytes.
+        """Yield the engine for work on `num_bytes` of text.
 
         Raises:
-            ClusterError: If there is no such cluster.
+            ClusterError: If the cluster cannot be used.
         """
         if self.kind == "dask":
             from elmo_zh.engine.dask_workers import dask_workers

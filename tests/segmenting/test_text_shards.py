@@ -1,4 +1,4 @@
-"""Lines in pieces on disk are what was written."""
+"""Lines in shards on disk are what was written."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_zh.engine.parts import PartWriter
-from elmo_zh.segmenting.pieces import Piece, PieceWriter
+from elmo_zh.segmenting.text_shards import TextShard, TextShardWriter
 
 DOCUMENTS = st.lists(
     st.tuples(
@@ -22,45 +22,45 @@ DOCUMENTS = st.lists(
 @settings(deadline=None, max_examples=101)
 @given(DOCUMENTS, st.integers(1, 60))
 def test_lines_sources_and_documents(
-    tmp_path_factory: pytest.TempPathFactory, documents: list[tuple[int, bool, list[str]]], piece_bytes: int
+    tmp_path_factory: pytest.TempPathFactory, documents: list[tuple[int, bool, list[str]]], shard_bytes: int
 ) -> None:
-    folder = tmp_path_factory.mktemp("pieces")
-    with PieceWriter(PartWriter(folder, "a"), piece_bytes, None) as writer:
-        for source, goes_on, lines in documents:
-            writer.start_document(source, goes_on=goes_on)
+    folder = tmp_path_factory.mktemp("shards")
+    with TextShardWriter(PartWriter(folder, "a"), shard_bytes, None) as writer:
+        for source, continues, lines in documents:
+            writer.start_document(source, continues=continues)
             for line in lines:
                 writer.write(line)
-    pieces = [Piece(folder / f"a.{number:05d}") for number in range(len(writer.piece_bytes))]
+    shards = [TextShard(folder / f"a.{number:05d}") for number in range(len(writer.sizes))]
     read = []
-    for piece, num_bytes in zip(pieces, writer.piece_bytes, strict=True):
-        lines = piece.iter_lines()
-        assert piece.text.stat().st_size == num_bytes
-        for source, num_lines, starts in piece.load_runs().tolist():
+    for shard, num_bytes in zip(shards, writer.sizes, strict=True):
+        lines = shard.iter_lines()
+        assert shard.text.stat().st_size == num_bytes
+        for source, num_lines, starts in shard.load_runs().tolist():
             read += [(source, starts and not place, next(lines)) for place in range(num_lines)]
         assert list(lines) == []
     expected = [
-        (source, not goes_on and not place, line)
-        for source, goes_on, lines in documents
+        (source, not continues and not place, line)
+        for source, continues, lines in documents
         for place, line in enumerate(lines)
     ]
     assert [(source, bool(starts), line) for source, starts, line in read] == expected
-    assert all(num_bytes >= piece_bytes for num_bytes in writer.piece_bytes[:-1])
+    assert all(num_bytes >= shard_bytes for num_bytes in writer.sizes[:-1])
 
 
-def test_the_files_of_a_piece_by_hand(tmp_path: Path) -> None:
-    with PieceWriter(PartWriter(tmp_path, "a"), 100, None) as writer:
+def test_the_files_of_a_shard_by_hand(tmp_path: Path) -> None:
+    with TextShardWriter(PartWriter(tmp_path, "a"), 100, None) as writer:
         writer.start_document(2)
         writer.start_document(3)
         writer.write("天")
         writer.write("")
-    piece = Piece(tmp_path / "a.00000")
-    assert piece.text.read_bytes() == "天\n\n".encode()
-    assert piece.load_runs().tolist() == [[3, 2, 1]]
+    shard = TextShard(tmp_path / "a.00000")
+    assert shard.text.read_bytes() == "天\n\n".encode()
+    assert shard.load_runs().tolist() == [[3, 2, 1]]
 
 
 def test_nothing_is_left_of_what_fails(tmp_path: Path) -> None:
     def fail() -> None:
-        with PieceWriter(PartWriter(tmp_path, "a"), 3, None) as writer:
+        with TextShardWriter(PartWriter(tmp_path, "a"), 3, None) as writer:
             writer.start_document(0)
             writer.write("天地")
             writer.write("人" * 9)

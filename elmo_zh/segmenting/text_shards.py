@@ -1,0 +1,200 @@
+"""Text shards: the extracted lines of a corpus on disk, in files of about equal size that any worker can process.
+
+A text shard is four files. `.txt` has its lines, each ended by LF. `.runs`, uint32 of shape (n, 3), has one row for
+each run of consecutive lines of one document: the number of the source, the number of lines, and whether a document
+starts there. `.keys`, uint64, has the key of each line that can be a duplicate, sorted, and `.places`, uint32, the line
+number of each key. All numbers are little-endian.
+"""
+
+import hashlib
+from array import array
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.engine.parts import PartWriter
+
+# Lines are collected and written this many bytes at a time.
+_CHUNK_BYTES = 2**18
+
+
+@dataclass(frozen=True)
+class TextShard:
+    """The files of one text shard; `stem` is their path without suffix."""
+
+    stem: Path
+
+    def _file(self, suffix: str) -> Path:
+        return self.stem.with_name(f"{self.stem.name}.{suffix}")
+
+    @property
+    def text(self) -> Path:
+        """The file of lines."""
+        return self._file("txt")
+
+    @property
+    def runs(self) -> Path:
+        """The file that says which source and document each line belongs to."""
+        return self._file("runs")
+
+    @property
+    def keys(self) -> Path:
+        """The file of sorted line keys."""
+        return self._file("keys")
+
+    @property
+    def places(self) -> Path:
+        """The file of the keys' line numbers."""
+        return self._file("places")
+
+    def load_runs(self) -> NDArray[np.uint32]:
+        """Return source, number of lines and whether a document starts, for each run of lines, shape (n, 3)."""
+        return np.fromfile(self.runs, "<u4").reshape(-1, 3)
+
+    def iter_lines(self) -> Iterator[str]:
+        """Yield the lines without their line ends."""
+        with self.text.open(encoding="utf-8", newline="\n") as file:
+            for line in file:
+                yield line[:-1]
+
+    def open_keys(self) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+        """Return the sorted keys and the line number of each, without reading them into memory."""
+        if not self.keys.stat().st_size:
+            return np.zeros(0, "<u8"), np.zeros(0, "<u4")
+        return np.memmap(self.keys, "<u8", "r"), np.memmap(self.places, "<u4", "r")
+
+    def remove_text(self) -> None:
+        """Remove the lines, which nothing reads any more once they are segmented; the keys stay."""
+        for path in (self.text, self.runs):
+            path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class SizedShard:
+    """A text shard and the bytes of its lines, which stay known after the lines are removed."""
+
+    shard: TextShard
+    num_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyRule:
+    """Which lines have a key: those of at least `least_characters`, and with `has_short` all shorter ones too.
+
+    The lowest bit of a key is 1 for long lines. The other 63 bits are a hash of the line without white space at its
+    ends: among a billion different lines, the probability that any two share a hash is about 1 in 20.
+    """
+
+    least_characters: int
+    has_short: bool
+
+    def key(self, line: str, encoded: bytes) -> int | None:
+        """Return the key of a line, or None if it needs none; `encoded` is the line in UTF-8."""
+        is_long = len(line) >= self.least_characters
+        if not is_long and not self.has_short:
+            return None
+        stripped = line.strip()
+        if not stripped:
+            return None
+        text = encoded if len(stripped) == len(line) else stripped.encode("utf-8")
+        return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") & ~1 | is_long
+
+
+class TextShardWriter:
+    """Writes lines as text shards of about `shard_bytes` each, numbered from 0; the last one ends with the block.
+
+    Attributes:
+        sizes: Bytes of text in each finished shard.
+    """
+
+    def __init__(self, writer: PartWriter, shard_bytes: int, rule: KeyRule | None) -> None:
+        self._writer, self._shard_bytes, self._rule = writer, shard_bytes, rule
+        self.sizes: list[int] = []
+        self._source = 0
+        self._open = ExitStack()
+        self._start_shard()
+
+    def __enter__(self) -> "TextShardWriter":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        if kind is None:
+            self._write_lines()
+            if self._num_lines:
+                self._finish_shard()
+        self._open.__exit__(kind, error, trace)
+
+    def _start_shard(self) -> None:
+        self._file: BinaryIO | None = None
+        self._lines: list[bytes] = []
+        self._collected_bytes = self._written_bytes = self._num_lines = 0
+        self._runs = array("I")
+        self._keys, self._places = array("Q"), array("I")
+
+    def start_document(self, source: int, *, continues: bool = False) -> None:
+        """Start a document of a source, or with `continues` go on with one that started in an earlier shard."""
+        self._source = source
+        self._start_run(continues=continues)
+
+    def _start_run(self, *, continues: bool) -> None:
+        if self._runs and not self._runs[-2]:
+            # The last document had no lines.
+            del self._runs[-3:]
+        self._runs.extend((self._source, 0, not continues))
+
+    def write(self, line: str) -> None:
+        """Write one line of the document."""
+        if self._written_bytes >= self._shard_bytes:
+            # The current document continues in the next shard, unless none of its lines has been written yet.
+            continues = self._runs[-2] > 0 or not self._runs[-1]
+            self._finish_shard()
+            self._start_run(continues=continues)
+        encoded = line.encode("utf-8")
+        self._lines.append(encoded)
+        self._collected_bytes += len(encoded) + 1
+        if self._rule is not None and (key := self._rule.key(line, encoded)) is not None:
+            self._keys.append(key)
+            self._places.append(self._num_lines)
+        self._num_lines += 1
+        self._runs[-2] += 1
+        if self._collected_bytes >= min(_CHUNK_BYTES, self._shard_bytes):
+            self._write_lines()
+
+    def _write_lines(self) -> None:
+        if not self._lines:
+            return
+        if self._file is None:
+            unfinished = self._open.enter_context(self._part_file("txt", lasts=False))
+            self._file = self._open.enter_context(unfinished.open("wb"))
+        self._lines.append(b"")
+        self._file.write(b"\n".join(self._lines))
+        self._written_bytes += self._collected_bytes
+        self._lines, self._collected_bytes = [], 0
+
+    def _part_file(self, suffix: str, *, lasts: bool) -> AbstractContextManager[Path]:
+        return self._writer.file(f"{text_shard_name(len(self.sizes))}.{suffix}", lasts=lasts)
+
+    def _finish_shard(self) -> None:
+        self._open.close()
+        keys = np.asarray(self._keys, "<u8")
+        # A stable sort, so that among equal keys the first line stays first.
+        order = np.argsort(keys, kind="stable")
+        self._write_numbers("keys", keys[order], lasts=True)
+        self._write_numbers("places", np.asarray(self._places, "<u4")[order], lasts=True)
+        self._write_numbers("runs", np.asarray(self._runs, "<u4"), lasts=False)
+        self.sizes.append(self._written_bytes)
+        self._start_shard()
+
+    def _write_numbers(self, suffix: str, numbers: NDArray[Any], *, lasts: bool) -> None:
+        with self._part_file(suffix, lasts=lasts) as unfinished:
+            numbers.tofile(unfinished)
+
+
+def text_shard_name(number: int) -> str:
+    """Return the name of a text shard within the part of the task that extracted it."""
+    return f"{number:05d}"
