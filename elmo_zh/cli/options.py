@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from elmo_zh.choices import BAD_BYTES, BUNDLE_LAYOUTS, CORPUS_FORMATS, DEVICES, DOCUMENTS, Registry
 from elmo_zh.cli.console import Console
 from elmo_zh.config import Config, load_config, render_config
-from elmo_zh.config.text_section import BAD_BYTES, CORPUS_FORMATS, DOCUMENTS
 from elmo_zh.run.layout import RunDir
 
 if TYPE_CHECKING:
@@ -19,6 +19,19 @@ if TYPE_CHECKING:
 ENGINES = ("local", "dask")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class RegisteredName(click.Choice[str]):
+    """A name in a registry. The names are looked up when one is checked or shown, so that starting stays fast."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self.case_sensitive = True
+
+    @property
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The built-in names and those of installed plug-ins."""
+        return tuple(self._registry)
 
 
 @dataclass(kw_only=True)
@@ -135,7 +148,10 @@ def reading_options(function: Function) -> Function:
 
     options = [
         option(
-            "--format", type=click.Choice(CORPUS_FORMATS), metavar="FORMAT", help=f"One of {', '.join(CORPUS_FORMATS)}."
+            "--format",
+            type=RegisteredName(CORPUS_FORMATS),
+            metavar="FORMAT",
+            help=f"Format of the files: {', '.join((*CORPUS_FORMATS.also, *CORPUS_FORMATS.built_in))}.",
         ),
         option("--field", metavar="NAME,...", help="Columns of CSV and TSV, by name or number; keys of JSON (a.b)."),
         option("--encoding", metavar="NAME", help="Such as gb18030; by default that of each file is found."),
@@ -196,11 +212,11 @@ init_option = click.option(
     help="Start from this model, trained on other text.",
 )
 device_option = click.option(
-    "--device", type=click.Choice(["auto", "cpu", "cuda"]), default=None, help="Where to compute; default auto."
+    "--device", type=click.Choice(DEVICES), default=None, help="Where to compute; default auto."
 )
 layout_option = click.option(
     "--layout",
-    type=click.Choice(["bundle", "simple_elmo", "safetensors"]),
+    type=click.Choice(BUNDLE_LAYOUTS),
     default="bundle",
     show_default=True,
     help="Which files to write.",

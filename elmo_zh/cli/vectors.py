@@ -12,9 +12,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from elmo_zh.cli.options import Common, common_options, device_option
+from elmo_zh.choices import (
+    HDF5_COMPRESSIONS,
+    HDF5_LAYOUTS,
+    OUTPUT_FORMATS,
+    POOL_METHODS,
+    UNKNOWN_WAYS,
+    VECTOR_DTYPES,
+)
+from elmo_zh.cli.options import Common, RegisteredName, common_options, device_option
 from elmo_zh.config import EmbedConfig
-from elmo_zh.config.schema import COMPRESSIONS, EMBED_PRECISIONS, FORMATS, LAYOUTS, POOLS, UNKNOWN_WAYS
+from elmo_zh.config.schema import EMBED_PRECISIONS
 from elmo_zh.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -50,13 +58,13 @@ _WARM_UP = "Give it a warm state (elmo-zh convert --warm-on TEXT, or export the 
 def form_options(function: Function) -> Function:
     """Add the options that say in what form vectors are written."""
     options = [
-        click.option("--format", type=click.Choice(FORMATS), help="What kind of file to write; default hdf5."),
+        click.option("--format", type=RegisteredName(OUTPUT_FORMATS), help="What kind of file to write; default hdf5."),
         click.option(
             "--layout",
-            type=click.Choice(LAYOUTS),
+            type=RegisteredName(HDF5_LAYOUTS),
             help="Of hdf5: a dataset for each line (default), or one for all with a table of offsets.",
         ),
-        click.option("--compression", type=click.Choice(COMPRESSIONS), help="Of packed hdf5; default none."),
+        click.option("--compression", type=click.Choice(HDF5_COMPRESSIONS), help="Of packed hdf5; default none."),
         click.option(
             "--sentence-index",
             is_flag=True,
@@ -91,8 +99,10 @@ def _build_form(config: EmbedConfig, chosen: dict[str, Any]) -> "OutputForm":
     metavar="FILE",
     help='Of --layers mix: JSON, {"scalar_parameters": [...], "gamma": ...}, as a task has learned them.',
 )
-@click.option("--pool", type=click.Choice(POOLS), help="Write one vector for each line instead of each token.")
-@click.option("--dtype", type=click.Choice(["float32", "float16"]), help="Kind of numbers; default float32.")
+@click.option(
+    "--pool", type=click.Choice(("none", *POOL_METHODS)), help="Write one vector for each line instead of each token."
+)
+@click.option("--dtype", type=click.Choice(VECTOR_DTYPES), help="Kind of numbers; default float32.")
 @form_options
 @click.option(
     "--precision", type=click.Choice(EMBED_PRECISIONS), help="Of matrix products; default float32. Lower is faster."
@@ -183,10 +193,10 @@ def _build_settings(config: EmbedConfig, bundle: "Bundle", stateful: bool, chose
 @contextmanager
 def _planned(files: tuple[str, ...], output: Path | None, form: "OutputForm") -> Iterator[tuple[list["Job"], bool]]:
     """Yield what there is to do, and whether it is one file alone."""
-    from elmo_zh.embed.formats import SUFFIXES
+    from elmo_zh.embed.formats import output_suffix
     from elmo_zh.embed.jobs import Job, is_single, plan_jobs
 
-    suffix = SUFFIXES[form.format]
+    suffix = output_suffix(form)
     if files != ("-",):
         yield plan_jobs(files, output, suffix), is_single(files)
         return

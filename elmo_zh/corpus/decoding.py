@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from elmo_zh.corpus.content import Content, UnsuitableError
 from elmo_zh.corpus.encodings import CHUNK_BYTES, MARK, MARKING, Encoding, MistakenEncodingError, bad_byte
 from elmo_zh.corpus.lines import lines_of_chunks, whole_lines_of_chunks
-from elmo_zh.corpus.stamp import changed_error
+from elmo_zh.corpus.sources import changed_error
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import CorpusError
 

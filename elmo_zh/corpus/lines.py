@@ -1,11 +1,16 @@
-"""Lines of text of any length, in pieces that memory can hold."""
+"""Lines of text of any length, in bounded memory."""
 
+import re
 from collections.abc import Iterable, Iterator
 
 from elmo_zh.text.sentences import split_sentences
 
 # Longer lines are cut, after a sentence where there is one: a book in one line gives the same sentences.
 LONGEST_LINE = 2**20
+# Chinese is written without spaces, so a line break between two Chinese characters is only one of the source.
+_CHINESE = r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]"
+_BREAK_IN_CHINESE = re.compile(rf"(?<={_CHINESE})[ \t]*\r?\n[ \t\r\n]*(?={_CHINESE})")
+_SPACE = re.compile(r"[ \t\r\n\f]+")
 
 
 def lines_of_chunks(chunks: Iterable[str]) -> Iterator[str]:
@@ -36,6 +41,11 @@ def lines_of(text: str) -> Iterator[str]:
         return iter((text,) if text else ())
     # In pieces, so that a long text is not copied for each of its lines.
     return lines_of_chunks(text[start : start + LONGEST_LINE] for start in range(0, len(text), LONGEST_LINE))
+
+
+def as_one_line(text: str) -> str:
+    """Return a block of markup (HTML, Markdown) as one line; a line break between Chinese characters is no space."""
+    return _SPACE.sub(" ", _BREAK_IN_CHINESE.sub("", text)).strip(" ")
 
 
 def whole_lines_of_chunks(chunks: Iterable[str], longest: int) -> Iterator[str]:

@@ -10,8 +10,7 @@ from elmo_zh.corpus.decoding import DecodedText, readable_lines, refuse_bad_byte
 from elmo_zh.corpus.encodings import find_encoding
 from elmo_zh.corpus.names import is_archive_name
 from elmo_zh.corpus.readers.formats import Documents, find_format, read_documents
-from elmo_zh.corpus.sources import Source
-from elmo_zh.corpus.stamp import Stamp
+from elmo_zh.corpus.sources import Source, Stamp
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
-from elmo_zh.corpus.extra import needed
+from elmo_zh.corpus.content import import_extra
 from elmo_zh.corpus.files import find_files
-from elmo_zh.corpus.names import KINDS, is_corpus_name, shown
+from elmo_zh.corpus.names import is_corpus_name, kinds_shown, shown
 from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES, compression_of, unpacked
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import remove
@@ -62,6 +62,37 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Stamp:
+    """Size and time of a source's file, which show without reading it whether it has changed."""
+
+    num_bytes: int
+    modified_ns: int
+
+    @classmethod
+    def of(cls, source: Source) -> "Stamp":
+        """Return the stamp of a source.
+
+        Raises:
+            CorpusError: If the file is gone.
+        """
+        try:
+            status = source.path.stat()
+        except FileNotFoundError:
+            raise CorpusError(f"{source.name} is gone. Run the command again without it, or restore it.") from None
+        return cls(num_bytes=status.st_size, modified_ns=status.st_mtime_ns)
+
+    def require(self, source: Source) -> None:
+        """Raise CorpusError if the source's file has changed or is gone."""
+        if Stamp.of(source) != self:
+            raise changed_error(source.name)
+
+
+def changed_error(name: str) -> CorpusError:
+    """Return the error for a file that changed while it was read."""
+    return CorpusError(f"{name} changed while it was read. Run the command again when no other program writes it.")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Sources:
     """The sources of a corpus in reading order, and the files in its folders that are no text by their names."""
 
@@ -100,7 +131,7 @@ def gathered_sources(arguments: Sequence[str], leave_out: Path, fetched: Path) -
 
 def find_sources(arguments: Sequence[str], leave_out: Path | None = None) -> Sources:
     """Return the files that paths and globs stand for, each once, sorted by path."""
-    files = find_files(arguments, leave_out, is_corpus_name, KINDS)
+    files = find_files(arguments, leave_out, is_corpus_name, kinds_shown())
     named = {Path(argument) for argument in arguments}
     sources = tuple(
         Source(name=shown(str(path)), path=path, file_name=path.name, is_named=path in named) for path in files.paths
@@ -124,13 +155,13 @@ def _spool(path: Path) -> Source:
 
 
 def _fetch(address: str, path: Path) -> Source:
-    smart_open = needed("smart_open", address)
+    smart_open = import_extra("smart_open", address)
     scheme = urlsplit(address).scheme
     failures: tuple[type[Exception], ...] = (OSError, ValueError, NotImplementedError, ImportError)
     if scheme in ("http", "https"):
-        needed("requests", address)
+        import_extra("requests", address)
         # What breaks while it comes is told by the library below requests, in its own words.
-        failures = (*failures, needed("urllib3.exceptions", address).HTTPError)
+        failures = (*failures, import_extra("urllib3.exceptions", address).HTTPError)
     parameters = {"timeout": _TIMEOUT_SECONDS} if scheme in ("http", "https") else {}
     path.parent.mkdir(parents=True, exist_ok=True)
     try:

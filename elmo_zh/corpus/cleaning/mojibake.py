@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from elmo_zh.corpus.extra import needed
+from elmo_zh.corpus.content import import_extra
 
 # What Windows-1252 makes of the bytes 0x80 to 0x9F, and Latin-1 of 0xA0 to 0xBF without the dot of Chinese names.
 _OTHER = "\u20ac\u201a\u0192\u201e\u2026\u2020\u2021\u02c6\u2030\u0160\u2039\u0152\u017d\u2018\u2019\u201c\u201d"
@@ -45,7 +45,7 @@ def build_repair() -> Callable[[str], str]:
     Raises:
         CorpusError: If ftfy is not installed.
     """
-    fix_encoding = needed("ftfy", "text.repair_mojibake = true").fix_encoding
+    fix_encoding = import_extra("ftfy", "text.repair_mojibake = true").fix_encoding
 
     def repair(line: str) -> str:
         return _from_gb18030(line) or _from_latin(line) or str(fix_encoding(line))

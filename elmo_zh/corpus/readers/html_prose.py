@@ -6,11 +6,11 @@ from itertools import chain
 from typing import Any
 
 from elmo_zh.config import TextConfig
+from elmo_zh.corpus.content import import_extra
 from elmo_zh.corpus.decoding import DecodedText, require_length
-from elmo_zh.corpus.extra import needed
-from elmo_zh.corpus.lines import LONGEST_LINE, lines_of
-from elmo_zh.corpus.readers.prose import joined
-from elmo_zh.corpus.tally import Tally
+from elmo_zh.corpus.lines import LONGEST_LINE, as_one_line, lines_of
+from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
+from elmo_zh.corpus.tally import PassedOver, Tally
 
 _DROPPED = frozenset(
     ("title", "script", "style", "noscript", "template", "nav", "footer", "aside", "button", "select",
@@ -23,11 +23,12 @@ _INLINE = frozenset(
 )  # fmt: skip
 # libxml2 keeps what it has read of a page to its end.
 LONGEST_FILE = 2**26
+_START = re.compile(r"\s*<(?:!doctype html|html[\s>])", re.IGNORECASE)
 # Old pages lay their text out in tables; a cell is prose if it holds a clause.
 _CLAUSE = re.compile(r"[。！？；，…]|[.!?](?:\s|$)")
 
 
-def read_html(text: DecodedText, _config: TextConfig, tally: Tally) -> Iterator[Iterator[str]]:
+def read_html(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
     """Yield the file as one document.
 
     The parser builds no tree, so that the depth of a page takes no memory; its length does, and has a limit.
@@ -35,7 +36,7 @@ def read_html(text: DecodedText, _config: TextConfig, tally: Tally) -> Iterator[
     Raises:
         UnsuitableError: If it is longer than that.
     """
-    etree = needed("lxml.etree", f"{text.name}: HTML")
+    etree = import_extra("lxml.etree", f"{text.name}: HTML")
     require_length(text, LONGEST_FILE, "HTML")
     yield _lines(text, etree, tally)
 
@@ -109,7 +110,7 @@ class _Page:
         self._num_characters = 0
         if self._pre_depth:
             self._lines.extend(lines_of(text.strip("\n")))
-        elif line := joined(text):
+        elif line := as_one_line(text):
             if self._table_depth and not _CLAUSE.search(line):
                 self._tally.drop("html: table cells without a clause", len(line))
             else:
@@ -119,3 +120,8 @@ class _Page:
         """Return the lines since the last call."""
         lines, self._lines = self._lines, []
         return lines
+
+
+FORMAT = CorpusFormat(
+    read=read_html, suffixes=(".html", ".htm", ".xhtml"), starts=lambda head: bool(_START.match(head))
+)

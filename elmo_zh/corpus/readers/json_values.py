@@ -1,6 +1,7 @@
 """JSON files of any shape, read as a stream: arrays of records or of texts, and records that hold arrays."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from elmo_zh.config import TextConfig
@@ -8,16 +9,28 @@ from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.lines import lines_of
 from elmo_zh.corpus.readers.fields import known_path, listed, parse_fields
-from elmo_zh.corpus.readers.json_escapes import marked_halves, with_halves
-from elmo_zh.corpus.tally import Tally
+from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
+from elmo_zh.corpus.readers.json_lines import starts_as_json_lines
+from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 
 LONGEST_VALUE_BYTES = 2**26
 DEEPEST = 1000
 _SAMPLE_TEXTS = 2000
+# Unicode keeps it from ever being a character; it stands for half of one on its way through the parser.
+_HALF_MARK = "\ufdd1"
+_HIGH, _LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_SPELT = re.compile(rf"{_HIGH}|{_LOW}")
+# After an even number of backslashes, of which each two are one that is meant.
+_PAIR_OR_HALF = re.compile(rf"(?<!\\)((?:\\\\)*)(?:({_HIGH}{_LOW})|{_HIGH}|{_LOW})")
+# What the next chunk may make a pair of, or the rest of an escape.
+_UNFINISHED = re.compile(
+    rf"(?<!\\)(?:\\\\)*((?:{_HIGH})?\\(?:u[0-9a-fA-F]{{0,3}})?|{_HIGH})\Z"
+)  # fmt: skip
+_END_CHARACTERS = 2**10
 
 
-def read_json(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Iterator[str]]:
+def read_json(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
     """Yield the text of each record, that is of each item of the outermost array, as a document.
 
     Raises:
@@ -110,3 +123,40 @@ class _Utf8:
                 " which no record should be. Check its format, or split it."
             )
         return data
+
+
+def marked_halves(chunks: Iterable[str]) -> Iterator[str]:
+    r"""Yield JSON in chunks, in which no escape is cut, with a mark for each \\ud800 that is no part of a pair."""
+    held = ""
+    for chunk in chunks:
+        text = held + chunk
+        held = ""
+        if "\\" in text[-12:] and (unfinished := _UNFINISHED.search(text[-_END_CHARACTERS:])):
+            held = unfinished[1]
+            text = text[: len(text) - len(held)]
+        yield _marked(text)
+    yield _marked(held)
+
+
+def _marked(text: str) -> str:
+    if not _SPELT.search(text):
+        return text
+    return _PAIR_OR_HALF.sub(lambda match: match[0] if match[2] else match[1] + _HALF_MARK, text)
+
+
+def with_halves(value: str) -> str:
+    """Return a text as it comes out of the parser with halves of characters for the marks."""
+    return value.replace(_HALF_MARK, "\ud800")
+
+
+def _starts_as_json(head: str) -> bool:
+    """Return whether a text starts with a value of several lines, or longer than this head."""
+    start = head.lstrip()
+    if start.startswith("{"):
+        is_whole = "\n" not in start and len(start) <= 2**15
+        return not is_whole and bool(re.match(r'\{\s*"', start)) and not starts_as_json_lines(head)
+    # Links of wikis start with [[ too.
+    return bool(re.match(r'(?:\[\s*)+[{"]', start))
+
+
+FORMAT = CorpusFormat(read=read_json, suffixes=(".json",), starts=_starts_as_json)

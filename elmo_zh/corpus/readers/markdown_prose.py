@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from elmo_zh.config import TextConfig
+from elmo_zh.corpus.content import import_extra
 from elmo_zh.corpus.decoding import DecodedText, require_length
-from elmo_zh.corpus.extra import needed
-from elmo_zh.corpus.lines import lines_of
-from elmo_zh.corpus.readers.prose import joined
-from elmo_zh.corpus.tally import Tally
+from elmo_zh.corpus.lines import as_one_line, lines_of
+from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
+from elmo_zh.corpus.tally import PassedOver, Tally
 
 # The parser holds the whole file.
 LONGEST_FILE = 2**24
@@ -18,7 +18,7 @@ _DROPPED = {"fence": "code", "code_block": "code", "html_block": "html", "front_
 _DROPPED_INSIDE = {"image": "picture", "html_inline": "html"}
 
 
-def read_markdown(text: DecodedText, _config: TextConfig, tally: Tally) -> Iterator[Iterator[str]]:
+def read_markdown(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
     """Yield the file as one document.
 
     Raises:
@@ -31,10 +31,10 @@ def read_markdown(text: DecodedText, _config: TextConfig, tally: Tally) -> Itera
 
 def _parser(name: str) -> Any:
     what = f"{name}: Markdown"
-    parser = needed("markdown_it", what).MarkdownIt("commonmark").enable("table").disable("inline")
-    parser.use(needed("mdit_py_plugins.front_matter", what).front_matter_plugin)
+    parser = import_extra("markdown_it", what).MarkdownIt("commonmark").enable("table").disable("inline")
+    parser.use(import_extra("mdit_py_plugins.front_matter", what).front_matter_plugin)
     # Sites mark boxes as ::: tip; their lines are no text, what is in them is.
-    return parser.use(needed("mdit_py_plugins.container", what).container_plugin, "box", validate=lambda *_: True)
+    return parser.use(import_extra("mdit_py_plugins.container", what).container_plugin, "box", validate=lambda *_: True)
 
 
 def _lines(parser: Any, source: str, tally: Tally) -> Iterator[str]:
@@ -53,7 +53,7 @@ def _lines(parser: Any, source: str, tally: Tally) -> Iterator[str]:
             tally.drop("markdown: table", len(token.content))
         elif token.type == "inline":
             for line in "".join(_prose(parser, token.content, env, tally)).split("\0"):
-                yield from lines_of(joined(line))
+                yield from lines_of(as_one_line(line))
 
 
 def _prose(parser: Any, content: str, env: dict[str, Any], tally: Tally) -> Iterator[str]:
@@ -72,3 +72,6 @@ def _prose(parser: Any, content: str, env: dict[str, Any], tally: Tally) -> Iter
             yield "\0"
         else:
             yield token.content
+
+
+FORMAT = CorpusFormat(read=read_markdown, suffixes=(".md", ".markdown"))

@@ -10,7 +10,8 @@ from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.lines import lines_of
 from elmo_zh.corpus.readers.fields import KNOWN_NAMES, parse_fields
-from elmo_zh.corpus.tally import Tally
+from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
+from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 from elmo_zh.text.han import HAN
 
@@ -28,14 +29,14 @@ class _Columns:
     has_header: bool
 
 
-def read_csv(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Iterator[str]]:
+def read_csv(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
     """Yield the text of each row as a document; cells may be quoted and then hold line ends."""
     lines = _RowLines(text)
     csv.field_size_limit(LONGEST_CELL)
     return _read_rows(text, config, tally, lines.rows(csv.reader(lines, delimiter=_delimiter(text))))
 
 
-def read_tsv(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Iterator[str]]:
+def read_tsv(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
     """Yield the text of each row as a document; cells end at tabs, rows at line ends, and quotes are characters."""
     return _read_rows(text, config, tally, (line.split("\t") for line in text.whole_lines(LONGEST_CELL) if line))
 
@@ -69,7 +70,7 @@ class _RowLines:
             yield row
 
 
-def _read_rows(text: DecodedText, config: TextConfig, tally: Tally, rows: Iterator[Row]) -> Iterator[Iterator[str]]:
+def _read_rows(text: DecodedText, config: TextConfig, tally: Tally, rows: Iterator[Row]) -> Documents:
     rows = _checked(text, rows)
     sample = list(islice(rows, _SAMPLE_ROWS))
     if not sample:
@@ -151,3 +152,7 @@ def _num_han(row: Row, number: int) -> int:
 def _listed(row: Row) -> str:
     shown = ", ".join(" ".join(cell.split())[:20] or "(empty)" for cell in row[:8])
     return shown + (f", ... ({len(row)} columns)" if len(row) > 8 else "")
+
+
+CSV = CorpusFormat(read=read_csv, suffixes=(".csv",))
+TSV = CorpusFormat(read=read_tsv, suffixes=(".tsv",))

@@ -1,11 +1,11 @@
 """Wikitext to prose: without templates, tables, references, files and categories."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from elmo_zh.corpus.lines import lines_of
-from elmo_zh.corpus.readers.unclosed_markup import num_unclosed
 from elmo_zh.corpus.tally import Tally
 
 # Namespaces whose links are no prose, in the words of the Chinese Wikipedia and in English.
@@ -35,6 +35,15 @@ _SHOWN_PLACES: dict[str, Sequence[str]] = {
     **dict.fromkeys(("nowrap", "nobr", "small", "lj", "ruby", "quote", "cquote", "quotation"), ("1", "text")),
 }
 _EMPTY_BRACKETS = re.compile(r"（[\s，、；,;]*）|\([\s，、；,;]*\)")
+
+
+# Deeper than this the parser takes markup for text, after it has tried.
+_DEEPEST = 40
+_ALONE = frozenset(("br", "hr", "wbr", "img", "meta", "link", "li", "dt", "dd", "td", "th", "tr"))
+_MARK = re.compile(
+    r"\{\{|\}\}|\[\[|\]\]|\{\||\|\}|\[(?=[a-z/]{2,9}[:/])|\]|<!--|-->|</?[a-zA-Z]+(?=[\s/>])(?:[^<>]{0,300}?/>)?"
+)
+_CLOSES = {"}}": "{{", "]]": "[[", "|}": "{|", "]": "[", "-->": "<!--"}
 
 
 def wikitext_lines(source: str, tally: Tally) -> Iterator[str]:
@@ -67,6 +76,36 @@ def _without_open_comment(source: str, tally: Tally) -> str:
         return source
     tally.drop("wikitext: comment", len(source) - start)
     return source[:start]
+
+
+def num_unclosed(source: str) -> int:
+    """Return how many times a page opens what it does not close in order, or opens too deep."""
+    num_unclosed = 0
+    opened: list[str] = []
+    depths: Counter[str] = Counter()
+    for kind, is_end in _marks(source):
+        if not is_end:
+            num_unclosed += len(opened) >= _DEEPEST
+            opened.append(kind)
+            depths[kind] += 1
+        elif depths[kind]:
+            while (inner := opened.pop()) != kind:
+                depths[inner] -= 1
+                num_unclosed += 1
+            depths[kind] -= 1
+    return num_unclosed + len(opened)
+
+
+def _marks(source: str) -> Iterator[tuple[str, bool]]:
+    """Yield the kind of each sign that opens or closes something, and whether it closes."""
+    for match in _MARK.finditer(source):
+        mark = match[0]
+        if mark in _CLOSES:
+            yield _CLOSES[mark], True
+        elif not mark.startswith("<") or mark == "<!--":
+            yield mark, False
+        elif not mark.endswith("/>") and (tag := mark.strip("</").lower()) not in _ALONE:
+            yield tag, mark.startswith("</")
 
 
 def _one_variant(match: re.Match[str], tally: Tally) -> str:

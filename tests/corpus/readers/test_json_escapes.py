@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elmo_zh.corpus.readers.json_escapes import marked_halves, with_halves
+from elmo_zh.corpus.readers.json_values import marked_halves, with_halves
 
 TEXTS = st.text(
     st.sampled_from(["a", "天", "\\", '"', "\n", "😀", "\ud83d", "\ude00", "u", "d", "8", "0"]), max_size=30
