@@ -1,4 +1,4 @@
-"""The sources of a corpus: files and folders, standard input and addresses on the network."""
+"""The sources of a corpus: files, folders, standard input and network addresses."""
 
 import shutil
 import sys
@@ -25,11 +25,11 @@ class Source:
     """One file of a corpus on disk.
 
     Attributes:
-        name: What messages and records call it.
-        path: Where its bytes are.
-        file_name: The name whose suffixes tell of its format.
-        is_named: Whether the user gave this very file, and not a folder that holds it.
-        is_local: Whether the user has it at that path; what was fetched stands there for a while only.
+        name: Name in messages and records.
+        path: Path of its bytes.
+        file_name: Name whose suffixes tell its format.
+        is_named: Whether the user named this file, not a folder that holds it.
+        is_local: Whether the path is the user's own file; fetched files are there only temporarily.
     """
 
     name: str
@@ -44,10 +44,10 @@ class Source:
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """Open the bytes, unpacked where the file is compressed, whatever its name.
+        """Open the bytes, unpacked if the file is compressed, whatever its name.
 
         Raises:
-            CorpusError: If the name says that it is compressed, and it is not.
+            CorpusError: If the file is not compressed but its name says so.
         """
         with self.open_packed() as packed:
             head = packed.read(6)
@@ -94,7 +94,7 @@ def changed_error(name: str) -> CorpusError:
 
 @dataclass(frozen=True, kw_only=True)
 class Sources:
-    """The sources of a corpus in reading order, and the files in its folders that are no text by their names."""
+    """The sources of a corpus in reading order, and the files in its folders whose names are not those of text."""
 
     sources: tuple[Source, ...]
     passed_over: tuple[Path, ...]
@@ -106,15 +106,15 @@ class Sources:
 
 @contextmanager
 def gathered_sources(arguments: Sequence[str], leave_out: Path, fetched: Path) -> Iterator[Sources]:
-    """Yield the sources that arguments stand for: files sorted by path, then addresses, then standard input.
+    """Yield the sources that arguments name: files sorted by path, then addresses, then standard input.
 
     Args:
         arguments: Files, folders, globs, addresses such as https://..., and "-" for standard input.
-        leave_out: A folder that is no part of the corpus even where it stands inside, such as the run's.
-        fetched: A folder for what comes from elsewhere, removed at the end.
+        leave_out: A folder that is not part of the corpus even if it is inside, such as the run's.
+        fetched: A folder for standard input and downloads, removed at the end.
 
     Raises:
-        CorpusError: For what does not exist, cannot be fetched or holds no text.
+        CorpusError: If something does not exist, cannot be fetched or holds no text.
     """
     addresses = sorted({argument for argument in arguments if "://" in argument})
     local = [argument for argument in arguments if argument != "-" and "://" not in argument]
@@ -130,7 +130,7 @@ def gathered_sources(arguments: Sequence[str], leave_out: Path, fetched: Path) -
 
 
 def find_sources(arguments: Sequence[str], leave_out: Path | None = None) -> Sources:
-    """Return the files that paths and globs stand for, each once, sorted by path."""
+    """Return the files that paths and globs name, each once, sorted by path."""
     files = find_files(arguments, leave_out, is_corpus_name, kinds_shown())
     named = {Path(argument) for argument in arguments}
     sources = tuple(
@@ -160,7 +160,7 @@ def _fetch(address: str, path: Path) -> Source:
     failures: tuple[type[Exception], ...] = (OSError, ValueError, NotImplementedError, ImportError)
     if scheme in ("http", "https"):
         import_extra("requests", address)
-        # What breaks while it comes is told by the library below requests, in its own words.
+        # Errors during the transfer are raised by urllib3, below requests.
         failures = (*failures, import_extra("urllib3.exceptions", address).HTTPError)
     parameters = {"timeout": _TIMEOUT_SECONDS} if scheme in ("http", "https") else {}
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""HTML to prose: a line for each block, without programs, menus and tables of data."""
+"""HTML to prose: one line per block, without scripts, menus and data tables."""
 
 import re
 from collections.abc import Iterator
@@ -21,20 +21,20 @@ _INLINE = frozenset(
      "kbd", "label", "mark", "q", "rb", "rp", "rt", "ruby", "s", "samp", "small", "span", "strike", "strong", "sub",
      "sup", "time", "tt", "u", "var", "wbr")
 )  # fmt: skip
-# libxml2 keeps what it has read of a page to its end.
+# libxml2 keeps everything it has read of a page until the end.
 LONGEST_FILE = 2**26
 _START = re.compile(r"\s*<(?:!doctype html|html[\s>])", re.IGNORECASE)
-# Old pages lay their text out in tables; a cell is prose if it holds a clause.
+# Old pages use tables for layout; a cell is prose if it holds a clause.
 _CLAUSE = re.compile(r"[。！？；，…]|[.!?](?:\s|$)")
 
 
 def read_html(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
     """Yield the file as one document.
 
-    The parser builds no tree, so that the depth of a page takes no memory; its length does, and has a limit.
+    The parser builds no tree, so a deep page takes no memory; a long one does, so the length is limited.
 
     Raises:
-        UnsuitableError: If it is longer than that.
+        UnsuitableError: If the file is too long.
     """
     etree = import_extra("lxml.etree", f"{text.name}: HTML")
     require_length(text, LONGEST_FILE, "HTML")
@@ -44,7 +44,7 @@ def read_html(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over
 def _lines(text: DecodedText, etree: Any, tally: Tally) -> Iterator[str]:
     page = _Page(tally)
     parser = etree.HTMLParser(target=page, encoding="utf-8", no_network=True, huge_tree=False)
-    # Without a start the parser takes an empty file for a damaged one.
+    # Without a start tag the parser reports an empty file as damaged.
     for chunk in chain(("<html>",), text.chunks()):
         parser.feed(chunk.encode("utf-8", "replace"))
         yield from page.taken_lines()
@@ -53,14 +53,14 @@ def _lines(text: DecodedText, etree: Any, tally: Tally) -> Iterator[str]:
 
 
 class _Page:
-    """What the parser calls for each tag and text; gathers the lines of prose."""
+    """Target of the parser, called for each tag and text; collects the lines of prose."""
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
-        self._parts: list[str] = []
+        self._texts: list[str] = []
         self._num_characters = 0
         self._lines: list[str] = []
-        # How deep the place is in an element that is left out (and in which), in tables and in pre.
+        # The dropped element that the parser is in and its nesting depth, then the depths of table and pre.
         self._dropped, self._drop_depth = "", 0
         self._table_depth = self._pre_depth = 0
 
@@ -88,7 +88,7 @@ class _Page:
         if self._drop_depth:
             self._tally.drop(self._reason(), len(data), items=0)
             return
-        self._parts.append(data)
+        self._texts.append(data)
         self._num_characters += len(data)
         if self._num_characters > LONGEST_LINE:
             self.end_block()
@@ -97,16 +97,16 @@ class _Page:
         self._tally.drop("html: comment", len(comment))
 
     def close(self) -> None:
-        """End the last block; the parser calls this at the end of the file."""
+        """End the last block; called by the parser at the end of the file."""
         self.end_block()
 
     def _reason(self) -> str:
         return f"html: {self._dropped}"
 
     def end_block(self) -> None:
-        """Make a line, or several of preformatted text, of what was gathered."""
-        text = "".join(self._parts)
-        self._parts.clear()
+        """Turn the collected text into a line, or into several if it is preformatted."""
+        text = "".join(self._texts)
+        self._texts.clear()
         self._num_characters = 0
         if self._pre_depth:
             self._lines.extend(lines_of(text.strip("\n")))
@@ -117,7 +117,7 @@ class _Page:
                 self._lines.append(line)
 
     def taken_lines(self) -> list[str]:
-        """Return the lines since the last call."""
+        """Return the lines collected since the last call."""
         lines, self._lines = self._lines, []
         return lines
 

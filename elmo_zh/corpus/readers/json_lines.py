@@ -1,4 +1,4 @@
-"""JSON lines: a record a line, its text in a field."""
+"""JSON lines: one record per line, with its text in a field."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ def read_json_lines(text: DecodedText, config: TextConfig, tally: Tally, _passed
     """Yield each record's text as a document.
 
     Raises:
-        CorpusError: If no record has the field; with bad_bytes = strict for a line that is not JSON.
+        CorpusError: If no record has the field; with bad_bytes = strict, if a line is not JSON.
     """
     records = _records(text, config, tally)
     sample = list(islice(records, _SAMPLE_RECORDS))
@@ -73,7 +73,7 @@ def _records(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[An
 
 
 def _joined_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object; of a key that stands there more than once all values, as a list, so that none is lost."""
+    """Return an object; for a repeated key a list of all its values, so that none is lost."""
     record = dict(pairs)
     if len(record) == len(pairs):
         return record

@@ -1,4 +1,4 @@
-"""JSON files of any shape, read as a stream: arrays of records or of texts, and records that hold arrays."""
+"""JSON files of any structure, read as a stream: arrays of records or texts, and records that hold arrays."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -17,13 +17,13 @@ from elmo_zh.errors import CorpusError
 LONGEST_VALUE_BYTES = 2**26
 DEEPEST = 1000
 _SAMPLE_TEXTS = 2000
-# Unicode keeps it from ever being a character; it stands for half of one on its way through the parser.
-_HALF_MARK = "\ufdd1"
+# Never a character in Unicode; it replaces a lone surrogate while the text passes through the parser.
+_SURROGATE_MARK = "\ufdd1"
 _HIGH, _LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-_SPELT = re.compile(rf"{_HIGH}|{_LOW}")
-# After an even number of backslashes, of which each two are one that is meant.
-_PAIR_OR_HALF = re.compile(rf"(?<!\\)((?:\\\\)*)(?:({_HIGH}{_LOW})|{_HIGH}|{_LOW})")
-# What the next chunk may make a pair of, or the rest of an escape.
+_ESCAPED = re.compile(rf"{_HIGH}|{_LOW}")
+# An escape follows an even number of backslashes, which stand for half as many.
+_PAIR_OR_SURROGATE = re.compile(rf"(?<!\\)((?:\\\\)*)(?:({_HIGH}{_LOW})|{_HIGH}|{_LOW})")
+# An escape at the end of a chunk that the next chunk may complete, to an escape or to a pair.
 _UNFINISHED = re.compile(
     rf"(?<!\\)(?:\\\\)*((?:{_HIGH})?\\(?:u[0-9a-fA-F]{{0,3}})?|{_HIGH})\Z"
 )  # fmt: skip
@@ -31,7 +31,7 @@ _END_CHARACTERS = 2**10
 
 
 def read_json(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
-    """Yield the text of each record, that is of each item of the outermost array, as a document.
+    """Yield the text of each record (an item of the outermost array) as a document.
 
     Raises:
         CorpusError: If the file is not JSON, is nested too deep, or has no text in the field.
@@ -69,12 +69,12 @@ def _sample_paths(text: DecodedText) -> set[str]:
 
 
 def _strings(text: DecodedText) -> Iterator[tuple[int, str, str]]:
-    """Yield the number of the record, the keys that lead to it, and the value of every text in the file."""
-    # Only here, so that training does not need it on its machine.
+    """Yield number of the record, path and value of every text in the file."""
+    # Imported here, so that a machine that only trains does not need it.
     import ijson
 
     stream = _Utf8(text)
-    # A key for each object around the place, None for each array.
+    # The enclosing objects (their current key) and arrays (None), outermost first.
     around: list[str | None] = []
     record = num_found = 0
     try:
@@ -92,10 +92,10 @@ def _strings(text: DecodedText) -> Iterator[tuple[int, str, str]]:
                 if len(around) > DEEPEST:
                     raise CorpusError(f"{text.name} is nested deeper than {DEEPEST} levels, which no corpus should be.")
             elif event == "string":
-                yield record, ".".join(key for key in around if key is not None), with_halves(value)
+                yield record, ".".join(key for key in around if key is not None), restore_surrogates(value)
                 num_found += 1
     except (ijson.JSONError, ValueError, SystemError) as error:
-        # Of a number of thousands of digits ijson goes on with an error set, which the next call makes a SystemError.
+        # After a number of thousands of digits ijson continues with an error set; the next call is a SystemError.
         told = " ".join(str(error.__cause__ or error).split())[:80]
         unsuitable = UnsuitableError(
             text.name, f"not JSON, or cut off ({told})", "Check its format, or fetch it again."
@@ -104,15 +104,15 @@ def _strings(text: DecodedText) -> Iterator[tuple[int, str, str]]:
 
 
 class _Utf8:
-    """The text as UTF-8 bytes, with an end to how many the parser may take for one value."""
+    """The text as a UTF-8 stream, with a limit on the bytes that the parser may take for one value."""
 
     def __init__(self, text: DecodedText) -> None:
         self._text = text
-        self._chunks = marked_halves(text.chunks())
+        self._chunks = mark_surrogates(text.chunks())
         self.num_bytes = 0
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next piece, of any length; asked for none, as ijson does to see what comes, return none."""
+        """Return the next chunk, of any length; nothing for size 0, with which ijson tests the stream."""
         if size == 0:
             return b""
         data = next(filter(None, self._chunks), "").encode("utf-8", "replace")
@@ -125,8 +125,8 @@ class _Utf8:
         return data
 
 
-def marked_halves(chunks: Iterable[str]) -> Iterator[str]:
-    r"""Yield JSON in chunks, in which no escape is cut, with a mark for each \\ud800 that is no part of a pair."""
+def mark_surrogates(chunks: Iterable[str]) -> Iterator[str]:
+    r"""Yield JSON in chunks that split no escape, with a mark in place of each \\ud800 that is not part of a pair."""
     held = ""
     for chunk in chunks:
         text = held + chunk
@@ -139,14 +139,14 @@ def marked_halves(chunks: Iterable[str]) -> Iterator[str]:
 
 
 def _marked(text: str) -> str:
-    if not _SPELT.search(text):
+    if not _ESCAPED.search(text):
         return text
-    return _PAIR_OR_HALF.sub(lambda match: match[0] if match[2] else match[1] + _HALF_MARK, text)
+    return _PAIR_OR_SURROGATE.sub(lambda match: match[0] if match[2] else match[1] + _SURROGATE_MARK, text)
 
 
-def with_halves(value: str) -> str:
-    """Return a text as it comes out of the parser with halves of characters for the marks."""
-    return value.replace(_HALF_MARK, "\ud800")
+def restore_surrogates(value: str) -> str:
+    """Return a text from the parser with lone surrogates in place of the marks."""
+    return value.replace(_SURROGATE_MARK, "\ud800")
 
 
 def _starts_as_json(head: str) -> bool:
