@@ -53,8 +53,8 @@ def zip_contents(path: Path, name: str, passed_over: PassedOver) -> Iterator[Con
             raise expansion_error(name)
         for member in members:
             own_name = _readable_name(member)
-            if _is_taken(own_name, told := f"{name}: {shown(own_name)}", passed_over):
-                yield _zip_member(archive, member, told)
+            if _is_taken(own_name, shown_name := f"{name}: {shown(own_name)}", passed_over):
+                yield _zip_member(archive, member, shown_name)
 
 
 def _readable_name(member: zipfile.ZipInfo) -> str:

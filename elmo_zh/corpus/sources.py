@@ -171,7 +171,7 @@ def _fetch(address: str, path: Path) -> Source:
         ):
             shutil.copyfileobj(remote, file)
     except failures as error:
-        told = " ".join(str(error).split())[:200]
-        raise CorpusError(f"{address} cannot be fetched ({told}). Check the address and the network.") from None
+        reason = " ".join(str(error).split())[:200]
+        raise CorpusError(f"{address} cannot be fetched ({reason}). Check the address and the network.") from None
     file_name = unquote(Path(urlsplit(address).path).name)
     return Source(name=address, path=path, file_name=file_name, is_named=True, is_local=False)

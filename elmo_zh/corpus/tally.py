@@ -44,7 +44,7 @@ class PassedOver:
         """Return it as it is stored in a record."""
         return {reason: {"count": n, "names": self.names[reason]} for reason, n in sorted(self.counts.items())}
 
-    def told(self) -> Iterator[str]:
+    def summary_lines(self) -> Iterator[str]:
         """Yield one line for each reason."""
         for reason, count in sorted(self.counts.items()):
             names = ", ".join(self.names[reason][:3])

@@ -50,7 +50,7 @@ def report_segmented(done: SegmentedCorpus, config: TextConfig, reporter: Report
     """Tell what was read, changed, dropped and written, and what the user should look at."""
     counts = done.counts
     _report_forms(done, reporter)
-    for line in done.passed_over.told():
+    for line in done.passed_over.summary_lines():
         reporter.note(line)
     reporter.note(
         f"segment: {counts.characters:,} characters in {counts.lines:,} lines of {counts.files} files;"

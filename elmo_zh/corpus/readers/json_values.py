@@ -96,9 +96,9 @@ def _strings(text: DecodedText) -> Iterator[tuple[int, str, str]]:
                 num_found += 1
     except (ijson.JSONError, ValueError, SystemError) as error:
         # After a number of thousands of digits ijson continues with an error set; the next call is a SystemError.
-        told = " ".join(str(error.__cause__ or error).split())[:80]
+        reason = " ".join(str(error.__cause__ or error).split())[:80]
         unsuitable = UnsuitableError(
-            text.name, f"not JSON, or cut off ({told})", "Check its format, or fetch it again."
+            text.name, f"not JSON, or cut off ({reason})", "Check its format, or fetch it again."
         )
         raise (CorpusError(*unsuitable.messages) if num_found else unsuitable) from None
 
