@@ -151,7 +151,7 @@ def shares(segmenter: str, corpus: list[str]) -> dict[str, float]:
     plain = preparation.preparation
     timed("split sentences", lambda: consume(map(split_sentences, lines)))
     sentences = timed(
-        "split, normalise", lambda: [piece for line in lines for piece in plain.pieces(line, counts.change)]
+        "split, normalise", lambda: [text for line in lines for text in plain.sentence_texts(line, counts.change)]
     )
     seconds["normalise"] = max(0.0, seconds.pop("split, normalise") - seconds["split sentences"])
     timed("cut", lambda: consume(cut(sentence) for sentence in sentences))

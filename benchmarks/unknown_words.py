@@ -19,9 +19,10 @@ from scipy.stats import spearmanr
 from torch.nn import functional
 
 from elmo_zh.bundle.read import Bundle, load_bundle
+from elmo_zh.choices import UNKNOWN_WAYS
 from elmo_zh.corpus.files import iter_lines
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.word_vectors import UNKNOWN_WAYS, WordVectors
+from elmo_zh.embed.word_vectors import WordVectors
 from elmo_zh.model.batches import pad_sentences
 from elmo_zh.text.segmenters.registry import split_tokens
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, UNKNOWN_ID

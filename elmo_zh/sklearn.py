@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.choices import POOL_METHODS
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.reduction import POOL_METHODS, Reduction
+from elmo_zh.embed.reduction import Reduction
 from elmo_zh.errors import BundleError
 from elmo_zh.text.segmenters.registry import split_tokens
 

@@ -40,6 +40,7 @@ STOREYS = (
     "config",
     "hdf5",
     "allocator",
+    "choices",
     "errors",
     "version",
 )
@@ -53,6 +54,7 @@ WITHOUT_TORCH = {
     "engine",
     "run",
     "config",
+    "choices",
     "errors",
     "version",
 }

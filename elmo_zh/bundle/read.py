@@ -1,7 +1,7 @@
 """Load a bundle, with every digest checked."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleLayout
 from elmo_zh.bundle.options import load_options, parse_shape
 from elmo_zh.bundle.warm_state import load_warm_state
 from elmo_zh.bundle.weights import load_model
+from elmo_zh.choices import SEGMENTERS
 from elmo_zh.config import TextConfig, parse_section
 from elmo_zh.errors import BundleError, ConfigError, RunError
 from elmo_zh.model.batches import build_lexicon
@@ -73,7 +74,10 @@ class Bundle:
         try:
             here = describe_segmenter(self.text, user_dictionary)
         except ConfigError as error:
-            raise BundleError(f"{self.path} was trained with segmenter {self.info['segmenter']}. {error}") from None
+            package = (self.info["segmenter"] or {}).get("package")
+            is_missing = package is not None and self.text.segmenter not in SEGMENTERS
+            advice = f"Install it with: pip install {package}" if is_missing else error
+            raise BundleError(f"{self.path} was trained with segmenter {self.info['segmenter']}. {advice}") from None
         if here != self.info["segmenter"]:
             raise BundleError(
                 f"{self.path} was trained with segmenter {self.info['segmenter']}, here it is {here}."
@@ -95,7 +99,7 @@ def load_bundle(path: Path) -> Bundle:
         vocabulary = load_vocabulary(layout.vocab) if layout.vocab.exists() else None
         text = None
         if info["text"] is not None:
-            text = parse_section(TextConfig(), info["text"], "text", str(layout.info))
+            text = _parse_text_settings(info["text"], str(layout.info))
     except (RunError, ConfigError) as error:
         raise BundleError(*error.messages) from None
     shape = parse_shape(load_options(layout.options), layout.options, len(vocabulary) if vocabulary else None)
@@ -115,6 +119,14 @@ def load_bundle(path: Path) -> Bundle:
         softmax=softmax,
         alphabet=_load_alphabet(layout.alphabet, shape),
     )
+
+
+def _parse_text_settings(recorded: dict[str, Any], source: str) -> TextConfig:
+    """Return the recorded settings, also with a segmenter that is not installed: only raw text needs it."""
+    segmenter = recorded.get("segmenter")
+    known = {name: value for name, value in recorded.items() if name != "segmenter" or not isinstance(value, str)}
+    text = parse_section(TextConfig(), known, "text", source)
+    return replace(text, segmenter=segmenter) if isinstance(segmenter, str) else text
 
 
 def _load_alphabet(path: Path, shape: BiLMShape) -> Alphabet:

@@ -11,7 +11,7 @@ import torch
 
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle, load_bundle
-from elmo_zh.config import Config, ModelConfig, result_settings, with_later
+from elmo_zh.config import Config, ModelConfig, result_settings, with_defaults
 from elmo_zh.errors import BundleError, ConfigError, RunError
 from elmo_zh.run.reporter import Reporter
 
@@ -134,10 +134,10 @@ def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Rep
             " run, words do not match: see how many keep their rows."
         )
         return
-    there, here = result_settings(bundle.text), with_later(settings)
+    there, here = result_settings(bundle.text), with_defaults(settings)
     wanted = {
         f"text.{name}": (there[name], here[name])
-        for name in with_later(bundle.info["text"])
+        for name in with_defaults(bundle.info["text"])
         if name in here and here[name] != there[name]
     }
     dictionaries = [segmenter.get("user_dictionary") for segmenter in _segmenters(bundle, settings)]

@@ -27,7 +27,6 @@ from elmo_zh.vocabulary.alphabet import BYTES, Alphabet
 from elmo_zh.vocabulary.spelling import SpellingModel
 from elmo_zh.vocabulary.vocabulary import Vocabulary
 
-LAYOUTS = ("bundle", "simple_elmo", "safetensors")
 # Our own sentences: a plain one, one with signs, digits and Latin, and one of two words with a word never seen.
 GOLDEN_TEXTS = ("今天天气很好，我们去公园散步。", "他用iPhone打了3个电话：“喂，是我！”", "你好，齉龘世界。")
 GOLDEN_TOLERANCE = 1e-5
@@ -71,7 +70,7 @@ class BundleSource:
 
 
 def write_layout(folder: Path, source: BundleSource, layout: str) -> None:
-    """Write a new folder in one of LAYOUTS.
+    """Write a new folder in one of `elmo_zh.choices.BUNDLE_LAYOUTS`.
 
     Raises:
         BundleError: If the model does not fit that layout.

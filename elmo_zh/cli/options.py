@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from elmo_zh.choices import BAD_BYTES, BUNDLE_LAYOUTS, CORPUS_FORMATS, DEVICES, DOCUMENTS, Registry
 from elmo_zh.cli.console import Console
 from elmo_zh.config import Config, load_config, render_config
-from elmo_zh.config.text_section import BAD_BYTES, CORPUS_FORMATS, DOCUMENTS
 from elmo_zh.run.layout import RunDir
 
 if TYPE_CHECKING:
@@ -19,6 +19,19 @@ if TYPE_CHECKING:
 ENGINES = ("local", "dask")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class RegisteredName(click.Choice[str]):
+    """A name in a registry. The names are looked up when one is checked or shown, so that starting stays fast."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self.case_sensitive = True
+
+    @property
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The built-in names and those of installed plug-ins."""
+        return tuple(self._registry)
 
 
 @dataclass(kw_only=True)
@@ -136,9 +149,9 @@ def reading_options(function: Function) -> Function:
     options = [
         option(
             "--format",
-            type=click.Choice(CORPUS_FORMATS),
+            type=RegisteredName(CORPUS_FORMATS),
             metavar="FORMAT",
-            help=f"Format of the files: {', '.join(CORPUS_FORMATS)}. Default auto: detected for each file.",
+            help=f"Format of the files: {', '.join((*CORPUS_FORMATS.also, *CORPUS_FORMATS.built_in))}. Default auto: detected for each file.",
         ),
         option(
             "--field",
@@ -214,13 +227,13 @@ init_option = click.option(
 )
 device_option = click.option(
     "--device",
-    type=click.Choice(["auto", "cpu", "cuda"]),
+    type=click.Choice(DEVICES),
     default=None,
     help="Device that computes; auto uses a GPU if there is one. Default auto.",
 )
 layout_option = click.option(
     "--layout",
-    type=click.Choice(["bundle", "simple_elmo", "safetensors"]),
+    type=click.Choice(BUNDLE_LAYOUTS),
     default="bundle",
     show_default=True,
     help="Files to write: a bundle of this program, or the files that another program reads.",

@@ -12,9 +12,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from elmo_zh.cli.options import Common, common_options, device_option
+from elmo_zh.choices import (
+    HDF5_COMPRESSIONS,
+    HDF5_LAYOUTS,
+    OUTPUT_FORMATS,
+    POOL_METHODS,
+    UNKNOWN_WAYS,
+    VECTOR_DTYPES,
+)
+from elmo_zh.cli.options import Common, RegisteredName, common_options, device_option
 from elmo_zh.config import EmbedConfig
-from elmo_zh.config.schema import COMPRESSIONS, EMBED_PRECISIONS, FORMATS, LAYOUTS, POOLS, UNKNOWN_WAYS
+from elmo_zh.config.schema import EMBED_PRECISIONS
 from elmo_zh.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -50,14 +58,14 @@ _WARM_UP = "Give it a warm state (elmo-zh convert --warm-on TEXT, or export the 
 def form_options(function: Function) -> Function:
     """Add the options for the form in which vectors are written."""
     options = [
-        click.option("--format", type=click.Choice(FORMATS), help="File format to write. Default hdf5."),
+        click.option("--format", type=RegisteredName(OUTPUT_FORMATS), help="File format to write. Default hdf5."),
         click.option(
             "--layout",
-            type=click.Choice(LAYOUTS),
+            type=RegisteredName(HDF5_LAYOUTS),
             help="HDF5 datasets: one for each line (lines), or one for all, with offsets (packed). Default lines.",
         ),
         click.option(
-            "--compression", type=click.Choice(COMPRESSIONS), help="Compression of packed HDF5. Default none."
+            "--compression", type=click.Choice(HDF5_COMPRESSIONS), help="Compression of packed HDF5. Default none."
         ),
         click.option(
             "--sentence-index",
@@ -100,9 +108,11 @@ def _build_form(config: EmbedConfig, chosen: dict[str, Any]) -> "OutputForm":
     help='JSON file of the learned weights of --layers mix: {"scalar_parameters": [...], "gamma": ...}.',
 )
 @click.option(
-    "--pool", type=click.Choice(POOLS), help="Write one vector for each line instead of each token. Default none."
+    "--pool",
+    type=click.Choice(("none", *POOL_METHODS)),
+    help="Write one vector for each line instead of each token. Default none.",
 )
-@click.option("--dtype", type=click.Choice(["float32", "float16"]), help="Number type of the vectors. Default float32.")
+@click.option("--dtype", type=click.Choice(VECTOR_DTYPES), help="Number type of the vectors. Default float32.")
 @form_options
 @click.option(
     "--precision",
@@ -196,10 +206,10 @@ def _build_settings(config: EmbedConfig, bundle: "Bundle", stateful: bool, chose
 @contextmanager
 def _planned(files: tuple[str, ...], output: Path | None, form: "OutputForm") -> Iterator[tuple[list["Job"], bool]]:
     """Yield the jobs, and whether there is only a single file."""
-    from elmo_zh.embed.formats import SUFFIXES
+    from elmo_zh.embed.formats import output_suffix
     from elmo_zh.embed.jobs import Job, is_single, plan_jobs
 
-    suffix = SUFFIXES[form.format]
+    suffix = output_suffix(form)
     if files != ("-",):
         yield plan_jobs(files, output, suffix), is_single(files)
         return

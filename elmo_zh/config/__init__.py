@@ -1,7 +1,7 @@
-"""The settings of a run."""
+"""The settings of a run: their fields, defaults and checks."""
 
 from elmo_zh.config.load import config_names, load_config, parse_section, render_config, result_settings
-from elmo_zh.config.preparation import preparation_settings, with_later
+from elmo_zh.config.preparation_settings import preparation_settings, with_defaults
 from elmo_zh.config.schema import (
     Config,
     EmbedConfig,
@@ -27,5 +27,5 @@ __all__ = [
     "preparation_settings",
     "render_config",
     "result_settings",
-    "with_later",
+    "with_defaults",
 ]

@@ -1,4 +1,4 @@
-"""Read, change, check and write settings: TOML files and --set section.key=value."""
+"""Read, change, check and write settings, from TOML files and --set section.key=value."""
 
 import ast
 import difflib
@@ -25,13 +25,13 @@ def load_config(base: Config, path: Path | None, assignments: Sequence[str]) -> 
     """Return `base` changed by a TOML file and then by `section.key=value` assignments.
 
     Args:
-        base: The settings to start from.
+        base: Settings to start from.
         path: A TOML file, or None.
-        assignments: Such as "train.batch_size=32".
+        assignments: Texts such as "train.batch_size=32".
 
     Raises:
-        ConfigError: With one message for each problem found: a file that is missing or no TOML, unknown
-            keys, wrong types, values out of range.
+        ConfigError: If there are problems, with one message for each: a missing or invalid file, unknown keys, wrong
+            types, values out of range.
     """
     problems: list[str] = []
     config = base
@@ -45,7 +45,7 @@ def load_config(base: Config, path: Path | None, assignments: Sequence[str]) -> 
 
 
 def config_names(path: Path | None, assignments: Sequence[str]) -> set[str]:
-    """Return the settings, as section.key, that a file and assignments give a value."""
+    """Return the names (section.key) of the settings that a file and assignments set."""
     changes = [_read_toml(path)] if path is not None else []
     changes.append(_parse_assignments(assignments, []))
     return {f"{section}.{key}" for change in changes for section, values in change.items() for key in values}
@@ -74,7 +74,7 @@ def _parse_assignments(assignments: Sequence[str], problems: list[str]) -> Chang
 
 
 def _parse_value(text: str, *, is_text: bool) -> Any:
-    """Return the TOML value that `text` spells, or the text itself where that is wanted, so it needs no quotes."""
+    """Return the TOML value of `text`, or the text itself for a text setting or invalid TOML, so it needs no quotes."""
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -107,7 +107,7 @@ def _checked_values(
         if wanted is float and type(value) is int:
             value = float(value)
         if wanted is int and type(value) is float and value.is_integer():
-            value = int(value)  # 3e6 is the natural way to write three million
+            value = int(value)  # 3e6 is a natural way to write three million
         if wanted is tuple and _is_list_of_pairs(value):
             value = tuple(tuple(pair) for pair in value)
         if wanted is str and type(value) is int:
@@ -119,14 +119,14 @@ def _checked_values(
 
 
 def _is_list_of_pairs(value: Any) -> bool:
-    """Return whether a value is [[1, 32], [2, 64]] or the like."""
+    """Return whether a value is a list of pairs such as [[1, 32], [2, 64]]."""
     return isinstance(value, list) and all(
         isinstance(pair, list) and len(pair) == 2 and all(type(number) is int for number in pair) for pair in value
     )
 
 
 def parse_section(section: Section, values: Mapping[str, Any], name: str, source: str) -> Section:
-    """Return a section changed by values that were read from `source`.
+    """Return a section changed by values read from `source`.
 
     Raises:
         ConfigError: With one message for each unknown key, wrong type or value out of range.
@@ -158,7 +158,7 @@ def _describe(kind: type) -> str:
 
 
 def result_settings(section: Any, *, without: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the settings of a section that can change a result, by name."""
+    """Return the settings of a section that can affect a result, by name."""
     return {
         f.name: _plain(getattr(section, f.name))
         for f in fields(section)
@@ -168,7 +168,7 @@ def result_settings(section: Any, *, without: Sequence[str] = ()) -> dict[str, A
 
 @cache
 def _field_docs() -> dict[str, dict[str, str]]:
-    """Return the docstring under each field, by class and field name, read from the source."""
+    """Return the docstring under each field, by class and field name, read from the source code."""
     docs: dict[str, dict[str, str]] = {}
     for node in (*ast.parse(inspect.getsource(text_section)).body, *ast.parse(inspect.getsource(schema)).body):
         if isinstance(node, ast.ClassDef):
@@ -180,18 +180,18 @@ def _field_docs() -> dict[str, dict[str, str]]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as TOML and JSON have it."""
+    """Return a value as it is written in TOML and JSON."""
     return [list(pair) for pair in value] if isinstance(value, tuple) else value
 
 
 def render_config(config: Config) -> str:
-    """Return the settings as TOML, each under a comment that explains it."""
+    """Return the settings as TOML, each below a comment that explains it."""
     return "\n".join(_render_section(name, getattr(config, name)) for name in SECTIONS)
 
 
 def _render_section(name: str, section: Any) -> str:
     docs = _field_docs()[type(section).__name__]
-    # What JSON makes of numbers, texts and lists is TOML as well, but for one character that it lets stand.
+    # JSON's numbers, texts and lists are valid TOML, except for one character that JSON does not escape.
     values = {f.name: json.dumps(_plain(getattr(section, f.name)), ensure_ascii=False) for f in fields(section)}
     lines = (f"# {docs[key]}\n{key} = {value}\n".replace("\x7f", "\\u007f") for key, value in values.items())
     return "".join((f"[{name}]\n", *lines))

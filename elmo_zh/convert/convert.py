@@ -35,7 +35,7 @@ class ConvertSettings:
         warm_on: Text whose sentence ends give the warm state, or None.
         segmented: That text is one sentence a line, its tokens split at U+0020.
         swapped_marks: Of ELMoForManyLangs: begin and end of a word are swapped, as in all released models.
-        layout: One of bundle.write.LAYOUTS.
+        layout: One of `elmo_zh.choices.BUNDLE_LAYOUTS`.
     """
 
     chosen: ChosenFiles = field(default_factory=ChosenFiles)

@@ -1,1 +1,1 @@
-"""From files of any kind to lines of text: found, unpacked, decoded, read by format, cleaned."""
+"""Read a corpus: find files, unpack and decode them, read their format, clean their lines."""

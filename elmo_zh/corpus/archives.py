@@ -1,4 +1,4 @@
-"""The members of zip and tar archives as contents. Their paths are only ever shown, never written to."""
+"""The members of zip and tar archives as contents. Their paths are only shown, never written to."""
 
 import tarfile
 import zipfile
@@ -17,15 +17,15 @@ from elmo_zh.corpus.tally import PassedOver
 from elmo_zh.errors import CorpusError
 
 ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
-# A member of a tar archive stands in memory up to this size, then in a temporary file.
+# A member of a tar archive is kept in memory up to this size, else in a temporary file.
 _SPOOLED_BYTES = 2**24
 _MOST_HEADER_BYTES = 2**20
 
 
 def is_tar(head: bytes) -> bool:
-    """Return whether a file that starts with these 512 bytes is a tar archive: the first header holds its own sum.
+    """Return whether a file that starts with these 512 bytes is a tar archive: the first header holds its checksum.
 
-    Old programs wrote no other mark.
+    Archives of old programs have no other mark.
     """
     try:
         tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape")
@@ -35,7 +35,7 @@ def is_tar(head: bytes) -> bool:
 
 
 def zip_contents(path: Path, name: str, passed_over: PassedOver) -> Iterator[Content]:
-    """Yield the members of a zip archive in its order.
+    """Yield the members of a zip archive in order.
 
     Raises:
         CorpusError: If it is damaged, encrypted, or would unpack to far more than its size.
@@ -48,17 +48,17 @@ def zip_contents(path: Path, name: str, passed_over: PassedOver) -> Iterator[Con
         members = [member for member in archive.infolist() if not member.filename.endswith("/")]
         if any(member.filename == "[Content_Types].xml" for member in members):
             raise UnsuitableError(name, "an office document", "Save it as text and give that file.")
-        # zipfile never reads past these sizes, so what they claim is a bound.
+        # zipfile never reads past the sizes claimed here, so they are a bound.
         if sum(member.file_size for member in members) > most_unpacked_bytes(path.stat().st_size):
             raise expansion_error(name)
         for member in members:
             own_name = _readable_name(member)
-            if _is_taken(own_name, told := f"{name}: {shown(own_name)}", passed_over):
-                yield _zip_member(archive, member, told)
+            if _is_taken(own_name, shown_name := f"{name}: {shown(own_name)}", passed_over):
+                yield _zip_member(archive, member, shown_name)
 
 
 def _readable_name(member: zipfile.ZipInfo) -> str:
-    """Return a member's name; programs on Chinese Windows write it in GBK, which zipfile takes for code page 437."""
+    """Return a member's name; programs on Chinese Windows write it in GBK, which zipfile decodes as code page 437."""
     if member.flag_bits & 0x800:
         return member.filename
     try:
@@ -74,7 +74,7 @@ def _readable_name(member: zipfile.ZipInfo) -> str:
 
 
 def _is_taken(path: str, name: str, passed_over: PassedOver) -> bool:
-    """Return whether a member may be text, as far as its name tells; count it if not."""
+    """Return whether a member may be text, judged by its name; count it if not."""
     if is_hidden(PurePosixPath(path)):
         reason = "hidden files in archives"
     elif is_archive_name(path):
@@ -98,7 +98,7 @@ def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) ->
         except NotImplementedError as error:
             raise CorpusError(f"{name} cannot be unpacked ({error}). Unpack the archive and give the folder.") from None
         except (zipfile.BadZipFile, OSError, ValueError) as error:
-            # The directory at the archive's end may lead anywhere and name anything.
+            # The directory at the end of the archive may point anywhere and claim anything.
             raise _damaged_member(name, error) from None
         try:
             with damage_told(name), stream, _plain(cast(BinaryIO, stream), name, member.file_size) as content:
@@ -115,7 +115,7 @@ def _damaged_member(name: str, error: Exception) -> CorpusError:
 
 @contextmanager
 def _plain(stream: BinaryIO, name: str, packed_bytes: int) -> Iterator[BinaryIO]:
-    """Yield a member's bytes, unpacked once more where it is a compressed file."""
+    """Yield a member's bytes, unpacked again if it is a compressed file."""
     compression = compression_of(stream.read(6))
     stream.seek(0)
     if compression is None:
@@ -126,7 +126,7 @@ def _plain(stream: BinaryIO, name: str, packed_bytes: int) -> Iterator[BinaryIO]
 
 
 class _BoundedTarInfo(tarfile.TarInfo):
-    """Refuses headers that hold more than names and dates; tarfile would read them into memory whatever their size."""
+    """A header of bounded size; tarfile would read a header of any size into memory."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
@@ -141,7 +141,7 @@ class _BoundedTarInfo(tarfile.TarInfo):
 
 
 def tar_contents(stream: BinaryIO, name: str, passed_over: PassedOver) -> Iterator[Content]:
-    """Yield the members of a tar archive in its order; each can be read until the next one is asked for.
+    """Yield the members of a tar archive in order; each can be read until the next one is requested.
 
     Raises:
         CorpusError: If it is damaged.
@@ -149,7 +149,7 @@ def tar_contents(stream: BinaryIO, name: str, passed_over: PassedOver) -> Iterat
     try:
         with tarfile.open(fileobj=stream, mode="r|", tarinfo=_BoundedTarInfo) as archive:
             for member in archive:
-                # The archive would keep all of them to its end.
+                # The archive would keep all members in memory.
                 archive.members.clear()  # type: ignore[attr-defined]
                 own_name = f"{name}: {shown(member.name)}"
                 if member.isdir() or not _is_regular(member, own_name, passed_over):

@@ -1,4 +1,4 @@
-"""From a file's bytes to its text, as chunks or lines, with what cannot be decoded marked or refused."""
+"""Decode a file to chunks or lines of text; bytes that cannot be decoded are marked or refused."""
 
 import codecs
 import re
@@ -8,25 +8,25 @@ from dataclasses import dataclass
 from elmo_zh.corpus.content import Content, UnsuitableError
 from elmo_zh.corpus.encodings import CHUNK_BYTES, MARK, MARKING, Encoding, MistakenEncodingError, bad_byte
 from elmo_zh.corpus.lines import lines_of_chunks, whole_lines_of_chunks
-from elmo_zh.corpus.stamp import changed_error
+from elmo_zh.corpus.sources import changed_error
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import CorpusError
 
 UNDECODABLE = "bytes that do not decode"
 _BYTE_ORDER_MARK = "\ufeff"
-# JSON can spell halves of characters that no file can hold.
+# JSON can escape lone surrogates, which no file can hold.
 _UNREADABLE = re.compile(f"[{MARK}\ud800-\udfff]")
-_HALVES = re.compile("[\ud800-\udfff]")
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
 class DecodedText:
-    """A file, or a part of one, whose encoding is known; each method reads it from the start.
+    """A file, or a byte range of one, whose encoding is known; each method reads it from the start.
 
     Attributes:
-        content: Its bytes.
-        encoding: What they are decoded by.
-        is_start: Whether it starts as the file does, perhaps with a byte order mark.
+        content: The bytes.
+        encoding: Their encoding.
+        is_start: Whether this is the start of the file, which may have a byte order mark.
     """
 
     content: Content
@@ -35,15 +35,15 @@ class DecodedText:
 
     @property
     def name(self) -> str:
-        """What messages call the file."""
+        """Name of the file in messages."""
         return self.content.name
 
     def chunks(self) -> Iterator[str]:
-        """Yield the text in pieces of any length, without the byte order mark; `MARK` stands for what is no text.
+        """Yield the text in chunks of any length, without the byte order mark; `MARK` replaces undecodable bytes.
 
         Raises:
-            CorpusError: If bytes do not decode that did when the encoding was looked for.
-            MistakenEncodingError: If that was not done for all of them.
+            CorpusError: If bytes do not decode that did when the encoding was detected.
+            MistakenEncodingError: If not all bytes were decoded then.
         """
         decoder = codecs.getincrementaldecoder(self.encoding.name)(MARKING if self.encoding.num_bad else "strict")
         is_first = self.is_start
@@ -63,14 +63,14 @@ class DecodedText:
                     return
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines; very long ones are cut."""
+        """Yield the lines; very long ones are split."""
         return lines_of_chunks(self.chunks())
 
     def whole_lines(self, longest: int) -> Iterator[str]:
-        """Yield the lines, none of them cut.
+        """Yield the lines, none of them split.
 
         Raises:
-            CorpusError: For a line longer than so many characters.
+            CorpusError: If a line has more than `longest` characters.
         """
         try:
             yield from whole_lines_of_chunks(self.chunks(), longest)
@@ -82,16 +82,16 @@ class DecodedText:
 
     def head(self, most_characters: int) -> str:
         """Return the start of the text."""
-        parts: list[str] = []
+        chunks: list[str] = []
         for chunk in self.chunks():
-            parts.append(chunk)
-            if sum(map(len, parts)) >= most_characters:
+            chunks.append(chunk)
+            if sum(map(len, chunks)) >= most_characters:
                 break
-        return "".join(parts)[:most_characters]
+        return "".join(chunks)[:most_characters]
 
 
 def require_length(text: DecodedText, longest: int, what: str) -> None:
-    """Raise UnsuitableError for a file of more characters than the parser of its format should be given."""
+    """Raise UnsuitableError for a file with more characters than the parser of its format can handle."""
     num_characters = 0
     for chunk in text.chunks():
         num_characters += len(chunk)
@@ -104,7 +104,7 @@ def require_length(text: DecodedText, longest: int, what: str) -> None:
 
 
 def refuse_bad_bytes(text: DecodedText) -> None:
-    """Raise CorpusError with line and byte if the text has bytes that do not decode."""
+    """Raise CorpusError with line and byte if bytes of the text do not decode."""
     if not text.encoding.num_bad:
         return
     with text.content.open() as stream:
@@ -119,16 +119,16 @@ def refuse_bad_bytes(text: DecodedText) -> None:
 
 
 def readable_lines(lines: Iterator[str], encoding: Encoding, policy: str, tally: Tally) -> Iterator[str]:
-    """Yield the lines that hold characters only, and the others as the policy says.
+    """Yield the decodable lines, and treat the others as the policy says.
 
     Args:
-        lines: Lines of a document.
-        encoding: Whether it has bytes that do not decode.
-        policy: "skip-line" drops such lines; "replace" puts U+FFFD where the bytes were.
-        tally: Counts what is dropped or replaced.
+        lines: The lines of a document.
+        encoding: Encoding of the file; tells whether any bytes do not decode.
+        policy: "skip-line" drops undecodable lines; "replace" replaces the bytes with U+FFFD.
+        tally: Counts what is dropped.
     """
-    # A file without bad bytes may hold the mark as what it is.
-    unreadable = _UNREADABLE if encoding.num_bad else _HALVES
+    # A file without bad bytes may contain the mark itself.
+    unreadable = _UNREADABLE if encoding.num_bad else _SURROGATES
     find = unreadable.search
     for line in lines:
         if line.isascii() or not find(line):

@@ -1,4 +1,4 @@
-"""The encoding of one file: by its mark, else by what decodes, judged on all of its bytes."""
+"""Detect the encoding of a file: by its byte order mark, else by decoding all of it."""
 
 import codecs
 import re
@@ -9,7 +9,7 @@ from typing import BinaryIO
 from elmo_zh.corpus.content import Content, UnsuitableError
 from elmo_zh.errors import CorpusError
 
-# Stands for bytes that cannot be decoded. Unicode keeps it from ever being a character.
+# Replaces bytes that cannot be decoded. Unicode guarantees that it never is a character.
 MARK = "\ufdd0"
 MARKING = "elmo-zh-mark"
 CHUNK_BYTES = 2**18
@@ -21,17 +21,17 @@ _BYTE_ORDER_MARKS = (  # that of UTF-32 starts with that of UTF-16
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# GB18030 holds GBK and GB2312. Of the kinds of Big5 the first that decodes best is taken.
+# GB18030 includes GBK and GB2312. Of the variants of Big5, the one that decodes best is taken, the first if equal.
 _GB, _BIG5 = ("gb18030",), ("cp950", "big5hkscs")
-# Enough of each piece to know its encoding by, and so few that most have no broken byte where some do.
-_PIECE_BYTES, _LONGEST_PIECE_BYTES, _NUM_PIECES = 100, 1000, 100
+# A sample is large enough to detect an encoding, and small enough that most samples of a damaged file are intact.
+_SAMPLE_BYTES, _LONGEST_LINE_BYTES, _NUM_SAMPLES = 100, 1000, 100
 _HEAD_BYTES = 2**16
-# Below this share of characters from three bytes, what looks like UTF-8 by chance is no UTF-8; GBK text has some 0.03.
-_LEAST_UTF8_SHARE, _MANY = 0.2, 20
-# Below this a guess says nothing, as of a text of very few different characters.
+# Least fraction of three-byte characters in UTF-8; GBK text has about 0.03 by chance.
+_LEAST_UTF8_FRACTION, _MANY = 0.2, 20
+# A guess with less confidence tells nothing, such as for a text of very few different characters.
 _LEAST_CONFIDENCE = 0.2
-# Above this share of bytes that decode to nothing, a file is no text in an encoding.
-_MOST_BAD_SHARE = 0.3
+# Largest fraction of undecodable bytes, of those beyond ASCII, in a text.
+_MOST_BAD_FRACTION = 0.3
 _HIGH_RUN = re.compile(rb"[\x80-\xff]+")
 _COMMON = re.compile("[\t\r\n -~\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]")
 _FROM_THREE_BYTES = re.compile("[\u0800-\ud7ff\ue000-\ufdcf\ufdf0-\U0010ffff]")
@@ -47,12 +47,12 @@ codecs.register_error(MARKING, _mark)
 
 @dataclass(frozen=True)
 class Encoding:
-    """How the bytes of a file become characters.
+    """The encoding of a file.
 
     Attributes:
-        name: As Python knows it.
-        num_bad: Places in the file that do not decode.
-        is_sure: Whether all of the file was looked at.
+        name: Python's name of the encoding.
+        num_bad: Number of places in the file that do not decode.
+        is_sure: Whether all of the file was decoded to detect it.
     """
 
     name: str
@@ -61,22 +61,22 @@ class Encoding:
 
 
 class MistakenEncodingError(Exception):
-    """A file is not in the encoding that its start was in."""
+    """A file is not in the encoding that its start suggested."""
 
 
 def find_encoding(content: Content, wanted: str, *, trusts_head: bool = False) -> Encoding:
-    """Return the encoding of a file, having decoded all of it.
+    """Return the encoding of a file after decoding all of it.
 
-    A byte order mark decides; else UTF-8 if all of the file is, or a fair part of what is not ASCII in a sample; else
-    what chardet takes most pieces of the sample for, if that is a kind of GB18030 or Big5.
+    A byte order mark decides. Else it is UTF-8 if the whole file is valid, or enough of the non-ASCII text in samples;
+    else the encoding that chardet finds in most samples, if that is a variant of GB18030 or Big5.
 
     Args:
         content: The file.
-        wanted: The encoding to take in any case, or "auto".
-        trusts_head: Let a fair piece of UTF-8 at the start of a file do; whoever decodes it finds out if it is not.
+        wanted: The encoding to use, or "auto" to detect it.
+        trusts_head: Accept UTF-8 if the start of the file is; decoding the rest raises an error if that was wrong.
 
     Raises:
-        UnsuitableError: If the file is in none of these encodings.
+        UnsuitableError: If the file has none of these encodings.
     """
     if wanted != "auto":
         return _wanted_encoding(content, wanted)
@@ -92,11 +92,11 @@ def find_encoding(content: Content, wanted: str, *, trusts_head: bool = False) -
             return Encoding("utf-8", 0)
     if b"\0" in head:
         name = _unmarked(head)
-        raise _not_text(content, name and f"It looks like {name} without its mark; if it is, add: --encoding {name}")
-    sample = list(_pieces(content))
-    if _is_utf8(b"".join(sample)):
+        raise _not_text(content, name and f"It looks like {name} without its mark; if so, add: --encoding {name}")
+    samples = list(_samples(content))
+    if _is_utf8(b"".join(samples)):
         return Encoding("utf-8", _num_bad(content, "utf-8"))
-    return _best(content, _candidates(content, sample))
+    return _best(content, _candidates(content, samples))
 
 
 def _starts_as_utf8(head: bytes) -> bool:
@@ -111,21 +111,21 @@ def _wanted_encoding(content: Content, name: str) -> Encoding:
     try:
         return Encoding(name, _num_bad(content, name))
     except UnicodeError as error:
-        # UTF-16 without a mark where Python wants one, and codecs that are made for other things, such as idna.
+        # UTF-16 without a mark where Python needs one, and codecs for other purposes, such as idna.
         raise CorpusError(
             f"{content.name} cannot be read as {name} ({error}). Name another encoding, or leave --encoding out."
         ) from None
 
 
 def _is_utf8(sample: bytes) -> bool:
-    """Return whether more of a sample decodes as UTF-8 than chance would bring, of which a short one has more."""
+    """Return whether more of a sample decodes as UTF-8 than by chance; a short sample needs more of it."""
     text = sample.decode("utf-8", MARKING)
     good, bad = len(_FROM_THREE_BYTES.findall(text)), text.count(MARK)
-    return good >= (_LEAST_UTF8_SHARE if good > _MANY else 0.5) * (good + bad)
+    return good >= (_LEAST_UTF8_FRACTION if good > _MANY else 0.5) * (good + bad)
 
 
 def _unmarked(head: bytes) -> str:
-    """Return the kind of UTF-16 or 32 in which these bytes are common characters, empty if in none."""
+    """Return the variant of UTF-16 or 32 in which these bytes are common characters; empty if there is none."""
     for name, width in (("UTF-32-LE", 4), ("UTF-32-BE", 4), ("UTF-16-LE", 2), ("UTF-16-BE", 2)):
         try:
             text = head[: len(head) // width * width].decode(name)
@@ -137,7 +137,7 @@ def _unmarked(head: bytes) -> str:
 
 
 def _num_bad(content: Content, encoding: str) -> int:
-    """Decode a file and count the places that do not decode."""
+    """Return the number of places in a file that do not decode."""
     return sum(_num_marks(text, chunk, encoding) for text, chunk in _decoded(content, encoding))
 
 
@@ -150,41 +150,41 @@ def _decoded(content: Content, encoding: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _num_marks(text: str, chunk: bytes, encoding: str) -> int:
-    """Count the marks; those that stand in the file itself as U+FDD0 are none, though that is no character either."""
+    """Count the marks, without any U+FDD0 that the file itself contains."""
     num_marks = text.count(MARK)
     if num_marks and encoding == "utf-8":
         return num_marks - chunk.count(MARK.encode("utf-8"))
     return num_marks
 
 
-def _candidates(content: Content, sample: Sequence[bytes]) -> Sequence[str]:
-    guess, confidence = _guess(sample)
+def _candidates(content: Content, samples: Sequence[bytes]) -> Sequence[str]:
+    guess, confidence = _guess(samples)
     family = guess.lower().replace("-", "")
     if family.startswith("gb"):
         return _GB
     if family.startswith(("big5", "cp950")):
         return _BIG5
-    if confidence < _LEAST_CONFIDENCE and _has_pairs(sample):
+    if confidence < _LEAST_CONFIDENCE and _has_pairs(samples):
         return (*_GB, *_BIG5)
-    raise _not_text(content, f" It looks like {guess}; if it is, add: --encoding {guess}" if guess else "")
+    raise _not_text(content, f" It looks like {guess}; if so, add: --encoding {guess}" if guess else "")
 
 
-def _has_pairs(sample: Sequence[bytes]) -> bool:
-    """Return whether bytes beyond ASCII mostly stand together, as in Chinese and not in European languages."""
-    runs = [run for piece in sample for run in _HIGH_RUN.findall(piece)]
+def _has_pairs(samples: Sequence[bytes]) -> bool:
+    """Return whether bytes beyond ASCII are mostly adjacent, as in Chinese, unlike in European languages."""
+    runs = [run for sample in samples for run in _HIGH_RUN.findall(sample)]
     return sum(len(run) > 1 for run in runs) > 0.8 * len(runs)
 
 
-def _guess(sample: Sequence[bytes]) -> tuple[str, float]:
-    """Return what most of the pieces of a sample look like, empty if like nothing, and how much so from 0 to 1.
+def _guess(samples: Sequence[bytes]) -> tuple[str, float]:
+    """Return chardet's encoding of most samples, empty if it finds none, and its mean confidence from 0 to 1.
 
-    One broken byte rules an encoding out for chardet, so it is not asked about the sample as a whole.
+    One broken byte rules out an encoding for chardet, so it gets each sample separately.
     """
-    # Only here: most files are UTF-8, and chardet takes a while to load its tables.
+    # Imported only here: most files are UTF-8, and chardet takes a while to load its tables.
     import chardet
 
     votes: dict[str, float] = {}
-    found = [chardet.detect(piece) for piece in sample]
+    found = [chardet.detect(sample) for sample in samples]
     for guess in found:
         name = guess["encoding"] or ""
         votes[name] = votes.get(name, 0.0) + guess["confidence"]
@@ -192,29 +192,29 @@ def _guess(sample: Sequence[bytes]) -> tuple[str, float]:
     return best, votes.get(best, 0.0) / max(1, len(found))
 
 
-def _pieces(content: Content) -> Iterator[bytes]:
-    """Yield some pieces of a file, of whole lines where these are not too long, that are not ASCII only."""
-    num_pieces = 0
-    piece = b""
+def _samples(content: Content) -> Iterator[bytes]:
+    """Yield the first lines of a file that are not ASCII, some together; very long lines are split."""
+    num_samples = 0
+    sample = b""
     with content.open() as stream:
-        while num_pieces < _NUM_PIECES and (line := stream.readline(_LONGEST_PIECE_BYTES)):
+        while num_samples < _NUM_SAMPLES and (line := stream.readline(_LONGEST_LINE_BYTES)):
             if not line.isascii():
-                piece += line
-            if len(piece) >= _PIECE_BYTES:
-                yield piece
-                num_pieces += 1
-                piece = b""
-    if piece:
-        yield piece
+                sample += line
+            if len(sample) >= _SAMPLE_BYTES:
+                yield sample
+                num_samples += 1
+                sample = b""
+    if sample:
+        yield sample
 
 
 def _best(content: Content, candidates: Sequence[str]) -> Encoding:
-    """Return the candidate that decodes most of the file, if that is nearly all that is not ASCII."""
+    """Return the candidate that decodes most of the file, if it decodes nearly all of the non-ASCII bytes."""
     found = {name: _num_bad(content, name) for name in candidates}
     name = min(candidates, key=lambda candidate: found[candidate])
     if found[name]:
         num_high = sum(len(text) - len(text.encode("ascii", "ignore")) for text, _ in _decoded(content, name))
-        if found[name] > _MOST_BAD_SHARE * num_high:
+        if found[name] > _MOST_BAD_FRACTION * num_high:
             raise _not_text(content)
     return Encoding(name, found[name])
 
@@ -228,7 +228,7 @@ def _not_text(content: Content, guess: str = "") -> UnsuitableError:
 
 
 def bad_byte(stream: BinaryIO, encoding: str) -> tuple[int, int, int] | None:
-    """Return line (from 1), place (from 0) and value of the first byte that does not decode; None if all do."""
+    """Return line (from 1), offset (from 0) and value of the first byte that does not decode; None if all do."""
     decoder = codecs.getincrementaldecoder(encoding)("strict")
     num_before, line = 0, 1
     is_last = False
@@ -238,7 +238,7 @@ def bad_byte(stream: BinaryIO, encoding: str) -> tuple[int, int, int] | None:
         try:
             line += decoder.decode(chunk, is_last).count("\n")
         except UnicodeDecodeError as error:
-            # The decoder had kept back bytes of the chunk before.
+            # The decoder may have kept back bytes of the previous chunk.
             place = num_before - (len(error.object) - len(chunk)) + error.start
             line += error.object[: error.start].decode(encoding, "ignore").count("\n")
             return line, place, error.object[error.start]

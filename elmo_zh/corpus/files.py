@@ -1,4 +1,4 @@
-"""Find files, and read lines of UTF-8 from plain and compressed ones; no line is ever skipped."""
+"""Find files, and read lines of UTF-8 from plain and compressed files; no line is ever skipped."""
 
 import codecs
 import glob
@@ -15,7 +15,7 @@ TEXT_SUFFIXES = (".txt", ".text", "")
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusFiles:
-    """The files of a corpus in reading order, and those in its folders that are no text by their names."""
+    """The files of a corpus in reading order, and the files in its folders whose names are not those of text."""
 
     paths: tuple[Path, ...]
     passed_over: tuple[Path, ...]
@@ -26,9 +26,9 @@ class CorpusFiles:
 
 
 def find_corpus_files(arguments: Sequence[str], leave_out: Path | None = None) -> CorpusFiles:
-    """Return the plain text files that paths and globs stand for, as `find_files` does.
+    """Return the plain text files that paths and globs name, as `find_files` does.
 
-    Of a folder those files are taken that end in .txt, .text or nothing, or in one of these and .gz, .bz2, .xz or
+    In folders, files are taken whose names end in .txt, .text or have no suffix, also followed by .gz, .bz2, .xz or
     .zst.
     """
     return find_files(arguments, leave_out, _is_text_name, ".txt, also .txt.gz, .bz2, .xz, .zst")
@@ -37,15 +37,15 @@ def find_corpus_files(arguments: Sequence[str], leave_out: Path | None = None) -
 def find_files(
     arguments: Sequence[str], leave_out: Path | None, is_taken: Callable[[str], bool], kinds: str
 ) -> CorpusFiles:
-    """Return the files that paths and globs stand for, each once, sorted by path.
+    """Return the files that paths and globs name, each once, sorted by path.
 
-    A file named directly is taken whatever its name. A folder is searched to any depth; hidden files are not taken.
+    A file named directly is always taken. A folder is searched to any depth; hidden files are ignored.
 
     Args:
         arguments: Files, folders and globs.
-        leave_out: A folder that is no part of the corpus even where it stands inside, such as the run's.
-        is_taken: Tells by its name whether a file of a folder is taken.
-        kinds: What names are taken, for the error.
+        leave_out: A folder that is not part of the corpus even if it is inside, such as the run's.
+        is_taken: Function that tells from its name whether a file in a folder is taken.
+        kinds: The kinds of files that are taken, for the message.
 
     Raises:
         CorpusError: For a path that does not exist, a glob that matches nothing, a folder without text.
@@ -67,7 +67,7 @@ def find_files(
                 passed_over.update(inside - text)
             else:
                 found.add(path)
-    # One file under two names, relative and absolute or through a link, is read once.
+    # A file with two names (relative and absolute, or a link) is read once.
     paths = {path.resolve(): path for path in sorted(found, reverse=True)}
     return CorpusFiles(paths=tuple(sorted(paths.values())), passed_over=tuple(sorted(passed_over - found)))
 
@@ -81,7 +81,7 @@ def _files_inside(folder: Path, outside: Path | None) -> set[Path]:
 
 
 def _raise(error: OSError) -> None:
-    """Tell of a folder that cannot be read, which would else be left out without a word."""
+    """Raise the error of an unreadable folder, which os.walk would silently skip."""
     raise error
 
 
@@ -104,16 +104,16 @@ def _is_text_name(name: str) -> bool:
 
 
 def iter_lines(path: Path, *, drop_mark: bool = True) -> Iterator[str]:
-    """Yield the lines of a UTF-8 file without their line ends, decompressed by its suffix.
+    """Yield the lines of a UTF-8 file without line ends, decompressed according to its suffix.
 
     Lines end at LF, with or without a CR before it, and nowhere else.
 
     Args:
         path: The file.
-        drop_mark: Take U+FEFF at the start for a byte order mark; false in files of our own, where it is a character.
+        drop_mark: Drop U+FEFF at the start as a byte order mark; false for segmented files, where it is a character.
 
     Raises:
-        CorpusError: With file, line and byte for bytes that are not UTF-8; for a damaged compressed file.
+        CorpusError: If bytes are not UTF-8 (with file, line and byte), or a compressed file is damaged.
     """
     offset = 0
     for number, raw in enumerate(_iter_raw_lines(path), start=1):

@@ -1,18 +1,20 @@
-"""Lines of text of any length, in pieces that memory can hold."""
+"""Lines of text of any length, in bounded memory."""
 
+import re
 from collections.abc import Iterable, Iterator
 
 from elmo_zh.text.sentences import split_sentences
 
-# Longer lines are cut, after a sentence where there is one: a book in one line gives the same sentences.
+# Longer lines are split, after a sentence if possible, so that a book in one line gives the same sentences.
 LONGEST_LINE = 2**20
+# Chinese is written without spaces, so a line break between two Chinese characters is only one of the source.
+_CHINESE = r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]"
+_BREAK_IN_CHINESE = re.compile(rf"(?<={_CHINESE})[ \t]*\r?\n[ \t\r\n]*(?={_CHINESE})")
+_SPACE = re.compile(r"[ \t\r\n\f]+")
 
 
 def lines_of_chunks(chunks: Iterable[str]) -> Iterator[str]:
-    """Yield the lines of a text that comes in chunks; a line ends at LF, CR or both together, and nowhere else.
-
-    The line ends are not part of the lines.
-    """
+    """Yield the lines of a text given in chunks, without line ends; a line ends only at LF, CR or CR LF."""
     rest = ""
     for chunk in _with_line_feeds(chunks):
         text = rest + chunk
@@ -34,33 +36,38 @@ def lines_of(text: str) -> Iterator[str]:
     """Yield the lines of a text."""
     if len(text) <= LONGEST_LINE and "\n" not in text and "\r" not in text:
         return iter((text,) if text else ())
-    # In pieces, so that a long text is not copied for each of its lines.
+    # In chunks, so that a long text is not copied for each of its lines.
     return lines_of_chunks(text[start : start + LONGEST_LINE] for start in range(0, len(text), LONGEST_LINE))
 
 
+def as_one_line(text: str) -> str:
+    """Return a block of markup (HTML, Markdown) as one line; a line break between Chinese characters is no space."""
+    return _SPACE.sub(" ", _BREAK_IN_CHINESE.sub("", text)).strip(" ")
+
+
 def whole_lines_of_chunks(chunks: Iterable[str], longest: int) -> Iterator[str]:
-    """Yield the lines of a text, uncut; one longer than `longest` characters raises ValueError with its number."""
-    # What there is of the line that is not over yet, joined only once.
-    parts: list[str] = []
+    """Yield the unsplit lines of a text; a line longer than `longest` characters raises ValueError with its number."""
+    # The unfinished line, joined only once.
+    fragments: list[str] = []
     length = 0
     number = 1
     for chunk in _with_line_feeds(chunks):
         first, *lines = chunk.split("\n")
-        parts.append(first)
+        fragments.append(first)
         length += len(first)
         if lines:
-            yield "".join(parts)
+            yield "".join(fragments)
             yield from lines[:-1]
             number += len(lines)
-            parts, length = [lines[-1]], len(lines[-1])
+            fragments, length = [lines[-1]], len(lines[-1])
         if length > longest:
             raise ValueError(number)
     if length:
-        yield "".join(parts)
+        yield "".join(fragments)
 
 
 def _with_line_feeds(chunks: Iterable[str]) -> Iterator[str]:
-    """Yield the chunks with LF for CR LF and for CR alone, which old programs wrote."""
+    """Yield the chunks with LF in place of CR LF and of single CR, which old programs wrote."""
     held = ""
     for chunk in chunks:
         text = held + chunk
@@ -84,8 +91,8 @@ def _bounded(line: str) -> Iterator[str]:
 
 
 def _cut(line: str, start: int) -> int:
-    """Return where to cut a long line: after the last sentence that surely ends before the limit, else there."""
+    """Return where to split a long line: after the last sentence that surely ends before the limit, else there."""
     end = start + LONGEST_LINE
-    # More signs that belong to its end may follow the last sentence, even if it seems to be over.
+    # Even if the last sentence seems complete, more closing characters may follow it.
     *sentences, last = split_sentences(line[start:end])
     return end - len(last) if sentences else end

@@ -1,35 +1,44 @@
-"""What the name of a file says about its content."""
+"""What the name of a file tells about its content."""
 
 import mimetypes
 import re
+from functools import cache
 from pathlib import PurePosixPath
 
+from elmo_zh.choices import CORPUS_FORMATS
 from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES
 
-FORMAT_OF_SUFFIX = {
-    ".txt": "text",
-    ".text": "text",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".json": "json",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".xml": "wikidump",
-    ".html": "html",
-    ".htm": "html",
-    ".xhtml": "html",
-    ".md": "markdown",
-    ".markdown": "markdown",
-}
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tgz", ".tbz2", ".txz", ".tzst")
-KINDS = ".txt, .csv, .tsv, .json, .jsonl, .xml, .html, .md, also packed as .gz, .bz2, .xz, .zst, .zip, .tar"
 
-# It stands beside a multistream dump and holds offsets.
+# A file of offsets beside a multistream dump.
 _DUMP_INDEX = re.compile(r"-multistream-index\d*\.txt$")
 
 
+@cache
+def _format_of_suffix() -> dict[str, str]:
+    """Return the name of a format for each suffix; built-in formats come before plug-ins."""
+    found: dict[str, str] = {}
+    for name in CORPUS_FORMATS.names():
+        for suffix in CORPUS_FORMATS.load(name).suffixes:
+            found.setdefault(suffix, name)
+    return found
+
+
+def format_of_name(name: str) -> str | None:
+    """Return the corpus format that the suffix of a file's name tells, compression aside; None if it tells none."""
+    return _format_of_suffix().get(suffix_of(name))
+
+
+def kinds_shown() -> str:
+    """Return the suffixes of files that are taken from folders, one for each format, for messages."""
+    by_format = {name: suffix for suffix, name in reversed(_format_of_suffix().items())}
+    suffixes = [by_format[name] for name in CORPUS_FORMATS.names() if name in by_format]
+    packed = [*COMPRESSED_SUFFIXES, *ARCHIVE_SUFFIXES[:2]]
+    return f"{', '.join(suffixes)}, also packed as {', '.join(packed)}"
+
+
 def without_compression(name: str) -> str:
-    """Return a file's name in small letters without its folder and the suffix of its compression."""
+    """Return a file's name in lower case, without its folder and the suffix of its compression."""
     name = PurePosixPath(name).name.lower()
     for suffix in COMPRESSED_SUFFIXES:
         name = name.removesuffix(suffix)
@@ -37,37 +46,37 @@ def without_compression(name: str) -> str:
 
 
 def suffix_of(name: str) -> str:
-    """Return what a file's name ends in, compression aside: ".csv" of "a.csv.gz"; empty if that is nothing."""
+    """Return the suffix of a file's name, compression aside: ".csv" for "a.csv.gz"; empty if there is none."""
     return PurePosixPath(without_compression(name)).suffix
 
 
 def is_corpus_name(name: str) -> bool:
-    """Return whether a file found in a folder is taken for text: by its suffix, or because it has none."""
+    """Return whether a file found in a folder is read: because of its suffix, or because it has none."""
     suffix = suffix_of(name)
     if _DUMP_INDEX.search(without_compression(name)):
         return False
-    return not suffix or suffix in FORMAT_OF_SUFFIX or suffix in ARCHIVE_SUFFIXES
+    return not suffix or suffix in _format_of_suffix() or suffix in ARCHIVE_SUFFIXES
 
 
 def is_archive_name(name: str) -> bool:
-    """Return whether a file is an archive by its name."""
+    """Return whether a file's name is that of an archive."""
     return suffix_of(name) in ARCHIVE_SUFFIXES
 
 
 def is_other_name(name: str) -> bool:
-    """Return whether a name is known as that of something else than a corpus: an image, a program, an office file."""
+    """Return whether a name belongs to a known kind of file that is no corpus: an image, a program, an office file."""
     if is_corpus_name(name):
         return False
-    # The table that comes with Python, not the machine's, so that it is the same everywhere.
+    # Python's own table, not the machine's, so that the result is the same everywhere.
     kind, _ = mimetypes.MimeTypes().guess_type(without_compression(name))
     return kind is not None or bool(_DUMP_INDEX.search(without_compression(name)))
 
 
 def shown(name: str) -> str:
-    """Return a name in one line: what a terminal would obey, and bytes that are no text, are spelt."""
+    """Return a name in one line, with control characters and undecodable bytes as escape sequences."""
     return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in name)
 
 
 def is_hidden(path: PurePosixPath) -> bool:
-    """Return whether a part of a path starts with a dot, or is the folder of forks that macOS puts into archives."""
+    """Return whether a component of a path starts with a dot, or is the __MACOSX folder of macOS archives."""
     return any((part.startswith(".") and part != "..") or part == "__MACOSX" for part in path.parts)

@@ -1,4 +1,4 @@
-"""Read a source: unpack it, find encoding and format of each file in it, and count what becomes of its text."""
+"""Read a source: unpack it, detect encoding and format of each file in it, and count its text."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -10,8 +10,7 @@ from elmo_zh.corpus.decoding import DecodedText, readable_lines, refuse_bad_byte
 from elmo_zh.corpus.encodings import find_encoding
 from elmo_zh.corpus.names import is_archive_name
 from elmo_zh.corpus.readers.formats import Documents, find_format, read_documents
-from elmo_zh.corpus.sources import Source
-from elmo_zh.corpus.stamp import Stamp
+from elmo_zh.corpus.sources import Source, Stamp
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 
@@ -19,18 +18,18 @@ from elmo_zh.errors import CorpusError
 def read_source(
     source: Source, config: TextConfig, tally: Tally, passed_over: PassedOver, *, trusts_head: bool = False
 ) -> Documents:
-    """Yield the documents of a source, each as its lines, which are to be read before the next document.
+    """Yield the documents of a source, each as its lines, which must be read before the next document.
 
     Args:
-        source: A file, perhaps compressed, or an archive of files.
-        config: Format, field, encoding, and what to do with bytes that do not decode.
-        tally: Counts what was dropped on the way; lines that come out are for the caller to count.
-        passed_over: Takes files inside that are no corpus, and the source itself if it was found in a folder.
-        trusts_head: Take a file whose start is UTF-8 for UTF-8 throughout, so that it is unpacked and decoded once.
+        source: A file, compressed or not, or an archive of files.
+        config: Settings for format, field, encoding and undecodable bytes.
+        tally: Counts what is dropped; the caller counts the lines that are yielded.
+        passed_over: Counts files inside that cannot be read, and the source itself if it was found in a folder.
+        trusts_head: Assume that a file whose start is UTF-8 is all UTF-8, so that it is unpacked and decoded once.
 
     Raises:
-        MistakenEncodingError: If that trust was misplaced; then all is to be read again, without it.
-        CorpusError: For damaged files, for a file that was named and is no corpus, and for one that changed meanwhile.
+        MistakenEncodingError: If that was wrong; read the source again without `trusts_head`.
+        CorpusError: If a file is damaged, was named but cannot be a corpus, or changed while it was read.
     """
     before = Stamp.of(source)
     try:
@@ -95,7 +94,7 @@ def _read_content(
 
 
 def _rest(documents: Documents) -> Documents:
-    """Yield the documents after the first: by now the file is a corpus, and what goes wrong is damage."""
+    """Yield the documents after the first: the file is a corpus, so any later error is damage."""
     try:
         yield from documents
     except UnsuitableError as error:

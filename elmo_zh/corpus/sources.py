@@ -1,4 +1,4 @@
-"""The sources of a corpus: files and folders, standard input and addresses on the network."""
+"""The sources of a corpus: files, folders, standard input and network addresses."""
 
 import shutil
 import sys
@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
-from elmo_zh.corpus.extra import needed
+from elmo_zh.corpus.content import import_extra
 from elmo_zh.corpus.files import find_files
-from elmo_zh.corpus.names import KINDS, is_corpus_name, shown
+from elmo_zh.corpus.names import is_corpus_name, kinds_shown, shown
 from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES, compression_of, unpacked
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import remove
@@ -25,11 +25,11 @@ class Source:
     """One file of a corpus on disk.
 
     Attributes:
-        name: What messages and records call it.
-        path: Where its bytes are.
-        file_name: The name whose suffixes tell of its format.
-        is_named: Whether the user gave this very file, and not a folder that holds it.
-        is_local: Whether the user has it at that path; what was fetched stands there for a while only.
+        name: Name in messages and records.
+        path: Path of its bytes.
+        file_name: Name whose suffixes tell its format.
+        is_named: Whether the user named this file, not a folder that holds it.
+        is_local: Whether the path is the user's own file; fetched files are there only temporarily.
     """
 
     name: str
@@ -44,10 +44,10 @@ class Source:
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """Open the bytes, unpacked where the file is compressed, whatever its name.
+        """Open the bytes, unpacked if the file is compressed, whatever its name.
 
         Raises:
-            CorpusError: If the name says that it is compressed, and it is not.
+            CorpusError: If the file is not compressed but its name says so.
         """
         with self.open_packed() as packed:
             head = packed.read(6)
@@ -62,8 +62,39 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Stamp:
+    """Size and time of a source's file, which show without reading it whether it has changed."""
+
+    num_bytes: int
+    modified_ns: int
+
+    @classmethod
+    def of(cls, source: Source) -> "Stamp":
+        """Return the stamp of a source.
+
+        Raises:
+            CorpusError: If the file is gone.
+        """
+        try:
+            status = source.path.stat()
+        except FileNotFoundError:
+            raise CorpusError(f"{source.name} is gone. Run the command again without it, or restore it.") from None
+        return cls(num_bytes=status.st_size, modified_ns=status.st_mtime_ns)
+
+    def require(self, source: Source) -> None:
+        """Raise CorpusError if the source's file has changed or is gone."""
+        if Stamp.of(source) != self:
+            raise changed_error(source.name)
+
+
+def changed_error(name: str) -> CorpusError:
+    """Return the error for a file that changed while it was read."""
+    return CorpusError(f"{name} changed while it was read. Run the command again when no other program writes it.")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Sources:
-    """The sources of a corpus in reading order, and the files in its folders that are no text by their names."""
+    """The sources of a corpus in reading order, and the files in its folders whose names are not those of text."""
 
     sources: tuple[Source, ...]
     passed_over: tuple[Path, ...]
@@ -75,15 +106,15 @@ class Sources:
 
 @contextmanager
 def gathered_sources(arguments: Sequence[str], leave_out: Path, fetched: Path) -> Iterator[Sources]:
-    """Yield the sources that arguments stand for: files sorted by path, then addresses, then standard input.
+    """Yield the sources that arguments name: files sorted by path, then addresses, then standard input.
 
     Args:
         arguments: Files, folders, globs, addresses such as https://..., and "-" for standard input.
-        leave_out: A folder that is no part of the corpus even where it stands inside, such as the run's.
-        fetched: A folder for what comes from elsewhere, removed at the end.
+        leave_out: A folder that is not part of the corpus even if it is inside, such as the run's.
+        fetched: A folder for standard input and downloads, removed at the end.
 
     Raises:
-        CorpusError: For what does not exist, cannot be fetched or holds no text.
+        CorpusError: If something does not exist, cannot be fetched or holds no text.
     """
     addresses = sorted({argument for argument in arguments if "://" in argument})
     local = [argument for argument in arguments if argument != "-" and "://" not in argument]
@@ -99,8 +130,8 @@ def gathered_sources(arguments: Sequence[str], leave_out: Path, fetched: Path) -
 
 
 def find_sources(arguments: Sequence[str], leave_out: Path | None = None) -> Sources:
-    """Return the files that paths and globs stand for, each once, sorted by path."""
-    files = find_files(arguments, leave_out, is_corpus_name, KINDS)
+    """Return the files that paths and globs name, each once, sorted by path."""
+    files = find_files(arguments, leave_out, is_corpus_name, kinds_shown())
     named = {Path(argument) for argument in arguments}
     sources = tuple(
         Source(name=shown(str(path)), path=path, file_name=path.name, is_named=path in named) for path in files.paths
@@ -124,13 +155,13 @@ def _spool(path: Path) -> Source:
 
 
 def _fetch(address: str, path: Path) -> Source:
-    smart_open = needed("smart_open", address)
+    smart_open = import_extra("smart_open", address)
     scheme = urlsplit(address).scheme
     failures: tuple[type[Exception], ...] = (OSError, ValueError, NotImplementedError, ImportError)
     if scheme in ("http", "https"):
-        needed("requests", address)
-        # What breaks while it comes is told by the library below requests, in its own words.
-        failures = (*failures, needed("urllib3.exceptions", address).HTTPError)
+        import_extra("requests", address)
+        # Errors during the transfer are raised by urllib3, below requests.
+        failures = (*failures, import_extra("urllib3.exceptions", address).HTTPError)
     parameters = {"timeout": _TIMEOUT_SECONDS} if scheme in ("http", "https") else {}
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -140,7 +171,7 @@ def _fetch(address: str, path: Path) -> Source:
         ):
             shutil.copyfileobj(remote, file)
     except failures as error:
-        told = " ".join(str(error).split())[:200]
-        raise CorpusError(f"{address} cannot be fetched ({told}). Check the address and the network.") from None
+        reason = " ".join(str(error).split())[:200]
+        raise CorpusError(f"{address} cannot be fetched ({reason}). Check the address and the network.") from None
     file_name = unquote(Path(urlsplit(address).path).name)
     return Source(name=address, path=path, file_name=file_name, is_named=True, is_local=False)

@@ -1,4 +1,4 @@
-"""What was read of each source, kept, dropped and passed over."""
+"""Counts of what was read of each source, kept, dropped and passed over."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -7,13 +7,13 @@ from typing import Any
 
 from elmo_zh.corpus.cleaning.counts import LineCounts
 
-# Names that a record lists of what was passed over for one reason.
+# Most names that a record lists for one reason.
 _MOST_NAMES = 20
 
 
 @dataclass
 class PassedOver:
-    """What was no part of the corpus, by reason: how many, and the first names."""
+    """Files and pages that were not read as corpus, by reason: how many, and the first names."""
 
     counts: Counter[str] = field(default_factory=Counter)
     names: dict[str, list[str]] = field(default_factory=dict)
@@ -26,7 +26,7 @@ class PassedOver:
             listed.append(name)
 
     def extend(self, other: "PassedOver") -> None:
-        """Count what was passed over after this."""
+        """Add what was passed over later."""
         for reason, names in other.names.items():
             listed = self.names.setdefault(reason, [])
             listed += names[: _MOST_NAMES - len(listed)]
@@ -34,17 +34,17 @@ class PassedOver:
 
     @classmethod
     def restored(cls, described: dict[str, Any]) -> "PassedOver":
-        """Return what `described` described."""
+        """Return the object that `described` gave this record of."""
         return cls(
             counts=Counter({reason: entry["count"] for reason, entry in described.items()}),
             names={reason: list(entry["names"]) for reason, entry in described.items()},
         )
 
     def described(self) -> dict[str, Any]:
-        """Return it as a record has it."""
+        """Return it as it is stored in a record."""
         return {reason: {"count": n, "names": self.names[reason]} for reason, n in sorted(self.counts.items())}
 
-    def told(self) -> Iterator[str]:
+    def summary_lines(self) -> Iterator[str]:
         """Yield one line for each reason."""
         for reason, count in sorted(self.counts.items()):
             names = ", ".join(self.names[reason][:3])
@@ -53,16 +53,16 @@ class PassedOver:
 
 @dataclass
 class Tally:
-    """Counts of one source; what is read is what is kept and what is dropped, in characters before any change.
+    """Counts of one source, in characters before any change; what was read is what was kept and what was dropped.
 
     Attributes:
-        forms: Format, encoding and field of each file in it, one for a source that is no archive.
-        read_field: Field or column that the reader of the file at hand takes; it says so before the first document.
-        documents: How many.
-        characters: Of all text that was read, line ends not counted.
-        kept_characters: In lines that gave sentences.
-        dropped: Characters by reason.
-        dropped_items: Lines, records or elements by reason.
+        forms: Format, encoding and field of each file in it; one entry unless the source is an archive.
+        read_field: Field or column read from the current file; its reader sets it before the first document.
+        documents: Number of documents.
+        characters: Characters of all text read, without line ends.
+        kept_characters: Characters of lines that gave sentences.
+        dropped: Dropped characters by reason.
+        dropped_items: Dropped lines, records or elements by reason.
     """
 
     forms: Counter[tuple[str, str, str]] = field(default_factory=Counter)
@@ -74,7 +74,7 @@ class Tally:
     dropped_items: Counter[str] = field(default_factory=Counter)
 
     def drop(self, reason: str, characters: int, items: int = 1) -> None:
-        """Count text that was read and is left out."""
+        """Count text that was read and left out."""
         self.characters += characters
         self.dropped[reason] += characters
         self.dropped_items[reason] += items
@@ -85,13 +85,13 @@ class Tally:
         self.kept_characters += characters
 
     def take(self, lines: LineCounts) -> None:
-        """Count lines of this source, kept and dropped."""
+        """Add the counts of lines of this source, kept and dropped."""
         self.keep(lines.kept_characters)
         for reason, found in lines.dropped.items():
             self.drop(reason, found.characters, found.lines)
 
     def extend(self, other: "Tally") -> None:
-        """Count what another part of the same source held."""
+        """Add the counts of another part of the same source."""
         self.forms += other.forms
         self.documents += other.documents
         self.characters += other.characters
@@ -101,7 +101,7 @@ class Tally:
 
     @classmethod
     def restored(cls, described: dict[str, Any]) -> "Tally":
-        """Return what `described` described."""
+        """Return the object that `described` gave this record of."""
         dropped = described["dropped"]
         forms = {
             (form["format"], form["encoding"], form.get("field", "")): form["files"] for form in described["read_as"]
@@ -116,7 +116,7 @@ class Tally:
         )
 
     def described(self) -> dict[str, Any]:
-        """Return it as a record has it."""
+        """Return it as it is stored in a record."""
         return {
             "read_as": [
                 {"format": kind, "encoding": encoding, **({"field": name} if name else {}), "files": count}

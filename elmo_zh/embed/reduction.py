@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.choices import LAYERS, POOL_METHODS
 from elmo_zh.errors import ElmoZhError
 
 
@@ -50,9 +51,9 @@ class Reduction:
 
 def check_layers(layers: str, num_layers: int) -> None:
     """Raise ElmoZhError unless `layers` is all, average, top, mix or the number of one of `num_layers` layers."""
-    if layers in ("all", "average", "top", "mix") or (layers.isdecimal() and int(layers) < num_layers):
+    if layers in LAYERS or (layers.isdecimal() and int(layers) < num_layers):
         return
-    raise ElmoZhError(f"--layers {layers}: expected all, average, top, mix or a number from 0 to {num_layers - 1}.")
+    raise ElmoZhError(f"--layers {layers}: expected {', '.join(LAYERS)} or a number from 0 to {num_layers - 1}.")
 
 
 def load_mix_weights(path: Path, num_layers: int) -> tuple[float, ...]:
@@ -81,9 +82,6 @@ def load_mix_weights(path: Path, num_layers: int) -> tuple[float, ...]:
             raise ElmoZhError(f"--mix-weights {path}: {number!r} is no finite number; {expected}.")
     powers = [math.exp(parameter - max(parameters)) for parameter in parameters]
     return tuple(gamma * power / sum(powers) for power in powers)
-
-
-POOL_METHODS = ("mean", "max", "first-last")
 
 
 def pool_tokens(vectors: NDArray[np.float32], how: str) -> NDArray[np.float32]:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 ALIGN_METHODS = ("spread", "first")
-POOL_METHODS = ("mean", "max")
+SPAN_METHODS = ("mean", "max")
 
 
 def align_to_characters(
@@ -71,7 +71,7 @@ def pool_spans(
     Raises:
         ValueError: If shapes, offsets, spans or the method are none of these.
     """
-    _check_method(method, POOL_METHODS)
+    _check_method(method, SPAN_METHODS)
     vectors, offsets = _check_tokens(vectors, offsets)
     spans = _check_pairs("spans", spans)
     found = np.zeros((*vectors.shape[:-2], len(spans), vectors.shape[-1]), np.float32)

@@ -10,8 +10,6 @@ from elmo_zh.model.bilm import BiLM
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, UNKNOWN_ID, Vocabulary
 
-UNKNOWN_WAYS = ("unk", "backoff")
-
 # Words of a character CNN: some 100 MB of vectors in a model of the published size.
 _MOST_KEPT_WORDS = 50_000
 

@@ -48,11 +48,8 @@ def computed_dtype(dtype: torch.dtype, device: torch.device) -> torch.dtype:
     return dtype
 
 
-DEVICES = ("auto", "cpu", "cuda")
-
-
 def choose_device(name: str) -> torch.device:
-    """Return the device for one of DEVICES.
+    """Return the device for one of `elmo_zh.choices.DEVICES`.
 
     Raises:
         ElmoZhError: If cuda is asked for and there is none.

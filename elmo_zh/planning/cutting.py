@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
-from elmo_zh.corpus.names import FORMAT_OF_SUFFIX, suffix_of
+from elmo_zh.corpus.names import format_of_name
 from elmo_zh.planning.portions import Portion
 
 PIECE_BYTES = 2**14
@@ -57,7 +57,7 @@ class PageCutter:
 
 def choose_cutter(portion: Portion, head: bytes) -> LineCutter | PageCutter | None:
     """Return how to cut a portion that begins like this, None for one that can only be read from its start."""
-    kind = FORMAT_OF_SUFFIX.get(suffix_of(portion.file_name), "")
+    kind = format_of_name(portion.file_name) or ""
     if b"<mediawiki" in head[:4000] and _PAGE in head and kind in ("", "wikidump"):
         return PageCutter(head[: head.find(_PAGE)])
     # Characters of two or four bytes: a line end is no byte of its own.

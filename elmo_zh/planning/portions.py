@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import BinaryIO, cast
 
 from elmo_zh.corpus.archives import ZIP_STARTS
-from elmo_zh.corpus.names import FORMAT_OF_SUFFIX, is_archive_name, is_hidden, is_other_name, suffix_of
+from elmo_zh.corpus.names import format_of_name, is_archive_name, is_hidden, is_other_name
 from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES, compression_of, unpacked
 from elmo_zh.corpus.sources import Source
 from elmo_zh.errors import CorpusError
@@ -67,7 +67,7 @@ def find_portions(sources: Sequence[Source]) -> list[Portion]:
 
 def _portions_of(source: Source) -> Iterator[Portion]:
     size = source.path.stat().st_size
-    start = b"" if suffix_of(source.file_name) in FORMAT_OF_SUFFIX and not _is_packed_name(source) else _start(source)
+    start = b"" if format_of_name(source.file_name) and not _is_packed_name(source) else _start(source)
     if start.startswith(ZIP_STARTS):
         yield from _members(source)
         return

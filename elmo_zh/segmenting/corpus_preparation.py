@@ -43,11 +43,11 @@ class CorpusPreparation:
         cleaned = self.cleaner.clean(line, counts)
         if cleaned is None:
             return []
-        pieces = self.preparation.pieces(cleaned, counts.change)
+        texts = self.preparation.sentence_texts(cleaned, counts.change)
         segment = self.preparation.segment
-        sentences = [tokens for piece in pieces if (tokens := segment(piece))]
+        sentences = [tokens for text in texts if (tokens := segment(text))]
         if sentences:
-            counts.keep(line, sum(map(len, pieces)))
+            counts.keep(line, sum(map(len, texts)))
         else:
             counts.drop(EMPTY, line)
         return sentences

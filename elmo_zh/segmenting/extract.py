@@ -9,8 +9,7 @@ from elmo_zh.corpus.encodings import MistakenEncodingError
 from elmo_zh.corpus.ranges import ByteRange, read_range
 from elmo_zh.corpus.read import read_source
 from elmo_zh.corpus.readers.formats import Documents
-from elmo_zh.corpus.sources import Source
-from elmo_zh.corpus.stamp import Stamp
+from elmo_zh.corpus.sources import Source, Stamp
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.engine.parts import Figures, PartWriter
 from elmo_zh.errors import CorpusError

@@ -50,7 +50,7 @@ def report_segmented(result: SegmentedCorpus, config: TextConfig, reporter: Repo
     """Report what was read, changed, dropped and written, and warn of what the user should look at."""
     counts = result.counts
     _report_forms(result, reporter)
-    for line in result.passed_over.told():
+    for line in result.passed_over.summary_lines():
         reporter.note(line)
     reporter.note(
         f"segment: {counts.characters:,} characters in {counts.lines:,} lines of {counts.files} files;"

@@ -19,8 +19,7 @@ from typing import Any
 from elmo_zh.config import TextConfig, result_settings
 from elmo_zh.corpus.cleaning.clean import EMPTY, LineCleaner
 from elmo_zh.corpus.cleaning.counts import LineCounts
-from elmo_zh.corpus.sources import Source, Sources
-from elmo_zh.corpus.stamp import Stamp
+from elmo_zh.corpus.sources import Source, Sources, Stamp
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.engine.engine import Engine
 from elmo_zh.engine.parts import run_parts

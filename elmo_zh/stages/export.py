@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from elmo_zh.config import Config, preparation_settings, with_later
+from elmo_zh.config import Config, preparation_settings, with_defaults
 from elmo_zh.errors import RunError
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import (
@@ -53,9 +53,9 @@ def export(
 
 def _require_text_settings_of_training(run: RunDir, config: Config) -> None:
     """Raise RunError unless the settings that the bundle will name are those that made the training text."""
-    made_with = with_later(load_record(run.stage_record("segment")).get("settings", {}))
+    made_with = with_defaults(load_record(run.stage_record("segment")).get("settings", {}))
     dictionary = run.user_dictionary if config.text.user_dictionary else None
-    now = with_later(text_settings(config, dictionary))
+    now = with_defaults(text_settings(config, dictionary))
     for name in now if made_with else ():
         if made_with.get(name) != now[name]:
             raise RunError(

@@ -1,1 +1,1 @@
-"""From raw text to sentences and tokens."""
+"""From a raw line of text to sentences and tokens."""

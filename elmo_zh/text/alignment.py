@@ -1,4 +1,4 @@
-"""Which characters of a line each of its tokens stands for, also where normalisation has changed them."""
+"""Map tokens to characters of the raw line, also where normalisation has changed the characters."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 
 class Edit(NamedTuple):
-    """A piece of a text that becomes something else.
+    """A range of characters that is replaced.
 
     Attributes:
-        start: Its first character.
-        end: The character after its last; a piece is never empty.
-        length: How many characters it becomes.
+        start: Index of the first character.
+        end: Index after the last character; a range is never empty.
+        length: Number of characters that replace it.
     """
 
     start: int
@@ -24,13 +24,13 @@ class Edit(NamedTuple):
 
 @dataclass(frozen=True)
 class Step:
-    """A change to a text.
+    """One step of normalisation.
 
     Attributes:
-        name: The setting of `TextConfig` that asks for it.
-        apply: From the text to the changed text.
-        find_edits: From the text to those pieces of it that change, in order and apart; everything else stays.
-        leaves: Tells quickly whether it surely changes neither a text nor any piece of it alone.
+        name: Setting of `TextConfig` that turns it on.
+        apply: Function from the text to the changed text.
+        find_edits: Function from the text to its edits, in order and without overlap; all other characters stay.
+        leaves: Quick test; True means that the step changes neither the text nor any substring of it.
     """
 
     name: str
@@ -40,20 +40,20 @@ class Step:
 
 
 def identity_spans(num_characters: int) -> NDArray[np.int32]:
-    """Return the spans of characters that stand for themselves: (0, 1), (1, 2), ..., int32, shape (m, 2)."""
+    """Return the spans of an unchanged text: (0, 1), (1, 2), ..., int32, shape (m, 2)."""
     starts = np.arange(num_characters, dtype=np.int32)
     return np.stack([starts, starts + 1], axis=1)
 
 
 def follow_edits(spans: NDArray[np.int32], edits: Iterable[Edit]) -> NDArray[np.int32]:
-    """Return the spans of an edited text's characters.
+    """Return the spans of a text's characters after edits.
 
     Args:
-        spans: For each character of the text before, where it starts and ends in the original, int32, shape (m, 2).
-        edits: What changed, in order and apart. Every new character of an edit stands for all the old ones.
+        spans: Start and end in the original of each character of the text before the edits, int32, shape (m, 2).
+        edits: The edits, in order and without overlap. Every new character of an edit maps to all the old ones.
 
     Returns:
-        The same of the text after, int32, shape (new m, 2).
+        Start and end in the original of each character of the text after the edits, int32, shape (new m, 2).
     """
     starts, ends, lengths = np.array([*edits], np.int32).reshape(-1, 3).T
     num_opened = np.zeros(len(spans) + 1, np.int32)
@@ -72,9 +72,8 @@ class TokenisedLine:
     """The tokens of one line.
 
     Attributes:
-        tokens: In order; none is empty.
-        offsets: First character of each token in the line as it was given and the one after its last, int32,
-            shape (n, 2).
+        tokens: The tokens in order; none is empty.
+        offsets: Start and end of each token, in characters of the raw line, int32, shape (n, 2).
     """
 
     tokens: list[str]
@@ -82,21 +81,21 @@ class TokenisedLine:
 
     @classmethod
     def of_tokens(cls, tokens: Sequence[str]) -> "TokenisedLine":
-        """Return the line in which one space stands between tokens."""
+        """Return the line in which the tokens are separated by one space."""
         lengths = np.array([len(token) for token in tokens], np.int32)
         ends = np.cumsum(lengths + 1, dtype=np.int32) - 1
         return cls(list(tokens), np.stack([ends - lengths, ends], axis=1))
 
 
 def find_tokens(text: str, tokens: Sequence[str]) -> NDArray[np.int32]:
-    """Return where tokens stand in a text that holds nothing beside them but spaces (U+0020).
+    """Return the positions of tokens in a text that holds nothing but them and spaces (U+0020).
 
     Args:
-        text: What was segmented.
+        text: The text that was segmented.
         tokens: All of its tokens in order.
 
     Returns:
-        First character of each and the one after its last, int32, shape (n, 2).
+        Start and end of each token, int32, shape (n, 2).
     """
     offsets = []
     end = 0

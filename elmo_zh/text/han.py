@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-# The ideographs of Unicode's blocks, and the zero that years are written with.
+# The ideographs of all Unicode blocks, and the zero of written years, U+3007.
 _RANGES = ((0x3007, 0x3007), (0x3400, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF))
 HAN = re.compile(f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in _RANGES)}]")
 
@@ -14,15 +14,15 @@ _NO_LETTERS = re.compile(r"[\W_]+")
 
 
 def count_han(lines: Iterable[str]) -> int:
-    """Return the number of Han characters in all lines together."""
+    """Return the total number of Han characters in all lines."""
     codes = np.frombuffer("".join(lines).encode("utf-32-le", "surrogatepass"), "<u4")
     return sum(int(np.count_nonzero((codes >= first) & (codes <= last))) for first, last in _RANGES)
 
 
 def han_share(line: str) -> float:
-    """Return the share of Han characters among the letters and digits of a line; 0 where there are none.
+    """Return the fraction of Han characters among the letters and digits of a line; 0 if there are none.
 
-    Signs do not count, so that “嗯。” is all Chinese.
+    Punctuation does not count, so “嗯。” is all Chinese.
     """
     others = _HAN_RUN.sub("", line)
     num_han = len(line) - len(others)

@@ -1,4 +1,4 @@
-"""Normalisation of text, each step a named setting of `TextConfig`."""
+"""Normalise text; each step is a setting of `TextConfig`."""
 
 import re
 import unicodedata
@@ -15,7 +15,7 @@ from elmo_zh.text.alignment import Edit, Step, follow_edits, identity_spans
 from elmo_zh.text.script import script_step
 from elmo_zh.text.unicode_form import unicode_form_step
 
-# Full-width digits, capitals and small letters stand 0xFEE0 above their ASCII twins.
+# Code points of full-width digits and letters are 0xFEE0 above those of their ASCII equivalents.
 _FULLWIDTH_OFFSET = 0xFEE0
 _FOLD_FULLWIDTH = {
     code + _FULLWIDTH_OFFSET: code for code in range(0x21, 0x7F) if chr(code).isascii() and chr(code).isalnum()
@@ -24,19 +24,19 @@ _FULLWIDTH = re.compile("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]")
 # Python's \s is Unicode white space (U+3000, U+00A0, U+2028, U+0085, ...) and the four separators U+001C to U+001F.
 _WHITESPACE = re.compile(r"\s+")
 _LINE_ENDS = re.compile(r"[\r\n]+")
-# What most lines are made of wholly: but for spaces, no step changes these characters, alone or beside each other. The
-# compatible forms turn the second kind of signs into ASCII, and any script is looked up.
+# Most lines consist of these characters only, and no step changes them, alone or next to each other, except for spaces.
+# NFKC and NFKD turn the second group into ASCII; converting the script may change any Han character.
 _STABLE = " -~\u4e00-\u9fff\u00b7\u2014\u2018\u2019\u201c\u201d\u3001\u3002\u3008-\u3011"
 _STABLE_SIGNS = "\u2026\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f"
 _NOTHING = re.compile("")
-# Takes the name of a step and a text before and after it, where it changed one.
-Told = Callable[[str, str, str], None]
+# Called with the name of a step and the text before and after it, for each change.
+OnChange = Callable[[str, str, str], None]
 
 
 @cache
 def _invisible_characters() -> dict[int, None]:
     """Return every control and format character that is not white space, mapped to nothing for `str.translate`."""
-    # Planes 2 and 3 are ideographs, 4 to 13 are empty and the last two private; leaving them out saves start-up time.
+    # Planes 2 and 3 are ideographs, 4 to 13 are empty and the last two private use; skipping them saves start-up time.
     planes = (range(0x20000), range(0xE0000, 0xF0000))
     return {
         code: None
@@ -52,11 +52,11 @@ def _invisible() -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class Normaliser:
-    """From raw to normalised text, step by step, each given what the one before it made.
+    """Function from raw to normalised text, applied step by step.
 
     Attributes:
-        steps: In their order; the last is that of white space.
-        stable: Matches texts that no other step changes, nor any piece of them: most of them, and quickly.
+        steps: The steps in order; white space comes last.
+        stable: Pattern of texts in which only the white space step can change anything: most texts match, and quickly.
     """
 
     steps: tuple[Step, ...]
@@ -68,23 +68,23 @@ class Normaliser:
             text = step.apply(text)
         return text
 
-    def pieces(self, line: str, pieces: Iterable[str], told: Told | None = None) -> list[str]:
-        """Return the pieces of a line, each normalised as if it stood alone.
+    def sentence_texts(self, line: str, sentences: Iterable[str], on_change: OnChange | None = None) -> list[str]:
+        """Return the sentence texts of a line, each normalised by itself.
 
-        Most lines need nothing, and finding that out for a whole line costs far less than for each of its pieces.
+        Most lines need no change, and checking the whole line once is much cheaper than checking each sentence.
 
         Args:
-            line: All of it, raw.
-            pieces: What it was split into.
-            told: Is called for each change of a step to a piece.
+            line: The whole raw line.
+            sentences: The raw sentence texts it was split into.
+            on_change: Called for each change that a step makes to a sentence.
         """
         steps = self._steps_for(line)
         if not steps:
-            return list(pieces)
-        return [self._normalised(piece, steps, told) for piece in pieces]
+            return list(sentences)
+        return [self._normalised(sentence, steps, on_change) for sentence in sentences]
 
     def _steps_for(self, text: str) -> tuple[Step, ...]:
-        """Return the steps from the first on that may change the text or a piece of it."""
+        """Return the steps from the first one that may change the text or a substring of it."""
         if self.stable.fullmatch(text):
             return self.steps[-1:] if " " in text else ()
         for number, step in enumerate(self.steps):
@@ -93,20 +93,20 @@ class Normaliser:
         return ()
 
     @staticmethod
-    def _normalised(text: str, steps: Iterable[Step], told: Told | None) -> str:
+    def _normalised(text: str, steps: Iterable[Step], on_change: OnChange | None) -> str:
         for step in steps:
             changed = step.apply(text)
-            if told is not None and changed != text:
-                told(step.name, text, changed)
+            if on_change is not None and changed != text:
+                on_change(step.name, text, changed)
             text = changed
         return text
 
     def with_spans(self, text: str) -> tuple[str, NDArray[np.int32]]:
-        """Return the normalised text, and which characters of the raw one each of its characters stands for.
+        """Return the normalised text, and the raw characters that each of its characters comes from.
 
-        A character that did not change stands for itself alone. Where several together became others, as in
-        composition, each of the new ones stands for all the old ones. What was removed belongs to a character only
-        where it stood amidst what became that character.
+        An unchanged character comes from itself. Where several characters together became others, as in composition,
+        each new one comes from all the old ones. A removed character belongs to a new one only if it was between the
+        characters that became the new one.
 
         >>> normalise = build_normaliser(TextConfig(unicode_form="NFKC"))
         >>> text, spans = normalise.with_spans("重５㎏")
@@ -114,15 +114,15 @@ class Normaliser:
         ('重5kg', [[0, 1], [1, 2], [2, 3], [2, 3]])
 
         Returns:
-            The same text as without spans, of m characters; and for each its first raw character and the one after
-            its last, int32, shape (m, 2).
+            The text, equal to calling the normaliser, with m characters; and start and end of each one's raw
+            characters, int32, shape (m, 2).
         """
         spans = identity_spans(len(text))
         for step in self.steps:
             changed = step.apply(text)
             if changed != text:
                 spans = follow_edits(spans, step.find_edits(text))
-                assert len(spans) == len(changed), "the edits are what the step does"
+                assert len(spans) == len(changed), "the edits have to describe what the step did"
             text = changed
         return text, spans
 
@@ -130,18 +130,18 @@ class Normaliser:
 def build_normaliser(config: TextConfig) -> Normaliser:
     """Return the function from raw to normalised text that the settings describe.
 
-    Full-width folding first, then removal of invisible characters, then the Unicode form, the script, and white space
-    last, so that normalising twice changes nothing more (but for the script, which `script_step` tells). A line end
-    inside the text becomes a space in any case.
+    Full-width folding comes first, then removal of invisible characters, Unicode form, script and white space, so that
+    normalising twice changes nothing (except for the script, see `script_step`). A line end inside the text always
+    becomes a space.
 
     Raises:
-        ConfigError: If the script is to be converted and OpenCC is not installed.
+        ConfigError: If the script has to be converted and OpenCC is not installed.
     """
     steps = []
     if config.fold_fullwidth:
         steps.append(_fold_step())
-    # Removing an invisible character can bring together what the Unicode form composes, so it goes first. No form
-    # makes a full-width letter or an invisible character of others.
+    # Removing an invisible character can bring characters together that the Unicode form composes, so it comes first.
+    # No form produces a full-width letter or an invisible character.
     if config.remove_control:
         steps.append(_control_step())
     if config.unicode_form != "none":
@@ -173,7 +173,7 @@ def _control_step() -> Step:
     table, invisible = _invisible_characters(), _invisible()
 
     def leaves(text: str) -> bool:
-        # Several times as fast as the search; what is printable holds nothing invisible and no space but U+0020.
+        # Several times as fast as the search: a printable text has no invisible character and no space but U+0020.
         return text.isprintable() or "".join(text.split()).isprintable() or invisible.search(text) is None
 
     def remove(text: str) -> str:
@@ -183,7 +183,7 @@ def _control_step() -> Step:
 
 
 def _white_space_step() -> Step:
-    # A piece may begin or end at any space.
+    # A sentence may begin or end at any space, so any space may have to go.
     return Step(
         "collapse_whitespace",
         lambda text: " ".join(text.split()),

@@ -1,4 +1,4 @@
-"""From a raw line to segmented sentences, the same way in training and in embedding."""
+"""Turn a raw line into segmented sentences, in the same way for training and embedding."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,14 +7,14 @@ import numpy as np
 
 from elmo_zh.config import TextConfig
 from elmo_zh.text.alignment import TokenisedLine, find_tokens
-from elmo_zh.text.normalise import Normaliser, Told, build_normaliser
+from elmo_zh.text.normalise import Normaliser, OnChange, build_normaliser
 from elmo_zh.text.segmenters.registry import Segmenter, build_segmenter
 from elmo_zh.text.sentences import split_sentences
 
 
 @dataclass(frozen=True)
 class TextPreparation:
-    """The text settings at work."""
+    """Normaliser, sentence splitter and segmenter that the text settings describe."""
 
     normalise: Normaliser
     segment: Segmenter
@@ -26,19 +26,19 @@ class TextPreparation:
 
         Args:
             config: The text settings.
-            user_dictionary: The run's or bundle's copy of the user dictionary; the path in the settings is not used.
+            user_dictionary: The run's or bundle's copy of the user dictionary; the path in the settings is ignored.
         """
         return cls(build_normaliser(config), build_segmenter(config, user_dictionary), config.split_sentences)
 
     def tokens(self, sentence: str) -> list[str]:
-        """Return the tokens of one raw sentence, which is not split."""
+        """Return the tokens of one raw sentence text, which is not split."""
         return self.segment(self.normalise(sentence))
 
     def prepare(self, sentence: str) -> TokenisedLine:
-        """Return the tokens of one raw sentence, and where they stand in it as it was before normalisation.
+        """Return the tokens of one raw sentence text, and their positions in it before normalisation.
 
-        A token reaches from the first raw character that its first character stands for to the last one that its last
-        character stands for. Two tokens meet in a raw character that became several, such as ㎏ in NFKC.
+        A token reaches from the first raw character behind its first character to the last raw character behind its
+        last one. Two tokens overlap in a raw character that became several, such as ㎏ in NFKC.
 
         >>> preparation = TextPreparation.build(TextConfig())
         >>> line = preparation.prepare("今天１０度")
@@ -51,15 +51,15 @@ class TextPreparation:
         return TokenisedLine(tokens, np.stack([spans[places[:, 0], 0], spans[places[:, 1] - 1, 1]], axis=1))
 
     def sentences(self, line: str) -> list[list[str]]:
-        """Return the tokens of each sentence of a raw line, leaving out sentences without any."""
-        return [tokens for piece in self.pieces(line) if (tokens := self.segment(piece))]
+        """Return the tokens of each sentence of a raw line, without the sentences that have none."""
+        return [tokens for text in self.sentence_texts(line) if (tokens := self.segment(text))]
 
-    def pieces(self, line: str, told: Told | None = None) -> list[str]:
-        """Return the normalised sentences of a raw line, also those without any token.
+    def sentence_texts(self, line: str, on_change: OnChange | None = None) -> list[str]:
+        """Return the normalised sentence texts of a raw line, also those without a token.
 
         Args:
-            line: Raw.
-            told: Is called with the name of a step, and a sentence before and after it, for each that it changes.
+            line: The raw line.
+            on_change: Called with the name of a step and a sentence text before and after it, for each change.
         """
-        pieces = split_sentences(line) if self.split_at_sentence_ends else (line,)
-        return self.normalise.pieces(line, pieces, told)
+        sentences = split_sentences(line) if self.split_at_sentence_ends else (line,)
+        return self.normalise.sentence_texts(line, sentences, on_change)

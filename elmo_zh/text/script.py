@@ -1,4 +1,4 @@
-"""Traditional to simplified characters and back, by OpenCC."""
+"""Convert between traditional and simplified characters with OpenCC."""
 
 import importlib
 import importlib.metadata
@@ -10,15 +10,15 @@ from elmo_zh.errors import ConfigError
 from elmo_zh.text.alignment import Edit, Step
 
 _CONVERSIONS = {"simplified": "t2s", "traditional": "s2t"}
-# Halves of surrogate pairs, which UTF-8 and so OpenCC cannot hold; they come from Python only, not from files.
+# Lone surrogates, which UTF-8 and therefore OpenCC cannot represent; only Python strings hold them, never files.
 _HALVES = re.compile("([\ud800-\udfff]+)")
 
 
 def script_step(script: str) -> Step:
-    """Return the step that brings a text into simplified or traditional characters.
+    """Return the step that converts a text to simplified or traditional characters.
 
-    It looks at words (头发, 发展), so a piece of a text alone may come out otherwise than within it, and what is
-    converted already may change again: traditional text is not to be made traditional once more.
+    OpenCC converts words (头发, 发展), so part of a text may convert differently than the whole text, and converting
+    twice may change more: do not convert traditional text to traditional.
 
     Raises:
         ConfigError: If OpenCC is not installed.
@@ -42,7 +42,7 @@ def script_step(script: str) -> Step:
 
 
 def describe_script(script: str) -> dict[str, str]:
-    """Return OpenCC's version, which names its dictionaries too; nothing where nothing is converted.
+    """Return OpenCC's version, which also identifies its dictionaries; nothing if no script is converted.
 
     Raises:
         ConfigError: If OpenCC is not installed.
@@ -64,8 +64,8 @@ def _missing(script: str) -> ConfigError:
 def _iter_edits(text: str, convert: Callable[[str], str]) -> Iterator[Edit]:
     """Yield the characters that change.
 
-    OpenCC's words keep their length in both directions. Were there one that does not, nobody could say what became of
-    what: then all is one piece, too large and never wrong.
+    OpenCC's words keep their length in both directions. If one did not, characters could not be matched up, so the
+    whole text would be one edit: too large, but never wrong.
     """
     changed = convert(text)
     if len(changed) == len(text):

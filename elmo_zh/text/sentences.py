@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterator
 
-# A run of sentence ends and the quotes and brackets that close after it. An ASCII ! or ? straight before an ASCII
-# letter, digit or sign is part of a web address or a name, not an end.
+# A run of sentence ends and the closing quotes and brackets after it. An ASCII ! or ? directly before an ASCII letter,
+# digit or one of =&/%_# is part of a web address or a name, not an end.
 _SIGN = r"[。！？…!?](?<![!?](?=[A-Za-z0-9=&/%_#]))"
 _CLOSING = r"\s*[”’」』）》〉】〕｝\)\]\}]"
-# ASCII quotes open and close alike: whether they close is decided by counting.
+# ASCII quotes look the same at both ends; counting tells whether one closes.
 _END = re.compile(rf"{_SIGN}(?:{_SIGN}|{_CLOSING})*(?P<ascii_quotes>[\"']*)")
-# Whole sentences where there are no ASCII quotes, found some times as fast. Without possessive quantifiers, which early
-# releases of Python 3.11 get wrong (python/cpython#100061).
+# Whole sentences of text without ASCII quotes, several times as fast. No possessive quantifiers, which early releases
+# of Python 3.11 get wrong (python/cpython#100061).
 _NO_SIGN = r"[^。！？…!?]*"
 _SENTENCE = re.compile(
     rf"{_NO_SIGN}(?:[!?](?=[A-Za-z0-9=&/%_#]){_NO_SIGN})*{_SIGN}(?:{_SIGN}|{_CLOSING})*|.+", re.DOTALL
@@ -18,10 +18,10 @@ _SENTENCE = re.compile(
 
 
 def split_sentences(paragraph: str) -> list[str]:
-    """Return the sentences of a paragraph; joined together they are the paragraph.
+    """Return the sentence texts of a paragraph; concatenated they are the paragraph.
 
-    A sentence ends after 。！？!?… (one or several), with the closing quotes and brackets that follow, and at the
-    paragraph's end. Splitting comes before normalisation, which may turn these characters into others.
+    A sentence ends after one or several of 。！？!?… and the closing quotes and brackets that follow, or at the end of
+    the paragraph. Split before normalising, which may replace these characters.
     """
     if '"' in paragraph or "'" in paragraph:
         return list(_iter_sentences(paragraph))
@@ -42,5 +42,5 @@ def _iter_sentences(paragraph: str) -> Iterator[str]:
 
 
 def _closes(quote: str, sentence: str) -> bool:
-    """Return whether an ASCII quote stands open in the sentence so far."""
+    """Return whether an ASCII quote is open in the sentence so far."""
     return sentence.count(quote) % 2 == 1

@@ -1,4 +1,4 @@
-"""Unicode normalisation forms, whole and cluster by cluster."""
+"""Unicode normalisation forms, of a whole text and cluster by cluster."""
 
 from collections.abc import Iterator
 from functools import cache, partial
@@ -7,13 +7,13 @@ from unicodedata import combining, is_normalized, normalize
 
 from elmo_zh.text.alignment import Edit, Step
 
-_BLOCK = 256
+_RANGE = 256
 _DECOMPOSED = {"NFC": "NFD", "NFD": "NFD", "NFKC": "NFKD", "NFKD": "NFKD"}
 
 
 def unicode_form_step(form: str) -> Step:
-    """Return the step that brings a text into NFC, NFD, NFKC or NFKD."""
-    # Any piece of a text in a form is in that form too (Unicode Standard Annex #15, "Stability").
+    """Return the step that normalises a text to NFC, NFD, NFKC or NFKD."""
+    # Every substring of a normalised text is normalised too (Unicode Standard Annex #15, "Stability").
     leaves = partial(is_normalized, form)  # type: ignore[arg-type]
     return Step("unicode_form", partial(normalize, form), partial(iter_form_edits, form), leaves)  # type: ignore[arg-type]
 
@@ -21,8 +21,8 @@ def unicode_form_step(form: str) -> Step:
 def iter_form_edits(form: str, text: str) -> Iterator[Edit]:
     """Yield the clusters of a text that a Unicode form changes.
 
-    A cluster is a character and those after it that it may be composed or put in another order with. The form of a
-    text is the forms of its clusters in a row (Unicode Standard Annex #15, "Concatenation of Normalized Strings").
+    A cluster is a character and the following ones that may be composed or reordered with it. The normalised text is
+    the concatenation of its normalised clusters (Unicode Standard Annex #15, "Concatenation of Normalized Strings").
     """
     decomposed = _DECOMPOSED[form]
     starts = [index for index, character in enumerate(text) if index == 0 or not _may_join(decomposed, character)]
@@ -35,10 +35,10 @@ def iter_form_edits(form: str, text: str) -> Iterator[Edit]:
 
 @cache
 def _may_join(decomposed: str, character: str) -> bool:
-    """Return whether a Unicode form may compose or reorder a character with what stands before it.
+    """Return whether a Unicode form may compose or reorder a character with the characters before it.
 
-    It may where the first character of its decomposition is not a starter, or is the later one of some composition.
-    Anything else stays where it is, and what follows it cannot get past it.
+    It may if the first character of its decomposition is not a starter, or is the second one of some composition. Any
+    other character stays in place, and no later one moves across it.
     """
     first = normalize(decomposed, character)[0]  # type: ignore[arg-type]
     return combining(first) != 0 or first in _later_characters()
@@ -46,8 +46,8 @@ def _may_join(decomposed: str, character: str) -> bool:
 
 @cache
 def _later_characters() -> frozenset[str]:
-    """Return every character that stands in a canonical decomposition, but not first: accents, vowels and finals."""
-    blocks = ("".join(map(chr, range(code, code + _BLOCK))) for code in range(0, 0x110000, _BLOCK))
-    # Most blocks decompose nowhere. Asking for a block at a time makes this a matter of milliseconds.
-    characters = (character for block in blocks if normalize("NFD", block) != block for character in block)
+    """Return every character that is in a canonical decomposition, but not first: accents, vowels and finals."""
+    ranges = ("".join(map(chr, range(code, code + _RANGE))) for code in range(0, 0x110000, _RANGE))
+    # Most ranges hold no decomposable character; testing a range at a time takes milliseconds.
+    characters = (character for text in ranges if normalize("NFD", text) != text for character in text)
     return frozenset(later for character in characters for later in normalize("NFD", character)[1:])

@@ -136,8 +136,8 @@ def test_nothing_readable_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("option", "value", "problem"),
     [
-        ("--encoding", "klingon", "text.encoding = 'klingon' is no encoding that Python knows"),
-        ("--encoding", "hex", "text.encoding = 'hex' is no encoding that Python knows"),
+        ("--encoding", "klingon", "text.encoding = 'klingon' is not an encoding that Python knows"),
+        ("--encoding", "hex", "text.encoding = 'hex' is not an encoding that Python knows"),
     ],
 )
 def test_encodings_that_there_are_not(option: str, value: str, problem: str) -> None:
@@ -154,7 +154,7 @@ def test_a_library_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(sys.modules, "lxml.etree", None)
     told = elmo_zh("segment", "a.html", "--run", "run", *FAST).only_error()
     assert told.startswith("a.html: HTML needs lxml")
-    assert told.endswith('which is not installed. Type: pip install "elmo-zh[corpus]"')
+    assert told.endswith('which is not installed. Install it with: pip install "elmo-zh[corpus]"')
 
 
 def test_evaluate_never_skips_a_line(sample_run: SampleRun) -> None:

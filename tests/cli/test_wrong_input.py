@@ -125,7 +125,7 @@ def test_a_user_dictionary_that_is_missing_or_bad() -> None:
     told = elmo_zh(*arguments).only_error()
     # The file to correct, not the copy in the run.
     assert told.startswith("words.txt is not a jieba user dictionary (")
-    assert told.endswith("Each line is a word, then optionally a count and a tag, split by spaces, in UTF-8.")
+    assert told.endswith("Each line is a word, then optionally a count and a tag, separated by spaces, in UTF-8.")
     Path("words.txt").write_text("没有下雨 100000 n\n", encoding="utf-8")
     assert elmo_zh(*arguments).status == 0
     assert Path("run/segmented/train-00000.txt").read_text(encoding="utf-8") == "今天 没有下雨 。\n"

@@ -10,6 +10,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 from corpus.readers.reading import read
@@ -124,7 +125,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, size: int) -> None
     assert next(lines) == "今天。"
     os.truncate(path, size)
     assert message_of(CorpusError, lambda: list(lines)) == (
-        f"{path} changed while it was read. Type the command again when nothing writes it any more."
+        f"{path} changed while it was read. Run the command again when no other program writes it."
     )
 
 
@@ -134,15 +135,19 @@ def test_a_file_that_is_gone(tmp_path: Path) -> None:
     (source,) = find_sources([str(path)]).sources
     path.unlink()
     told = message_of(CorpusError, lambda: list(read_source(source, TextConfig(), Tally(), PassedOver())))
-    assert told == f"{path} is gone. Type the command again without it, or put it back."
+    assert told == f"{path} is gone. Run the command again without it, or restore it."
 
 
 def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.txt"
     path.write_text("苹果", encoding="utf-8")
 
-    def refuse(*_: object) -> None:
-        raise PermissionError(13, "Permission denied", str(path))
+    really_open = Path.open
+
+    def refuse(self: Path, *arguments: Any, **options: Any) -> Any:
+        if self == path:
+            raise PermissionError(13, "Permission denied", str(path))
+        return really_open(self, *arguments, **options)
 
     monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(PermissionError) as caught:

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from elmo_zh.embed.reduction import POOL_METHODS, pool_tokens
+from elmo_zh.choices import POOL_METHODS
+from elmo_zh.embed.reduction import pool_tokens
 
 # Three tokens, P = 2.
 VECTORS = np.array([[1, 2, 3, 4], [-5, 6, 7, -8], [1, -11, 2, 13]], np.float32)

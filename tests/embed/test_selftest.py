@@ -27,7 +27,7 @@ from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.sentence_reader import PackedSentences, SentenceReader
 from elmo_zh.model.softmax import Softmax
-from elmo_zh.text.segmenters import registry as segmenters
+from elmo_zh.text.segmenters import rjieba
 from elmo_zh.vocabulary.spelling import SpellingModel
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
@@ -396,7 +396,7 @@ def test_a_model_whose_text_was_segmented_by_rjieba(tmp_path: Path, monkeypatch:
     assert failed_checks(answer) == []
     assert answer.stdout.splitlines()[0] == f'ok     {TOKENS}: segmenter "rjieba"'
 
-    monkeypatch.setattr(segmenters, "describe_rjieba", no_rjieba)
+    monkeypatch.setattr(rjieba, "describe", no_rjieba)
     answer = elmo_zh("selftest", tmp_path / "model")
     assert failed_checks(answer) == [TOKENS]
     (tmp_path / "a.txt").write_text("今天\n", encoding="utf-8")

@@ -8,8 +8,7 @@ from messages import message_of
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
-from elmo_zh.corpus.sources import find_sources
-from elmo_zh.corpus.stamp import Stamp
+from elmo_zh.corpus.sources import Stamp, find_sources
 from elmo_zh.engine.engine import ThisProcess
 from elmo_zh.engine.parts import run_parts
 from elmo_zh.errors import CorpusError
@@ -68,7 +67,7 @@ def test_a_file_that_has_changed(tmp_path: Path) -> None:
     folder = corpus_of(tmp_path / "c", a="今天")
     (task,) = tasks_of(folder)
     (folder / "a.txt").write_text("今天天气", encoding="utf-8")
-    message = f"{folder / 'a.txt'} changed while it was read. Type the command again when nothing writes it any more."
+    message = f"{folder / 'a.txt'} changed while it was read. Run the command again when no other program writes it."
     with pytest.raises(CorpusError) as caught:
         extracted(task, tmp_path)
     assert caught.value.messages == (message,)
@@ -79,7 +78,7 @@ def test_a_file_that_is_gone(tmp_path: Path) -> None:
     folder = corpus_of(tmp_path / "c", a="今天")
     (task,) = tasks_of(folder)
     (folder / "a.txt").unlink()
-    with pytest.raises(CorpusError, match=r"a\.txt is gone\. Type the command again without it, or put it back\."):
+    with pytest.raises(CorpusError, match=r"a\.txt is gone\. Run the command again without it, or restore it\."):
         extracted(task, tmp_path)
 
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from elmo_zh.choices import SEGMENTERS, UNICODE_FORMS
 from elmo_zh.config import TextConfig
-from elmo_zh.config.text_section import SEGMENTERS, UNICODE_FORMS
 from elmo_zh.corpus.files import iter_lines
 from elmo_zh.text.alignment import Edit, find_tokens, follow_edits, identity_spans
 from elmo_zh.text.normalise import Normaliser, build_normaliser
@@ -260,7 +260,7 @@ def assert_tokens_come_from_their_places(prepared: TextPreparation, raw: str) ->
             assert prepared.normalise(raw[start:end]) == token
 
 
-@pytest.mark.parametrize("segmenter", SEGMENTERS)
+@pytest.mark.parametrize("segmenter", SEGMENTERS.built_in)
 @settings(deadline=None, max_examples=151)
 @given(form=st.sampled_from(UNICODE_FORMS), is_plain=st.booleans(), raw=TEXT)
 def test_tokens_come_from_their_places(segmenter: str, form: str, is_plain: bool, raw: str) -> None:
@@ -284,5 +284,5 @@ def test_real_text(path: Path) -> None:
         if number % 997 == 0 or normalise(line) != line:
             assert_spans_tell_where_text_comes_from(TextConfig(), line)
             assert_spans_tell_where_text_comes_from(TextConfig(unicode_form="NFKC"), line)
-            for segmenter in SEGMENTERS:
+            for segmenter in SEGMENTERS.built_in:
                 assert_tokens_come_from_their_places(preparation(segmenter), line)

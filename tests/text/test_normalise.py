@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from elmo_zh.choices import UNICODE_FORMS
 from elmo_zh.config import TextConfig
-from elmo_zh.config.text_section import UNICODE_FORMS
 from elmo_zh.text.normalise import Normaliser, build_normaliser
 
 NOTHING = TextConfig(unicode_form="none", fold_fullwidth=False, remove_control=False, collapse_whitespace=False)
@@ -115,18 +115,18 @@ LINE = st.lists(st.one_of(TEXT, st.sampled_from([" ", "。", "今天很好", "�
 @given(LINE, st.sampled_from(COMBINATIONS))
 @example(["e", "\u0301"], TextConfig())
 @example(["今天。", " 很好 ", " 。"], TextConfig())
-def test_pieces_of_a_line_are_each_normalised_alone(pieces: list[str], config: TextConfig) -> None:
+def test_sentences_of_a_line_are_each_normalised_alone(texts: list[str], config: TextConfig) -> None:
     """Also where one look at the whole line says that nothing, or only its white space, is to be done."""
     normalise = normaliser(config)
     changes: list[tuple[str, str, str]] = []
-    found = normalise.pieces("".join(pieces), pieces, lambda *change: changes.append(change))
-    assert found == normalise.pieces("".join(pieces), pieces) == [normalise(piece) for piece in pieces]
+    found = normalise.sentence_texts("".join(texts), texts, lambda *change: changes.append(change))
+    assert found == normalise.sentence_texts("".join(texts), texts) == [normalise(text) for text in texts]
     for name, before, after in changes:
         assert before != after
         assert name in {step.name for step in normalise.steps}
     # What steps added and took away is all the difference there is.
     difference = sum(len(after) - len(before) for _, before, after in changes)
-    assert sum(map(len, found)) == sum(map(len, pieces)) + difference
+    assert sum(map(len, found)) == sum(map(len, texts)) + difference
 
 
 @settings(deadline=None, max_examples=307)

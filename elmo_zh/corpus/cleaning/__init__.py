@@ -1,1 +1,1 @@
-"""What is decided line by line of a corpus before it is segmented: repaired, freed of markup, dropped, and counted."""
+"""Clean a corpus line by line before it is segmented: repair, remove markup, drop lines, and count."""

@@ -1,4 +1,4 @@
-"""Clean one line of a corpus: repaired, freed of markup, or dropped."""
+"""Clean one line of a corpus: repair it, remove markup, or drop it."""
 
 import re
 from collections.abc import Callable
@@ -12,22 +12,22 @@ from elmo_zh.corpus.cleaning.mojibake import SIGNS as MOJIBAKE_SIGNS
 from elmo_zh.corpus.cleaning.mojibake import build_repair, looks_garbled
 from elmo_zh.text.han import han_share
 
-# Reasons why a line is dropped, as records and reports have them.
+# Reasons why a line is dropped, as they appear in records and reports.
 EMPTY = "lines without a word"
 TOO_LONG = "lines too long"
 ONLY_MARKUP = "lines of markup only"
 LITTLE_CHINESE = "lines with too little Chinese"
-# Why a line that was kept may be looked at.
+# Why a kept line may deserve a look.
 GARBLED = "lines that look wrongly decoded"
-# In the order in which they are done, as all that is left is normalised thereafter.
+# In the order in which they are applied; normalisation follows.
 CLEANING_STEPS = ("repair_mojibake", "remove_markup")
-# Few lines have one of these, and one search over all of them is quicker than several.
-_REMARKABLE = re.compile(f"[{MARKUP_SIGNS}{MOJIBAKE_SIGNS}]")
+# Few lines contain one of these characters, and one search for all of them is faster than several.
+_SUSPECT = re.compile(f"[{MARKUP_SIGNS}{MOJIBAKE_SIGNS}]")
 
 
 @dataclass(frozen=True)
 class LineCleaner:
-    """The settings of cleaning at work; embedding cleans nothing, so that each of its lines stays one."""
+    """Cleaner of lines with the given settings. Embedding cleans nothing, so that each line stays a line."""
 
     max_characters: int
     repair: Callable[[str], str] | None
@@ -39,7 +39,7 @@ class LineCleaner:
         """Return the cleaner that the settings describe.
 
         Raises:
-            CorpusError: If mojibake is to be repaired and ftfy is not installed.
+            CorpusError: If mojibake has to be repaired and ftfy is not installed.
         """
         return cls(
             max_characters=config.max_line_characters,
@@ -49,26 +49,26 @@ class LineCleaner:
         )
 
     def clean(self, line: str, counts: LineCounts) -> str | None:
-        """Return the cleaned line, or None for one that was dropped.
+        """Return the cleaned line, or None if it is dropped.
 
         Args:
-            line: As it was read.
-            counts: Takes what was changed, and the line if it is dropped. One that is returned is for the caller to
-                count, once it is clear that it has words.
+            line: The line as it was read.
+            counts: Counts the changes, and the line if it is dropped. The caller counts a returned line, once it is
+                known whether it has words.
         """
         if self.max_characters and len(line) > self.max_characters:
             counts.drop(TOO_LONG, line)
             return None
         text = line
-        if _REMARKABLE.search(line):
+        if _SUSPECT.search(line):
             if looks_garbled(line):
                 text = self._repaired(line, counts)
             if self.removes_markup:
-                text = _freed_of_markup(text, counts)
+                text = _without_markup(text, counts)
             if line.strip() and not text.strip():
                 counts.drop(ONLY_MARKUP, line)
                 return None
-        # A line without a word at all is told as such.
+        # A line without any word is counted as such later.
         if self.min_han_share and text.strip() and han_share(text) < self.min_han_share:
             counts.drop(LITTLE_CHINESE, line)
             return None
@@ -83,7 +83,7 @@ class LineCleaner:
         return repaired
 
 
-def _freed_of_markup(text: str, counts: LineCounts) -> str:
+def _without_markup(text: str, counts: LineCounts) -> str:
     without = without_markup(text)
     if without != text:
         counts.change("remove_markup", text, without)

@@ -1,4 +1,4 @@
-"""Counts of what became of lines, which add up over parts of a corpus in their order."""
+"""Counts of changed, kept and dropped lines, which can be added up over shards of a corpus in order."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -11,7 +11,7 @@ MOST_EXAMPLES = 5
 
 @dataclass
 class StepCounts:
-    """What a step changed: lines, their changed pieces before and after in characters, and the first examples."""
+    """What a step changed: lines, characters of the changed texts before and after, and the first examples."""
 
     lines: int = 0
     characters_in: int = 0
@@ -19,7 +19,7 @@ class StepCounts:
     examples: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, other: "StepCounts") -> None:
-        """Add what comes after this in the corpus."""
+        """Add the counts of later lines."""
         self.lines += other.lines
         self.characters_in += other.characters_in
         self.characters_out += other.characters_out
@@ -28,28 +28,28 @@ class StepCounts:
 
 @dataclass
 class FoundLines:
-    """Lines of one kind, such as those dropped for one reason: how many, of how many characters, the first examples."""
+    """Lines of one kind, such as those dropped for one reason: lines, characters and the first examples."""
 
     lines: int = 0
     characters: int = 0
     examples: list[str] = field(default_factory=list)
 
     def count(self, line: str) -> None:
-        """Count one line; an empty one is no example."""
+        """Count one line; an empty line is not an example."""
         self.lines += 1
         self.characters += len(line)
         if line and len(self.examples) < MOST_EXAMPLES:
             self.examples.append(shortened(line))
 
     def add(self, other: "FoundLines") -> None:
-        """Add what comes after this in the corpus."""
+        """Add the counts of later lines."""
         self.lines += other.lines
         self.characters += other.characters
         self.examples += other.examples[: MOST_EXAMPLES - len(self.examples)]
 
 
 class LedgerEntry(NamedTuple):
-    """All kept text before and after a step, in characters, and the lines that it changed."""
+    """Characters of all kept text before and after a step, and the number of lines that it changed."""
 
     step: str
     lines: int
@@ -59,18 +59,18 @@ class LedgerEntry(NamedTuple):
 
 @dataclass(slots=True)
 class LineCounts:
-    """What became of the lines of a part of a corpus, in its order.
+    """Counts of the lines of a shard of a corpus, in order.
 
-    Characters are counted as read, so that all that were read are `kept_characters` and those of `dropped`. What
-    steps did to a line counts once it is kept.
+    Characters are counted as read, so their total is `kept_characters` plus those of `dropped`. Changes to a line are
+    counted when the line is kept.
 
     Attributes:
         kept_lines: Lines that gave sentences.
-        kept_characters: Of them, before any change.
-        normalised_characters: Of them, after all changes, spaces within sentences among them.
-        steps: By name of the setting.
-        dropped: By reason.
-        noticed: Lines that were kept and might be looked at, by reason.
+        kept_characters: Characters of kept lines before any change.
+        normalised_characters: Characters of kept lines after all changes, including spaces within sentences.
+        steps: Changes by name of the setting.
+        dropped: Dropped lines by reason.
+        noticed: Kept lines that may deserve a look, by reason.
     """
 
     kept_lines: int = 0
@@ -84,7 +84,7 @@ class LineCounts:
 
     @property
     def lines(self) -> int:
-        """All lines."""
+        """Number of all lines."""
         return self.kept_lines + sum(found.lines for found in self.dropped.values())
 
     @property
@@ -93,7 +93,7 @@ class LineCounts:
         return self.kept_characters + sum(found.characters for found in self.dropped.values())
 
     def change(self, step: str, before: str, after: str) -> None:
-        """Take down what a step did to a piece of the line at hand."""
+        """Note a change of a step to the current line or to one of its sentences."""
         change = self._changes.get(step)
         if change is None:
             has_room = step not in self.steps or len(self.steps[step].examples) < MOST_EXAMPLES
@@ -104,11 +104,11 @@ class LineCounts:
             change.characters_out += len(after)
 
     def notice(self, reason: str) -> None:
-        """Take down something of the line at hand that is worth a look."""
+        """Note that the current line may deserve a look."""
         self._notices.append(reason)
 
     def keep(self, line: str, normalised_characters: int) -> None:
-        """Count the line at hand as kept, and what was done to it."""
+        """Count the current line as kept, with its changes."""
         self.kept_lines += 1
         self.kept_characters += len(line)
         self.normalised_characters += normalised_characters
@@ -122,13 +122,13 @@ class LineCounts:
             self._notices.clear()
 
     def drop(self, reason: str, line: str) -> None:
-        """Count the line at hand as dropped, whatever was done to it."""
+        """Count the current line as dropped, without its changes."""
         self.dropped.setdefault(reason, FoundLines()).count(line)
         self._changes.clear()
         self._notices.clear()
 
     def merge(self, other: "LineCounts") -> None:
-        """Add the counts of what comes after this in the corpus."""
+        """Add the counts of later lines of the corpus."""
         self.kept_lines += other.kept_lines
         self.kept_characters += other.kept_characters
         self.normalised_characters += other.normalised_characters
@@ -139,10 +139,10 @@ class LineCounts:
                 mine.setdefault(reason, FoundLines()).add(found)
 
     def ledger(self, steps: Iterable[str]) -> Iterator[LedgerEntry]:
-        """Yield what went into each step of all kept text, and what came out of it and went into the next.
+        """Yield the characters of all kept text before and after each step; one step's output is the next one's input.
 
         Args:
-            steps: In their order; all that changed anything have to be among them.
+            steps: Names of the steps in order, including all that changed anything.
         """
         characters = self.kept_characters
         for step in steps:
@@ -150,15 +150,15 @@ class LineCounts:
             after = characters - change.characters_in + change.characters_out
             yield LedgerEntry(step, change.lines, characters, after)
             characters = after
-        assert characters == self.normalised_characters, "every change is of one of the steps"
+        assert characters == self.normalised_characters, "every change belongs to one of the steps"
 
     def as_record(self) -> dict[str, Any]:
-        """Return all of it as values that JSON has."""
+        """Return the counts as JSON values."""
         return {name: value for name, value in asdict(self).items() if not name.startswith("_")}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "LineCounts":
-        """Return what `as_record` gave, also after JSON."""
+        """Return the counts that `as_record` gave, also after a round trip through JSON."""
         counts = cls(**{name: record[name] for name in ("kept_lines", "kept_characters", "normalised_characters")})
         for step, change in record["steps"].items():
             examples = [(before, after) for before, after in change["examples"]]

@@ -1,4 +1,4 @@
-"""Short pieces of a corpus to show to people, whatever is in it."""
+"""Short excerpts of a corpus for people to read, with invisible characters escaped."""
 
 import re
 from itertools import takewhile
@@ -10,7 +10,7 @@ _PLAIN = re.compile(r"[ !-\[\]-~\u3001-\u3029\u4e00-\u9fa5\uff01-\uff5e]*")
 
 
 def visible(text: str) -> str:
-    r"""Return a text with everything that cannot be seen, or joins what stands before it, spelled as Python does.
+    r"""Return a text with invisible and combining characters escaped as Python does.
 
     >>> visible("苹\u200b果\u3000\x1b[2J e\u0301 \\")
     '苹\\u200b果\\u3000\\x1b[2J e\\u0301 \\\\'
@@ -25,17 +25,17 @@ def _visible_character(character: str) -> str:
         return "\\\\"
     if character.isprintable() and not category(character).startswith("M"):
         return character
-    # The halves of surrogate pairs too, which no file could hold.
+    # Lone surrogates too, which no file could hold.
     return character.encode("unicode_escape").decode("ascii")
 
 
 def shortened(text: str) -> str:
-    """Return the start of a text, to be shown."""
+    """Return the start of a text, for display."""
     return visible(text if len(text) <= LONGEST_EXAMPLE else text[: LONGEST_EXAMPLE - 1] + "…")
 
 
 def around_change(before: str, after: str) -> tuple[str, str]:
-    """Return what stands around the first difference of two texts, to be shown."""
+    """Return the text around the first difference of two texts, for display."""
     pairs = zip(before, after, strict=False)
     first = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     start = max(0, first - _BEFORE_CHANGE) if max(len(before), len(after)) > LONGEST_EXAMPLE else 0

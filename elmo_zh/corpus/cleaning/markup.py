@@ -1,7 +1,7 @@
-"""Remnants of HTML, wikitext and BBCode in plain text, taken out; nothing that may be text or mathematics.
+"""Remove remnants of HTML, wikitext and BBCode from plain text, but nothing that may be text or mathematics.
 
-Taken are tags of known names with sound attributes, known entities, and wiki and BBCode marks in pairs. Time is in
-proportion to the length of a line, whatever is in it.
+Removed are tags with known names and valid attributes, known entities, and paired wiki and BBCode marks. The time is
+proportional to the length of a line, whatever it contains.
 """
 
 import html
@@ -11,7 +11,7 @@ from html.entities import html5
 
 from elmo_zh.corpus.cleaning.wiki_marks import without_wiki_marks
 
-# Removing one thing can bring another to light (&amp;lt;p&amp;gt;). No one writes nests as deep as this.
+# Removing markup can reveal more (&amp;lt;p&amp;gt;). Real text is never nested this deep.
 _MOST_LAYERS = 32
 
 _BLOCKS = (
@@ -25,7 +25,7 @@ _INLINE = (
     "abbr acronym big cite code del dfn em font img ins kbd mark nobr rb rp rt rtc ruby samp small span strike strong"
     " sub sup time tt var wbr nowiki noinclude includeonly onlyinclude gallery poem ref references math"
 )
-# Of one letter, which may be mathematics (a<b>c): only with attributes, or where the end tag stands in the line too.
+# Names of one letter may be mathematics (a<b>c): only with attributes, or if the line has the end tag too.
 _LETTERS = "abiqsu"
 _VALUE = r"""(?:"[^"<>]*+"|'[^'<>]*+'|[^\s"'<>=]++)"""
 _ATTRIBUTE = rf"\s++(?:[a-z_:][-\w:.]*+\s*+=\s*+{_VALUE}|nowrap|checked|selected|disabled|noshade|html)"
@@ -37,9 +37,9 @@ _TAG = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _COMMENT_MARK = re.compile("<!--|-->")
-# What stands between these tags is no text.
+# The content of these elements is not text.
 _ELEMENT_TAG = re.compile(r"<(/?)(ref|math|chem|script|style)\b([^<>]*+)>", re.IGNORECASE | re.ASCII)
-# &amp;nbsp; is what becomes of &nbsp; where it was written twice.
+# &nbsp; escaped twice is &amp;nbsp;.
 _ENTITY = re.compile(
     r"&(?:amp;)*(?:([a-z][a-z0-9]{1,31});|#[0-9]{1,7};|#x[0-9a-f]{1,6};|nbsp(?![a-z0-9;]))", re.IGNORECASE | re.ASCII
 )
@@ -50,12 +50,12 @@ _BB_TAG = re.compile(rf"\[(/?)({_BB_NAMES.replace(' ', '|')})(=[^\[\]=]{{1,200}}
 _BB_FILE = re.compile(r"\[(img|attach|media|flash)(?:=[^\[\]]{1,200})?\][^\[\]]*+\[/\1\]", re.IGNORECASE | re.ASCII)
 
 
-# Characters of which all markup has one, for a class of a regular expression.
+# Every kind of markup contains one of these; for a character class of a regular expression.
 SIGNS = r"<&\[{'=_|"
 
 
 def without_markup(line: str) -> str:
-    """Return a line without remnants of markup, which may leave nothing of it; doing so again changes nothing."""
+    """Return a line without remnants of markup, possibly empty; applying it again changes nothing."""
     for _ in range(_MOST_LAYERS):
         before = line
         if "<" in line:
@@ -97,7 +97,7 @@ def _comments(line: str) -> Iterator[tuple[int, int]]:
 
 
 def _elements(line: str) -> Iterator[tuple[int, int]]:
-    """Yield where elements stand that go with all that is in them, none of them inside another."""
+    """Yield start and end of elements that are removed with their content, none of them inside another."""
     open_name, start = "", 0
     for match in _ELEMENT_TAG.finditer(line):
         name = match[2].lower()
@@ -108,16 +108,16 @@ def _elements(line: str) -> Iterator[tuple[int, int]]:
             open_name = ""
 
 
-def _without(line: str, places: Iterator[tuple[int, int]]) -> str:
-    parts, end = [], 0
-    for start, next_end in places:
-        parts.append(line[end:start])
+def _without(line: str, spans: Iterator[tuple[int, int]]) -> str:
+    kept, end = [], 0
+    for start, next_end in spans:
+        kept.append(line[end:start])
         end = next_end
-    return "".join([*parts, line[end:]])
+    return "".join([*kept, line[end:]])
 
 
 def _character(match: re.Match[str]) -> str:
-    """Return the character of an entity; names that HTML does not know stay."""
+    """Return the character of an entity; unknown names stay unchanged."""
     name = match[1]
     if name is None:
         return html.unescape("&" + match[0].rpartition("amp;")[2].removeprefix("&"))
@@ -133,5 +133,5 @@ def _without_bbcode(line: str) -> str:
 
 
 def _is_bb_tag(match: re.Match[str], ends: set[str]) -> bool:
-    """Return whether this is no word in brackets or a place in a list (a[i]): it has an end, a value, or is one."""
+    """Return whether this is a tag, not a word in brackets or an index (a[i]): it has or is an end, or has a value."""
     return bool(match[1] or match[3]) or match[2].lower() in ends or match[2].lower() == "hr"

@@ -1,4 +1,4 @@
-"""Remnants of wikitext in a line: links, templates, tables, headings, bold and italic, magic words."""
+"""Remove remnants of wikitext from a line: links, templates, tables, headings, bold, italic and magic words."""
 
 import re
 from string import ascii_letters
@@ -8,13 +8,13 @@ _NO_TEXT_NAMES = "file|image|media|category|文件|檔案|档案|图像|圖像|�
 _NO_TEXT = re.compile(rf"\s*(?:{_NO_TEXT_NAMES})\s*[:：]", re.IGNORECASE)
 _ADDRESS = re.compile(r"\[(?:https?:|ftp:)?//[^\s\[\]]++(?:\s++([^\[\]]++))?\]", re.IGNORECASE)
 _BRACES = re.compile(r"\{\{|\}\}")
-# What a template may follow, and what it may hold: {{x}} after these, or with a backslash in it, is mathematics.
+# {{x}} directly after one of these characters, or with a backslash in it, is mathematics and not a template.
 _MATHEMATICS = frozenset(ascii_letters + "{}^_\\)")
 _TEMPLATE_START = re.compile(r"\{\{\s*(?:[^\W\d_]{2}|#)")
-# {|x| < 1} and |-5| = 5 are mathematics; a table has attributes or nothing there.
+# {|x| < 1} and |-5| = 5 are mathematics; in a table, attributes or nothing follows.
 _TABLE_LINE = re.compile(r"(?:\{\||\|-+)(?:\s+[a-z]+\s*=.*)?|\|\}", re.DOTALL | re.IGNORECASE)
 _RULE_SIGNS = frozenset("|-:+ ")
-# A run of apostrophes opens before a word, not after one: y'' and 5'' are others.
+# Apostrophes open emphasis before a word, not after one, as in y'' and 5''.
 _EMPHASIS = re.compile(r"(?<![A-Za-z0-9'\)])('''''|'''|'')(?=[^'\s])((?:[^']|'(?!'))*)\1(?!')")
 _MAGIC_WORD = re.compile(r"__(?:NO|FORCE)?(?:TOC|EDITSECTION|INDEX|TITLECONVERT|CONTENTCONVERT|TC|CC|GALLERY)__")
 
@@ -35,12 +35,12 @@ def without_wiki_marks(line: str) -> str:
 
 
 def _is_of_table(line: str) -> bool:
-    """Return whether a line starts, divides or ends a wiki table, or is the rule below a Markdown table's head."""
+    """Return whether a line starts, divides or ends a wiki table, or is the rule below the head of a Markdown table."""
     return bool(_TABLE_LINE.fullmatch(line)) or ("--" in line and _RULE_SIGNS.issuperset(line))
 
 
 def _shown(match: re.Match[str]) -> str:
-    """Return what a link shows: what stands after the last bar, else its target; files and categories show nothing."""
+    """Return the text that a link shows: after the last bar, else its target; files and categories show nothing."""
     target, others = match[1], match[2]
     if _NO_TEXT.match(target):
         return ""
@@ -55,8 +55,8 @@ def _is_list(target: str) -> bool:
 
 
 def _without_templates(line: str) -> str:
-    """Take out templates, whatever templates are in them; those that lack an end stay."""
-    parts: list[str] = []
+    """Return a line without templates, also nested ones; templates without an end stay."""
+    kept: list[str] = []
     opened: list[int] = []
     end = 0
     for match in _BRACES.finditer(line):
@@ -64,12 +64,12 @@ def _without_templates(line: str) -> str:
             opened.append(match.start())
         elif opened:
             start = opened.pop()
-            # One template may follow another, though a brace stands before it then.
-            follows_another = bool(parts) and start == end
+            # A template may directly follow another one, after its brace.
+            follows_another = bool(kept) and start == end
             if not opened and _is_template(line, start, match.end(), follows_another=follows_another):
-                parts.append(line[end:start])
+                kept.append(line[end:start])
                 end = match.end()
-    return "".join([*parts, line[end:]])
+    return "".join([*kept, line[end:]])
 
 
 def _is_template(line: str, start: int, end: int, *, follows_another: bool) -> bool:

@@ -1,9 +1,9 @@
-"""Where the text of a record is: keys from the outside in, joined by dots, given or known by the last one."""
+"""Fields of a record that hold text: paths of keys joined by dots, given by the user or recognised by the last key."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-# In order of preference, in small letters.
+# In order of preference, in lower case.
 KNOWN_NAMES = (
     "text", "content", "contents", "paragraphs", "paragraph", "body", "article", "sentence", "review",
     "正文", "内容", "內容", "文本", "句子", "评论", "評論",
@@ -11,12 +11,12 @@ KNOWN_NAMES = (
 
 
 def parse_fields(field: str) -> tuple[str, ...]:
-    """Return the names in a list like "title, body.text"."""
+    """Return the names in a list such as "title, body.text"."""
     return tuple(name.strip() for name in field.split(",") if name.strip())
 
 
 def known_path(paths: Iterable[str]) -> str | None:
-    """Return the path whose last key is best known as that of text, the shortest of several; None if there is none."""
+    """Return the path whose last key is the first known name, the shortest of several; None if no key is known."""
     shortest_first = sorted(set(paths), key=lambda path: (path.count("."), path))
     for name in KNOWN_NAMES:
         for path in shortest_first:
@@ -26,13 +26,13 @@ def known_path(paths: Iterable[str]) -> str | None:
 
 
 def listed(paths: Iterable[str], most: int = 8) -> str:
-    """Return paths as a message shows them; that of a bare text is nothing."""
+    """Return paths as messages show them; the path of a bare text is left out."""
     names = sorted(filter(None, set(paths)))
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "") if names else ""
 
 
 def strings_with_paths(record: Any) -> Iterator[tuple[str, str]]:
-    """Yield every text in a record after the keys that lead to it; lists do not count as a step. In order."""
+    """Yield the path and value of every text in a record, in order; lists add nothing to the path."""
     waiting: list[tuple[tuple[str, ...], Any]] = [((), record)]
     while waiting:
         path, value = waiting.pop()
@@ -45,9 +45,9 @@ def strings_with_paths(record: Any) -> Iterator[tuple[str, str]]:
 
 
 def texts_at(record: Any, paths: Sequence[str]) -> list[str]:
-    """Return the texts of a record at any of the paths, path by path; the path of a bare text is empty."""
+    """Return the texts of a record at the given paths, path by path; the path of a bare text is empty."""
     if len(paths) == 1 and isinstance(record, dict) and "." not in paths[0]:
-        # Nearly all records are such, and a text is mostly no list.
+        # The common case, made fast: one key whose value is a text.
         record = {paths[0]: record.get(paths[0])}
         if isinstance(value := record[paths[0]], str):
             return [value]

@@ -1,4 +1,4 @@
-"""HTML to prose: a line for each block, without programs, menus and tables of data."""
+"""HTML to prose: one line per block, without scripts, menus and data tables."""
 
 import re
 from collections.abc import Iterator
@@ -6,11 +6,11 @@ from itertools import chain
 from typing import Any
 
 from elmo_zh.config import TextConfig
+from elmo_zh.corpus.content import import_extra
 from elmo_zh.corpus.decoding import DecodedText, require_length
-from elmo_zh.corpus.extra import needed
-from elmo_zh.corpus.lines import LONGEST_LINE, lines_of
-from elmo_zh.corpus.readers.prose import joined
-from elmo_zh.corpus.tally import Tally
+from elmo_zh.corpus.lines import LONGEST_LINE, as_one_line, lines_of
+from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
+from elmo_zh.corpus.tally import PassedOver, Tally
 
 _DROPPED = frozenset(
     ("title", "script", "style", "noscript", "template", "nav", "footer", "aside", "button", "select",
@@ -21,21 +21,22 @@ _INLINE = frozenset(
      "kbd", "label", "mark", "q", "rb", "rp", "rt", "ruby", "s", "samp", "small", "span", "strike", "strong", "sub",
      "sup", "time", "tt", "u", "var", "wbr")
 )  # fmt: skip
-# libxml2 keeps what it has read of a page to its end.
+# libxml2 keeps everything it has read of a page until the end.
 LONGEST_FILE = 2**26
-# Old pages lay their text out in tables; a cell is prose if it holds a clause.
+_START = re.compile(r"\s*<(?:!doctype html|html[\s>])", re.IGNORECASE)
+# Old pages use tables for layout; a cell is prose if it holds a clause.
 _CLAUSE = re.compile(r"[。！？；，…]|[.!?](?:\s|$)")
 
 
-def read_html(text: DecodedText, _config: TextConfig, tally: Tally) -> Iterator[Iterator[str]]:
+def read_html(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
     """Yield the file as one document.
 
-    The parser builds no tree, so that the depth of a page takes no memory; its length does, and has a limit.
+    The parser builds no tree, so a deep page takes no memory; a long one does, so the length is limited.
 
     Raises:
-        UnsuitableError: If it is longer than that.
+        UnsuitableError: If the file is too long.
     """
-    etree = needed("lxml.etree", f"{text.name}: HTML")
+    etree = import_extra("lxml.etree", f"{text.name}: HTML")
     require_length(text, LONGEST_FILE, "HTML")
     yield _lines(text, etree, tally)
 
@@ -43,7 +44,7 @@ def read_html(text: DecodedText, _config: TextConfig, tally: Tally) -> Iterator[
 def _lines(text: DecodedText, etree: Any, tally: Tally) -> Iterator[str]:
     page = _Page(tally)
     parser = etree.HTMLParser(target=page, encoding="utf-8", no_network=True, huge_tree=False)
-    # Without a start the parser takes an empty file for a damaged one.
+    # Without a start tag the parser reports an empty file as damaged.
     for chunk in chain(("<html>",), text.chunks()):
         parser.feed(chunk.encode("utf-8", "replace"))
         yield from page.taken_lines()
@@ -52,14 +53,14 @@ def _lines(text: DecodedText, etree: Any, tally: Tally) -> Iterator[str]:
 
 
 class _Page:
-    """What the parser calls for each tag and text; gathers the lines of prose."""
+    """Target of the parser, called for each tag and text; collects the lines of prose."""
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
-        self._parts: list[str] = []
+        self._texts: list[str] = []
         self._num_characters = 0
         self._lines: list[str] = []
-        # How deep the place is in an element that is left out (and in which), in tables and in pre.
+        # The dropped element that the parser is in and its nesting depth, then the depths of table and pre.
         self._dropped, self._drop_depth = "", 0
         self._table_depth = self._pre_depth = 0
 
@@ -87,7 +88,7 @@ class _Page:
         if self._drop_depth:
             self._tally.drop(self._reason(), len(data), items=0)
             return
-        self._parts.append(data)
+        self._texts.append(data)
         self._num_characters += len(data)
         if self._num_characters > LONGEST_LINE:
             self.end_block()
@@ -96,26 +97,31 @@ class _Page:
         self._tally.drop("html: comment", len(comment))
 
     def close(self) -> None:
-        """End the last block; the parser calls this at the end of the file."""
+        """End the last block; called by the parser at the end of the file."""
         self.end_block()
 
     def _reason(self) -> str:
         return f"html: {self._dropped}"
 
     def end_block(self) -> None:
-        """Make a line, or several of preformatted text, of what was gathered."""
-        text = "".join(self._parts)
-        self._parts.clear()
+        """Turn the collected text into a line, or into several if it is preformatted."""
+        text = "".join(self._texts)
+        self._texts.clear()
         self._num_characters = 0
         if self._pre_depth:
             self._lines.extend(lines_of(text.strip("\n")))
-        elif line := joined(text):
+        elif line := as_one_line(text):
             if self._table_depth and not _CLAUSE.search(line):
                 self._tally.drop("html: table cells without a clause", len(line))
             else:
                 self._lines.append(line)
 
     def taken_lines(self) -> list[str]:
-        """Return the lines since the last call."""
+        """Return the lines collected since the last call."""
         lines, self._lines = self._lines, []
         return lines
+
+
+FORMAT = CorpusFormat(
+    read=read_html, suffixes=(".html", ".htm", ".xhtml"), starts=lambda head: bool(_START.match(head))
+)

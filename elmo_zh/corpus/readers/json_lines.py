@@ -1,4 +1,4 @@
-"""JSON lines: a record a line, its text in a field."""
+"""JSON lines: one record per line, with its text in a field."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,8 @@ from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.lines import lines_of
 from elmo_zh.corpus.readers.fields import known_path, listed, parse_fields, strings_with_paths, texts_at
-from elmo_zh.corpus.tally import Tally
+from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
+from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 
 LONGEST_RECORD = 2**26
@@ -19,11 +20,11 @@ WITHOUT_FIELD = "records without the field"
 _SAMPLE_RECORDS = 50
 
 
-def read_json_lines(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Iterator[str]]:
+def read_json_lines(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
     """Yield each record's text as a document.
 
     Raises:
-        CorpusError: If no record has the field; with bad_bytes = strict for a line that is not JSON.
+        CorpusError: If no record has the field; with bad_bytes = strict, if a line is not JSON.
     """
     records = _records(text, config, tally)
     sample = list(islice(records, _SAMPLE_RECORDS))
@@ -37,12 +38,14 @@ def read_json_lines(text: DecodedText, config: TextConfig, tally: Tally) -> Iter
         raise _no_text(text, config, sample)
 
 
-def read_part_of_json_lines(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Iterator[str]]:
-    """Yield each record's text as a document, from the fields that are known of the whole file."""
-    yield from _documents(_records(text, config, tally), list(parse_fields(config.field)) or [""], tally)
+def read_range_of_json_lines(
+    text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver
+) -> Documents:
+    """Yield each record's text in a byte range as a document; `config` names the fields found in the whole file."""
+    return _documents(_records(text, config, tally), list(parse_fields(config.field)) or [""], tally)
 
 
-def _documents(records: Iterable[Any], paths: list[str], tally: Tally) -> Iterator[Iterator[str]]:
+def _documents(records: Iterable[Any], paths: list[str], tally: Tally) -> Documents:
     for record in records:
         texts = texts_at(record, paths)
         if texts:
@@ -70,7 +73,7 @@ def _records(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[An
 
 
 def _joined_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object; of a key that stands there more than once all values, as a list, so that none is lost."""
+    """Return an object; for a repeated key a list of all its values, so that none is lost."""
     record = dict(pairs)
     if len(record) == len(pairs):
         return record
@@ -107,3 +110,25 @@ def _no_text(text: DecodedText, config: TextConfig, sample: list[Any]) -> Corpus
     return UnsuitableError(
         text.name, f"no field is text for sure among {listed(paths)}", "Name one or several: --field NAME"
     )
+
+
+def starts_as_json_lines(head: str) -> bool:
+    """Return whether the first line of a text is a whole record."""
+    first = head.lstrip().partition("\n")[0]
+    return first.startswith("{") and _is_json(first)
+
+
+def _is_json(line: str) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+FORMAT = CorpusFormat(
+    read=read_json_lines,
+    suffixes=(".jsonl", ".ndjson"),
+    starts=starts_as_json_lines,
+    read_range=read_range_of_json_lines,
+)

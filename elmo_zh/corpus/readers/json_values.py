@@ -1,6 +1,7 @@
-"""JSON files of any shape, read as a stream: arrays of records or of texts, and records that hold arrays."""
+"""JSON files of any structure, read as a stream: arrays of records or texts, and records that hold arrays."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from elmo_zh.config import TextConfig
@@ -8,17 +9,29 @@ from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.lines import lines_of
 from elmo_zh.corpus.readers.fields import known_path, listed, parse_fields
-from elmo_zh.corpus.readers.json_escapes import marked_halves, with_halves
-from elmo_zh.corpus.tally import Tally
+from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
+from elmo_zh.corpus.readers.json_lines import starts_as_json_lines
+from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 
 LONGEST_VALUE_BYTES = 2**26
 DEEPEST = 1000
 _SAMPLE_TEXTS = 2000
+# Never a character in Unicode; it replaces a lone surrogate while the text passes through the parser.
+_SURROGATE_MARK = "\ufdd1"
+_HIGH, _LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_ESCAPED = re.compile(rf"{_HIGH}|{_LOW}")
+# An escape follows an even number of backslashes, which stand for half as many.
+_PAIR_OR_SURROGATE = re.compile(rf"(?<!\\)((?:\\\\)*)(?:({_HIGH}{_LOW})|{_HIGH}|{_LOW})")
+# An escape at the end of a chunk that the next chunk may complete, to an escape or to a pair.
+_UNFINISHED = re.compile(
+    rf"(?<!\\)(?:\\\\)*((?:{_HIGH})?\\(?:u[0-9a-fA-F]{{0,3}})?|{_HIGH})\Z"
+)  # fmt: skip
+_END_CHARACTERS = 2**10
 
 
-def read_json(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Iterator[str]]:
-    """Yield the text of each record, that is of each item of the outermost array, as a document.
+def read_json(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
+    """Yield the text of each record (an item of the outermost array) as a document.
 
     Raises:
         CorpusError: If the file is not JSON, is nested too deep, or has no text in the field.
@@ -56,12 +69,12 @@ def _sample_paths(text: DecodedText) -> set[str]:
 
 
 def _strings(text: DecodedText) -> Iterator[tuple[int, str, str]]:
-    """Yield the number of the record, the keys that lead to it, and the value of every text in the file."""
-    # Only here, so that training does not need it on its machine.
+    """Yield number of the record, path and value of every text in the file."""
+    # Imported here, so that a machine that only trains does not need it.
     import ijson
 
     stream = _Utf8(text)
-    # A key for each object around the place, None for each array.
+    # The enclosing objects (their current key) and arrays (None), outermost first.
     around: list[str | None] = []
     record = num_found = 0
     try:
@@ -79,27 +92,27 @@ def _strings(text: DecodedText) -> Iterator[tuple[int, str, str]]:
                 if len(around) > DEEPEST:
                     raise CorpusError(f"{text.name} is nested deeper than {DEEPEST} levels, which no corpus should be.")
             elif event == "string":
-                yield record, ".".join(key for key in around if key is not None), with_halves(value)
+                yield record, ".".join(key for key in around if key is not None), restore_surrogates(value)
                 num_found += 1
     except (ijson.JSONError, ValueError, SystemError) as error:
-        # Of a number of thousands of digits ijson goes on with an error set, which the next call makes a SystemError.
-        told = " ".join(str(error.__cause__ or error).split())[:80]
+        # After a number of thousands of digits ijson continues with an error set; the next call is a SystemError.
+        reason = " ".join(str(error.__cause__ or error).split())[:80]
         unsuitable = UnsuitableError(
-            text.name, f"not JSON, or cut off ({told})", "Check its format, or fetch it again."
+            text.name, f"not JSON, or cut off ({reason})", "Check its format, or fetch it again."
         )
         raise (CorpusError(*unsuitable.messages) if num_found else unsuitable) from None
 
 
 class _Utf8:
-    """The text as UTF-8 bytes, with an end to how many the parser may take for one value."""
+    """The text as a UTF-8 stream, with a limit on the bytes that the parser may take for one value."""
 
     def __init__(self, text: DecodedText) -> None:
         self._text = text
-        self._chunks = marked_halves(text.chunks())
+        self._chunks = mark_surrogates(text.chunks())
         self.num_bytes = 0
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next piece, of any length; asked for none, as ijson does to see what comes, return none."""
+        """Return the next chunk, of any length; nothing for size 0, with which ijson tests the stream."""
         if size == 0:
             return b""
         data = next(filter(None, self._chunks), "").encode("utf-8", "replace")
@@ -110,3 +123,40 @@ class _Utf8:
                 " which no record should be. Check its format, or split it."
             )
         return data
+
+
+def mark_surrogates(chunks: Iterable[str]) -> Iterator[str]:
+    r"""Yield JSON in chunks that split no escape, with a mark in place of each \\ud800 that is not part of a pair."""
+    held = ""
+    for chunk in chunks:
+        text = held + chunk
+        held = ""
+        if "\\" in text[-12:] and (unfinished := _UNFINISHED.search(text[-_END_CHARACTERS:])):
+            held = unfinished[1]
+            text = text[: len(text) - len(held)]
+        yield _marked(text)
+    yield _marked(held)
+
+
+def _marked(text: str) -> str:
+    if not _ESCAPED.search(text):
+        return text
+    return _PAIR_OR_SURROGATE.sub(lambda match: match[0] if match[2] else match[1] + _SURROGATE_MARK, text)
+
+
+def restore_surrogates(value: str) -> str:
+    """Return a text from the parser with lone surrogates in place of the marks."""
+    return value.replace(_SURROGATE_MARK, "\ud800")
+
+
+def _starts_as_json(head: str) -> bool:
+    """Return whether a text starts with a value of several lines, or longer than this head."""
+    start = head.lstrip()
+    if start.startswith("{"):
+        is_whole = "\n" not in start and len(start) <= 2**15
+        return not is_whole and bool(re.match(r'\{\s*"', start)) and not starts_as_json_lines(head)
+    # Links of wikis start with [[ too.
+    return bool(re.match(r'(?:\[\s*)+[{"]', start))
+
+
+FORMAT = CorpusFormat(read=read_json, suffixes=(".json",), starts=_starts_as_json)

@@ -1,28 +1,28 @@
-"""Markdown to prose: headings, paragraphs and items, without code, tables, pictures, HTML and front matter."""
+"""Markdown to prose: headings, paragraphs and list items, without code, tables, pictures, HTML and front matter."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from elmo_zh.config import TextConfig
+from elmo_zh.corpus.content import import_extra
 from elmo_zh.corpus.decoding import DecodedText, require_length
-from elmo_zh.corpus.extra import needed
-from elmo_zh.corpus.lines import lines_of
-from elmo_zh.corpus.readers.prose import joined
-from elmo_zh.corpus.tally import Tally
+from elmo_zh.corpus.lines import as_one_line, lines_of
+from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
+from elmo_zh.corpus.tally import PassedOver, Tally
 
-# The parser holds the whole file.
+# The parser keeps the whole file in memory.
 LONGEST_FILE = 2**24
-# Of a paragraph full of brackets the parser's time grows with the square of its length.
+# The parser's time for a paragraph full of brackets grows with the square of its length.
 _LONGEST_PARAGRAPH = 20_000
 _DROPPED = {"fence": "code", "code_block": "code", "html_block": "html", "front_matter": "front matter"}
 _DROPPED_INSIDE = {"image": "picture", "html_inline": "html"}
 
 
-def read_markdown(text: DecodedText, _config: TextConfig, tally: Tally) -> Iterator[Iterator[str]]:
+def read_markdown(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
     """Yield the file as one document.
 
     Raises:
-        UnsuitableError: If it is longer than the parser can hold.
+        UnsuitableError: If the file is too long for the parser.
     """
     parser = _parser(text.name)
     require_length(text, LONGEST_FILE, "Markdown")
@@ -31,15 +31,15 @@ def read_markdown(text: DecodedText, _config: TextConfig, tally: Tally) -> Itera
 
 def _parser(name: str) -> Any:
     what = f"{name}: Markdown"
-    parser = needed("markdown_it", what).MarkdownIt("commonmark").enable("table").disable("inline")
-    parser.use(needed("mdit_py_plugins.front_matter", what).front_matter_plugin)
-    # Sites mark boxes as ::: tip; their lines are no text, what is in them is.
-    return parser.use(needed("mdit_py_plugins.container", what).container_plugin, "box", validate=lambda *_: True)
+    parser = import_extra("markdown_it", what).MarkdownIt("commonmark").enable("table").disable("inline")
+    parser.use(import_extra("mdit_py_plugins.front_matter", what).front_matter_plugin)
+    # Websites mark boxes with lines such as ::: tip, which are not text; the content of a box is.
+    return parser.use(import_extra("mdit_py_plugins.container", what).container_plugin, "box", validate=lambda *_: True)
 
 
 def _lines(parser: Any, source: str, tally: Tally) -> Iterator[str]:
     if num_zeros := source.count("\0"):
-        # The parser would put U+FFFD in their place.
+        # The parser would replace them with U+FFFD.
         tally.drop("markdown: U+0000", num_zeros)
         source = source.replace("\0", "")
     env: dict[str, Any] = {}
@@ -53,11 +53,11 @@ def _lines(parser: Any, source: str, tally: Tally) -> Iterator[str]:
             tally.drop("markdown: table", len(token.content))
         elif token.type == "inline":
             for line in "".join(_prose(parser, token.content, env, tally)).split("\0"):
-                yield from lines_of(joined(line))
+                yield from lines_of(as_one_line(line))
 
 
 def _prose(parser: Any, content: str, env: dict[str, Any], tally: Tally) -> Iterator[str]:
-    """Yield the text of a paragraph in parts, U+0000, which Markdown cannot hold, for breaks that are meant."""
+    """Yield the text of a paragraph, with U+0000, which Markdown cannot hold, for hard line breaks."""
     if len(content) > _LONGEST_PARAGRAPH:
         yield content
         return
@@ -72,3 +72,6 @@ def _prose(parser: Any, content: str, env: dict[str, Any], tally: Tally) -> Iter
             yield "\0"
         else:
             yield token.content
+
+
+FORMAT = CorpusFormat(read=read_markdown, suffixes=(".md", ".markdown"))

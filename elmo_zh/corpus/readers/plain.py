@@ -1,14 +1,15 @@
-"""Plain text: a document is a file, a paragraph between empty lines, or a line."""
+"""Plain text: a document is the file, a paragraph between empty lines, or a line."""
 
 from collections.abc import Iterator
 from itertools import groupby
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.decoding import DecodedText
-from elmo_zh.corpus.tally import Tally
+from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
+from elmo_zh.corpus.tally import PassedOver, Tally
 
 
-def read_plain(text: DecodedText, config: TextConfig, _tally: Tally) -> Iterator[Iterator[str]]:
+def read_plain(text: DecodedText, config: TextConfig, _tally: Tally, _passed_over: PassedOver) -> Documents:
     """Yield the documents of plain text, each as its lines."""
     if config.document == "file":
         yield text.lines()
@@ -21,7 +22,7 @@ def read_plain(text: DecodedText, config: TextConfig, _tally: Tally) -> Iterator
 
 
 def _numbered_paragraphs(lines: Iterator[str]) -> Iterator[tuple[int, str]]:
-    """Yield each line after the number of its paragraph; empty lines are the end of the one before them."""
+    """Yield each line with the number of its paragraph; empty lines belong to the paragraph before them."""
     number = 0
     was_empty = False
     for line in lines:
@@ -29,3 +30,6 @@ def _numbered_paragraphs(lines: Iterator[str]) -> Iterator[tuple[int, str]]:
         number += was_empty and not is_empty
         was_empty = is_empty
         yield number, line
+
+
+FORMAT = CorpusFormat(read=read_plain, suffixes=(".txt", ".text"))

@@ -1,4 +1,4 @@
-"""CSV and TSV: the text in one column or several."""
+"""CSV and TSV: the text is in one or several columns."""
 
 import csv
 from collections.abc import Iterator, Sequence
@@ -10,14 +10,16 @@ from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.lines import lines_of
 from elmo_zh.corpus.readers.fields import KNOWN_NAMES, parse_fields
-from elmo_zh.corpus.tally import Tally
+from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
+from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 from elmo_zh.text.han import HAN
 
 LONGEST_CELL = 2**24
 SHORT_ROWS = "rows without the column"
 _SAMPLE_ROWS = 50
-_LEAST_SHARE = 0.8
+# Least fraction of a sample's Han characters in the column that is taken as the text.
+_LEAST_FRACTION = 0.8
 
 Row = list[str]
 
@@ -28,15 +30,15 @@ class _Columns:
     has_header: bool
 
 
-def read_csv(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Iterator[str]]:
-    """Yield the text of each row as a document; cells may be quoted and then hold line ends."""
+def read_csv(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
+    """Yield the text of each row as a document; quoted cells may hold line ends."""
     lines = _RowLines(text)
     csv.field_size_limit(LONGEST_CELL)
     return _read_rows(text, config, tally, lines.rows(csv.reader(lines, delimiter=_delimiter(text))))
 
 
-def read_tsv(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Iterator[str]]:
-    """Yield the text of each row as a document; cells end at tabs, rows at line ends, and quotes are characters."""
+def read_tsv(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
+    """Yield the text of each row as a document; cells end at tabs, rows at line ends, and quotes have no meaning."""
     return _read_rows(text, config, tally, (line.split("\t") for line in text.whole_lines(LONGEST_CELL) if line))
 
 
@@ -46,7 +48,7 @@ def _delimiter(text: DecodedText) -> str:
 
 
 class _RowLines:
-    """The lines that csv makes rows of, with an end to how many may become one row."""
+    """The lines that csv parses into rows, with a limit on the characters of one row."""
 
     def __init__(self, text: DecodedText) -> None:
         self._lines = text.whole_lines(LONGEST_CELL)
@@ -58,24 +60,24 @@ class _RowLines:
             if self._num_characters > LONGEST_CELL:
                 raise csv.Error(f"a row is longer than {LONGEST_CELL:,} characters")
             yield line + "\n"
-        # The row that was begun is not over: what follows its open quote, perhaps all other rows, would be one cell.
+        # The last row is unfinished: everything after its open quote, perhaps all other rows, would be one cell.
         if self._num_characters:
             raise csv.Error("the file ends within a cell in quotes")
 
     def rows(self, rows: Iterator[Row]) -> Iterator[Row]:
-        """Yield the rows, each of which may be so long anew."""
+        """Yield the rows and reset the limit for each."""
         for row in rows:
             self._num_characters = 0
             yield row
 
 
-def _read_rows(text: DecodedText, config: TextConfig, tally: Tally, rows: Iterator[Row]) -> Iterator[Iterator[str]]:
+def _read_rows(text: DecodedText, config: TextConfig, tally: Tally, rows: Iterator[Row]) -> Documents:
     rows = _checked(text, rows)
     sample = list(islice(rows, _SAMPLE_ROWS))
     if not sample:
         return
     columns = _columns(text, config, sample)
-    tally.read_field = _told(columns, sample[0])
+    tally.read_field = _describe(columns, sample[0])
     for row in chain(sample[1:] if columns.has_header else sample, rows):
         cells = [row[number] for number in columns.numbers if number < len(row)]
         if cells:
@@ -84,7 +86,7 @@ def _read_rows(text: DecodedText, config: TextConfig, tally: Tally, rows: Iterat
             tally.drop(SHORT_ROWS, 0)
 
 
-def _told(columns: _Columns, first: Row) -> str:
+def _describe(columns: _Columns, first: Row) -> str:
     numbers = ", ".join(str(number + 1) for number in columns.numbers)
     names = ", ".join(first[number] for number in columns.numbers) if columns.has_header else ""
     return f"column {numbers}" + (f" ({names})" if names else "")
@@ -101,7 +103,7 @@ def _checked(text: DecodedText, rows: Iterator[Row]) -> Iterator[Row]:
 
 
 def _columns(text: DecodedText, config: TextConfig, sample: Sequence[Row]) -> _Columns:
-    """Return the columns that are named, or the one that holds the text for sure."""
+    """Return the columns that the user named, or the one that certainly holds the text."""
     if config.field:
         return _named_columns(text, parse_fields(config.field), sample[0])
     header = [cell.strip().lower() for cell in sample[0]]
@@ -116,8 +118,8 @@ def _columns(text: DecodedText, config: TextConfig, sample: Sequence[Row]) -> _C
             "Name one or several: --field NAME, or by number from 1: --field 1",
         )
     rest = [row for row in sample[1:] if number < len(row)]
-    is_told = number < len(sample[0]) and not _num_han(sample[0], number)
-    has_header = bool(rest) and is_told and all(_num_han(row, number) for row in rest)
+    is_name = number < len(sample[0]) and not _num_han(sample[0], number)
+    has_header = bool(rest) and is_name and all(_num_han(row, number) for row in rest)
     return _Columns((number,), has_header)
 
 
@@ -135,13 +137,13 @@ def _named_columns(text: DecodedText, names: Sequence[str], first: Row) -> _Colu
 
 
 def _main_column(sample: Sequence[Row]) -> int | None:
-    """Return the column with nearly all Chinese characters, or the only one; None if there is none."""
+    """Return the column with nearly all Han characters, or the only column; None if there is none."""
     width = max(map(len, sample))
     if width == 1:
         return 0
     counts = [sum(_num_han(row, number) for row in sample) for number in range(width)]
     most = max(counts)
-    return counts.index(most) if most and most >= _LEAST_SHARE * sum(counts) else None
+    return counts.index(most) if most and most >= _LEAST_FRACTION * sum(counts) else None
 
 
 def _num_han(row: Row, number: int) -> int:
@@ -151,3 +153,7 @@ def _num_han(row: Row, number: int) -> int:
 def _listed(row: Row) -> str:
     shown = ", ".join(" ".join(cell.split())[:20] or "(empty)" for cell in row[:8])
     return shown + (f", ... ({len(row)} columns)" if len(row) > 8 else "")
+
+
+CSV = CorpusFormat(read=read_csv, suffixes=(".csv",))
+TSV = CorpusFormat(read=read_tsv, suffixes=(".tsv",))

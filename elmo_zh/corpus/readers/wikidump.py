@@ -5,27 +5,25 @@ from collections.abc import Iterator
 from typing import Any
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.content import UnsuitableError
+from elmo_zh.corpus.content import UnsuitableError, import_extra
 from elmo_zh.corpus.decoding import DecodedText
-from elmo_zh.corpus.extra import needed
+from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
 from elmo_zh.corpus.readers.wikitext import wikitext_lines
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 
-# MediaWiki keeps pages below 2 MiB, some wikis below more.
+# MediaWiki limits pages to 2 MiB; some wikis allow more.
 LONGEST_PAGE_BYTES = 2**26
-# Old dumps have no element that tells of it.
+# Old dumps have no element for redirects.
 _REDIRECT = re.compile(r"\s*#\s*(?:redirect|重定向|重新导向|重新導向)\s*:?\s*\[\[", re.IGNORECASE)
 
 
-def read_wikidump(
-    text: DecodedText, _config: TextConfig, tally: Tally, passed_over: PassedOver
-) -> Iterator[Iterator[str]]:
-    """Yield each article as a document; redirects, other namespaces and pages that are no wikitext are passed over.
+def read_wikidump(text: DecodedText, _config: TextConfig, tally: Tally, passed_over: PassedOver) -> Documents:
+    """Yield each article as a document; redirects, other namespaces and pages without wikitext are passed over.
 
     Raises:
-        UnsuitableError: If the file is other XML.
-        CorpusError: If it is damaged, or declares entities, which no dump does.
+        UnsuitableError: If the file is another kind of XML.
+        CorpusError: If the file is damaged or declares entities, which no dump does.
     """
     for page in _pages(text):
         title = page.findtext("{*}title") or "(no title)"
@@ -55,9 +53,9 @@ def _reason_to_pass_over(page: Any) -> str:
 
 
 def _pages(text: DecodedText) -> Iterator[Any]:
-    etree = needed("lxml.etree", f"{text.name}: a MediaWiki dump")
-    needed("mwparserfromhell", f"{text.name}: a MediaWiki dump")
-    # Nothing is fetched and no entity is expanded; libxml2's own limits on depth and length of text stay on.
+    etree = import_extra("lxml.etree", f"{text.name}: a MediaWiki dump")
+    import_extra("mwparserfromhell", f"{text.name}: a MediaWiki dump")
+    # Nothing is fetched, no entity is expanded, and libxml2's own limits on depth and text length stay on.
     parser = etree.XMLPullParser(
         ("start", "end"), resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, encoding="utf-8"
     )
@@ -102,7 +100,7 @@ def _local_name(element: Any) -> str:
 
 
 def _forget(element: Any) -> None:
-    """Free an element and those before it, which the tree would keep to the end."""
+    """Free an element and those before it, which the tree would otherwise keep."""
     element.clear()
     while element.getprevious() is not None:
         del element.getparent()[0]
@@ -110,3 +108,11 @@ def _forget(element: Any) -> None:
 
 def _in_one_line(error: Exception) -> str:
     return " ".join(str(error).split())[:100]
+
+
+def _starts_as_dump(head: str) -> bool:
+    start = head.lstrip()
+    return start.startswith("<mediawiki") or (start.startswith("<?xml") and "<mediawiki" in head[:2000])
+
+
+FORMAT = CorpusFormat(read=read_wikidump, suffixes=(".xml",), starts=_starts_as_dump)

@@ -1,34 +1,34 @@
 """Wikitext to prose: without templates, tables, references, files and categories."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from elmo_zh.corpus.lines import lines_of
-from elmo_zh.corpus.readers.unclosed_markup import num_unclosed
 from elmo_zh.corpus.tally import Tally
 
-# Namespaces whose links are no prose, in the words of the Chinese Wikipedia and in English.
+# Namespaces whose links are not prose, as the Chinese Wikipedia spells them and in English.
 _FILES = ("file", "image", "文件", "檔案", "档案", "图像", "圖像", "媒体", "media")
 _CATEGORIES = ("category", "分类", "分類")
 _DROPPED_TAGS = frozenset(
     ("ref", "references", "table", "gallery", "math", "chem", "score", "timeline", "imagemap", "syntaxhighlight",
      "source", "templatedata", "graph", "mapframe", "style", "script", "noinclude", "includeonly", "templatestyles")
 )  # fmt: skip
-# Chinese wikis spell a word for each variant: -{zh-hans:软件;zh-hant:軟體}-. Flags stand before a bar.
+# Chinese wikis give a word for each variant: -{zh-hans:软件;zh-hant:軟體}-, with optional flags before a bar.
 _VARIANTS = re.compile(r"-\{(?:([A-Za-z;+\-\s]*)\|)?([^{}]*)\}-")
 _VARIANT = re.compile(r"\s*(zh(?:-[a-z]+)?)\s*:\s*((?:&[#\w]{1,9};|[^;])*)", re.IGNORECASE)
 _PREFERRED = ("zh-cn", "zh-hans", "zh-sg", "zh-my", "zh")
 # Such as __NOTOC__ and __无目录__.
 _SWITCH = re.compile(r"__(?:[A-Z]{2,30}|[\u4e00-\u9fff]{2,12})__")
-# MediaWiki keeps pages below 2 MiB; the parser makes an object of each sign of markup.
+# MediaWiki limits pages to 2 MiB; the parser creates an object for each markup character.
 LONGEST_WIKITEXT = 2**21
-# What stands before an item of a list, beyond any depth that means something.
+# List markers beyond any meaningful depth.
 _DEEP_ITEM = re.compile(r"(?m)(?<=^[*#:;]{30})[*#:;]+")
-# The parser tries anew, to the end of the page, after each place that opens something and is not closed: some seconds.
+# For each mark that is never closed, the parser reads to the end of the page. This many characters take seconds.
 MOST_UNCLOSED_WORK = 3e7
-# Of templates for foreign words, links to other wikis, words that are not to be broken, and quotations.
-_SHOWN_PLACES: dict[str, Sequence[str]] = {
+# Parameters with the visible text of templates: foreign words, links to other wikis, unbreakable words, quotations.
+_SHOWN_PARAMETERS: dict[str, Sequence[str]] = {
     "lang": ("2",),
     "le": ("3", "1"),
     **dict.fromkeys(("tsl", "translink"), ("4", "3")),
@@ -37,8 +37,17 @@ _SHOWN_PLACES: dict[str, Sequence[str]] = {
 _EMPTY_BRACKETS = re.compile(r"（[\s，、；,;]*）|\([\s，、；,;]*\)")
 
 
+# Beyond this depth the parser treats markup as text, after trying to parse it.
+_DEEPEST = 40
+_ALONE = frozenset(("br", "hr", "wbr", "img", "meta", "link", "li", "dt", "dd", "td", "th", "tr"))
+_MARK = re.compile(
+    r"\{\{|\}\}|\[\[|\]\]|\{\||\|\}|\[(?=[a-z/]{2,9}[:/])|\]|<!--|-->|</?[a-zA-Z]+(?=[\s/>])(?:[^<>]{0,300}?/>)?"
+)
+_CLOSES = {"}}": "{{", "]]": "[[", "|}": "{|", "]": "[", "-->": "<!--"}
+
+
 def wikitext_lines(source: str, tally: Tally) -> Iterator[str]:
-    """Yield the lines of prose of a page; what is left out is counted by the kind of markup."""
+    """Yield the lines of prose of a page; everything left out is counted by kind of markup."""
     import mwparserfromhell
 
     page = _without_open_comment(source, tally)
@@ -61,12 +70,42 @@ def wikitext_lines(source: str, tally: Tally) -> Iterator[str]:
 
 
 def _without_open_comment(source: str, tally: Tally) -> str:
-    """Return a page up to a comment that is never closed, which MediaWiki takes to reach to the end."""
+    """Return a page up to a comment that is never closed, which for MediaWiki reaches to the end."""
     start = source.find("<!--", source.rfind("-->") + 1)
     if start < 0:
         return source
     tally.drop("wikitext: comment", len(source) - start)
     return source[:start]
+
+
+def num_unclosed(source: str) -> int:
+    """Return how often a page opens markup that is not closed in order, or is too deep; parsing it may take long."""
+    num_unclosed = 0
+    opened: list[str] = []
+    depths: Counter[str] = Counter()
+    for kind, is_end in _marks(source):
+        if not is_end:
+            num_unclosed += len(opened) >= _DEEPEST
+            opened.append(kind)
+            depths[kind] += 1
+        elif depths[kind]:
+            while (inner := opened.pop()) != kind:
+                depths[inner] -= 1
+                num_unclosed += 1
+            depths[kind] -= 1
+    return num_unclosed + len(opened)
+
+
+def _marks(source: str) -> Iterator[tuple[str, bool]]:
+    """Yield the kind of each mark that opens or closes something, and whether it closes."""
+    for match in _MARK.finditer(source):
+        mark = match[0]
+        if mark in _CLOSES:
+            yield _CLOSES[mark], True
+        elif not mark.startswith("<") or mark == "<!--":
+            yield mark, False
+        elif not mark.endswith("/>") and (tag := mark.strip("</").lower()) not in _ALONE:
+            yield tag, mark.startswith("</")
 
 
 def _one_variant(match: re.Match[str], tally: Tally) -> str:
@@ -135,10 +174,10 @@ def _tag(node: Any, tally: Tally) -> Iterator[str]:
 
 
 def _template(node: Any, tally: Tally) -> Iterator[str]:
-    """Yield what templates show that stand for words within a sentence; other templates are no prose."""
+    """Yield the visible text of templates that are words of a sentence; other templates are not prose."""
     name = str(node.name).strip().lower()
     function, _, number = name.partition(":")
-    shown = next((place for place in _shown_places(name) if node.has(place)), None)
+    shown = next((each for each in _shown_parameters(name) if node.has(each)), None)
     if shown:
         yield from _prose(node.get(shown).value, tally)
     elif function == "formatnum":
@@ -147,13 +186,13 @@ def _template(node: Any, tally: Tally) -> Iterator[str]:
         yield from _dropped(node, "template", tally)
 
 
-def _shown_places(name: str) -> Sequence[str]:
-    """Return where a template has the words that it shows; the first that is there counts."""
+def _shown_parameters(name: str) -> Sequence[str]:
+    """Return the parameters that may hold a template's visible text; the first one that is given counts."""
     if name.startswith("lang-"):
         return ("1",)
     if name.startswith(("link-", "internal link helper/")):
         return ("3", "1")
-    return _SHOWN_PLACES.get(name, ())
+    return _SHOWN_PARAMETERS.get(name, ())
 
 
 def _entity(node: Any, _tally: Tally) -> Iterator[str]:

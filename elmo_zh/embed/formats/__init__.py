@@ -1,26 +1,23 @@
-"""Writers of outputs, one format a module: blocks of lines in, one file or folder out, in bounded memory."""
+"""Output formats, one writer per module: blocks of lines in, one file or folder out, in bounded memory."""
 
-import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
 
+from elmo_zh.choices import HDF5_LAYOUTS, OUTPUT_FORMATS
 from elmo_zh.embed.blocks import Contents, LineBlock
-
-# What is added to the name of the text.
-SUFFIXES = {"hdf5": ".hdf5", "npy": ".npy", "parquet": ".parquet", "jsonl": ".jsonl", "word2vec": ".vec"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutputForm:
-    """In what form vectors are written; the same vectors whatever it is.
+    """The form in which vectors are written; the vectors are the same in all of them.
 
     Attributes:
-        format: One of SUFFIXES.
-        layout: Of HDF5: lines (one dataset a line) or packed (all lines in one, with a table of offsets).
-        compression: Of packed HDF5.
-        sentence_index: Add AllenNLP's sentence_to_index, of HDF5 with one dataset a line.
+        format: A name in `elmo_zh.choices.OUTPUT_FORMATS`.
+        layout: Layout of HDF5: lines (one dataset per line) or packed (one for all lines, with a table of offsets).
+        compression: Compression of packed HDF5.
+        sentence_index: Add AllenNLP's sentence_to_index to HDF5 with one dataset per line.
     """
 
     format: str = "hdf5"
@@ -30,19 +27,33 @@ class OutputForm:
 
 
 class Writer(Protocol):
-    """One format."""
+    """An output format as it is registered in `elmo_zh.choices.OUTPUT_FORMATS`: a module or an object.
+
+    Attributes:
+        SUFFIX: Suffix that is added to the name of the text, such as ".jsonl".
+    """
+
+    SUFFIX: str
 
     def check(self) -> None:
-        """Raise ElmoZhError if something that is needed is not installed."""
+        """Raise ElmoZhError if something that the writer needs is not installed."""
 
     def estimate_bytes(self, contents: Contents) -> int:
-        """Return about how large the output will be."""
+        """Return the approximate size of the output in bytes."""
 
     def write(self, path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:
-        """Write all blocks, in order, at a path where nothing is yet; return counts worth telling."""
+        """Write all blocks, in order, to a path where nothing exists yet; return counts worth reporting."""
 
 
 def choose_writer(form: OutputForm) -> Writer:
-    """Return the writer of a form; its libraries are imported only now."""
-    name = f"hdf5_{form.layout}" if form.format == "hdf5" else form.format
-    return cast(Writer, importlib.import_module(f"elmo_zh.embed.formats.{name}"))
+    """Return the writer of a form, whose libraries are imported only now.
+
+    Raises:
+        ConfigError: If the format is unknown, or a plug-in that cannot be imported.
+    """
+    return cast(Writer, HDF5_LAYOUTS.load(form.layout) if form.format == "hdf5" else OUTPUT_FORMATS.load(form.format))
+
+
+def output_suffix(form: OutputForm) -> str:
+    """Return the suffix of outputs in a form."""
+    return choose_writer(form).SUFFIX

@@ -1,11 +1,11 @@
 """HDF5 files with millions of small datasets, written byte by byte.
 
-HDF5's own library takes some 50 microseconds to make one dataset, this a tenth of that, and keeps less in memory. The
-bytes are those of the "HDF5 File Format Specification Version 1.1", the oldest and most widely read: superblock 0,
-object headers 1, groups as B-trees of symbol tables with a local heap of names, contiguous data. h5py opens the file
-afterwards and adds what is not a dataset of a line.
+HDF5's own library takes about 50 microseconds to create a dataset; this module takes a tenth of that and less memory.
+The bytes follow the "HDF5 File Format Specification Version 1.1", the oldest and most widely read: superblock 0,
+object headers 1, groups as B-trees of symbol tables with a local heap of names, contiguous data. h5py then opens the
+file and adds everything that is not a dataset of a line.
 
-Datasets are named after numbers from 0. Nothing but 8 bytes of address for each is kept in memory.
+Datasets are named by numbers from 0. Memory holds only an address of 8 bytes for each.
 """
 
 import struct
@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 _UNDEFINED = 2**64 - 1
-# Half of how many names a symbol table, and how many of those or of nodes a node of the tree, may hold.
+# Half the capacity of a symbol table in names, and of a tree node in symbol tables or nodes.
 _LEAF_K, _NODE_K = 32, 64
 _LEAF_BYTES = 8 + 2 * _LEAF_K * 40
 _NODE_BYTES = 24 + (4 * _NODE_K + 1) * 8
 _SUPERBLOCK_BYTES = 96
-# Objects of a global heap are numbered by 16 bits.
+# Objects of a global heap have numbers of 16 bits.
 _HEAP_OBJECTS = 60_000
 
 
@@ -56,18 +56,18 @@ def _number_type(dtype: np.dtype[Any]) -> bytes:
 
 
 def _text_type(width: int) -> bytes:
-    """Return the datatype of UTF-8 of so many bytes, padded with NUL."""
+    """Return the datatype of UTF-8 strings of `width` bytes, padded with NUL."""
     return struct.pack("<BBBBI", 0x13, 0x11, 0, 0, width)
 
 
-# UTF-8 of any length, in a global heap.
+# UTF-8 strings of any length, in a global heap.
 _LONG_TEXT_TYPE = struct.pack("<BBBBI", 0x19, 0x01, 0x01, 0, 16) + struct.pack("<BBBBI", 0x13, 0x10, 0, 0, 1)
 
 
 class LineFile:
-    """A file with groups of datasets that are named after numbers.
+    """A file with groups of datasets that are named by numbers.
 
-    Use as a context; when it ends well the file is whole.
+    Use it as a context manager; the file is complete after `finish`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -84,7 +84,7 @@ class LineFile:
         self._file.close()
 
     def append(self, data: bytes) -> int:
-        """Write something at the end, padded to whole words; return its address."""
+        """Write data at the end, padded to a multiple of 8 bytes; return its address."""
         address = self._end
         self._file.write(_padded(data))
         self._end += len(data) + -len(data) % 8
@@ -95,7 +95,7 @@ class LineFile:
         addresses.append(self._add(_number_type(values.dtype), values.shape, values.tobytes()))
 
     def add_tokens(self, addresses: "array[int]", tokens: Sequence[bytes], padded_bytes: int) -> None:
-        """Write a line's tokens, of one length each unless they would take more than `padded_bytes` together."""
+        """Write a line's tokens, padded to one length unless that takes more than `padded_bytes`."""
         width = max(map(len, tokens), default=1)
         if width * len(tokens) <= padded_bytes:
             data = b"".join([token.ljust(width, b"\0") for token in tokens])
@@ -104,7 +104,7 @@ class LineFile:
             addresses.append(self._add(_LONG_TEXT_TYPE, (len(tokens),), self._add_long_texts(tokens)))
 
     def _add(self, kind: bytes, shape: tuple[int, ...], data: bytes) -> int:
-        """Write one dataset, the header and after it the data; return its address."""
+        """Write one dataset, its header followed by its data; return its address."""
         header = _dataset_header(kind, shape)
         if data:
             layout = struct.pack("<BBQQ", 3, 1, self._end + len(header), len(data))
@@ -112,14 +112,14 @@ class LineFile:
         return self.append(header + data)
 
     def _add_long_texts(self, tokens: Sequence[bytes]) -> bytes:
-        """Write texts into global heaps (III.E); return what the dataset holds of them."""
+        """Write texts into global heaps (III.E); return the references that the dataset holds."""
         references = []
         for start in range(0, len(tokens), _HEAP_OBJECTS):
             own = tokens[start : start + _HEAP_OBJECTS]
             objects = b"".join(
                 struct.pack("<HHIQ", number, 1, 0, len(token)) + _padded(token) for number, token in enumerate(own, 1)
             )
-            # At least 4096 bytes; what is left is object 0, free space with its own header.
+            # A heap has at least 4096 bytes; the rest is object 0, free space with its own header.
             free = max(16, 4096 - 16 - len(objects))
             heap = b"GCOL" + struct.pack("<B3xQ", 1, 16 + len(objects) + free)
             address = self.append(heap + objects + struct.pack("<HHIQ", 0, 0, 0, free) + bytes(free - 16))
@@ -127,11 +127,11 @@ class LineFile:
         return b"".join(references)
 
     def add_group(self, addresses: "array[int]", others: Mapping[str, "Group"] | None = None) -> "Group":
-        """Write a group of datasets 0, 1, ... and of other groups, whose names come after digits.
+        """Write a group of datasets 0, 1, ... and of other groups, whose names sort after digits.
 
         Args:
-            addresses: Where the datasets are.
-            others: The other groups by name.
+            addresses: Addresses of the datasets.
+            others: Other groups by name.
 
         Returns:
             The addresses of its header, tree and heap.
@@ -146,7 +146,7 @@ class LineFile:
 
     def _add_tree(self, entries: Iterator[tuple[int, int]]) -> int:
         """Write symbol tables (III.B) and the tree over them (III.A.1); return the address of its root."""
-        children: list[tuple[int, int]] = []  # address of each, and the heap offset of its last name
+        children: list[tuple[int, int]] = []  # address of each child, and the heap offset of its last name
         table: list[tuple[int, int]] = []
 
         def close_table() -> None:
@@ -169,9 +169,9 @@ class LineFile:
             level += 1
 
     def _add_level(self, children: list[tuple[int, int]], level: int) -> list[tuple[int, int]]:
-        """Write the nodes over some children; return their addresses and last names."""
+        """Write the nodes above some children; return their addresses and last names."""
         nodes = []
-        before = 0  # the empty name, which stands before all
+        before = 0  # the empty name, which sorts before all others
         starts = range(0, max(1, len(children)), 2 * _NODE_K)
         for start in starts:
             own = children[start : start + 2 * _NODE_K]
@@ -184,7 +184,7 @@ class LineFile:
         return nodes
 
     def finish(self, root: "Group") -> None:
-        """Write the superblock (II.A), which makes the file whole."""
+        """Write the superblock (II.A), which completes the file."""
         header, tree, heap = root
         block = b"\x89HDF\r\n\x1a\n" + struct.pack("<BBBxBBBxHHI", 0, 0, 0, 0, 8, 8, _LEAF_K, _NODE_K, 0)
         block += struct.pack("<QQQQ", 0, _UNDEFINED, self._end, _UNDEFINED)
@@ -193,22 +193,22 @@ class LineFile:
         self._file.write(block)
 
 
-# Address of header, tree and heap.
+# Addresses of header, tree and heap.
 Group = tuple[int, int, int]
-# Nothing is filled in; data that are not there have no address.
+# No fill value is written; missing data have no address.
 _FILL = _message(5, struct.pack("<BBBB", 2, 2, 1, 0), flags=1)
 _EMPTY_LAYOUT = _message(8, struct.pack("<BBQQ", 3, 1, _UNDEFINED, 0))
 
 
 @lru_cache(maxsize=4096)
 def _dataset_header(kind: bytes, shape: tuple[int, ...]) -> bytes:
-    """Return the header of a dataset without data, the message of the layout last."""
+    """Return the header of a dataset without data; the layout message comes last."""
     space = struct.pack(f"<BBBx4x{len(shape)}Q", 1, len(shape), 0, *shape)
     return _object_header(_message(1, space), _message(3, kind, flags=1), _FILL, _EMPTY_LAYOUT)
 
 
 def _names(count: int, others: list[str]) -> tuple[bytes, dict[str, int]]:
-    """Return the heap of names: those of numbers in whole words, then others, and where those are."""
+    """Return the heap of names, numbers padded to 8 or 16 bytes and then other names, and the offsets of the others."""
     short = min(count, 10**7)
     data = bytes(8) + np.arange(short).astype("S8").tobytes() + np.arange(short, count).astype("S16").tobytes()
     offsets = {}
@@ -219,12 +219,12 @@ def _names(count: int, others: list[str]) -> tuple[bytes, dict[str, int]]:
 
 
 def _name_offset(number: int) -> int:
-    """Return where `_names` has the name of a number."""
+    """Return the offset of the name of a number in the heap that `_names` returns."""
     return 8 + 8 * number if number < 10**7 else 8 + 8 * 10**7 + 16 * (number - 10**7)
 
 
 def _entries_in_order(addresses: "array[int]", others: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield name and address of every member in the order of names: 0, 1, 10, 100, 1000, 1001, ..., 2, ..."""
+    """Yield name offset and address of every member in the order of names: 0, 1, 10, 100, 1000, 1001, ..., 2, ..."""
     count = len(addresses)
     if count:
         yield _name_offset(0), addresses[0]

@@ -1,4 +1,4 @@
-"""HDF5 with one dataset a line: "0", "1", ..., and each line's tokens and offsets in groups of their own."""
+"""HDF5 with one dataset per line ("0", "1", ...); groups "tokens" and "offsets" hold those of each line."""
 
 import json
 from array import array
@@ -12,23 +12,25 @@ from elmo_zh.embed.blocks import Contents, LineBlock
 from elmo_zh.embed.formats import OutputForm
 from elmo_zh.embed.formats.hdf5_bytes import LineFile
 
-# What a dataset has beside its numbers, tokens of ordinary length included; measured.
+SUFFIX = ".hdf5"
+
+# Measured size of a dataset without its numbers, for tokens of ordinary length.
 _DATASET_BYTES = 300
-# Strings of one length, padded: where one long word would make them larger than this, each gets its own length.
+# Strings are padded to one length; if that takes more than this because of one long word, they get variable length.
 _PADDED_BYTES = 65_536
 
 
 def check() -> None:
-    """Nothing more is needed."""
+    """Do nothing: no further package is needed."""
 
 
 def estimate_bytes(contents: Contents) -> int:
-    """Return about how large the file will be."""
+    """Return the approximate size of the file."""
     return contents.vector_bytes + contents.num_lines * _DATASET_BYTES * (3 if contents.has_offsets else 2)
 
 
 def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:
-    """Write the file. The index of sentences, where asked for, is held in memory as a whole."""
+    """Write the file. The index of sentences, if wanted, is held in memory."""
     index: dict[str, str] = {}
     vectors, tokens, offsets = array("Q"), array("Q"), array("Q")
     with LineFile(path) as file:
@@ -45,7 +47,7 @@ def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: Out
         if contents.has_offsets:
             groups["offsets"] = file.add_group(offsets)
         file.finish(file.add_group(vectors, groups))
-    # Through a Python file, so that a full disk is an error and not a crash.
+    # Through a Python file object, so that a full disk raises an error instead of crashing.
     with path.open("r+b") as raw, h5py.File(raw, "r+") as whole:
         whole.attrs.update(contents.attributes)
         if form.sentence_index:
@@ -54,5 +56,5 @@ def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: Out
 
 
 def _write_sentence_index(file: Any, index: Mapping[str, str]) -> None:
-    """Add AllenNLP's dataset: a JSON object from sentence to line, of which it keeps the last of equal ones."""
+    """Add AllenNLP's dataset: a JSON object from sentence to line; of equal sentences it keeps the last."""
     file.create_dataset("sentence_to_index", data=[json.dumps(index, ensure_ascii=False)], dtype=h5py.string_dtype())

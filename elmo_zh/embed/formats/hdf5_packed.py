@@ -1,8 +1,9 @@
-"""HDF5 with the vectors of all lines in one dataset and a table of where each line begins.
+"""HDF5 with the vectors of all lines in one dataset, and a table of the start of each line.
 
 `vectors` (N, 2P), or (L + 1, N, 2P) for all layers; `line_offsets` int64 (lines + 1): line i has the rows from
-line_offsets[i] to line_offsets[i + 1]; `tokens` (N,) and `unknown` (N,); `character_offsets` int32 (N, 2) of raw text.
-With one vector a line the table is of the tokens alone. Parts of unfinished outputs and shards are such files too.
+line_offsets[i] to line_offsets[i + 1]; `tokens` (N,) and `unknown` (N,); `character_offsets` int32 (N, 2), for raw
+text. With one vector per line the table applies to the tokens only. Parts of unfinished outputs and shards are such
+files too.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,20 +18,22 @@ from elmo_zh.embed.blocks import Contents, LineBlock
 from elmo_zh.embed.formats import OutputForm
 from elmo_zh.hdf5 import create_hdf5
 
-# HDF5 stores a string of its own length with this much around it, and an entry in the dataset.
+SUFFIX = ".hdf5"
+
+# Measured size of a token: HDF5 stores a variable-length string with overhead, and an entry in the dataset.
 _TOKEN_BYTES = 50
 _CHUNK_BYTES = 2**18
-# So many lines or tokens are read at once.
+# Most lines and tokens read at a time.
 BLOCK_LINES = 2000
 BLOCK_TOKENS = 20_000
 
 
 def check() -> None:
-    """Nothing more is needed."""
+    """Do nothing: no further package is needed."""
 
 
 def estimate_bytes(contents: Contents) -> int:
-    """Return about how large the file will be, if not compressed."""
+    """Return the approximate size of the file without compression."""
     return contents.vector_bytes + contents.num_tokens * _TOKEN_BYTES + contents.num_lines * 8
 
 
@@ -41,7 +44,7 @@ def write(
     form: OutputForm,
     extra: Mapping[str, Any] | None = None,
 ) -> Mapping[str, int]:
-    """Write the file, with further datasets if given."""
+    """Write the file, with further datasets if `extra` has any."""
     with create_hdf5(path) as file:
         file.attrs.update({**contents.attributes, "layout": "packed", "first_line": contents.first_line})
         file.create_dataset("vectors", contents.shape, contents.dtype, **_storage(contents, form.compression))
@@ -57,7 +60,7 @@ def write(
 
 
 def _storage(contents: Contents, compression: str) -> dict[str, Any]:
-    """Return how vectors are stored: contiguous, or in compressed chunks of whole rows of one layer."""
+    """Return the storage options of the vectors: contiguous, or compressed chunks of whole rows of one layer."""
     if compression == "none" or contents.num_rows == 0:
         return {"fill_time": "never"}
     row_bytes = contents.dimension * np.dtype(contents.dtype).itemsize
@@ -84,7 +87,7 @@ def _write_blocks(file: Any, blocks: Iterator[LineBlock]) -> None:
 
 
 def iter_blocks(paths: list[Path]) -> Iterator[LineBlock]:
-    """Yield the lines of packed files in order, some thousand tokens at a time."""
+    """Yield the lines of packed files in order, some thousands of tokens at a time."""
     return chain.from_iterable(map(_iter_file_blocks, paths))
 
 

@@ -1,4 +1,4 @@
-"""One JSON object a line, for a look by eye; numbers rounded to six digits after the point."""
+"""JSON lines for inspection by eye; numbers are rounded to six decimals."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -10,17 +10,19 @@ import numpy as np
 from elmo_zh.embed.blocks import Contents, LineBlock
 from elmo_zh.embed.formats import OutputForm
 
+SUFFIX = ".jsonl"
+
 _DIGITS = 6
-# Of a number with its sign, comma and space; measured.
+# Measured size of a number with its sign, comma and space.
 _NUMBER_BYTES = 11
 
 
 def check() -> None:
-    """Nothing more is needed."""
+    """Do nothing: no further package is needed."""
 
 
 def estimate_bytes(contents: Contents) -> int:
-    """Return about how large the file will be."""
+    """Return the approximate size of the file."""
     return contents.vector_bytes // np.dtype(contents.dtype).itemsize * _NUMBER_BYTES + contents.num_tokens * 30
 
 

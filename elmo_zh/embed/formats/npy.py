@@ -1,7 +1,7 @@
-"""A folder of NumPy files that can be mapped into memory, with the tokens beside them as text.
+"""A folder of NumPy files that can be memory-mapped, and the tokens as text.
 
 vectors.npy (N, 2P), or (L + 1, N, 2P) for all layers; line_offsets.npy int64 (lines + 1); character_offsets.npy int32
-(N, 2) of raw text; unknown.npy (N,); tokens.txt, one line for each of the text's, tokens joined by spaces; info.json.
+(N, 2), for raw text; unknown.npy (N,); tokens.txt, one line per line of the text, tokens joined by spaces; info.json.
 """
 
 import json
@@ -16,15 +16,17 @@ from numpy.typing import DTypeLike, NDArray
 from elmo_zh.embed.blocks import Contents, LineBlock
 from elmo_zh.embed.formats import OutputForm
 
+SUFFIX = ".npy"
+
 VECTORS_NAME, INFO_NAME = "vectors.npy", "info.json"
 
 
 def check() -> None:
-    """Nothing more is needed."""
+    """Do nothing: no further package is needed."""
 
 
 def estimate_bytes(contents: Contents) -> int:
-    """Return about how large the folder will be."""
+    """Return the approximate size of the folder."""
     return contents.vector_bytes + contents.num_tokens * (16 if contents.has_offsets else 8) + contents.num_lines * 9
 
 
@@ -65,12 +67,12 @@ def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: Out
 
 
 def _plain(value: Any) -> Any:
-    """Return NumPy numbers and arrays as JSON's."""
+    """Return a NumPy number or array as a value of JSON."""
     return value.tolist()
 
 
 class _ArrayFile:
-    """An .npy file written row by row, each row in all layers; not mapped: a full disk would end the process."""
+    """An .npy file written row by row in all layers; not memory-mapped, since a full disk would end the process."""
 
     def __init__(self, file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
         described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
@@ -81,7 +83,7 @@ class _ArrayFile:
         self._layer_bytes = self._row_bytes * (shape[-2] if len(shape) > 1 else shape[0])
 
     def append(self, rows: NDArray[Any]) -> None:
-        """Write the next rows, the last axis but one, or the last of a vector."""
+        """Write the next rows: along the second-last axis, or along the only axis of a one-dimensional array."""
         for number, layer in enumerate(rows if rows.ndim == 3 else rows[None]):
             self._file.seek(self._start + number * self._layer_bytes + self._num_rows * self._row_bytes)
             self._file.write(np.ascontiguousarray(layer).data)

@@ -1,4 +1,4 @@
-"""Apache Parquet, one row a line: line, tokens, offsets of raw text, and vectors, or layer_0, layer_1, ... for all."""
+"""Apache Parquet, one row per line: line, tokens, offsets (raw text), and vectors, or layer_0, layer_1, ... for all."""
 
 import importlib.util
 import json
@@ -13,6 +13,8 @@ from elmo_zh.embed.blocks import Contents, LineBlock
 from elmo_zh.embed.formats import OutputForm
 from elmo_zh.errors import OutputError
 
+SUFFIX = ".parquet"
+
 
 def check() -> None:
     """Raise OutputError if pyarrow is not installed."""
@@ -24,17 +26,17 @@ def check() -> None:
 
 
 def estimate_bytes(contents: Contents) -> int:
-    """Return about how large the file will be."""
+    """Return the approximate size of the file."""
     return contents.vector_bytes + contents.num_tokens * 12
 
 
 def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:
-    """Write the file, each block as a row group."""
+    """Write the file, one row group per block."""
     import pyarrow.parquet
 
     schema = _schema(contents)
     small = [name for name in schema.names if not name.startswith(("vectors", "layer_"))]
-    # Vectors hardly get smaller, and a dictionary of their numbers helps nobody.
+    # Vectors hardly compress, and dictionary encoding does not help numbers.
     compression = {name: "snappy" if name in small else "none" for name in schema.names}
     with (
         path.open("wb") as file,

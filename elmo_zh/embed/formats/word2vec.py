@@ -1,6 +1,6 @@
-"""word2vec's text format: for each word of the text the mean of its vectors, most frequent words first.
+"""word2vec's text format: the mean vector of each word of the text, most frequent words first.
 
-Memory holds one vector a distinct word. Words with white space in them, which readers of the format would split, are
+Memory holds one vector per distinct word. Words that contain white space, which readers of the format would split, are
 left out and counted.
 """
 
@@ -14,18 +14,20 @@ from numpy.typing import NDArray
 from elmo_zh.embed.blocks import Contents, LineBlock
 from elmo_zh.embed.formats import OutputForm
 
+SUFFIX = ".vec"
+
 
 def check() -> None:
-    """Nothing more is needed."""
+    """Do nothing: no further package is needed."""
 
 
 def estimate_bytes(contents: Contents) -> int:
-    """Return 0: how many distinct words there are shows only in the end, and the file is small."""
+    """Return 0: the number of distinct words is known only at the end, and the file is small."""
     return 0
 
 
 def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:
-    """Write the file; return how many words it holds and how many were left out."""
+    """Write the file; return the numbers of words written and left out."""
     means = _Means(contents.dimension)
     for block in blocks:
         means.add(block.tokens, block.vectors)
@@ -39,7 +41,7 @@ def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: Out
 
 
 class _Means:
-    """Sums and counts of the vectors of each word; rows in the order in which words came."""
+    """Sum and count of the vectors of each word; one row per word, in order of first occurrence."""
 
     def __init__(self, dimension: int) -> None:
         self._rows: dict[bytes, int] = {}
@@ -47,7 +49,7 @@ class _Means:
         self._counts = np.zeros(1024, np.int64)
 
     def add(self, words: list[bytes], vectors: NDArray[Any]) -> None:
-        """Count one block's words; vectors of shape (N, 2P)."""
+        """Add the words of one block; vectors of shape (N, 2P)."""
         if not words:
             return
         rows = np.array([self._rows.setdefault(word, len(self._rows)) for word in words], np.int64)
@@ -64,7 +66,7 @@ class _Means:
         return [word.decode() for word in self._rows]
 
     def by_frequency(self) -> list[int]:
-        """Return the rows, most frequent first, then in the order of the text."""
+        """Return the rows by falling frequency, then in the order of the text."""
         return [int(row) for row in np.argsort(-self._counts[: len(self._rows)], kind="stable")]
 
     def mean(self, row: int) -> NDArray[np.float32]:

@@ -1,1 +1,1 @@
-"""Segmenters: from a normalised sentence to its tokens."""
+"""Segmenters, one per file; `elmo_zh.choices.SEGMENTERS` lists them."""

@@ -1,17 +1,21 @@
-"""jieba: a dictionary, and a hidden Markov model for words that are not in it."""
+"""The segmenter jieba: a dictionary, and a hidden Markov model for words that are not in it."""
 
 import importlib.metadata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from elmo_zh.config import TextConfig
 from elmo_zh.run.files import file_digest
 from elmo_zh.text.segmenters.jieba_cut import JiebaCut
+from elmo_zh.text.segmenters.long_runs import limit_runs
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
 
+TAKES_USER_DICTIONARY = True
 
-def build_jieba(use_hmm: bool, user_dictionary: Path | None) -> Callable[[str], list[str]]:
-    """Return jieba with a dictionary of its own, so that no other in the same process changes its words.
+
+def build(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], list[str]]:
+    """Return jieba with a dictionary of its own, which other uses of jieba in the same process do not change.
 
     The words are jieba's, found in half the time (`elmo_zh.text.segmenters.jieba_cut`).
 
@@ -21,7 +25,7 @@ def build_jieba(use_hmm: bool, user_dictionary: Path | None) -> Callable[[str], 
     import jieba
 
     class Tokenizer(jieba.Tokenizer):  # type: ignore[misc]
-        """jieba without the cache file that it would unmarshal from the shared temporary folder."""
+        """jieba without its cache file, which it would unmarshal from the shared temporary folder."""
 
         def initialize(self, *_: object) -> None:
             if not self.initialized:  # type: ignore[has-type]
@@ -33,13 +37,13 @@ def build_jieba(use_hmm: bool, user_dictionary: Path | None) -> Callable[[str], 
     never_found: set[str] = set()
     if user_dictionary is not None:
         load_user_dictionary(user_dictionary, _word_adder(tokenizer, never_found))
-    return JiebaCut(tokenizer, use_hmm, never_found)
+    return limit_runs(JiebaCut(tokenizer, config.jieba_hmm, never_found))
 
 
 def _word_adder(tokenizer: Any, never_found: set[str]) -> Callable[[str, int | None, str | None], None]:
-    """Return the function that adds a word, and takes down those of count 0, which are never to be found.
+    """Return the function that adds a word; it collects the words of count 0, which must not become tokens.
 
-    jieba itself takes them down for all its tokenizers together.
+    jieba itself keeps one list of these for all its tokenizers.
     """
     from jieba import finalseg
 
@@ -54,7 +58,7 @@ def _word_adder(tokenizer: Any, never_found: set[str]) -> Callable[[str, int | N
     return add_word
 
 
-def describe_jieba() -> dict[str, str]:
+def describe() -> dict[str, str]:
     """Return jieba's version and the digest of its dictionary."""
     import jieba
 

@@ -1,8 +1,8 @@
-"""jieba's way from a sentence to words, on jieba's own dictionary and hidden Markov model, done in fewer steps.
+"""jieba's segmentation with jieba's own dictionary and hidden Markov model, in fewer steps.
 
-The words are those of `jieba.Tokenizer.cut` (jieba 0.42.1), which builds a graph of all words of a run and then looks
-for the best way through it. Here both are one loop, logarithms are taken once for each word of the dictionary, and what
-the hidden Markov model makes of a run is remembered. Weights are added in the same order, so ties fall the same way.
+The words are those of `jieba.Tokenizer.cut` (jieba 0.42.1), which builds a graph of all words in a run and then finds
+the best path. Here both are one loop, logarithms are taken once per dictionary word, and results of the hidden Markov
+model are cached. Weights are added in the same order, so ties are resolved the same way.
 """
 
 from collections.abc import Callable, Collection
@@ -12,17 +12,17 @@ from typing import Any
 
 from elmo_zh.text.segmenters.jieba_hmm import NewWords
 
-# Runs of single characters that are remembered: most come again and again. Some ten MB.
-_REMEMBERED_RUNS = 2**15
+# Cached runs of single characters: most occur again and again. About 10 MB.
+_CACHED_RUNS = 2**15
 
 
 class JiebaCut:
-    """Returns for a sentence what `tokenizer.lcut(sentence, HMM=use_hmm)` returns.
+    """Segmenter that returns what `tokenizer.lcut(sentence, HMM=use_hmm)` returns.
 
     Args:
-        tokenizer: A `jieba.Tokenizer` that is ready and gets no more words.
+        tokenizer: An initialised `jieba.Tokenizer` to which no more words are added.
         use_hmm: Let the hidden Markov model find words that are not in the dictionary.
-        never_found: Words that it is not to find.
+        never_found: Words that the model must not find.
     """
 
     def __init__(self, tokenizer: Any, use_hmm: bool, never_found: Collection[str] = ()) -> None:
@@ -31,21 +31,21 @@ class JiebaCut:
         self._runs, self._white_space, self._latin = re_han_default, re_skip_default, re_eng
         self._frequencies: dict[str, int] = tokenizer.FREQ
         log_total = log(tokenizer.total)
-        # Beginnings of words that are none themselves have no weight.
+        # A prefix of words that is not a word itself has no weight.
         self._weights = {word: log(count) - log_total if count else None for word, count in self._frequencies.items()}
         self._weight_of_others = log(1) - log_total
-        self._new_words = lru_cache(_REMEMBERED_RUNS)(NewWords(never_found))
+        self._new_words = lru_cache(_CACHED_RUNS)(NewWords(never_found))
         self._cut_run: Callable[[str, list[str]], None] = self._cut_with_hmm if use_hmm else self._cut_without_hmm
 
     def __call__(self, sentence: str) -> list[str]:
-        """Return the words of a sentence; white space stands among them, each character as a word."""
+        """Return the words of a sentence, including white space, each character of it as a word."""
         words: list[str] = []
-        # Split by a group, so that runs of characters that words are made of stand at odd places.
-        for number, piece in enumerate(self._runs.split(sentence)):
+        # The pattern is a group, so the runs that words are made of have odd indices.
+        for number, run in enumerate(self._runs.split(sentence)):
             if number % 2:
-                self._cut_run(piece, words)
-            elif piece:
-                for part in self._white_space.split(piece):
+                self._cut_run(run, words)
+            elif run:
+                for part in self._white_space.split(run):
                     if self._white_space.match(part):
                         words.append(part)
                     else:
@@ -53,7 +53,7 @@ class JiebaCut:
         return words
 
     def _best_ends(self, run: str) -> list[int]:
-        """Return where the word ends that starts at each place, on the best way from there to the end of a run."""
+        """Return, for each position in a run, the end of the word that starts there on the best path."""
         weights, length = self._weights, len(run)
         ends, scores = [0] * length, [0.0] * (length + 1)
         for start in range(length - 1, -1, -1):
@@ -76,7 +76,7 @@ class JiebaCut:
 
     def _cut_with_hmm(self, run: str, words: list[str]) -> None:
         ends, length = self._best_ends(run), len(run)
-        # Where the single characters at hand began, which go to the model together.
+        # Start of the current single characters, which go to the model together.
         place = begun = 0
         while place < length:
             end = ends[place]

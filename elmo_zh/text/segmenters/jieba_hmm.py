@@ -1,18 +1,18 @@
-"""jieba's hidden Markov model: words in runs of characters that its dictionary does not know, found in fewer steps.
+"""jieba's hidden Markov model in fewer steps: finds words in runs of characters that are not in the dictionary.
 
 The words are those of `jieba.finalseg.cut` (jieba 0.42.1). Its four states are B, M and E, the beginning, middle and
-end of a word, and S, a word of one character. Sums are made in the same order, and of equal ones the state with the
-higher letter is taken, so that ties fall the same way.
+end of a word, and S, a word of one character. Terms are added in the same order, and of equal sums the state with the
+higher letter wins, so ties are resolved the same way.
 """
 
 from collections.abc import Collection, Iterator
 
 
 class NewWords:
-    """Returns the words of a run of characters.
+    """Finder of words in a run of characters.
 
     Args:
-        never_found: Words that are taken apart again.
+        never_found: Words that are split into characters again.
     """
 
     def __init__(self, never_found: Collection[str] = ()) -> None:
@@ -23,7 +23,7 @@ class NewWords:
         self._least = least = finalseg.MIN_FLOAT
         self._emitted = [finalseg.emit_P[state] for state in "BMES"]
         self._first = [finalseg.start_P[state] for state in "BMES"]
-        # From B and M to E and M, from E and S to B and S.
+        # Possible transitions: from B and M to E and M, from E and S to B and S.
         moves = ("BE", "BM", "ME", "MM", "EB", "ES", "SB", "SS")
         self._moves = [finalseg.trans_P[move[0]].get(move[1], least) for move in moves]
 
@@ -32,12 +32,12 @@ class NewWords:
         return tuple(self._iter_words(run))
 
     def _iter_words(self, run: str) -> Iterator[str]:
-        # Split by a group: runs of Chinese characters stand at odd places.
-        for number, piece in enumerate(self._han.split(run)):
+        # The pattern is a group, so runs of Han characters have odd indices.
+        for number, part in enumerate(self._han.split(run)):
             if number % 2:
-                yield from self._words_of_run(piece)
+                yield from self._words_of_run(part)
             else:
-                yield from filter(None, self._latin.split(piece))
+                yield from filter(None, self._latin.split(part))
 
     def _words_of_run(self, run: str) -> Iterator[str]:
         start = 0
@@ -50,12 +50,12 @@ class NewWords:
             start = end
 
     def _word_ends(self, run: str) -> list[int]:
-        """Return where words end on the likeliest way through a run."""
+        """Return the ends of the words on the most likely path through a run."""
         least = self._least
         begins, middles, ends, singles = self._emitted
         be, bm, me, mm, eb, es, sb, ss = self._moves
         b, m, e, s = (start + some.get(run[0], least) for start, some in zip(self._first, self._emitted, strict=True))
-        # For each place: whether B came from S, M from M, E from M and S from S.
+        # For each position: whether B came from S, M from M, E from M and S from S.
         came: list[tuple[bool, bool, bool, bool]] = []
         for character in run[1:]:
             emitted_b, emitted_m = begins.get(character, least), middles.get(character, least)
@@ -74,7 +74,7 @@ class NewWords:
 
 
 def _follow_back(came: list[tuple[bool, bool, bool, bool]], state: str) -> list[int]:
-    """Return the places after each end of a word, from the last state and how each one was come to."""
+    """Return the index after each word, from the last state and the predecessor of each state."""
     ends = []
     for place in range(len(came), -1, -1):
         if state in "ES":

@@ -1,28 +1,33 @@
-"""Text without a place to rest, in bounded time and memory."""
+"""Runs of text without white space or punctuation, segmented in bounded time and memory."""
 
 import re
 from collections.abc import Callable, Iterator
 
-# Characters of a run, between white space and punctuation, that are segmented together at most. jieba's hidden Markov
-# model takes time and memory that grow with the square of a run without a word. Another limit gives longer runs other
-# tokens, so it is not a setting.
+# Most characters of a run, between white space and punctuation, that are segmented together. The time and memory of
+# jieba's hidden Markov model grow with the square of a run without known words. Another limit would give longer runs
+# other tokens, so it is not a setting.
 RUN_LIMIT = 2_000
-# At the end of a piece the text that follows is not known, so tokens in its last characters are not kept. With ten or
-# more, few words come out otherwise than from the whole run (docs/segmenters.md).
+# Where a run is cut, the text that follows is not seen, so tokens in the last characters are not kept. With ten or more
+# characters, few words differ from those of the whole run (docs/segmenters.md).
 OVERLAP = 20
 
 _RUN = re.compile(r"[\u4e00-\u9fd5a-zA-Z0-9+#&._%\-]+")
 
 
 def limit_runs(segment: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """Return a segmenter that never gives `segment` a run of more than `RUN_LIMIT` characters.
+    """Return a segmenter without spaces among its tokens that never gives `segment` more of a run than `RUN_LIMIT`.
 
-    Text without such a run gets the tokens that `segment` gives to the whole of it. A longer run is segmented piece by
-    piece; the next piece begins where the tokens of the one before come within `OVERLAP` characters of its end.
+    Text without a longer run gets the tokens that `segment` gives to the whole text. A longer run is segmented in
+    windows of `RUN_LIMIT` characters; the next window begins at the first token within `OVERLAP` characters of the end.
 
     Args:
-        segment: Has to treat each run by itself, and to keep all characters of runs, as jieba does.
+        segment: A segmenter that treats each run by itself and keeps all characters, as jieba does. It may return
+            U+0020 as a token.
     """
+
+    def segment_words(sentence: str) -> list[str]:
+        words = segment_limited(sentence)
+        return [word for word in words if word != " "] if " " in sentence else words
 
     def segment_limited(sentence: str) -> list[str]:
         if len(sentence) <= RUN_LIMIT:
@@ -36,7 +41,7 @@ def limit_runs(segment: Callable[[str], list[str]]) -> Callable[[str], list[str]
                 end = run.end()
         return tokens + segment(sentence[end:])
 
-    return segment_limited
+    return segment_words
 
 
 def _iter_run_tokens(segment: Callable[[str], list[str]], run: str) -> Iterator[str]:

@@ -1,45 +1,85 @@
-"""Segmenters: from a normalised sentence to its tokens."""
+"""Segmenters by name: from a normalised sentence to its tokens."""
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol, cast
 
+from elmo_zh.choices import SEGMENTERS
 from elmo_zh.config import TextConfig
+from elmo_zh.errors import ConfigError
 from elmo_zh.run.files import file_digest
 from elmo_zh.text.script import describe_script
-from elmo_zh.text.segmenters.jieba import build_jieba, describe_jieba
-from elmo_zh.text.segmenters.long_runs import limit_runs
-from elmo_zh.text.segmenters.rjieba import build_rjieba, describe_rjieba
 
 Segmenter = Callable[[str], list[str]]
+
+
+class SegmenterModule(Protocol):
+    """A segmenter as it is registered in `elmo_zh.choices.SEGMENTERS`: a module or an object with these three names.
+
+    Attributes:
+        TAKES_USER_DICTIONARY: Whether it can use a user dictionary in jieba's format.
+    """
+
+    TAKES_USER_DICTIONARY: bool
+
+    def build(self, config: TextConfig, user_dictionary: Path | None) -> Segmenter:
+        """Return the function from a normalised sentence to its tokens, called once in each process.
+
+        Together the tokens must hold all characters of the sentence but spaces (U+0020), in order.
+
+        Args:
+            config: The text settings.
+            user_dictionary: A user dictionary, or None.
+
+        Raises:
+            ConfigError: If something that the segmenter needs is not installed.
+            CorpusError: If the user dictionary cannot be read.
+        """
+
+    def describe(self) -> dict[str, str]:
+        """Return what has to be equal for equal tokens, such as "version" and the "dictionary"'s digest.
+
+        Bundles record it, and embedding compares it.
+
+        Raises:
+            ConfigError: If something that the segmenter needs is not installed.
+        """
 
 
 def build_segmenter(config: TextConfig, user_dictionary: Path | None = None) -> Segmenter:
     """Return the function from a normalised sentence to its tokens.
 
     No token is empty or holds U+0020, and together they hold all other characters of the sentence in order. Time and
-    memory are in proportion to the sentence's length.
+    memory of the built-in segmenters are proportional to the sentence's length.
 
     Args:
         config: Names the segmenter.
-        user_dictionary: A jieba user dictionary, or None; for jieba and rjieba only.
+        user_dictionary: A jieba user dictionary, or None; for segmenters with TAKES_USER_DICTIONARY only.
 
     Raises:
-        ConfigError: If the segmenter's package is not installed.
+        ConfigError: If the segmenter or its package is not installed.
         CorpusError: If the user dictionary cannot be read.
     """
-    if config.segmenter == "character":
-        return lambda sentence: [character for character in sentence if character != " "]
-    if config.segmenter == "whitespace":
-        return split_tokens
-    build = build_rjieba if config.segmenter == "rjieba" else build_jieba
-    segment = limit_runs(build(config.jieba_hmm, user_dictionary))
+    segment = _load(config.segmenter).build(config, user_dictionary)
+    return segment if config.segmenter in SEGMENTERS.built_in else _checked(segment, config.segmenter)
 
-    def segment_words(sentence: str) -> list[str]:
-        words = segment(sentence)
-        # Both pass white space on, each character as a token of its own.
-        return [word for word in words if word != " "] if " " in sentence else words
 
-    return segment_words
+def describe_segmenter(config: TextConfig, user_dictionary: Path | None = None) -> dict[str, str]:
+    """Return name, version and dictionary digest: what has to be equal for equal tokens.
+
+    Converting the script changes words too, so its version is included. A plug-in's package is named, so that whoever
+    lacks it knows what to install.
+
+    Raises:
+        ConfigError: If the segmenter or its package is not installed.
+    """
+    described = {"name": config.segmenter, "version": "1", **describe_script(config.script)}
+    if package := SEGMENTERS.package_of(config.segmenter):
+        described["package"], described["version"] = package
+    described |= _load(config.segmenter).describe()
+    if user_dictionary is not None:
+        described["user_dictionary"] = file_digest(user_dictionary)
+    return described
 
 
 def split_tokens(sentence: str) -> list[str]:
@@ -47,19 +87,20 @@ def split_tokens(sentence: str) -> list[str]:
     return [token for token in sentence.split(" ") if token]
 
 
-def describe_segmenter(config: TextConfig, user_dictionary: Path | None = None) -> dict[str, str]:
-    """Return name, version and dictionary digest: what has to be equal for equal tokens.
+def _load(name: str) -> SegmenterModule:
+    return cast(SegmenterModule, SEGMENTERS.load(name))
 
-    What converts the script has words and a version of its own.
 
-    Raises:
-        ConfigError: If the segmenter's package is not installed.
-    """
-    described = {"name": config.segmenter, "version": "1", **describe_script(config.script)}
-    if config.segmenter == "jieba":
-        described |= describe_jieba()
-    elif config.segmenter == "rjieba":
-        described |= describe_rjieba()
-    if user_dictionary is not None:
-        described["user_dictionary"] = file_digest(user_dictionary)
-    return described
+def _checked(segment: Segmenter, name: str) -> Segmenter:
+    """Return a plug-in's segmenter with its tokens split at spaces, and refused where they are not the sentence."""
+
+    def segment_checked(sentence: str) -> list[str]:
+        tokens = [part for token in segment(sentence) for part in split_tokens(token)]
+        if "".join(tokens) != sentence.replace(" ", ""):
+            raise ConfigError(
+                f"text.segmenter = {name} changes characters: of {sentence[:40]!r} it made {' '.join(tokens)[:40]!r}."
+                " A segmenter may only split text. Correct it, or choose another one with --set text.segmenter=NAME"
+            )
+        return tokens
+
+    return segment_checked

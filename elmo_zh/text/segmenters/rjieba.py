@@ -1,8 +1,8 @@
-"""rjieba: jieba written in Rust, many times as fast, brought to the same tokens.
+"""The segmenter rjieba: jieba written in Rust, many times as fast, corrected to give the same tokens.
 
-Left alone it differs from jieba in two ways, found by comparing both on real text (docs/segmenters.md): it keeps Latin
-letters and digits together over signs (F-16, 1.2.3), and it takes more Han characters into a run than jieba knows.
-Both are put right here, so that choosing rjieba is choosing speed and not another segmentation.
+The package differs from jieba in two ways, found by comparing both on real text (docs/segmenters.md): it keeps Latin
+letters and digits together across signs (F-16, 1.2.3), and its runs of Han include characters that jieba does not know.
+Both are corrected here, so that rjieba changes the speed and not the segmentation.
 """
 
 from __future__ import annotations
@@ -13,43 +13,47 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from elmo_zh.config import TextConfig
 from elmo_zh.errors import ConfigError, CorpusError
+from elmo_zh.text.segmenters.long_runs import limit_runs
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
 
 if TYPE_CHECKING:
     from rjieba import Jieba
 
+TAKES_USER_DICTIONARY = True
+
 _LARGEST_COUNT = 2**31 - 1
-# Han to rjieba and not to jieba, which knows U+4E00 to U+9FD5 and makes each of the others a token.
+# Characters that are Han for rjieba only; jieba knows U+4E00 to U+9FD5 and makes a token of each other character.
 _RARE_HAN = "\u3400-\u4dbf\u9fd6-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _RARE_HAN_CHARACTER = re.compile(f"([{_RARE_HAN}])")
 _MAY_DIFFER = re.compile(rf"[#%&+\-._{_RARE_HAN}]")
-# A token by jieba's rule for what is neither in its dictionary nor Han; so is what stands between two of them.
+# jieba's rule for text that is neither in its dictionary nor Han: each match, and the text between two, is a token.
 _LATIN_TOKEN = re.compile(r"([a-zA-Z0-9]+(?:\.[0-9]+)?%?)")
 
 
-def build_rjieba(use_hmm: bool, user_dictionary: Path | None) -> Callable[[str], list[str]]:
+def build(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], list[str]]:
     """Return rjieba with a dictionary of its own.
 
     Raises:
         ConfigError: If the package is not installed.
-        CorpusError: If the user dictionary cannot be read, or asks for what rjieba cannot do.
+        CorpusError: If the user dictionary cannot be read, or needs something that rjieba cannot do.
     """
     try:
         from rjieba import Jieba
     except ImportError:
         raise _missing() from None
-    rjieba = Jieba()
+    rjieba, use_hmm = Jieba(), config.jieba_hmm
     if user_dictionary is not None:
         load_user_dictionary(user_dictionary, _word_adder(rjieba, user_dictionary))
 
     def segment(sentence: str) -> list[str]:
         if not _MAY_DIFFER.search(sentence):
             return rjieba.cut(sentence, use_hmm)
-        tokens = [token for piece in _RARE_HAN_CHARACTER.split(sentence) for token in rjieba.cut(piece, use_hmm)]
+        tokens = [token for part in _RARE_HAN_CHARACTER.split(sentence) for token in rjieba.cut(part, use_hmm)]
         return list(_iter_split_at_signs(tokens, rjieba)) if use_hmm else tokens
 
-    return segment
+    return limit_runs(segment)
 
 
 def _iter_split_at_signs(tokens: list[str], rjieba: Jieba) -> Iterator[str]:
@@ -64,8 +68,8 @@ def _word_adder(rjieba: Jieba, path: Path) -> Callable[[str, int | None, str | N
     def add_word(word: str, count: int | None, tag: str | None) -> None:
         if count == 0:
             raise CorpusError(
-                f"{path}: {word} has the count 0, which takes a word out in jieba; rjieba cannot do that."
-                " Leave that line out, or use --set text.segmenter=jieba"
+                f"{path}: {word} has the count 0, which removes a word in jieba; rjieba cannot do that."
+                " Delete that line, or use --set text.segmenter=jieba"
             )
         if count is not None and count > _LARGEST_COUNT:
             raise ValueError(f"the count of {word} is above {_LARGEST_COUNT}")
@@ -74,10 +78,10 @@ def _word_adder(rjieba: Jieba, path: Path) -> Callable[[str, int | None, str | N
     return add_word
 
 
-def describe_rjieba() -> dict[str, str]:
-    """Return rjieba's version, which names its dictionary too: that is compiled into the package.
+def describe() -> dict[str, str]:
+    """Return rjieba's version, which identifies the dictionary too: it is compiled into the package.
 
-    A digest of the compiled file would be another on each platform, for the same tokens.
+    A digest of the compiled file would differ between platforms that give the same tokens.
 
     Raises:
         ConfigError: If the package is not installed.

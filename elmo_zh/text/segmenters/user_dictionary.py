@@ -1,4 +1,4 @@
-"""User dictionaries in jieba's format: words of one's field, beside those of a segmenter's own dictionary."""
+"""User dictionaries in jieba's format: additional words for a segmenter."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -12,13 +12,13 @@ _LINE = re.compile("(.+?)( [0-9]+)?( [a-z]+)?")
 
 
 def load_user_dictionary(path: Path, add_word: AddWord) -> None:
-    """Give every word of a user dictionary, with its count and its tag where it has them, to a segmenter.
+    """Add every word of a user dictionary to a segmenter, with its count and tag if it has them.
 
     Lines are read as jieba's own `load_userdict` reads them.
 
     Args:
-        path: Each line is a word, then optionally a count and a tag, in UTF-8.
-        add_word: Takes them; may raise ValueError for a word that the segmenter cannot take.
+        path: A UTF-8 file; each line is a word, then optionally a count and a tag.
+        add_word: Called with word, count and tag; raises ValueError for a word that the segmenter cannot take.
 
     Raises:
         CorpusError: If the file cannot be read, or `add_word` refuses a word.
@@ -29,7 +29,7 @@ def load_user_dictionary(path: Path, add_word: AddWord) -> None:
     except (ValueError, OSError) as error:
         raise CorpusError(
             f"{path} is not a jieba user dictionary ({error})."
-            " Each line is a word, then optionally a count and a tag, split by spaces, in UTF-8."
+            " Each line is a word, then optionally a count and a tag, separated by spaces, in UTF-8."
         ) from None
 
 
@@ -42,6 +42,6 @@ def _iter_words(path: Path) -> Iterator[tuple[str, int | None, str | None]]:
                 raise ValueError(f"line {number} is not UTF-8") from None
             if line:
                 match = _LINE.fullmatch(line)
-                assert match is not None  # a line that is not empty has at least a word
+                assert match is not None  # a non-empty line has at least a word
                 word, count, tag = match.groups()
                 yield word, int(count) if count else None, tag.strip() if tag else None

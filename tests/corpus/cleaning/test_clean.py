@@ -61,7 +61,8 @@ def test_without_ftfy(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CorpusError) as caught:
         LineCleaner.build(TextConfig(repair_mojibake=True))
     assert caught.value.messages == (
-        'text.repair_mojibake = true needs ftfy, which is not installed. Type: pip install "elmo-zh[corpus]"',
+        "text.repair_mojibake = true needs ftfy, which is not installed."
+        ' Install it with: pip install "elmo-zh[corpus]"',
     )
 
 

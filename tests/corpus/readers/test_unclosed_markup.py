@@ -2,7 +2,7 @@
 
 import pytest
 
-from elmo_zh.corpus.readers.unclosed_markup import num_unclosed
+from elmo_zh.corpus.readers.wikitext import num_unclosed
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from elmo_zh.choices import SEGMENTERS
 from elmo_zh.config import TextConfig
-from elmo_zh.config.text_section import SEGMENTERS
 from elmo_zh.errors import ConfigError, CorpusError
 from elmo_zh.run.files import file_digest
 from elmo_zh.text.preparation import TextPreparation
@@ -55,7 +55,7 @@ TEXT = st.text(
 RULES = st.text(st.sampled_from("abC12+#&._%-的国T恤天气很好𠮷㐂龦 ，１é"), max_size=17)
 
 
-@pytest.mark.parametrize("segmenter", SEGMENTERS)
+@pytest.mark.parametrize("segmenter", SEGMENTERS.built_in)
 @settings(deadline=None, max_examples=151)
 @given(text=TEXT, jieba_hmm=st.booleans(), is_normalised=st.booleans())
 def test_no_character_is_lost(segmenter: str, text: str, jieba_hmm: bool, is_normalised: bool) -> None:
@@ -69,7 +69,7 @@ def test_no_character_is_lost(segmenter: str, text: str, jieba_hmm: bool, is_nor
     assert [] not in sentences
 
 
-@pytest.mark.parametrize("segmenter", SEGMENTERS)
+@pytest.mark.parametrize("segmenter", SEGMENTERS.built_in)
 @pytest.mark.parametrize(
     "unit", ["a", "的", "今天天气很好", "好a1.", "7", " ", "\x00", "🍎", "㐂", "-", "国 ", "é\u0301"]
 )
@@ -178,7 +178,7 @@ def test_user_dictionary_that_is_none(segmenter: str, tmp_path: Path) -> None:
         segment_with(segmenter, path)
     (message,) = caught.value.messages
     assert message.startswith(f"{path} is not a jieba user dictionary (")
-    assert message.endswith(" Each line is a word, then optionally a count and a tag, split by spaces, in UTF-8.")
+    assert message.endswith(" Each line is a word, then optionally a count and a tag, separated by spaces, in UTF-8.")
     assert "\n" not in message
     del caught
     gc.collect()  # a file left open would warn here and not in the next test
@@ -189,8 +189,8 @@ def test_user_dictionary_that_is_none(segmenter: str, tmp_path: Path) -> None:
     [
         (
             "量子鸽子 0",
-            "量子鸽子 has the count 0, which takes a word out in jieba; rjieba cannot do that."
-            " Leave that line out, or use --set text.segmenter=jieba",
+            "量子鸽子 has the count 0, which removes a word in jieba; rjieba cannot do that."
+            " Delete that line, or use --set text.segmenter=jieba",
         ),
         ("量子鸽子 2147483648", "the count of 量子鸽子 is above 2147483647"),
     ],

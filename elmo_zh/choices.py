@@ -1,0 +1,142 @@
+"""Every name that a setting or an option takes: what can be chosen, and where the code behind it is.
+
+Settings, help texts and errors read these tables and repeat none of them. To add a segmenter or a format, write its
+file and one line here (docs/adding.md). Other packages add theirs through entry points. Nothing is imported before it
+is used, so that `elmo-zh --help` stays fast.
+"""
+
+import importlib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from elmo_zh.errors import ConfigError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+
+class Registry:
+    """Names, and for each one the module behind it, or the object in a module.
+
+    Iterating gives all names that can be chosen.
+
+    Args:
+        kind: What is registered, for messages.
+        group: Entry point group through which other packages add names; empty if they cannot.
+        built_in: From a name to "package.module" or "package.module:object".
+        also: Names that can be chosen and have no code of their own, such as "auto".
+    """
+
+    def __init__(self, kind: str, group: str, built_in: Mapping[str, str], also: tuple[str, ...] = ()) -> None:
+        self.kind, self.group, self.built_in, self.also = kind, group, dict(built_in), also
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (*self.also, *self.names())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.also or name in self.built_in or name in self._plug_ins()
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names that have code: the built-in ones, then those of installed plug-ins."""
+        return (*self.built_in, *sorted(self._plug_ins()))
+
+    def package_of(self, name: str) -> tuple[str, str] | None:
+        """Return name and version of the package that adds a name; None for a built-in or unknown one."""
+        point = None if name in self.built_in else self._plug_ins().get(name)
+        return (point.dist.name, point.dist.version) if point is not None and point.dist is not None else None
+
+    def load(self, name: str) -> Any:
+        """Import and return the module or object behind a name.
+
+        Raises:
+            ConfigError: If the name is unknown, or its package cannot be imported.
+        """
+        if name in self.built_in:
+            module, _, attribute = self.built_in[name].partition(":")
+            loaded = importlib.import_module(module)
+            return getattr(loaded, attribute) if attribute else loaded
+        point = self._plug_ins().get(name)
+        if point is None:
+            raise ConfigError(f"{name!r} is not one of the {self.kind}s {', '.join(self.names())}.{self.advice}")
+        try:
+            return point.load()
+        except (ImportError, AttributeError) as error:
+            package = point.dist.name if point.dist is not None else point.value
+            raise ConfigError(
+                f"The {self.kind} {name} of the package {package} cannot be loaded ({error}). Install it again with:"
+                f" pip install --force-reinstall {package}"
+            ) from None
+
+    @property
+    def advice(self) -> str:
+        """What to do about an unknown name, for the end of a message."""
+        return " If another package adds it, install that package here (docs/adding.md)." if self.group else ""
+
+    def _plug_ins(self) -> dict[str, "EntryPoint"]:
+        if not self.group:
+            return {}
+        # It takes longer to import than everything else that `--help` needs.
+        from importlib.metadata import entry_points
+
+        return {point.name: point for point in entry_points(group=self.group) if point.name not in self.built_in}
+
+
+# Each is a module with TAKES_USER_DICTIONARY, build and describe (elmo_zh.text.segmenters.registry.SegmenterModule).
+SEGMENTERS = Registry(
+    "segmenter",
+    "elmo_zh.segmenters",
+    {
+        "jieba": "elmo_zh.text.segmenters.jieba",
+        "rjieba": "elmo_zh.text.segmenters.rjieba",
+        "whitespace": "elmo_zh.text.segmenters.whitespace:WHITESPACE",
+        "character": "elmo_zh.text.segmenters.whitespace:CHARACTER",
+    },
+)
+# Each is an elmo_zh.corpus.readers.formats.CorpusFormat.
+CORPUS_FORMATS = Registry(
+    "corpus format",
+    "elmo_zh.corpus_formats",
+    {
+        "text": "elmo_zh.corpus.readers.plain:FORMAT",
+        "csv": "elmo_zh.corpus.readers.tables:CSV",
+        "tsv": "elmo_zh.corpus.readers.tables:TSV",
+        "json": "elmo_zh.corpus.readers.json_values:FORMAT",
+        "jsonl": "elmo_zh.corpus.readers.json_lines:FORMAT",
+        "wikidump": "elmo_zh.corpus.readers.wikidump:FORMAT",
+        "wikiextractor": "elmo_zh.corpus.readers.wikiextractor:FORMAT",
+        "html": "elmo_zh.corpus.readers.html_prose:FORMAT",
+        "markdown": "elmo_zh.corpus.readers.markdown_prose:FORMAT",
+    },
+    also=("auto",),
+)
+# Each is a module with SUFFIX, check, estimate_bytes and write (elmo_zh.embed.formats.Writer).
+OUTPUT_FORMATS = Registry(
+    "output format",
+    "elmo_zh.output_formats",
+    {
+        "hdf5": "elmo_zh.embed.formats.hdf5_lines",
+        "npy": "elmo_zh.embed.formats.npy",
+        "parquet": "elmo_zh.embed.formats.parquet",
+        "jsonl": "elmo_zh.embed.formats.jsonl",
+        "word2vec": "elmo_zh.embed.formats.word2vec",
+    },
+)
+# How HDF5 is laid out: other writers of the same interface.
+HDF5_LAYOUTS = Registry(
+    "HDF5 layout",
+    "",
+    {"lines": "elmo_zh.embed.formats.hdf5_lines", "packed": "elmo_zh.embed.formats.hdf5_packed"},
+)
+
+# Choices that have no module of their own: the code that tells them apart is in the module named behind each.
+HDF5_COMPRESSIONS = ("none", "gzip", "lzf")  # embed/formats/hdf5_packed
+LAYERS = ("all", "average", "top", "mix")  # embed/reduction; or the number of a layer
+POOL_METHODS = ("mean", "max", "first-last")  # embed/reduction
+UNKNOWN_WAYS = ("unk", "backoff")  # embed/word_vectors
+VECTOR_DTYPES = ("float32", "float16")  # embed/dump
+DEVICES = ("auto", "cpu", "cuda")  # model/precision
+BUNDLE_LAYOUTS = ("bundle", "simple_elmo", "safetensors")  # bundle/write
+UNICODE_FORMS = ("none", "NFC", "NFD", "NFKC", "NFKD")  # text/unicode_form
+SCRIPTS = ("none", "simplified", "traditional")  # text/script
+BAD_BYTES = ("strict", "skip-line", "replace")  # corpus/decoding
+DOCUMENTS = ("file", "paragraph", "line")  # corpus/readers/plain

@@ -1,0 +1,248 @@
+"""Every name that can be chosen has its code, settings and help name the same ones, and other packages can add some."""
+
+import dataclasses
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from contract.command_line import ROOT, elmo_zh, run_python
+from drawn_bundles import TOKENS, write_model
+
+from elmo_zh import choices
+from elmo_zh.choices import CORPUS_FORMATS, HDF5_LAYOUTS, OUTPUT_FORMATS, SEGMENTERS, Registry
+from elmo_zh.config import Config, TextConfig, render_config
+from elmo_zh.corpus import names
+from elmo_zh.corpus.readers.formats import CorpusFormat
+from elmo_zh.errors import ConfigError
+from elmo_zh.text.segmenters.registry import build_segmenter
+
+REGISTRIES = {name: value for name, value in vars(choices).items() if isinstance(value, Registry)}
+FIELDS = {
+    f"{section.name}.{field.name}": field.metadata["choices"]
+    for section in dataclasses.fields(Config)
+    for field in dataclasses.fields(getattr(Config(), section.name))
+    if field.metadata.get("choices") is not None
+}
+
+PLUG_INS = '''
+"""A segmenter of two characters a token, a corpus format of records between %%, a count of tokens as output."""
+
+from elmo_zh.corpus.readers.formats import CorpusFormat
+
+SUFFIX = ".counts"
+
+
+class Pairs:
+    TAKES_USER_DICTIONARY = False
+
+    def build(self, config, user_dictionary):
+        return lambda sentence: [sentence[start : start + 2] for start in range(0, len(sentence), 2)]
+
+    def describe(self):
+        return {"dictionary": "none"}
+
+
+class Lower(Pairs):
+    def build(self, config, user_dictionary):
+        return lambda sentence: [sentence.lower()]
+
+
+def read_records(text, config, tally, passed_over):
+    for record in "".join(text.chunks()).split("%%"):
+        yield iter(record.strip().splitlines())
+
+
+RECORDS = CorpusFormat(read=read_records, suffixes=(".records",), starts=lambda head: head.startswith("%%"))
+
+
+def check():
+    pass
+
+
+def estimate_bytes(contents):
+    return 8 * contents.num_lines
+
+
+def write(path, contents, blocks, form):
+    with path.open("w") as file:
+        for block in blocks:
+            for line, own in block.iter_lines():
+                file.write(f"{line} {own.stop - own.start} {block.line_vectors(line, own).shape}\\n")
+    return {"counted": contents.num_tokens}
+'''
+ENTRY_POINTS = """
+[elmo_zh.segmenters]
+pairs = toy_plug_ins:PAIRS
+lower = toy_plug_ins:LOWER
+broken = toy_plug_ins:missing
+
+[elmo_zh.corpus_formats]
+records = toy_plug_ins:RECORDS
+
+[elmo_zh.output_formats]
+counts = toy_plug_ins
+"""
+
+
+@pytest.fixture
+def plug_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A package that adds one of each, as pip installs it, for this process and for those that it starts."""
+    folder = tmp_path / "site"
+    described = folder / "toy_plug_ins-3.5.dist-info"
+    described.mkdir(parents=True)
+    source = PLUG_INS + "\n\nPAIRS, LOWER = Pairs(), Lower()\n"
+    (folder / "toy_plug_ins.py").write_text(source, encoding="utf-8")
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-plug-ins\nVersion: 3.5\n", encoding="utf-8")
+    (described / "entry_points.txt").write_text(ENTRY_POINTS, encoding="utf-8")
+    known = os.environ.get("PYTHONPATH")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(folder), str(ROOT), known))))
+    monkeypatch.syspath_prepend(folder)
+    names._format_of_suffix.cache_clear()
+    yield folder
+    names._format_of_suffix.cache_clear()
+
+
+def test_every_name_has_its_code() -> None:
+    for name in SEGMENTERS:
+        segmenter = SEGMENTERS.load(name)
+        assert segmenter.TAKES_USER_DICTIONARY in (False, True)
+        assert callable(segmenter.build)
+        assert isinstance(segmenter.describe(), dict)
+    for name in CORPUS_FORMATS.names():
+        assert isinstance(CORPUS_FORMATS.load(name), CorpusFormat)
+    for registry in (OUTPUT_FORMATS, HDF5_LAYOUTS):
+        for name in registry:
+            writer = registry.load(name)
+            assert writer.SUFFIX.startswith(".")
+            assert callable(writer.check) and callable(writer.estimate_bytes) and callable(writer.write)  # noqa: PT018
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_the_explanation_of_a_setting_names_its_choices(name: str) -> None:
+    """As --print-config, configs/small.toml and docs/settings.md have it."""
+    section, _, key = name.partition(".")
+    lines = render_config(Config()).split(f"[{section}]\n")[1].splitlines()
+    explanation = lines[next(n for n, line in enumerate(lines) if line.startswith(f"{key} = ")) - 1]
+    assert [choice for choice in FIELDS[name] if choice not in explanation] == []
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "known"),
+    [
+        ("segment", "--format", CORPUS_FORMATS),
+        ("segment", "--bad-bytes", choices.BAD_BYTES),
+        ("segment", "--document", choices.DOCUMENTS),
+        ("embed", "--format", OUTPUT_FORMATS),
+        ("embed", "--layout", HDF5_LAYOUTS),
+        ("embed", "--compression", choices.HDF5_COMPRESSIONS),
+        ("embed", "--pool", ("none", *choices.POOL_METHODS)),
+        ("embed", "--dtype", choices.VECTOR_DTYPES),
+        ("embed", "--unknown", choices.UNKNOWN_WAYS),
+        ("embed", "--device", choices.DEVICES),
+        ("export", "--layout", choices.BUNDLE_LAYOUTS),
+    ],
+)
+def test_an_option_names_its_choices(command: str, option: str, known: Any) -> None:
+    text = elmo_zh(command, "--help").stdout
+    start = text.index(f"  {option} ")
+    shown = " ".join(text[start:].split("\n  --")[0].split())
+    assert [choice for choice in known if choice not in shown] == []
+    answer = elmo_zh(command, "a.txt", option, "no such")
+    assert answer.status == 2
+    assert [choice for choice in known if repr(choice) not in answer.stderr] == []
+
+
+@pytest.mark.parametrize(
+    ("page", "registry"),
+    [("segmenters.md", SEGMENTERS), ("corpora.md", CORPUS_FORMATS), ("embedding.md", OUTPUT_FORMATS)],
+)
+def test_the_page_names_all(page: str, registry: Registry) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    missing = [name for name in registry.names() if f"`{name}`" not in text and f"--format {name}" not in text]
+    assert missing == [name for name in missing if name == "hdf5"]
+
+
+def test_the_recipes_name_the_groups_of_entry_points() -> None:
+    text = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
+    assert [registry.group for registry in REGISTRIES.values() if registry.group not in text] == []
+
+
+def test_other_packages_add_names(plug_ins: Path) -> None:
+    assert SEGMENTERS.names() == ("jieba", "rjieba", "whitespace", "character", "broken", "lower", "pairs")
+    assert next(iter(CORPUS_FORMATS)) == "auto"
+    assert list(CORPUS_FORMATS)[-1] == "records"
+    assert SEGMENTERS.package_of("pairs") == ("toy-plug-ins", "3.5")
+    assert SEGMENTERS.package_of("jieba") is SEGMENTERS.package_of("pkuseg") is None
+    assert names.format_of_name("a.records.gz") == "records"
+    assert "'counts'" in elmo_zh("embed", "a.txt", "--format", "no such").stderr
+    with pytest.raises(ConfigError, match="The segmenter broken of the package toy-plug-ins cannot be loaded"):
+        SEGMENTERS.load("broken")
+    with pytest.raises(ConfigError, match=r"'pkuseg' is not one of the segmenters jieba, .* install that package"):
+        SEGMENTERS.load("pkuseg")
+
+
+def test_a_corpus_in_a_format_of_another_package_cut_by_its_segmenter(plug_ins: Path, tmp_path: Path) -> None:
+    """In worker processes: the corpus is read and cut by them."""
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "a.records").write_text("我们今天吃苹果。\n%%\n今天下雨\n", encoding="utf-8")
+    (corpus / "b").write_text("%%\n风大\n", encoding="utf-8")
+    arguments = ("--set", "text.segmenter=pairs", "--set", "text.num_workers=2", "--set", "text.heldout_share=0")
+    arguments += ("--set", "text.heldout_min_sentences=0")
+    answer = run_python("-m", "elmo_zh", "segment", corpus, "--run", tmp_path / "run", *arguments, cwd=tmp_path)
+    assert answer.status == 0, answer.stderr
+    segmented = (tmp_path / "run" / "segmented").glob("train-*.txt")
+    lines = [line for path in sorted(segmented) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert lines == ["我们 今天 吃苹 果。", "今天 下雨", "风大"]
+    record = json.loads((tmp_path / "run" / "stages" / "segment.json").read_text(encoding="utf-8"))
+    assert record["settings"]["segmenter_version"] == {
+        "name": "pairs",
+        "version": "3.5",
+        "package": "toy-plug-ins",
+        "dictionary": "none",
+    }
+    formats = [form["format"] for source in record["sources"].values() for form in source["read_as"]]
+    assert formats == ["records", "records"]
+
+
+def test_vectors_in_a_format_of_another_package_of_a_model_with_its_segmenter(
+    plug_ins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = write_model(tmp_path / "model", TOKENS, text=TextConfig(segmenter="pairs"))
+    recorded = {"name": "pairs", "version": "3.5", "package": "toy-plug-ins", "dictionary": "none"}
+    assert json.loads((model / "bundle.json").read_text(encoding="utf-8"))["segmenter"] == recorded
+    text = tmp_path / "a.txt"
+    text.write_text("我们今天吃\n\n苹果\n", encoding="utf-8")
+    answer = elmo_zh("embed", text, "--model", model, "--format", "counts", "--layers", "top", "--json")
+    assert answer.result()["counted"] == 4
+    output = tmp_path / "a.txt.counts"
+    assert output.read_text() == "0 3 (3, 10)\n1 0 (0, 10)\n2 1 (1, 10)\n"
+
+    # Another version gives perhaps other tokens.
+    metadata = plug_ins / "toy_plug_ins-3.5.dist-info" / "METADATA"
+    metadata.write_text(metadata.read_text().replace("3.5", "3.6"))
+    told = elmo_zh("embed", text, "--model", model, "--output", tmp_path / "b.hdf5").only_error()
+    assert told.startswith(f"{model} was trained with segmenter {recorded}, here it is ")
+
+    shutil.rmtree(metadata.parent)
+    told = elmo_zh("embed", text, "--model", model, "--output", tmp_path / "b.hdf5").only_error()
+    assert told == (f"{model} was trained with segmenter {recorded}. Install it with: pip install toy-plug-ins")
+    # Segmented text needs no segmenter.
+    assert elmo_zh("embed", text, "--model", model, "--segmented", "--output", tmp_path / "b.hdf5").status == 0
+
+
+def test_a_segmenter_of_another_package_may_not_change_characters(plug_ins: Path) -> None:
+    segment = build_segmenter(TextConfig(segmenter="lower"))
+    assert segment("new york") == ["new", "york"]
+    with pytest.raises(ConfigError, match=r"text\.segmenter = lower changes characters: of '今天 A' it made '今天 a'"):
+        segment("今天 A")
+
+
+def test_a_user_dictionary_needs_a_segmenter_that_takes_one(plug_ins: Path) -> None:
+    assert list(TextConfig(segmenter="jieba", user_dictionary="words.txt").problems()) == []
+    (problem,) = TextConfig(segmenter="pairs", user_dictionary="words.txt").problems()
+    assert problem.startswith("text.user_dictionary = words.txt")
