@@ -151,7 +151,8 @@ def reading_options(function: Function) -> Function:
             "--format",
             type=RegisteredName(CORPUS_FORMATS),
             metavar="FORMAT",
-            help=f"Format of the files: {', '.join((*CORPUS_FORMATS.also, *CORPUS_FORMATS.built_in))}. Default auto: detected for each file.",
+            help=f"Format of the files: {', '.join((*CORPUS_FORMATS.also, *CORPUS_FORMATS.built_in))}."
+            " Default auto: detected for each file.",
         ),
         option(
             "--field",
