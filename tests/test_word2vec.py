@@ -15,7 +15,7 @@ from elmo_zh.config import VocabConfig, Word2vecConfig
 from elmo_zh.engine.engine import ThisProcess
 from elmo_zh.errors import RunError
 from elmo_zh.run.reporter import Progress, SilentReporter
-from elmo_zh.vocabulary.choice import VocabularyCounts, choose_vocabulary
+from elmo_zh.vocabulary.selection import VocabularyCounts, choose_vocabulary
 from elmo_zh.vocabulary.counting import count_words
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 from elmo_zh.word2vec import WordVectors, load_word_vectors, save_word_vectors, train_word2vec

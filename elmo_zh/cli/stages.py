@@ -194,7 +194,7 @@ def _train_together(
     """Be one of several processes: rank 0 does the stage, the others help with what it begins."""
     from elmo_zh.stages import train as train_stage
     from elmo_zh.training.distributed import joined
-    from elmo_zh.training.together import follow
+    from elmo_zh.training.rank_start import follow
 
     with joined(launch) as group:
         if group.is_first:

@@ -9,7 +9,7 @@ import numpy as np
 from elmo_zh.engine.engine import Engine
 from elmo_zh.engine.parts import Figures, run_parts
 from elmo_zh.id_store.layout import ARRAYS, DESCRIPTION, KINDS, OTHER_WORDS, STORE_FORMAT, shard_name
-from elmo_zh.id_store.shards import RenumberTask, ShardTask, encode_file, renumber_file
+from elmo_zh.id_store.encode_shard import RenumberTask, ShardTask, encode_file, renumber_file
 from elmo_zh.run.files import atomic_path, place, write_json, written_once
 from elmo_zh.run.layout import documents_beside
 from elmo_zh.run.reporter import Reporter

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from elmo_zh.corpus.files import iter_lines
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.layout import ARRAYS, KINDS, OTHER_WORDS, Description, read_description, remedy, shard_name
-from elmo_zh.id_store.sentences import EncodedSentences, HeldoutSentences, IdStore, ShardArrays, ShardSize
+from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore, ShardArrays, ShardSize
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import Vocabulary
 

@@ -30,7 +30,7 @@ def export(
     """A checkpoint (best, last or a step's number) to a bundle, by default RUN/model, or to another layout."""
     require_inputs(run, [run.checkpoints, run.vocab, run.character_counts])
     from elmo_zh.training.checkpoint import CheckpointFolder
-    from elmo_zh.training.export import choose_step, export_checkpoint
+    from elmo_zh.training.bundle_export import choose_step, export_checkpoint
 
     _require_text_settings_of_training(run, config)
     step = choose_step(CheckpointFolder(run.checkpoints), checkpoint, run)

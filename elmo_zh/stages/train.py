@@ -35,12 +35,12 @@ def train(
 ) -> StageOutcome:
     """Token id store, vocabulary and initial embeddings to checkpoints, on `device` if one is given for this time.
 
-    With a group this is its rank 0; the other ranks wait in `training.together.follow` for what it begins.
+    With a group this is its rank 0; the other ranks wait in `training.rank_start.follow` for what it begins.
     """
     config = with_resolved_init(config)
     require_inputs(run, [run.ids, run.vocab])
     if group:
-        from elmo_zh.training.together import require_even_shares
+        from elmo_zh.training.rank_start import require_even_shares
 
         require_even_shares(config, group.size)
     inputs = {f"ids/{path.name}": path for path in store_files(run.ids)}
@@ -54,7 +54,7 @@ def train(
 
         if group is None:
             return train_run(run, here, reporter)
-        from elmo_zh.training.together import begin_together
+        from elmo_zh.training.rank_start import begin_together
 
         begin_together(run, here, group)
         return train_run(run, here, reporter, group)

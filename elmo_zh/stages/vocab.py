@@ -19,7 +19,7 @@ from elmo_zh.run.record import (
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.stages.init_bundle import BUNDLE_HINT, adopt_model, with_resolved_init
 from elmo_zh.stages.inputs import choose_engine, segmented_inputs, total_bytes
-from elmo_zh.vocabulary.choice import choose_vocabulary, report_given_words, require_words
+from elmo_zh.vocabulary.selection import choose_vocabulary, report_given_words, require_words
 from elmo_zh.vocabulary.counting import count_words
 from elmo_zh.vocabulary.vocabulary import load_words, save_counts
 

@@ -21,7 +21,7 @@ from elmo_zh.bundle.settings import require_same_model, require_same_text
 from elmo_zh.bundle.weights import named_parameters
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError
-from elmo_zh.id_store.sentences import IdStore
+from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.model.token_encoder import fill_rows
 from elmo_zh.run.files import atomic_path, write_json

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.id_store.sentences import EncodedSentences, IdStore
+from elmo_zh.id_store.encoded_sentences import EncodedSentences, IdStore
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID
 

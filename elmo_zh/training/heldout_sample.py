@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.id_store.sentences import HeldoutSentences, IdStore
+from elmo_zh.id_store.encoded_sentences import HeldoutSentences, IdStore
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.run.reporter import Progress
 from elmo_zh.training.distributed import ALONE, Group

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from elmo_zh.config import TrainConfig
-from elmo_zh.id_store.sentences import IdStore
+from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.model.batches import build_inputs
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.model.softmax import LogUniformSampler

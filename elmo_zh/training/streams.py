@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elmo_zh.id_store.sentences import EncodedSentences
+from elmo_zh.id_store.encoded_sentences import EncodedSentences
 from elmo_zh.model.batches import mark_sentence
 
 # Shuffling in two levels keeps memory flat: units move as blocks over the whole corpus, and singly within a pool. Of a

@@ -12,7 +12,7 @@ from elmo_zh.allocator import keep_freed_memory
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.load import load_id_store
-from elmo_zh.id_store.sentences import IdStore
+from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.model.token_encoder import fill_rows
 from elmo_zh.pictures import can_draw
@@ -30,7 +30,7 @@ from elmo_zh.training.heldout_sample import evaluate_heldout, measure_text
 from elmo_zh.training.memory import predict_memory
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.optimizer import step_tokens
-from elmo_zh.training.shared_checkpoints import NoMetrics, SharedCheckpoints
+from elmo_zh.training.distributed_checkpoints import NoMetrics, SharedCheckpoints
 from elmo_zh.training.summary import report_summary
 from elmo_zh.training.trainer import Trainer
 from elmo_zh.training.training_picture import draw_training

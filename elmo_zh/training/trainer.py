@@ -12,7 +12,7 @@ import torch
 
 from elmo_zh.config import TrainConfig
 from elmo_zh.errors import RunError
-from elmo_zh.id_store.sentences import IdStore
+from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.run.reporter import Progress, Reporter
 from elmo_zh.training.checkpoint import Checkpoint, CheckpointFolder
@@ -24,7 +24,7 @@ from elmo_zh.training.learner import Learner, NotFiniteError
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.optimizer import Schedule, step_tokens
 from elmo_zh.training.scoring import Figures
-from elmo_zh.training.shared_checkpoints import SharedCheckpoints
+from elmo_zh.training.distributed_checkpoints import SharedCheckpoints
 
 _MAX_ROLLBACKS = 8
 

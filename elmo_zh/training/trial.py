@@ -5,7 +5,7 @@ import torch
 from numpy.typing import NDArray
 
 from elmo_zh.config import Config
-from elmo_zh.id_store.sentences import EncodedSentences, HeldoutSentences, IdStore
+from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.training.distributed import ALONE
 from elmo_zh.training.learner import Learner

@@ -15,11 +15,11 @@ from elmo_zh.corpus.segmented import iter_sentences
 from elmo_zh.engine.engine import Engine, ThisProcess
 from elmo_zh.engine.processes import worker_processes
 from elmo_zh.errors import CorpusError, RunError
-from elmo_zh.id_store import sentences as sentences_module
+from elmo_zh.id_store import encoded_sentences as sentences_module
 from elmo_zh.id_store.build import build_id_store
 from elmo_zh.id_store.layout import ARRAYS, store_files
 from elmo_zh.id_store.load import load_id_store
-from elmo_zh.id_store.sentences import EncodedSentences, IdStore
+from elmo_zh.id_store.encoded_sentences import EncodedSentences, IdStore
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.spelling import SpellingModel

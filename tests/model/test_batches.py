@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elmo_zh.id_store.sentences import EncodedSentences, ShardArrays, ShardSize
+from elmo_zh.id_store.encoded_sentences import EncodedSentences, ShardArrays, ShardSize
 from elmo_zh.model import batches as module
 from elmo_zh.model.batches import iter_length_sorted, mark_sentence, pad_sentences
 from elmo_zh.training.streams import PackedStreams, ShuffledOrder, StreamBatch

@@ -288,7 +288,7 @@ from pathlib import Path
 import numpy as np, torch
 from elmo_zh.allocator import keep_freed_memory
 from elmo_zh.config import ModelConfig, TrainConfig
-from elmo_zh.id_store.sentences import EncodedSentences, HeldoutSentences, IdStore
+from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.run.reporter import SilentReporter

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from elmo_zh.config import TrainConfig
-from elmo_zh.id_store.sentences import EncodedSentences, HeldoutSentences, IdStore
+from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.kernels import gpu_recurrence
 from elmo_zh.model.language_model import LanguageModel

@@ -17,7 +17,7 @@ from elmo_zh.engine.processes import worker_processes
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.vocabulary import counting
-from elmo_zh.vocabulary.choice import choose_vocabulary
+from elmo_zh.vocabulary.selection import choose_vocabulary
 from elmo_zh.vocabulary.counting import WordCounts, count_words
 from elmo_zh.vocabulary.runs import iter_merged, iter_run, write_run
 from elmo_zh.vocabulary.spelling import SpellingModel

@@ -14,7 +14,7 @@ from elmo_zh.engine.engine import ThisProcess
 from elmo_zh.errors import RunError
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.vocabulary.choice import VocabularyCounts, choose_vocabulary
+from elmo_zh.vocabulary.selection import VocabularyCounts, choose_vocabulary
 from elmo_zh.vocabulary.counting import count_words
 from elmo_zh.vocabulary.vocabulary import (
     BEGIN_ID,
