@@ -1,4 +1,4 @@
-"""Which words of a text have a row, and what is known of the others."""
+"""Selection of the words that get a row in the vocabulary."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -16,14 +16,15 @@ from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary
 
 @dataclass(frozen=True, kw_only=True)
 class VocabularyCounts:
-    """A vocabulary and how often its tokens stand in the training text.
+    """A vocabulary and the counts of its tokens in the training text.
 
     Attributes:
-        vocabulary: The tokens.
-        counts: One for each row. <S> and </S> count sentences, <UNK> counts words outside the vocabulary.
-        num_distinct_words: Different words in the training text, known or not.
-        num_left_out: Different words that are frequent enough for a row, and have none.
-        spelling: The spelling model of the words outside the vocabulary.
+        vocabulary: The vocabulary.
+        counts: Count of each row. Those of <S> and </S> are the number of sentences, that of <UNK> the number of words
+            outside the vocabulary.
+        num_distinct_words: Number of distinct words in the training text, in the vocabulary or not.
+        num_left_out: Number of distinct words that are frequent enough for a row but have none.
+        spelling: Spelling model of the words outside the vocabulary.
     """
 
     vocabulary: Vocabulary
@@ -34,39 +35,39 @@ class VocabularyCounts:
 
     @property
     def coverage(self) -> float:
-        """Share of the training tokens that are in the vocabulary."""
+        """Fraction of the training tokens that are in the vocabulary."""
         known = sum(self.counts[len(SPECIALS) :])
         return known / max(1, known + self.counts[UNKNOWN_ID])
 
     @property
     def num_absent(self) -> int:
-        """Words of the vocabulary that do not stand in the training text."""
+        """Number of words in the vocabulary that do not occur in the training text."""
         return list(self.counts[len(SPECIALS) :]).count(0)
 
 
-def choose_vocabulary(counted: WordCounts, config: VocabConfig, given: Collection[str] = ()) -> VocabularyCounts:
-    """Rank words by falling count, ties in the order of their code points, and take those that have a row.
+def select_vocabulary(counted: WordCounts, config: VocabConfig, given: Collection[str] = ()) -> VocabularyCounts:
+    """Select the words that get a row, sorted by descending count, ties by code points.
 
-    Memory holds these words and no others, so it grows with the text only where `config.size` is 0: no limit.
+    Only these words are kept in memory, so memory grows with the text only if `config.size` is 0 (no limit).
 
     Args:
-        counted: The training text's words.
-        config: Which words get a row: the most frequent, and with `words` none but the given ones.
-        given: Words that get a row in any case, also those that the text lacks; their count is then 0.
+        counted: Word counts of the training text.
+        config: Settings that decide which words get a row: the most frequent, or with `words` only the given ones.
+        given: Words that always get a row, even if they do not occur in the text and their count is 0.
     """
-    passing = _Passing(dict.fromkeys(given, 0), config.min_count)
-    words = passing.iter_others(counted)
+    scan = _Scan(dict.fromkeys(given, 0), config.min_count)
+    words = scan.iter_frequent(counted)
     if config.words:
         added = []
     elif config.size:
-        added = nsmallest(max(0, config.size - len(SPECIALS) - len(passing.given)), words)
+        added = nsmallest(max(0, config.size - len(SPECIALS) - len(scan.given)), words)
     else:
         added = list(words)
     for _ in words:
-        pass  # nsmallest looks at none where it is to give none
-    ranked = sorted([*added, *((-count, word) for word, count in passing.given.items())])
+        pass  # finish the scan: nsmallest reads no words if it has to return none
+    ranked = sorted([*added, *((-count, word) for word, count in scan.given.items())])
     counts = {word: -negated for negated, word in ranked}
-    num_frequent_given = sum(count >= config.min_count for count in passing.given.values())
+    num_frequent_given = sum(count >= config.min_count for count in scan.given.values())
     return VocabularyCounts(
         vocabulary=Vocabulary((*SPECIALS, *counts)),
         counts=(
@@ -75,14 +76,14 @@ def choose_vocabulary(counted: WordCounts, config: VocabConfig, given: Collectio
             counted.num_tokens - sum(counts.values()),
             *counts.values(),
         ),
-        num_distinct_words=passing.num_distinct,
-        num_left_out=passing.num_frequent - len(added) - num_frequent_given,
+        num_distinct_words=scan.num_distinct,
+        num_left_out=scan.num_frequent - len(added) - num_frequent_given,
         spelling=_spelling_of_others(counted, counts),
     )
 
 
-class _Passing:
-    """What is learnt of all words while they pass, sorted and once."""
+class _Scan:
+    """One scan of all words, which counts them and looks up the given ones."""
 
     def __init__(self, given: dict[str, int], min_count: int) -> None:
         for special in SPECIALS:
@@ -90,8 +91,8 @@ class _Passing:
         self.given, self._min_count = given, min_count
         self.num_distinct = self.num_frequent = 0
 
-    def iter_others(self, counted: WordCounts) -> Iterator[tuple[int, str]]:
-        """Yield, of the words that are not given, those that are frequent enough: minus the count, and the word."""
+    def iter_frequent(self, counted: WordCounts) -> Iterator[tuple[int, str]]:
+        """Yield minus the count and the word for each word that is frequent enough and not given."""
         for encoded, count in counted.iter_words():
             self.num_distinct += 1
             is_frequent = count >= self._min_count
@@ -108,7 +109,7 @@ class _Passing:
 
 
 def _spelling_of_others(counted: WordCounts, counts: dict[str, int]) -> SpellingModel:
-    """Return the spelling model of all words but those of a vocabulary: its characters are taken from those of all."""
+    """Return the spelling model of the words outside a vocabulary: all character counts minus those of its words."""
     characters = Counter(counted.characters)
     for word, count in counts.items():
         for character in word:
@@ -116,32 +117,40 @@ def _spelling_of_others(counted: WordCounts, counts: dict[str, int]) -> Spelling
     return SpellingModel.of_characters(+characters, num_words=counted.num_tokens - sum(counts.values()))
 
 
-def require_words(built: VocabularyCounts, config: VocabConfig, text: Path, source: Path | None) -> None:
-    """Raise RunError if no word of `text`, the training text's folder, has a row; `source` gave words, if any did."""
-    if len(built.vocabulary) == len(SPECIALS):
+def require_words(selected: VocabularyCounts, config: VocabConfig, text: Path, source: Path | None) -> None:
+    """Raise RunError if no word of the training text has a row.
+
+    Args:
+        selected: The vocabulary.
+        config: Settings that it was selected with.
+        text: Folder of the training text.
+        source: File of the given words, if any.
+    """
+    if len(selected.vocabulary) == len(SPECIALS):
         raise RunError(
-            f"No word stands {config.min_count} times in {text}, so the vocabulary would be empty."
+            f"No word occurs {config.min_count} times in {text}, so the vocabulary would be empty."
             " Give more text, or --set vocab.min_count=1"
         )
-    if not built.coverage:
+    if not selected.coverage:
         raise RunError(
-            f"No word of {source} stands in {text}. Is it one word a line, of the same language, script and segmenter?"
+            f"No word of {source} occurs in {text}. Does it have one word a line, in the same language, script and"
+            " segmentation?"
         )
 
 
 def report_given_words(
-    built: VocabularyCounts, config: VocabConfig, num_given: int, source: Path, reporter: Reporter
+    selected: VocabularyCounts, config: VocabConfig, num_given: int, source: Path, reporter: Reporter
 ) -> None:
-    """Tell what became of the words of a bundle or a file, and whether other words of the text got a row."""
-    rows = len(built.vocabulary)
+    """Report how many given words do not occur in the text, and how many other words got a row."""
+    rows = len(selected.vocabulary)
     num_added = rows - len(SPECIALS) - num_given
-    added = "no others have a row" if config.words else f"{num_added:,} words of the text are added"
+    added = "no other words are added" if config.words else f"{num_added:,} words of the text are added"
     reporter.note(
-        f"vocab: of the {num_given:,} words of {source}, {built.num_absent:,} do not stand in the text; {added}."
+        f"vocab: of the {num_given:,} words of {source}, {selected.num_absent:,} do not occur in the text; {added}."
     )
-    if config.init and built.num_left_out and not num_added:
+    if config.init and selected.num_left_out and not num_added:
         reporter.warn(
-            f"vocab.size = {config.size} leaves no room beside the {rows} rows of {source}, so"
-            f" {built.num_left_out:,} words of the text get none. To give them rows:"
-            f" --set vocab.size={rows + built.num_left_out}"
+            f"vocab.size = {config.size} leaves no room besides the {rows} rows of {source}, so"
+            f" {selected.num_left_out:,} words of the text get no row. To give them rows:"
+            f" --set vocab.size={rows + selected.num_left_out}"
         )

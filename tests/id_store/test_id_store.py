@@ -17,9 +17,9 @@ from elmo_zh.engine.processes import worker_processes
 from elmo_zh.errors import CorpusError, RunError
 from elmo_zh.id_store import encoded_sentences as sentences_module
 from elmo_zh.id_store.build import build_id_store
+from elmo_zh.id_store.encoded_sentences import EncodedSentences, IdStore
 from elmo_zh.id_store.layout import ARRAYS, store_files
 from elmo_zh.id_store.load import load_id_store
-from elmo_zh.id_store.encoded_sentences import EncodedSentences, IdStore
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.spelling import SpellingModel
@@ -163,7 +163,7 @@ def test_shards_are_opened_when_they_are_read_and_few_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[int] = []
-    monkeypatch.setattr(sentences_module, "_LIMIT_SHARE", 10**9)  # so that one is open at a time
+    monkeypatch.setattr(sentences_module, "_OPEN_FILES_PER_SHARD", 10**9)  # so that one is open at a time
     build(tmp_path)
     train = load(tmp_path).train
     real = train._shard.__wrapped__
@@ -207,8 +207,8 @@ def test_documents_that_do_not_fit_the_text(tmp_path: Path, content: bytes, foun
     (path,) = write_texts(folder, "train", ["好\n天\n好\n\n好\n"])
     path.with_suffix(".documents").write_bytes(content)
     assert message_of(RunError, lambda: build_of(tmp_path, [path])) == (
-        f"{folder / 'train-00000.documents'} ({len(content)} bytes) counts {found} sentences, but train-00000.txt has"
-        f" 5. Make both again with: elmo-zh segment CORPUS --run {tmp_path} --force"
+        f"{folder / 'train-00000.documents'} ({len(content)} bytes) describes {found} sentences, but train-00000.txt"
+        f" has 5. Make both again with: elmo-zh segment CORPUS --run {tmp_path} --force"
     )
 
 
@@ -239,7 +239,7 @@ def test_another_vocabulary(tmp_path: Path) -> None:
     build(tmp_path)
     other = Vocabulary((*SPECIALS, "好", "苹果", "天"))
     assert problem_of(lambda: load(tmp_path, other), tmp_path) == (
-        f"{tmp_path / 'ids'} was encoded with another vocabulary ({VOCABULARY.digest()[:19]}...,"
+        f"{tmp_path / 'ids'} was encoded with a different vocabulary ({VOCABULARY.digest()[:19]}...,"
         f" vocab.data is {other.digest()[:19]}...)."
     )
 
@@ -280,7 +280,7 @@ def test_a_description_that_is_missing_damaged_or_of_another_format(tmp_path: Pa
     ):
         assert other != description
         path.write_text(other, encoding="utf-8")
-        expected = f"{path} does not say how long the store's files are."
+        expected = f"{path} does not give the lengths of the store's files."
         assert problem_of(lambda: load(tmp_path), tmp_path) == expected
     path.unlink()
     assert problem_of(lambda: load(tmp_path), tmp_path).startswith(f"{path} cannot be read (")

@@ -31,8 +31,8 @@ def distinct_sentences(lengths: Sequence[int]) -> list[list[int]]:
 
 
 def small_pools(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BLOCK_UNITS", 3)
-    monkeypatch.setattr(module, "_POOL_BLOCKS", 2)
+    monkeypatch.setattr(module, "_SPAN_ITEMS", 3)
+    monkeypatch.setattr(module, "_POOL_SPANS", 2)
 
 
 def streams(sentences: Sequence[Sequence[int]], batch_size: int, unroll_steps: int, seed: int = 5) -> PackedStreams:

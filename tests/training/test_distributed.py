@@ -192,14 +192,14 @@ def test_a_signal_to_one_rank_stops_both_and_one_process_goes_on(
     assert [status for status, _ in ended] == [143, 143]
     assert checkpoint_steps(run)[-1] == 14
     answer = elmo_zh("train", "--run", run)
-    assert "Going on from step 14 of 23." in answer.stderr.splitlines()
+    assert "Resuming from step 14 of 23." in answer.stderr.splitlines()
     assert_same_figures(run, alone[PLAIN])
 
 
 def test_two_ranks_go_on_with_what_one_began(alone: dict[str, Path], together: dict[str, tuple[Path, Ended]]) -> None:
     run, ended = together["continued"]
     assert [status for status, _ in ended] == [0, 0]
-    assert "Going on from step 17 of 23." in ended[0][1].splitlines()
+    assert "Resuming from step 17 of 23." in ended[0][1].splitlines()
     assert_same_figures(run, alone[PLAIN])
 
 
@@ -208,7 +208,10 @@ def test_both_ranks_go_back_when_the_numbers_of_one_go_wild(
 ) -> None:
     run, ended = together["not a number"]
     assert [status for status, _ in ended] == [0, 0]
-    assert "Warning: Step 8: the loss is nan. Back to step 5 with the learning rate times 0.5." in ended[0][1]
+    assert (
+        "Warning: Step 8: the loss is nan. Rolled back to step 5; the learning rate is now 0.5 times the scheduled one."
+        in ended[0][1]
+    )
     losses = [line["train_loss"] for line in training_lines(run)]
     assert len(losses) == NUM_STEPS
     expected = [line["train_loss"] for line in training_lines(alone[PLAIN])]
@@ -228,8 +231,8 @@ def test_an_error_of_rank_0_ends_the_other_without_a_word(together: dict[str, tu
 def test_streams_that_cannot_be_dealt_evenly(together: dict[str, tuple[Path, Ended]]) -> None:
     run, ended = together["uneven"]
     told = (
-        "Error: train.batch_size = 7 cannot be dealt evenly to 2 processes. Start another number of them, or a new run"
-        " with --set train.batch_size=8\n"
+        "Error: train.batch_size = 7 is not divisible by the number of processes, 2. Start a different number of"
+        " processes, or a new run with --set train.batch_size=8\n"
     )
     assert ended == [(1, told), (1, "")]
     assert not (run / "stages" / "train.json").exists()
@@ -240,8 +243,8 @@ def test_a_dead_peer_is_told_in_one_line(together: dict[str, tuple[Path, Ended]]
     ((status, stderr),) = ended
     assert status == 1
     error = stderr.splitlines()[-1]
-    assert error.startswith("Error: Lost the other processes of this training (")
-    assert error.endswith("the same command goes on from the last checkpoint.")
+    assert error.startswith("Error: Lost the connection to the other training processes (")
+    assert error.endswith("The same command resumes from the last checkpoint.")
     assert "Traceback" not in stderr
     assert checkpoint_steps(run)[-1] == 15
 
@@ -275,7 +278,7 @@ def test_torchrun_ends_when_a_rank_is_killed_and_one_process_goes_on(
         _, stderr = process.communicate(timeout=SECONDS)
     assert process.returncode == 1
     (error,) = [line for line in stderr.splitlines() if line.startswith("Error: ")]
-    assert error.startswith("Error: Lost the other processes of this training (")
+    assert error.startswith("Error: Lost the connection to the other training processes (")
     assert stderr.count("Traceback") == stderr.count("ChildFailedError:")  # torchrun's own
     assert len(training_lines(run)) < NUM_STEPS
     assert elmo_zh("train", "--run", run).status == 0
@@ -310,12 +313,12 @@ WHOLE = {"RANK": "5", "WORLD_SIZE": "7", "LOCAL_RANK": "2", "MASTER_ADDR": "one"
         ),
         (
             {"RANK": "7"},
-            "The environment has RANK=7, WORLD_SIZE=7, LOCAL_RANK=2, MASTER_PORT=29500: RANK should be below"
+            "The environment has RANK=7, WORLD_SIZE=7, LOCAL_RANK=2, MASTER_PORT=29500, but RANK should be below"
             " WORLD_SIZE. Start with torchrun.",
         ),
         (
             {"LOCAL_RANK": "two"},
-            "The environment has RANK=5, WORLD_SIZE=7, LOCAL_RANK=two, MASTER_PORT=29500: these should be whole"
+            "The environment has RANK=5, WORLD_SIZE=7, LOCAL_RANK=two, MASTER_PORT=29500, which should be whole"
             " numbers. Start with torchrun.",
         ),
     ],
@@ -330,4 +333,4 @@ def test_the_pipeline_is_for_one_process(sample_run: SampleRun, monkeypatch: pyt
     for name, value in WHOLE.items():
         monkeypatch.setenv(name, value)
     told = elmo_zh("pipeline", sample_run.corpus, "--run", sample_run.path).only_error()
-    assert told.startswith("The pipeline was started in 7 processes, and only train can use them.")
+    assert told.startswith("The pipeline was started in 7 processes, but only the train command supports several.")

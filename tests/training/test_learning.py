@@ -20,7 +20,7 @@ from elmo_zh.training.computation import choose_computation
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.scoring import Figures, TextMeasure, score_sentences
 from elmo_zh.training.train import initialise_model
-from elmo_zh.training.trainer import Trainer
+from elmo_zh.training.trainer import Trainer, TrainerSetup
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
@@ -37,6 +37,16 @@ def build_store(num_slots: int | None = None) -> IdStore:
         np.zeros(0, np.uint16), np.zeros(1, np.uint64), np.zeros(0, np.uint32), np.zeros(0, np.float64)
     )
     return IdStore(EncodedSentences.in_memory(ids, offsets), nothing, Lexicon(VOCABULARY, num_slots))
+
+
+def build_trainer(model: LanguageModel, folder: Path, device: torch.device, config: TrainConfig) -> Trainer:
+    setup = TrainerSetup(
+        model=model, store=build_store(), vocabulary_digest="digest", config=config,
+        checkpoints=CheckpointFolder(folder / "c"), metrics=MetricsFile(folder / "m.jsonl"), device=device,
+        computation=choose_computation(config, device, {}), reporter=SilentReporter(),
+        initialise=lambda new: initialise_model(new, 1, None),
+    )  # fmt: skip
+    return Trainer(setup)
 
 
 @pytest.mark.parametrize(
@@ -61,11 +71,7 @@ def test_a_tiny_text_is_learned(tmp_path: Path, changes: dict[str, object]) -> N
         skip_connections=True,
     )  # fmt: skip
     model, device = LanguageModel.build(shape, tie_softmax=False), torch.device("cpu")
-    trainer = Trainer(
-        model, build_store(), "digest", config, CheckpointFolder(tmp_path / "c"), MetricsFile(tmp_path / "m.jsonl"),
-        device, choose_computation(config, device, {}), SilentReporter(), lambda m: initialise_model(m, 1, None),
-    )  # fmt: skip
-    trainer.train()
+    build_trainer(model, tmp_path, device, config).train()
     model.prepare_for_training(None)
     nats = score_sentences(
         model.bilm, model.softmax, Lexicon(VOCABULARY, None), [np.array(sentence) for sentence in SENTENCES]
@@ -88,13 +94,9 @@ def train_some_steps(folder: Path, device: torch.device, config: TrainConfig) ->
         num_tokens=ROWS, cell_dim=23, projection_dim=13, num_layers=2, cell_clip=3.0, projection_clip=3.0,
         skip_connections=True,
     )  # fmt: skip
-    model, metrics = LanguageModel.build(shape, tie_softmax=False), MetricsFile(folder / "m.jsonl")
-    trainer = Trainer(
-        model, build_store(), "digest", config, CheckpointFolder(folder / "c"), metrics, device,
-        choose_computation(config, device, {}), SilentReporter(), lambda m: initialise_model(m, 1, None),
-    )  # fmt: skip
-    trainer.train()
-    losses = [line["train_loss"] for line in metrics.lines() if "train_loss" in line]
+    model = LanguageModel.build(shape, tie_softmax=False)
+    build_trainer(model, folder, device, config).train()
+    losses = [line["train_loss"] for line in MetricsFile(folder / "m.jsonl").lines() if "train_loss" in line]
     return losses, {name: value.cpu().clone() for name, value in model.named_tensors().items()}
 
 

@@ -81,13 +81,13 @@ def test_warm_up_is_at_most_a_tenth() -> None:
     ],
 )
 def test_course_of_the_learning_rate(kind: str, expected: list[float]) -> None:
-    schedule = Schedule(num_steps=6, warmup_steps=2, kind=kind, final_share=0.2)
-    assert [schedule.learning_rate_share(step) for step in range(6)] == pytest.approx(expected)
+    schedule = Schedule(num_steps=6, warmup_steps=2, kind=kind, final_fraction=0.2)
+    assert [schedule.learning_rate_factor(step) for step in range(6)] == pytest.approx(expected)
 
 
 def test_the_only_step_has_the_highest_rate() -> None:
-    schedule = Schedule(num_steps=1, warmup_steps=0, kind="linear", final_share=0.1)
-    assert schedule.learning_rate_share(0) == 1.0
+    schedule = Schedule(num_steps=1, warmup_steps=0, kind="linear", final_fraction=0.1)
+    assert schedule.learning_rate_factor(0) == 1.0
 
 
 @pytest.mark.parametrize("kind", ["adagrad", "adamw"])
@@ -99,15 +99,15 @@ def test_adagrad_on_sparse_and_dense_gradients_is_the_formula(kind: str) -> None
     expected = sparse.bilm.token_table.weight.detach().numpy().astype(np.float64)
     before = expected.copy()
     squares = np.full_like(expected, 0.5)
-    for step, share in enumerate((1.0, 0.3, 0.7)):
+    for step, factor in enumerate((1.0, 0.3, 0.7)):
         gradient = sparse_gradient(step)
         sparse.bilm.token_table.weight.grad = gradient
         dense.bilm.token_table.weight.grad = gradient.to_dense()
         for optimizer in optimizers.values():
-            optimizer.step(share)
+            optimizer.step(factor)
         whole = gradient.to_dense().numpy().astype(np.float64)
         squares += whole**2 if kind == "adagrad" else (whole**2).mean(axis=1, keepdims=True)
-        expected -= share * 0.2 * whole / np.sqrt(squares)
+        expected -= factor * 0.2 * whole / np.sqrt(squares)
     result = sparse.bilm.token_table.weight.detach()
     torch.testing.assert_close(result, dense.bilm.token_table.weight.detach())
     np.testing.assert_allclose(result.numpy(), expected, rtol=1e-5, atol=1e-7)
@@ -148,17 +148,17 @@ def test_adamw_is_the_formula_and_decays_matrices_only() -> None:
     expected = {name: p.detach().numpy().astype(np.float64) for name, p in network.items()}
     first = {name: np.zeros_like(value) for name, value in expected.items()}
     second = {name: np.zeros_like(value) for name, value in expected.items()}
-    for step, share in enumerate((0.5, 1.0, 0.25), start=1):
+    for step, factor in enumerate((0.5, 1.0, 0.25), start=1):
         for name, parameter in network.items():
             parameter.grad = dense_gradient(name, parameter.shape, step)
             gradient = parameter.grad.numpy().astype(np.float64)
-            rate, decay = share * 0.03, 0.0 if name.endswith("bias") else 0.1
+            rate, decay = factor * 0.03, 0.0 if name.endswith("bias") else 0.1
             first[name] = 0.9 * first[name] + 0.1 * gradient
             second[name] = 0.98 * second[name] + 0.02 * gradient**2
             expected[name] *= 1 - rate * decay
             mean, square = first[name] / (1 - 0.9**step), second[name] / (1 - 0.98**step)
             expected[name] -= rate * mean / (np.sqrt(square) + 1e-8)
-        optimizers.step(share)
+        optimizers.step(factor)
     assert any(name.endswith("bias") for name in network)
     for name, parameter in network.items():
         np.testing.assert_allclose(parameter.detach().numpy(), expected[name], rtol=1e-5, atol=1e-6)

@@ -17,9 +17,8 @@ from elmo_zh.engine.processes import worker_processes
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.vocabulary import counting
-from elmo_zh.vocabulary.selection import choose_vocabulary
-from elmo_zh.vocabulary.counting import WordCounts, count_words
-from elmo_zh.vocabulary.runs import iter_merged, iter_run, write_run
+from elmo_zh.vocabulary.counting import WordCounts, count_words, iter_merged, iter_run, write_run
+from elmo_zh.vocabulary.selection import select_vocabulary
 from elmo_zh.vocabulary.spelling import SpellingModel
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary, save_counts
 
@@ -44,7 +43,7 @@ def write_texts(folder: Path, texts: Sequence[str]) -> list[Path]:
 
 def written(folder: Path, counted: WordCounts, config: VocabConfig, words: Sequence[str]) -> dict[str, Any]:
     """The files of the stage, and the figures that are told."""
-    built = choose_vocabulary(counted, config, words)
+    built = select_vocabulary(counted, config, words)
     built.vocabulary.save(folder / FILES[0])
     save_counts(built.vocabulary, built.counts, folder / FILES[1])
     built.spelling.save(folder / FILES[2])
@@ -103,8 +102,8 @@ def test_the_files_are_those_of_a_plain_counter(
     paths = write_texts(folder, texts)
     with pytest.MonkeyPatch.context() as patch:
         # Runs of a few words, merged two at a time, from blocks of a few bytes.
-        patch.setattr(counting, "MOST_WORDS", most_words)
-        patch.setattr(counting, "MOST_MERGED", 2)
+        patch.setattr(counting, "MAX_WORDS", most_words)
+        patch.setattr(counting, "MAX_MERGED_RUNS", 2)
         patch.setattr("elmo_zh.corpus.segmented.BLOCK_BYTES", 5)
         counted = count_words(paths, ThisProcess(), folder / "parts", SilentReporter())
     assert written(folder, counted, config, words) == oracle(folder, paths, config, words)
@@ -133,7 +132,7 @@ def count(paths: Sequence[Path], engine: Engine, parts: Path) -> WordCounts:
 def test_memory_holds_no_more_different_words_than_it_is_meant_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "MOST_WORDS", 100)
+    monkeypatch.setattr(counting, "MAX_WORDS", 100)
     monkeypatch.setattr("elmo_zh.corpus.segmented.BLOCK_BYTES", 1000)
     counted = count(write_texts(tmp_path, [numerals(0, 1700)]), ThisProcess(), tmp_path / "parts")
     sizes = [len(list(iter_run(run))) for run in counted.runs]

@@ -14,8 +14,8 @@ from elmo_zh.engine.engine import ThisProcess
 from elmo_zh.errors import RunError
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.vocabulary.selection import VocabularyCounts, choose_vocabulary
 from elmo_zh.vocabulary.counting import count_words
+from elmo_zh.vocabulary.selection import VocabularyCounts, select_vocabulary
 from elmo_zh.vocabulary.vocabulary import (
     BEGIN_ID,
     END_ID,
@@ -45,7 +45,7 @@ def segmented(folder: Path, *files: list[str]) -> list[Path]:
 def build(paths: list[Path], given: Sequence[str] = (), **settings: int | str) -> VocabularyCounts:
     with TemporaryDirectory() as parts:
         counted = count_words(paths, ThisProcess(), Path(parts), SilentReporter())
-        return choose_vocabulary(counted, VocabConfig(**settings), given)  # type: ignore[arg-type]
+        return select_vocabulary(counted, VocabConfig(**settings), given)  # type: ignore[arg-type]
 
 
 def test_the_specials_have_the_first_ids() -> None:
@@ -157,11 +157,11 @@ def test_another_word_or_order_is_another_digest() -> None:
         ),
         (
             "<S>\n</S>\n<UNK>\n好\n花\n好\n",
-            "the token '好' stands 2 times, so rows and words would not agree. Make the file with: elmo-zh vocab",
+            "the token '好' occurs 2 times, so rows and words would not match. Make the file with: elmo-zh vocab",
         ),
         (
             "<S>\n</S>\n<UNK>\n好\n<S>\n",
-            "the token '<S>' stands 2 times, so rows and words would not agree. Make the file with: elmo-zh vocab",
+            "the token '<S>' occurs 2 times, so rows and words would not match. Make the file with: elmo-zh vocab",
         ),
         (
             "<S>\n</S>\n<UNK>\n\n好\n",
@@ -181,7 +181,10 @@ def test_files_that_are_no_vocabulary(tmp_path: Path, content: str, problem: str
         ("<S>\t7\n</S>\t7\n<UNK>\t3\n花\t5\n", "line 4 ('花\\t5') does not belong to the vocabulary."),
         ("<S>\t7\n</S>\t7\n<UNK>\t3\n好 5\n", "line 4 ('好 5') does not belong to the vocabulary."),
         ("<S>\t7\n</S>\t7\n<UNK>\t-3\n", "line 3 ('<UNK>\\t-3') does not belong to the vocabulary."),
-        ("<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n花\t6\n", "line 5: counts do not fall, as sampling negatives needs."),
+        (
+            "<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n花\t6\n",
+            "line 5: counts are not in descending order, which drawing negatives requires.",
+        ),
         (
             "<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n花\t5\n草\t2\n",
             "line 6 ('草\\t2') does not belong to the vocabulary.",
@@ -236,7 +239,7 @@ def test_a_list_of_words_as_people_write_it(tmp_path: Path) -> None:
     assert load_words(path) == ["好", "天", "全\u3000角"]
     path.write_text("<S>\n</S>\n<UNK>\n\n", encoding="utf-8")
     assert message_of(RunError, lambda: load_words(path)) == (
-        f"{path} holds no word. Give a file with one word a line."
+        f"{path} contains no words. Give a file with one word a line."
     )
 
 
