@@ -148,12 +148,12 @@ def test_another_word_or_order_is_another_digest() -> None:
         (
             "好\n<S>\n</S>\n<UNK>\n",
             "the first three lines are ['好', '<S>', '</S>'], expected ['<S>', '</S>', '<UNK>']."
-            " Without them unknown words cannot be told from padding; make the file with: elmo-zh vocab",
+            " Without them unknown words cannot be distinguished from padding. Make the file with: elmo-zh vocab",
         ),
         (
             "",
             "the first three lines are [], expected ['<S>', '</S>', '<UNK>']."
-            " Without them unknown words cannot be told from padding; make the file with: elmo-zh vocab",
+            " Without them unknown words cannot be distinguished from padding. Make the file with: elmo-zh vocab",
         ),
         (
             "<S>\n</S>\n<UNK>\n好\n花\n好\n",
