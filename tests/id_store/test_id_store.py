@@ -73,7 +73,7 @@ def load(folder: Path, vocabulary: Vocabulary = VOCABULARY, num_slots: int | Non
 
 
 def problem_of(attempt: Callable[[], object], folder: Path) -> str:
-    """The problem without the remedy, which is the same for all."""
+    """Return the error message without the remedy, which is the same in all of them."""
     message = message_of(RunError, attempt)
     remedy = f" Make it again with: elmo-zh encode --run {folder} --force"
     assert message.endswith(remedy)
@@ -101,7 +101,7 @@ def test_characters_and_spelling_of_heldout_text(tmp_path: Path) -> None:
     build(tmp_path)
     heldout = load(tmp_path).heldout
     assert heldout.characters.tolist() == [2, 8, 0, 1]
-    # 8 slots: 5 counted symbols, one more for each of two and for the unseen ones. 坏 3, end 4, unseen 1.
+    # 8 slots: 5 counted symbols, plus one for each of two symbols and one for unseen ones. 坏 3, end 4, unseen 1.
     bad, end, unseen = math.log(8 / 3), math.log(8 / 4), math.log(8 * 1_112_064)
     np.testing.assert_allclose(heldout.spelling_nats, [0, bad + 5 * unseen + 2 * end, 0, bad + end])
 
@@ -163,7 +163,7 @@ def test_shards_are_opened_when_they_are_read_and_few_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[int] = []
-    monkeypatch.setattr(sentences_module, "_OPEN_FILES_PER_SHARD", 10**9)  # so that one is open at a time
+    monkeypatch.setattr(sentences_module, "_OPEN_FILES_PER_SHARD", 10**9)  # so that one shard is open at a time
     build(tmp_path)
     train = load(tmp_path).train
     real = train._shard.__wrapped__
@@ -348,7 +348,7 @@ def test_a_store_of_the_other_mode(tmp_path: Path, encoded_for: int | None) -> N
 
 @pytest.mark.parametrize("content", ["", "<S>\n坏\n", OTHER_WORDS[:-3], f"{OTHER_WORDS}\n"])
 def test_other_words_of_another_length(tmp_path: Path, content: str) -> None:
-    """Cut off after a word or within one, too: the last word would be another one then."""
+    """Also truncated after or within a word: the last word would then be a different one."""
     build(tmp_path, num_slots=SLOTS)
     path = tmp_path / "ids" / "other_words.txt"
     path.write_text(content, encoding="utf-8")
@@ -364,7 +364,7 @@ def test_other_words_that_are_missing(tmp_path: Path) -> None:
 
 
 def drawn_texts(folder: Path, num_files: int) -> list[Path]:
-    """Text with blanks in odd places, empty lines, and many words that stand in more than one file."""
+    """Text with extra spaces, empty lines, and many words that are in more than one file."""
     random = np.random.default_rng(7)
     texts = []
     for number in range(num_files):
@@ -378,7 +378,7 @@ def drawn_texts(folder: Path, num_files: int) -> list[Path]:
 def test_the_store_is_what_one_sentence_after_another_gives(
     tmp_path: Path, num_slots: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Blocks of a few bytes, so that their ends fall anywhere."""
+    """Blocks of a few bytes, so that they end anywhere."""
     monkeypatch.setattr("elmo_zh.corpus.segmented.BLOCK_BYTES", 101)
     paths = drawn_texts(tmp_path, 3)
     build_of(tmp_path, paths[:2], paths[2:], num_slots=num_slots)

@@ -1,4 +1,4 @@
-"""How a run computes: chosen once, kept, told; what training can do without; and how much memory it takes."""
+"""How a run computes: chosen once, kept and reported; optional packages; the summary; predicted memory."""
 
 import json
 import signal
@@ -43,7 +43,7 @@ multiplies_bfloat16 = precision._processor_multiplies_bfloat16
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """Say what the machine can do."""
+    """Set what the machine can do."""
 
     def can(*, bfloat16: bool, packed: bool = True) -> None:
         monkeypatch.setattr(computation, "has_fast_bfloat16", lambda _: bfloat16)
@@ -140,7 +140,7 @@ def warnings_of(stderr: str) -> list[str]:
 
 
 def interrupted(run: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    """Train up to a step, as if somebody had pressed Control-C there."""
+    """Train up to a step and press Ctrl-C there."""
     real = trainer.Trainer._log
 
     def log(self: trainer.Trainer, *figures: float) -> None:
@@ -170,7 +170,7 @@ def test_what_was_chosen_is_recorded_and_kept_on_another_machine(
     assert answer.result()["computation"] == state_of(run, NUM_STEPS)["computation"] == chosen
     record = json.loads((run / "stages" / "train.json").read_text("utf-8"))
     assert record["counts"]["computation"] == chosen
-    # What was trained is not only called so: the other precision gives other figures.
+    # The precision has an effect: the other one gives different losses.
     losses = [line["train_loss"] for line in training_lines(run)]
     machine(bfloat16=not is_fast)
     elmo_zh("train", "--run", run, "--force", "--set", ONE_STEP)
@@ -214,7 +214,7 @@ def test_training_needs_no_segmenter_and_no_picture(untrained_run: Path, tmp_pat
     record = json.loads((run / "stages" / "train.json").read_text("utf-8"))
     assert record["finished"] is True
     assert not [name for name in record["outputs"] if "training.png" in name]
-    # With a picture it would be the same.
+    # Run again with matplotlib, the stage is skipped all the same.
     assert elmo_zh("train", "--run", run, "--json").result()["skipped"] is True
 
 

@@ -1,4 +1,4 @@
-"""The mean of tables' gradients over ranks against dense sums; two threads stand for two processes."""
+"""Averaged table gradients against dense sums; two threads take the place of two processes."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -66,7 +66,7 @@ def test_the_mean_of_sparse_and_dense_gradients(
     def work(group: ProcessGroup) -> list[Tensor]:
         tables = [nn.Parameter(torch.zeros(shape)), nn.Parameter(torch.zeros(shape))]
         tables[0].grad = gradients[group.rank].clone()
-        average_table_gradients(tables, group)  # the second has no gradient, as a table that is not trained
+        average_table_gradients(tables, group)  # the second has no gradient, like a table that is not trained
         assert tables[1].grad is None
         assert tables[0].grad is not None
         return [tables[0].grad]

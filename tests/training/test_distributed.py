@@ -1,4 +1,4 @@
-"""Two processes train one model as one process does, and end together whatever happens to one of them."""
+"""Two processes train a model like one process does, and stop together whatever happens to one of them."""
 
 import json
 import os
@@ -32,7 +32,7 @@ from elmo_zh.training import train as training_stage
 from elmo_zh.training.launch import Launch, read_launch
 
 SECONDS = 300
-# Two shares of 3 streams of 7 tokens.
+# Two ranks with 3 streams of 7 tokens each.
 NUM_STEPS, STEP_TOKENS = 23, 42
 SETTINGS = (
     "train.precision=float32",
@@ -56,7 +56,7 @@ CASES = {
     "characters, every word scored": (*CHARACTERS, "train.softmax=full"),
     "tied": ("model.tie_softmax=true", "train.optimizer=adagrad"),
 }
-# What befalls one of two ranks in the plain case; without a rank, what is asked of both.
+# What happens to one of two ranks in the plain case; jobs without a rank concern both.
 JOBS: dict[str, dict[str, Any]] = {
     "terminated": {"rank": 1, "what": "SIGTERM", "step": 13},
     "continued": {},
@@ -78,7 +78,7 @@ def as_options(settings: Sequence[str]) -> list[str]:
 
 
 def free_ports(number: int) -> list[int]:
-    """Return ports that nobody listens at, below those that the system gives to connections on its own."""
+    """Return unused ports below the range that the system assigns to connections."""
     ports: list[int] = []
     while len(ports) < number:
         port = random.SystemRandom().randrange(15_000, 30_000)
@@ -88,7 +88,7 @@ def free_ports(number: int) -> list[int]:
 
 
 def run_as_two(jobs: Sequence[Mapping[str, Any]]) -> list[Ended]:
-    """Return each rank's exit status and stderr in each job; nothing of a rank that was killed."""
+    """Return each rank's exit status and stderr in each job; nothing for a rank that was killed."""
     jobs = [{**job, "port": port} for job, port in zip(jobs, free_ports(len(jobs)), strict=True)]
     command = [sys.executable, str(Path(__file__).with_name("ranks.py")), json.dumps(jobs)]
     place = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
@@ -112,7 +112,7 @@ def _no_picture() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def untrained(sample_run: SampleRun, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The sample's run with the settings of each case, before its training."""
+    """The sample run with the settings of each case, before training."""
     folder = tmp_path_factory.mktemp("untrained")
     runs = {}
     for name, settings in CASES.items():
@@ -124,7 +124,7 @@ def untrained(sample_run: SampleRun, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="module")
 def alone(untrained: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Each case, trained by one process."""
+    """The run of each case, trained by one process."""
     folder = tmp_path_factory.mktemp("alone")
     runs = {name: Path(shutil.copytree(run, folder / name)) for name, run in untrained.items()}
     for run in runs.values():
@@ -139,9 +139,9 @@ def job_of(run: Path, settings: Sequence[str] = (), **mishap: Any) -> dict[str, 
 
 @pytest.fixture(scope="module")
 def together(untrained: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Ended]]:
-    """Each case and each mishap, trained by two processes: the run, and how each of them ended.
+    """Each case and each mishap, trained by two processes: the run, and how each process ended.
 
-    All in one pair of processes, since starting one takes longer than all that it does.
+    One pair of processes does it all, because starting processes takes longer than everything that they do.
     """
     folder = tmp_path_factory.mktemp("together")
     names = [*CASES, *JOBS]
@@ -149,7 +149,7 @@ def together(untrained: dict[str, Path], tmp_path_factory: pytest.TempPathFactor
     with mishap("SIGTERM", 16):
         assert elmo_zh("train", "--run", runs["continued"]).status == 143
     runs["repeated"] = runs[PLAIN]
-    # What kills a process comes last.
+    # The job that kills a process comes last.
     order = [*CASES, "repeated", *JOBS]
     jobs = [job_of(runs[name], **JOBS.get(name, {})) for name in order]
     return {name: (runs[name], ended) for name, ended in zip(order, run_as_two(jobs), strict=True)}
@@ -170,7 +170,7 @@ def test_two_ranks_train_as_one(case: str, alone: dict[str, Path], together: dic
     assert [status for status, _ in ended] == [0, 0], ended
     assert ended[1][1] == ""
     assert_same_figures(run, alone[case])
-    # Positions are those of all streams, and the state is everyone's.
+    # The saved position and the carried state are those of all streams.
     last = f"checkpoints/step-{NUM_STEPS:08d}"
     states = [json.loads((path / last / "state.json").read_text(encoding="utf-8")) for path in (run, alone[case])]
     assert states[0]["streams"] == states[1]["streams"]
@@ -250,7 +250,7 @@ def test_a_dead_peer_is_told_in_one_line(together: dict[str, tuple[Path, Ended]]
 
 
 def second_worker(parent: int) -> int:
-    """Return the process of rank 1 that torchrun has started."""
+    """Return the process id of rank 1, which torchrun has started."""
     for path in Path("/proc").glob("[0-9]*"):
         try:
             status, variables = (path / "status").read_text(), (path / "environ").read_bytes().split(b"\0")
@@ -265,7 +265,7 @@ def test_torchrun_ends_when_a_rank_is_killed_and_one_process_goes_on(
     untrained: dict[str, Path], alone: dict[str, Path], tmp_path: Path
 ) -> None:
     run = Path(shutil.copytree(untrained[PLAIN], tmp_path / "run"))
-    # Saving often makes the steps slow enough to hit, and changes nothing in them.
+    # Frequent checkpoints slow the steps down enough to hit one, and do not change the result.
     often = ("--set", f"train.checkpoint_every_tokens={STEP_TOKENS}")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--"]
     with subprocess.Popen(

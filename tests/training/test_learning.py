@@ -1,4 +1,4 @@
-"""A tiny text is learned, by every recipe, as far as it can be."""
+"""Every recipe learns a tiny text as well as possible."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,7 +24,7 @@ from elmo_zh.training.trainer import Trainer, TrainerSetup
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
-# Each sentence follows from its first word, forwards, and from its last, backwards: seven equally likely ones.
+# Seven equally likely sentences. The first word determines the rest forwards, the last word backwards.
 SENTENCES = [[3 + k, 10 + k, 17 + k, 24, 25 + k] for k in range(7)]
 ROWS = 32
 VOCABULARY = Vocabulary([*SPECIALS, *(chr(ord("一") + row) for row in range(ROWS - 3))])
@@ -78,10 +78,10 @@ def test_a_tiny_text_is_learned(tmp_path: Path, changes: dict[str, object]) -> N
     )
     measure = TextMeasure(num_predictions=42, num_tokens=35, num_unknown=0, num_characters=1, spelling_nats=0.0)
     figures = Figures.build(measure, *nats)
-    # One of seven at the start, then certainty: 7 ** (1 / 6) = 1.38 is the best there is.
+    # The first of six predictions is one of seven, the others are certain: 7 ** (1 / 6) = 1.38 is optimal.
     assert figures.perplexity > 1.38
     if config.carry_state:
-        # Learned just as well while the state is carried, but no longer sound from zero state.
+        # Learned just as well with carried state, but sentences that start from zero state are scored worse.
         assert MetricsFile(tmp_path / "m.jsonl").lines()[-1]["train_loss"] < 0.6
         assert figures.perplexity > 1.6
     else:
@@ -143,7 +143,7 @@ def test_a_gpu_trains_twice_the_same(
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 @pytest.mark.usefixtures("_gpu_settings_are_put_back")
 def test_a_gpu_trains_as_a_processor(tmp_path: Path) -> None:
-    # Without dropout, of which each device draws its own.
+    # Without dropout, because each device draws its own masks.
     config = replace(SHORT, dropout=0.0)
     losses = [train_some_steps(tmp_path / name, torch.device(name), config)[0] for name in ("cpu", "cuda")]
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)

@@ -1,4 +1,4 @@
-"""Learning rates, steps and clipping against formulas written out in NumPy."""
+"""Learning-rate schedule, optimiser steps and gradient clipping against formulas written out in NumPy."""
 
 import math
 from dataclasses import replace
@@ -49,7 +49,7 @@ def dense_gradient(name: str, shape: torch.Size, step: int) -> Tensor:
 
 
 def sparse_gradient(step: int) -> Tensor:
-    """Rows 2, 5 and 11, the second of them twice, as two lookups of one word give it."""
+    """Return a gradient of rows 2, 5 and 11, one of them twice, as two lookups of one word give it."""
     values = torch.randn(4, PROJECTION, generator=torch.Generator().manual_seed(step))
     return torch.sparse_coo_tensor(torch.tensor([[5, 2, 5, 11]]), values, (ROWS, PROJECTION))
 
@@ -92,7 +92,7 @@ def test_the_only_step_has_the_highest_rate() -> None:
 
 @pytest.mark.parametrize("kind", ["adagrad", "adamw"])
 def test_adagrad_on_sparse_and_dense_gradients_is_the_formula(kind: str) -> None:
-    """Of each number in the published recipe, else of each row."""
+    """One sum for each table entry in the published recipe, otherwise one for each row."""
     sparse, dense = build_model(), build_model()
     config = replace(CONFIG, optimizer=kind)
     optimizers = {name: build_optimizers(model, config) for name, model in (("sparse", sparse), ("dense", dense))}
@@ -116,7 +116,7 @@ def test_adagrad_on_sparse_and_dense_gradients_is_the_formula(kind: str) -> None
 
 
 def test_a_row_of_one_number_has_a_sum_of_its_own() -> None:
-    """The softmax's biases: what is a row's mean square is the number's square."""
+    """The softmax biases: the mean square of a row is the square of its only number."""
     model = build_model()
     optimizers = build_optimizers(model)
     bias = model.softmax.bias
@@ -247,7 +247,7 @@ def parameter_with(gradient: Tensor | None) -> nn.Parameter:
 
 
 def test_clipping_worked_out_by_hand() -> None:
-    # Row 1 comes twice: 1 and 2 make 3. The norm is that of 3, 4 and 12.
+    # Row 1 is there twice: 1 + 2 = 3. The norm is that of 3, 4 and 12.
     sparse = parameter_with(torch.sparse_coo_tensor([[1, 1]], [[1.0, 0.0], [2.0, 4.0]], (3, 2)))
     dense = parameter_with(torch.tensor([[0.0, 12.0], [0.0, 0.0], [0.0, 0.0]]))
     none = parameter_with(None)

@@ -1,4 +1,4 @@
-"""Which words have a row, and the files that say so."""
+"""The selection of words, and the vocabulary files."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -58,7 +58,7 @@ def test_built_by_falling_count_then_code_point(tmp_path: Path) -> None:
     # 花 is U+82B1, 苹 U+82F9.
     assert built.vocabulary.tokens == (*SPECIALS, "好", "天", "花", "苹果", "行")
     assert list(built.counts) == [5, 5, 6, 5, 3, 2, 2, 1]
-    # The words spelled like specials: 3 <UNK>, 2 <S>, 1 </S>.
+    # Words spelled like special tokens: 3 <UNK>, 2 <S>, 1 </S>.
     assert built.spelling.counts == {"<": 6, ">": 6, "S": 3, "/": 1, "U": 3, "N": 3, "K": 3, "</W>": 6}
     assert built.num_left_out == 0
     assert built.num_distinct_words == 8
@@ -199,13 +199,13 @@ def test_counts_of_another_vocabulary(tmp_path: Path, content: str, problem: str
     assert message == f"{path}: {problem} Make both files again with: elmo-zh vocab --run {tmp_path} --force"
 
 
-# Words given: those of a bundle, or of a file
+# Given words: those of a bundle or of a file
 
 
 @pytest.mark.parametrize(
     ("settings", "words", "counts"),
     [
-        # All that stand twice, and the given ones in their places; 海 and 草 do not stand in the text.
+        # All words that occur twice, and the given words in their places; 海 and 草 do not occur in the text.
         ({"size": 0, "min_count": 2}, ["好", "天", "花", "苹果", "行", "海", "草"], [5, 3, 2, 2, 1, 0, 0]),
         ({"size": 8, "min_count": 1}, ["好", "天", "行", "海", "草"], [5, 3, 1, 0, 0]),
         ({"size": 7, "min_count": 1}, ["好", "行", "海", "草"], [5, 1, 0, 0]),
@@ -223,7 +223,7 @@ def test_given_words_have_a_row_in_any_case(
     assert list(built.counts[:3]) == [5, 5, 19 - sum(counts)]
     assert built.spelling.counts["</W>"] == built.counts[UNKNOWN_ID]
     assert built.num_absent == 2
-    # Counts of zero are counts like others: the file is read back.
+    # A file with counts of zero can be read back.
     save_counts(built.vocabulary, built.counts, tmp_path / "vocab.counts")
     assert load_counts(tmp_path / "vocab.counts", built.vocabulary) == list(built.counts)
 
