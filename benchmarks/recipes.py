@@ -1,12 +1,13 @@
-"""What the default recipe and the published one learn from the same text, by exact held-out perplexity.
+"""Compare the default training recipe with the published one on the same text, by exact held-out perplexity.
 
 Usage: python benchmarks/recipes.py CORPUS... --work FOLDER [--tokens N] [--set section.key=value ...]
-       python benchmarks/recipes.py --work FOLDER --measure     (runs that are there already)
+       python benchmarks/recipes.py --work FOLDER --measure     (score existing runs only)
 
-Both train configs/small.toml's model. The published recipe is that of configs/original.toml (Adagrad 0.2 from random
-embeddings, state carried), at small.toml's batch, vocabulary and negatives. Each checkpoint is scored both ways: every
-sentence from zero state, and the state carried over the held-out text in its order, which is the best case of a model
-trained so. Prints a table, writes benchmarks/records/DATE-recipes.json and .png; interrupted, it goes on.
+Both recipes train the model of configs/small.toml. The published recipe is that of configs/original.toml (Adagrad with
+learning rate 0.2, random embeddings, carried state), with small.toml's batch size, vocabulary and negatives. Each
+checkpoint is scored in two ways: every sentence from zero state, and with the state carried over the held-out text in
+its order, which is the best case for a model trained with carried state. Prints a table and writes
+benchmarks/records/DATE-recipes.json and .png. An interrupted benchmark resumes.
 """
 
 import argparse
@@ -21,8 +22,8 @@ from matplotlib.figure import Figure
 
 from elmo_zh.cli.console import Console
 from elmo_zh.config import Config, load_config
+from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.id_store.load import load_id_store
-from elmo_zh.id_store.sentences import IdStore
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.run.layout import RunDir
 from elmo_zh.stages.encode import encode
@@ -45,9 +46,10 @@ RECIPES: dict[str, list[str]] = {"published": PUBLISHED, "default": []}
 
 def train_recipes(corpus: list[str], work: Path, tokens: int, settings: list[str]) -> None:
     """Prepare the text once, and train both recipes on it."""
-    console, often = Console(quiet=False), max(1, tokens // 10)
+    console, checkpoint_tokens = Console(quiet=False), max(1, tokens // 10)
     budget = [f"train.max_tokens={tokens}", "train.epochs=0", "train.keep_checkpoints=1000",
-              f"train.checkpoint_every_tokens={often}", f"train.evaluate_every_tokens={often}"]  # fmt: skip
+              f"train.checkpoint_every_tokens={checkpoint_tokens}",
+              f"train.evaluate_every_tokens={checkpoint_tokens}"]  # fmt: skip
     base = RunDir(work / "base")
     config = load_config(Config(), None, [*budget, *settings])
     segment(base, config, corpus, force=False, reporter=console)
@@ -61,7 +63,7 @@ def train_recipes(corpus: list[str], work: Path, tokens: int, settings: list[str
 
 
 def score(model: LanguageModel, store: IdStore, chosen: np.ndarray[Any, Any], *, carried: bool) -> Figures:
-    """Return the exact figures of held-out sentences, each from zero state or with the state of the one before."""
+    """Return the exact figures of held-out sentences, each from zero state or with the previous sentence's state."""
     sentences = [store.heldout[int(index)] for index in chosen]
     if not carried:
         return Figures.build(
@@ -74,13 +76,13 @@ def score(model: LanguageModel, store: IdStore, chosen: np.ndarray[Any, Any], *,
     return Figures.build(measure_text(store, chosen), *totals)
 
 
-def measure(run: RunDir, heldout_tokens: int, most_tokens: int) -> list[dict[str, Any]]:
-    """Return the figures of every checkpoint at a fixed step."""
+def measure(run: RunDir, heldout_tokens: int, max_tokens: int) -> list[dict[str, Any]]:
+    """Return the figures of every checkpoint that was saved on schedule."""
     config = run.load_config(None, [])
     vocabulary = load_vocabulary(run.vocab)
     store = load_id_store(run.ids, vocabulary)
     lengths = store.heldout.lengths(np.arange(len(store.heldout)))
-    # The first of the text, as it stands: a carried state means something only there.
+    # The first sentences in their order, because carrying a state makes sense only there.
     chosen = np.arange(int(np.searchsorted(np.cumsum(lengths), heldout_tokens)) + 1)[: len(lengths)]
     model = LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.is_tied)
     seconds = {
@@ -89,12 +91,12 @@ def measure(run: RunDir, heldout_tokens: int, most_tokens: int) -> list[dict[str
     folder, rows = CheckpointFolder(run.checkpoints), []
     for step in folder.steps():
         tokens = step * step_tokens(config.train)
-        if folder.state(step)["interrupted"] or tokens > 1.01 * most_tokens:
+        if folder.state(step)["interrupted"] or tokens > 1.01 * max_tokens:
             continue
         model.load_named_tensors(folder.load(step, with_optimizer=False).model)
-        zero, carried = (score(model, store, chosen, carried=way) for way in (False, True))
-        near = min(seconds, key=lambda known: abs(known - tokens))
-        rows.append({"tokens": tokens, "seconds": seconds[near] * tokens / near, "zero_state": zero.perplexity,
+        zero, carried = (score(model, store, chosen, carried=is_carried) for is_carried in (False, True))
+        nearest = min(seconds, key=lambda logged: abs(logged - tokens))
+        rows.append({"tokens": tokens, "seconds": seconds[nearest] * tokens / nearest, "zero_state": zero.perplexity,
                      "carried_state": carried.perplexity, "bits_per_character": zero.bits_per_character})  # fmt: skip
         print(
             f"{run.path.name:10} {tokens:>11,} {rows[-1]['seconds']:9,.0f} {zero.perplexity:12,.1f}"
@@ -130,10 +132,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", nargs="*")
     parser.add_argument("--work", type=Path, required=True, help="folder for the runs")
-    parser.add_argument("--tokens", type=int, default=10_000_000, help="budget of each recipe")
-    parser.add_argument("--heldout-tokens", type=int, default=20_000, help="scored at each checkpoint")
-    parser.add_argument("--set", action="append", default=[], help="a setting of both recipes")
-    parser.add_argument("--measure", action="store_true", help="only score the checkpoints that are there")
+    parser.add_argument("--tokens", type=int, default=10_000_000, help="token budget of each recipe")
+    parser.add_argument(
+        "--heldout-tokens", type=int, default=20_000, help="number of held-out tokens to score at each checkpoint"
+    )
+    parser.add_argument("--set", action="append", default=[], help="setting of both recipes, section.key=value")
+    parser.add_argument("--measure", action="store_true", help="only score existing checkpoints")
     arguments = parser.parse_args()
     if not arguments.measure:
         train_recipes(arguments.corpus, arguments.work, arguments.tokens, arguments.set)
@@ -142,10 +146,11 @@ def main() -> None:
         name: measure(RunDir(arguments.work / name), arguments.heldout_tokens, arguments.tokens) for name in RECIPES
     }
     last, best = curves["default"][-1], min(r["carried_state"] for r in curves["published"])
-    there = next((row["tokens"] for row in curves["default"] if row["zero_state"] <= best), None)
+    overtaken_at = next((row["tokens"] for row in curves["default"] if row["zero_state"] <= best), None)
     print(
-        f"At the end: default {last['zero_state']:,.1f} from zero state, published {best:,.1f} in its best case,"
-        f" carried: {1 - last['zero_state'] / best:.0%} lower; the default has that at {there or 'no'} tokens."
+        f"At the end: default {last['zero_state']:,.1f} (zero state), published {best:,.1f} (best case, carried state),"
+        f" {1 - last['zero_state'] / best:.0%} lower. The default reaches the published result after"
+        f" {overtaken_at or 'no'} tokens."
     )
     output = Path(__file__).parent / "records" / f"{date.today()}-recipes"
     output.with_suffix(".json").write_text(

@@ -1,15 +1,15 @@
-"""How fast training and embedding are on this machine, beside the rate of its plain matrix products.
+"""Measure the speed of training and embedding on this machine, compared with its plain matrix products.
 
 Usage: python benchmarks/speed.py [--seconds S] [--only TEXT]     (make bench)
 
 SMALL is configs/small.toml's model (cell 1024, projection 256, 2 layers) with a vocabulary of 30,000, batch 64 and
 4,096 negatives; FULL is the published size (cell 4096, projection 512), 50,000 words, batch 128 and 8,192 negatives.
-Character mode has the published filters, over words of one to four Chinese characters. Words are drawn by the law of
-Zipf and Mandelbrot, about a thousand different ones in a batch of SMALL, as in news text (training/trial.py). Training
-has the default recipe. Embedding takes sentences of 20 words, 1,000 at a time. Each row is a process of its own and
-gives two rates of products at the shapes of its recurrence, measured in the same process right before: torch's own, and
-that of the packed kernel which the model uses; the share is of the first, and counts the products of LSTMs and softmax
-only. Prints a table and writes benchmarks/records/DATE-speed.json.
+Character mode has the published filters, over words of one to four Chinese characters. Words are drawn by the
+Zipf-Mandelbrot law; a batch of SMALL has about a thousand distinct ones, as in news text (training/trial.py). Training
+uses the default recipe. Embedding takes sentences of 20 words, 1,000 at a time. Each row is measured in a process of
+its own, together with two rates of matrix products at the shapes of its recurrence: torch's product, and the packed
+kernel that the model uses. The share is the fraction of torch's rate that the products of LSTMs and softmax reach.
+Prints a table and writes benchmarks/records/DATE-speed.json.
 """
 
 import argparse
@@ -53,19 +53,19 @@ SIZES = {"SMALL": SMALL, "FULL": FULL}
 
 
 def per_second(work: Callable[[], object], seconds: float) -> float:
-    """Return how often `work` runs in a second, after two runs that do not count."""
+    """Return how often `work` runs per second, after two warm-up runs."""
     for _ in range(2):
         work()
-    count, start = 0, time.perf_counter()
-    while time.perf_counter() - start < seconds:
+    count, started_at = 0, time.perf_counter()
+    while time.perf_counter() - started_at < seconds:
         work()
         count += 1
-    return count / (time.perf_counter() - start)
+    return count / (time.perf_counter() - started_at)
 
 
 @torch.no_grad()
 def product_gflops(config: Config, dtype: torch.dtype, seconds: float) -> dict[str, float]:
-    """Return the rates of the product that makes up the recurrence, (2, B, 2P) x (2, 2P, 4D): torch's and packed."""
+    """Return the rates of the recurrence's product, (2, B, 2P) x (2, 2P, 4D), with torch and with the packed kernel."""
     rows, width, columns = config.train.batch_size, 2 * config.model.projection_dim, 4 * config.model.cell_dim
     left, right = torch.randn(2, rows, width, dtype=dtype), torch.randn(2, width, columns, dtype=dtype)
     gflop = 2 * left.numel() * columns / 1e9
@@ -82,7 +82,7 @@ def product_gflops(config: Config, dtype: torch.dtype, seconds: float) -> dict[s
 
 
 def build_lexicon(config: Config) -> Lexicon:
-    """Return what gives words their ids: a vocabulary of made-up words, and character slots in character mode."""
+    """Return a lexicon of made-up words."""
     generator, size = np.random.default_rng(2), config.vocab.size
     lengths = generator.choice([1, 2, 3, 4], size, p=[0.15, 0.55, 0.2, 0.1])
     words = {
@@ -94,7 +94,7 @@ def build_lexicon(config: Config) -> Lexicon:
 
 
 def training_flops_per_token(config: Config) -> float:
-    """Return the products of one trained token (both directions): forward, and twice that backward."""
+    """Return the FLOPs of matrix products per trained token, both directions; backward takes twice those of forward."""
     model, train = config.model, config.train
     cell = 2 * model.projection_dim * 4 * model.cell_dim + model.cell_dim * model.projection_dim
     scored = config.vocab.size if train.softmax == "full" else train.num_negatives
@@ -102,13 +102,13 @@ def training_flops_per_token(config: Config) -> float:
 
 
 def embedding_flops_per_token(config: Config) -> float:
-    """Return the products of one embedded token."""
+    """Return the FLOPs of matrix products per embedded token."""
     unscored = replace(config, train=replace(config.train, softmax="sampled", num_negatives=0))
     return training_flops_per_token(unscored) / 3
 
 
 def train_tokens_per_second(config: Config, seconds: float) -> float:
-    """Return trained tokens in a second: all of a step, from the streams to the optimisers."""
+    """Return the tokens trained per second in whole steps, from the streams to the optimisers."""
     product_dtype = torch.bfloat16 if config.train.precision == "bfloat16" else None
     learner = build_trial(config, build_lexicon(config), torch.device("cpu"), product_dtype)
     numbers = count()
@@ -118,7 +118,7 @@ def train_tokens_per_second(config: Config, seconds: float) -> float:
 
 
 def embed_tokens_per_second(config: Config, precision: str, seconds: float) -> float:
-    """Return embedded tokens in a second, all layers, of sentences that were never seen before."""
+    """Return the tokens embedded per second, all layers, of new sentences."""
     model = LanguageModel.build(build_shape(config.model, config.vocab.size), tie_softmax=False)
     model.initialise(1)
     lexicon, generator = build_lexicon(config), np.random.default_rng(1)
@@ -132,7 +132,7 @@ def embed_tokens_per_second(config: Config, precision: str, seconds: float) -> f
 
 
 def list_rows() -> list[dict[str, str]]:
-    """Return what is measured."""
+    """Return the rows of the table to measure."""
     rows = [
         {"work": "train", "size": size, "mode": mode, "precision": precision, "softmax": "sampled"}
         for size in SIZES
@@ -152,7 +152,7 @@ def list_rows() -> list[dict[str, str]]:
 
 
 def measure(row: dict[str, str], seconds: float) -> dict[str, Any]:
-    """Return a row with its figures."""
+    """Return a row of the table with its figures."""
     keep_freed_memory()
     config = SIZES[row["size"]]
     config = replace(
@@ -160,7 +160,7 @@ def measure(row: dict[str, str], seconds: float) -> dict[str, Any]:
         model=replace(config.model, mode=row["mode"]),
         train=replace(config.train, precision=row["precision"], softmax=row["softmax"]),
     )
-    # torch has no rate for int8; that of bfloat16 stands beside it.
+    # torch has no int8 product to compare with, so int8 is compared with bfloat16.
     rates = product_gflops(
         config, torch.float32 if row["precision"] == "float32" else torch.bfloat16, min(3.0, seconds)
     )
@@ -182,14 +182,16 @@ def measure(row: dict[str, str], seconds: float) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=15.0, help="for each measurement")
-    parser.add_argument("--only", default="", help="rows with this text in them, such as 'train SMALL token'")
+    parser.add_argument("--seconds", type=float, default=15.0, help="seconds for each measurement")
+    parser.add_argument(
+        "--only", default="", help="measure only rows that contain this text, such as 'train SMALL token'"
+    )
     parser.add_argument("--row", type=json.loads, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.row:
         print(json.dumps(measure(arguments.row, arguments.seconds)))
         return
-    let_idle_threads_sleep()  # in the processes of the rows
+    let_idle_threads_sleep()  # inherited by the processes that measure rows
     rows = []
     print(f"{'work':42} {'tokens/s':>9} {'GFLOP/s':>8} {'torch':>6} {'packed':>7} {'share':>6} {'memory':>7}")
     for row in list_rows():
@@ -198,10 +200,10 @@ def main() -> None:
             continue
         command = [sys.executable, __file__, "--seconds", str(arguments.seconds), "--row", json.dumps(row)]
         rows.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
-        found = rows[-1]
+        figures = rows[-1]
         print(
-            f"{name:42} {found['tokens_per_second']:9,.0f} {found['gflops']:8,.0f} {found['torch_gflops']:6,.0f}"
-            f" {found['packed_gflops']:7,.0f} {found['share_of_torch']:6.0%} {found['peak_bytes'] / 1e9:4.1f} GB",
+            f"{name:42} {figures['tokens_per_second']:9,.0f} {figures['gflops']:8,.0f} {figures['torch_gflops']:6,.0f}"
+            f" {figures['packed_gflops']:7,.0f} {figures['share_of_torch']:6.0%} {figures['peak_bytes'] / 1e9:4.1f} GB",
             flush=True,
         )
     record = {"date": str(date.today()), "machine": platform.machine(), "threads": torch.get_num_threads(),

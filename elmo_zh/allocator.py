@@ -1,4 +1,4 @@
-"""How the C library gives memory back, and how much oneDNN keeps."""
+"""Process-wide settings of memory allocation, oneDNN's caches and idle threads."""
 
 import ctypes
 import os
@@ -10,10 +10,10 @@ _GIGABYTE = 2**30
 
 
 def keep_freed_memory() -> None:
-    """Let glibc keep freed blocks of up to a gigabyte for the next step instead of returning each to the kernel.
+    """Let glibc keep freed memory, up to a gigabyte at a time, instead of returning it to the kernel.
 
-    Every training step takes and frees the same large tensors, and fetching their pages from the kernel anew each
-    time costs a good part of the step. Does nothing where the C library has no mallopt.
+    Every training step allocates and frees the same large tensors, and getting their pages from the kernel each time
+    takes a good part of the step. Does nothing if the C library has no mallopt.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
@@ -22,27 +22,27 @@ def keep_freed_memory() -> None:
 
 
 def keep_few_kernels() -> None:
-    """Let oneDNN, and what torch puts around it, keep few of the kernels that they make for every shape of a product.
+    """Limit how many kernels oneDNN, and torch's layer around it, cache for the shapes of matrix products.
 
-    Sentences packed together make hundreds of shapes, and a thousand kernels of each kind are kept by default: half a
-    gigabyte that a long text slowly fills. Made anew they cost no time that could be measured. Works only before torch
-    is imported; a user's own settings stay.
+    Batches of sentences have hundreds of different shapes. By default a thousand kernels of each kind are cached, which
+    grows to half a gigabyte over a long text. Creating kernels again takes no measurable time. Has to be called before
+    torch is imported. Settings that the user has made in the environment are kept.
     """
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
         os.environ.setdefault(name, "64")
 
 
-# Rounds: some tenths of a millisecond, longer than most operations take and shorter than a time loop.
+# Iterations of the spin loop: some tenths of a millisecond, longer than most operations and shorter than a time loop.
 _SPIN_COUNT = "20000"
 _SETTINGS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
 
 
 def let_idle_threads_sleep(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Let a thread that has nothing to do go to sleep soon; to be called before torch is imported.
+    """Let idle OpenMP threads sleep soon. Has to be called before torch is imported.
 
-    By itself GNU's OpenMP lets it turn round in circles for milliseconds, on the very core on which the second
-    direction works (`kernels.side_by_side`): a tenth of the time of a large model, almost half of a small one. What the
-    user has set in the environment stays.
+    By default GNU OpenMP lets an idle thread spin for milliseconds, on the core that the other direction needs
+    (`kernels.side_by_side`). This takes a tenth of the time of a large model, and almost half of a small one's.
+    Settings that the user has made in the environment are kept.
     """
     if not any(name in environment for name in _SETTINGS):
         environment["GOMP_SPINCOUNT"] = _SPIN_COUNT

@@ -1,4 +1,4 @@
-"""Pictures, drawn where matplotlib is installed."""
+"""Saving pictures, if matplotlib is installed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def can_draw() -> bool:
-    """Return whether matplotlib is there to draw with."""
+    """Return whether matplotlib is installed."""
     return importlib.util.find_spec("matplotlib") is not None
 
 
 def save_picture(figure: Figure, output: Path) -> None:
-    """Write a PNG, the same bytes for the same figure."""
+    """Write a figure as PNG; the same figure gives the same bytes."""
     with atomic_path(output) as unfinished:
         figure.savefig(unfinished, format="png", dpi=120, metadata={"Software": None})

@@ -1,4 +1,4 @@
-"""Initial token embeddings: gensim's Word2Vec over the training text, or ready vectors, filled in by word."""
+"""Initial token embeddings: word2vec vectors trained with gensim on the training text, or read from a file."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from elmo_zh.vocabulary.vocabulary import BEGIN_ID, SPECIALS, UNKNOWN_ID, Vocabu
 
 @dataclass(frozen=True)
 class _CountedSentences:
-    """Restartable sentences for gensim that move a progress count."""
+    """Restartable sentences for gensim that update a progress count."""
 
     files: Sequence[Path]
     progress: Progress
@@ -40,12 +40,12 @@ def train_word2vec(
     """Train vectors for the vocabulary's words on segmented files.
 
     Args:
-        train_files: Segmented training text, never the held-out part.
-        vocabulary: The words; the specials get no vector, nor do words that the text lacks.
-        counts: How often each row stands in the text; that of <S> is the number of sentences.
-        dimension: Numbers in each vector.
-        config: Settings; with one worker the result is the same every time.
-        reporter: Where to tell.
+        train_files: Segmented training text, without the held-out text.
+        vocabulary: Words to train vectors for, except special tokens and words that do not occur in the text.
+        counts: Count of each row in the text; that of <S> is the number of sentences.
+        dimension: Dimension of the vectors.
+        config: Settings of word2vec; with one worker the result is reproducible.
+        reporter: Receives progress.
     """
     from gensim.models import Word2Vec
 
@@ -59,7 +59,7 @@ def train_word2vec(
         workers=config.num_workers,
         seed=config.seed,
     )
-    # Counts fall, so that words of another corpus that this text lacks stand at the end.
+    # Counts are in descending order, so words of another corpus that do not occur in this text come last.
     rows = [row for row in range(len(SPECIALS), len(vocabulary)) if counts[row]]
     words = [vocabulary.tokens[row] for row in rows]
     model.build_vocab_from_freq({vocabulary.tokens[row]: counts[row] for row in rows}, corpus_count=counts[BEGIN_ID])
@@ -75,8 +75,8 @@ class WordVectors:
     """Vectors for some rows of a vocabulary.
 
     Attributes:
-        rows: Which rows, shape (num_found,), int64.
-        vectors: Theirs, shape (num_found, dimension), float32.
+        rows: Row numbers, int64, shape (num_found,).
+        vectors: Vectors of these rows, float32, shape (num_found, dimension).
     """
 
     rows: NDArray[np.int64]
@@ -84,7 +84,7 @@ class WordVectors:
 
 
 def save_word_vectors(path: Path, vocabulary: Vocabulary, vectors: WordVectors) -> None:
-    """Write vectors in word2vec's text format, with as many digits as float32 needs."""
+    """Write vectors in word2vec's text format, with enough digits for exact float32 values."""
     with atomic_path(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
         file.write(f"{len(vectors.rows)} {vectors.vectors.shape[1]}\n")
         for row, vector in zip(vectors.rows, vectors.vectors, strict=True):
@@ -94,17 +94,17 @@ def save_word_vectors(path: Path, vocabulary: Vocabulary, vectors: WordVectors) 
 def load_word_vectors(path: Path, vocabulary: Vocabulary, dimension: int) -> WordVectors:
     """Read the vectors of the vocabulary's words from a file in word2vec's text format, plain or compressed.
 
-    Rows are matched by word, never by position. Words of the file that the vocabulary lacks are passed over.
+    Rows are matched by word, never by position. Words that are not in the vocabulary are ignored.
 
     Raises:
-        RunError: If a line has another number of numbers than `dimension`, or something that is no finite number.
+        RunError: If a line does not have `dimension` numbers, or contains anything but finite numbers.
     """
     rows_by_word = {word: row for row, word in enumerate(vocabulary.tokens) if row >= len(SPECIALS)}
     found: dict[int, NDArray[np.float32]] = {}
     for number, line in enumerate(iter_lines(path), start=1):
         word, *numbers = line.rstrip(" ").split(" ")
         if number == 1 and len(numbers) == 1 and word.isdecimal() and (dimension != 1 or numbers == ["1"]):
-            continue  # the header: how many words, how many numbers
+            continue  # the header: number of words and dimension
         if len(numbers) != dimension:
             raise RunError(
                 f"{path}: line {number} has {len(numbers)} numbers, but token embeddings have {dimension}."
@@ -125,5 +125,7 @@ def _parse_vector(numbers: Sequence[str], path: Path, line: int) -> NDArray[np.f
     except ValueError:
         vector = np.full(1, np.nan, np.float32)
     if not np.isfinite(vector).all():
-        raise RunError(f"{path}: line {line} holds something that is not a finite number. Correct or remove the line.")
+        raise RunError(
+            f"{path}: line {line} contains something that is not a finite number. Correct or remove the line."
+        )
     return vector

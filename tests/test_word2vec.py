@@ -15,8 +15,8 @@ from elmo_zh.config import VocabConfig, Word2vecConfig
 from elmo_zh.engine.engine import ThisProcess
 from elmo_zh.errors import RunError
 from elmo_zh.run.reporter import Progress, SilentReporter
-from elmo_zh.vocabulary.choice import VocabularyCounts, choose_vocabulary
 from elmo_zh.vocabulary.counting import count_words
+from elmo_zh.vocabulary.selection import VocabularyCounts, select_vocabulary
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 from elmo_zh.word2vec import WordVectors, load_word_vectors, save_word_vectors, train_word2vec
 
@@ -33,7 +33,7 @@ def segmented(folder: Path) -> tuple[list[Path], VocabularyCounts]:
     path = folder / "train-00000.txt"
     path.write_text("".join(f"{line}\n" for line in TEXT), encoding="utf-8", newline="\n")
     counted = count_words([path], ThisProcess(), folder / "parts", SilentReporter())
-    return [path], choose_vocabulary(counted, VocabConfig(size=0, min_count=2))
+    return [path], select_vocabulary(counted, VocabConfig(size=0, min_count=2))
 
 
 def train(folder: Path, **changes: Any) -> tuple[VocabularyCounts, WordVectors]:
@@ -165,5 +165,6 @@ def test_vectors_of_another_width(tmp_path: Path, text: str, line: int, found: i
 @pytest.mark.parametrize("number", ["nan", "inf", "-inf", "1e39", "x", "1,5"])
 def test_something_that_is_no_finite_number(tmp_path: Path, number: str) -> None:
     assert message_of(RunError, lambda: load(tmp_path, f"1 3\n好 1 {number} 3\n")) == (
-        f"{tmp_path / 'vectors.txt'}: line 2 holds something that is not a finite number. Correct or remove the line."
+        f"{tmp_path / 'vectors.txt'}: line 2 contains something that is not a finite number. Correct or remove the"
+        " line."
     )

@@ -64,7 +64,7 @@ def plan(
     from elmo_zh.planning.plan import SampleSize, make_plan
     from elmo_zh.planning.render import describe_plan
     from elmo_zh.run.files import write_json
-    from elmo_zh.stages.user_dictionary import find_user_dictionary
+    from elmo_zh.stages.inputs import find_user_dictionary
 
     with ExitStack() as stack:
         path = run_path or Path(stack.enter_context(TemporaryDirectory(prefix="elmo-zh-plan-")))

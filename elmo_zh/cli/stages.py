@@ -199,15 +199,15 @@ def _train_together(
 ) -> None:
     """Train as one of several processes: rank 0 runs the stage, and the others follow it."""
     from elmo_zh.stages import train as train_stage
-    from elmo_zh.training.distributed import joined
-    from elmo_zh.training.together import follow
+    from elmo_zh.training.distributed import joined_process_group
+    from elmo_zh.training.rank_start import train_on_other_rank
 
-    with joined(launch) as group:
-        if group.is_first:
-            with group.leading():
+    with joined_process_group(launch) as group:
+        if group.is_rank_0:
+            with group.release_waiting_ranks():
                 _run_stage(common, run_path, train_stage.train, change=change, device=device, group=group)
         else:
-            follow(RunDir(run_path), group)
+            train_on_other_rank(RunDir(run_path), group)
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""Make an id store: a task for each segmented file, and in character mode a second one."""
+"""Build an id store: one task for each segmented file, and in character mode a second one."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -8,8 +8,8 @@ import numpy as np
 
 from elmo_zh.engine.engine import Engine
 from elmo_zh.engine.parts import Figures, run_parts
+from elmo_zh.id_store.encode_shard import RenumberTask, ShardTask, encode_shard, renumber_shard
 from elmo_zh.id_store.layout import ARRAYS, DESCRIPTION, KINDS, OTHER_WORDS, STORE_FORMAT, shard_name
-from elmo_zh.id_store.shards import RenumberTask, ShardTask, encode_file, renumber_file
 from elmo_zh.run.files import atomic_path, link_or_copy, write_json, written_once
 from elmo_zh.run.layout import documents_beside
 from elmo_zh.run.reporter import Reporter
@@ -28,26 +28,26 @@ def build_id_store(
     parts: Path,
     reporter: Reporter,
 ) -> dict[str, int]:
-    """Encode segmented files into a folder, which appears whole or not at all; return its counts.
+    """Encode segmented files into a new store, which is written atomically; return its counts.
 
-    The files are the same whatever the engine.
+    The files are the same with every engine.
 
     Args:
-        folder: The store.
-        files: Segmented files of each kind, "train" and "heldout".
-        vocabulary: vocab.data, which workers read.
-        character_counts: The spelling model of unknown words, which they read for held-out text.
-        lexicon: Of that vocabulary; in character mode it gets the words outside of it.
-        engine: Where to encode.
-        parts: Folder for finished shards; those that are there are taken as they are.
-        reporter: Where to tell.
+        folder: Folder of the store.
+        files: Segmented files by kind, "train" and "heldout".
+        vocabulary: Path of vocab.data, which the workers read.
+        character_counts: Path of the spelling model of unknown words, which the workers read for held-out text.
+        lexicon: Lexicon of that vocabulary. In character mode the words outside the vocabulary are added to it.
+        engine: Engine that runs the tasks.
+        parts: Folder for finished shards; those that already exist are reused.
+        reporter: Receives progress.
 
     Raises:
-        RunError: If documents are counted that a file does not have.
+        RunError: If the number of sentences in a file's documents is not that of the file.
         CorpusError: If a file is not UTF-8.
     """
     reads_characters = lexicon.num_slots is not None
-    # In character mode there is no telling beforehand how many words there are outside the vocabulary.
+    # In character mode the number of words outside the vocabulary is not known yet.
     id_dtype = "<u2" if len(lexicon.vocabulary) <= 2**16 and not reads_characters else "<u4"
     digest = lexicon.vocabulary.digest()
     tasks = {
@@ -65,9 +65,9 @@ def build_id_store(
     }
     figures: dict[str, Figures] = {}
     with reporter.progress("encode", unit="tokens") as progress:
-        for name, found in run_parts(engine, encode_file, tasks, parts):
-            figures[name] = found
-            progress.update(found["tokens"])
+        for name, shard_figures in run_parts(engine, encode_shard, tasks, parts):
+            figures[name] = shard_figures
+            progress.update(shard_figures["tokens"])
     if reads_characters:
         _renumber(lexicon, list(tasks), engine, parts)
     shards = {kind: [shard_name(kind, number) for number in range(len(files[kind]))] for kind in KINDS}
@@ -80,7 +80,7 @@ def _documents(text: Path) -> Path | None:
 
 
 def _renumber(lexicon: Lexicon, names: Sequence[str], engine: Engine, parts: Path) -> None:
-    """Number the words outside the vocabulary over all shards, in the order in which they come first."""
+    """Give the words outside the vocabulary ids that are the same in all shards, in order of first occurrence."""
     num_rows = len(lexicon.vocabulary)
     ids: dict[str, int] = {}
     tasks = {}
@@ -92,7 +92,7 @@ def _renumber(lexicon: Lexicon, names: Sequence[str], engine: Engine, parts: Pat
         local = (parts / f"{name}.local").absolute()
         tasks[f"{name}.final"] = RenumberTask(local=local, numbers=path, num_rows=num_rows)
     lexicon.other_words.extend(ids)
-    for _ in run_parts(engine, renumber_file, tasks, parts):
+    for _ in run_parts(engine, renumber_shard, tasks, parts):
         pass
 
 
@@ -109,20 +109,19 @@ def _assemble(
     lexicon: Lexicon,
     description: Mapping[str, Any],
 ) -> dict[str, int]:
-    """Put finished shards into their place and describe them; return counts of all."""
+    """Move finished shards into the store and write its description; return the total counts."""
     counts: dict[str, int] = {}
     for kind, names in shards.items():
-        for what in ("tokens", "sentences", "unknown", *(["documents"] if kind == "train" else [])):
-            counts[f"{kind}_{what}"] = sum(figures[name][what] for name in names)
+        for item in ("tokens", "sentences", "unknown", *(["documents"] if kind == "train" else [])):
+            counts[f"{kind}_{item}"] = sum(figures[name][item] for name in names)
     with atomic_path(folder) as unfinished:
         unfinished.mkdir()
         for kind, names in shards.items():
             for name in names:
                 for suffix in ARRAYS[kind]:
-                    made = (
-                        f"{name}.final.ids" if suffix == "ids" and lexicon.num_slots is not None else f"{name}.{suffix}"
-                    )
-                    link_or_copy(parts / made, unfinished / f"{name}.{suffix}")
+                    is_renumbered = suffix == "ids" and lexicon.num_slots is not None
+                    part = f"{name}.final.ids" if is_renumbered else f"{name}.{suffix}"
+                    link_or_copy(parts / part, unfinished / f"{name}.{suffix}")
         if lexicon.num_slots is not None:
             path = unfinished / OTHER_WORDS
             with path.open("w", encoding="utf-8", newline="\n") as file:

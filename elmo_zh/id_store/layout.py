@@ -1,4 +1,4 @@
-"""The names of a store's files, and its description."""
+"""The files of an id store, and its description in store.json."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ DESCRIPTION = "store.json"
 OTHER_WORDS = "other_words.txt"
 KINDS = ("train", "heldout")
 ID_DTYPES = ("<u2", "<u4")
-# Of each kind's shards, by suffix: what one number stands for, and how many more there are than of it.
+# The arrays of a shard by kind and suffix: the count in store.json that gives its length, and a number to add to it.
 ARRAYS: Mapping[str, Mapping[str, tuple[str, int]]] = {
     "train": {"ids": ("tokens", 0), "offsets": ("sentences", 1), "documents": ("documents", 1)},
     "heldout": {
@@ -33,13 +33,13 @@ def shard_name(kind: str, number: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """What store.json says.
+    """The contents of store.json.
 
     Attributes:
-        id_dtype: Of ids.
-        vocabulary_digest: Of the vocabulary that it was encoded with.
-        shards: By kind, the counts of each shard.
-        other_words_bytes: The size of other_words.txt; None in token mode.
+        id_dtype: dtype of the ids.
+        vocabulary_digest: Digest of the vocabulary that the text was encoded with.
+        shards: Counts of each shard, by kind.
+        other_words_bytes: Size of other_words.txt; None in token mode.
     """
 
     id_dtype: str
@@ -48,11 +48,11 @@ class Description:
     other_words_bytes: int | None
 
     def array_dtype(self, suffix: str) -> str:
-        """Return the kind of numbers in the files with a suffix."""
+        """Return the dtype of the arrays with a suffix."""
         return _DTYPES.get(suffix, self.id_dtype)
 
     def file_names(self) -> Iterator[str]:
-        """Yield the names of all files but the description's."""
+        """Yield the names of all files except store.json."""
         for kind in KINDS:
             for number in range(len(self.shards[kind])):
                 yield from (f"{shard_name(kind, number)}.{suffix}" for suffix in ARRAYS[kind])
@@ -61,7 +61,7 @@ class Description:
 
 
 def remedy(folder: Path) -> str:
-    """Return what to do about a store that cannot be used."""
+    """Return what the user should do about a store that cannot be used."""
     return f"Make it again with: elmo-zh encode --run {folder.parent} --force"
 
 
@@ -69,7 +69,7 @@ def read_description(folder: Path) -> Description:
     """Read store.json.
 
     Raises:
-        RunError: If it is missing, damaged or of another format.
+        RunError: If it is missing, damaged or has another format.
     """
     path = folder / DESCRIPTION
     try:
@@ -83,7 +83,7 @@ def read_description(folder: Path) -> Description:
     if not all(_are_shards(kind, shards[kind]) for kind in KINDS) or not (
         other_words_bytes is None or _is_count(other_words_bytes)
     ):
-        raise RunError(f"{path} does not say how long the store's files are. {remedy(folder)}")
+        raise RunError(f"{path} does not give the lengths of the store's files. {remedy(folder)}")
     return Description(
         id_dtype=found["id_dtype"],
         vocabulary_digest=str(found.get("vocabulary_digest")),
@@ -104,9 +104,9 @@ def _is_count(value: Any) -> bool:
 
 
 def store_files(folder: Path) -> list[Path]:
-    """Return the files of an id store, by what its description says.
+    """Return the files of an id store according to its description.
 
     Raises:
-        RunError: If that cannot be read.
+        RunError: If the description cannot be read.
     """
     return [folder / name for name in (*read_description(folder).file_names(), DESCRIPTION)]

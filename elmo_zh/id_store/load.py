@@ -9,28 +9,28 @@ from numpy.typing import NDArray
 
 from elmo_zh.corpus.files import iter_lines
 from elmo_zh.errors import RunError
+from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore, ShardArrays, ShardSize
 from elmo_zh.id_store.layout import ARRAYS, KINDS, OTHER_WORDS, Description, read_description, remedy, shard_name
-from elmo_zh.id_store.sentences import EncodedSentences, HeldoutSentences, IdStore, ShardArrays, ShardSize
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import Vocabulary
 
 
 def load_id_store(folder: Path, vocabulary: Vocabulary, num_slots: int | None = None) -> IdStore:
-    """Open an id store without reading it into memory; shards are mapped when they are first used.
+    """Open an id store without reading it into memory; a shard is memory-mapped when it is first used.
 
     Args:
-        folder: Its folder.
-        vocabulary: The run's.
-        num_slots: Character slots of each word; None in token mode.
+        folder: Folder of the store.
+        vocabulary: Vocabulary of the run.
+        num_slots: Number of character slots of each word; None in token mode.
 
     Raises:
-        RunError: If it was encoded with another vocabulary or for the other mode, or a file is not as long as
-            `store.json` says.
+        RunError: If the store was encoded with another vocabulary or for the other mode, or a file does not have the
+            length given in `store.json`.
     """
     description = read_description(folder)
     if description.vocabulary_digest != vocabulary.digest():
         raise RunError(
-            f"{folder} was encoded with another vocabulary ({description.vocabulary_digest[:19]}...,"
+            f"{folder} was encoded with a different vocabulary ({description.vocabulary_digest[:19]}...,"
             f" vocab.data is {vocabulary.digest()[:19]}...). {remedy(folder)}"
         )
     if (description.other_words_bytes is not None) != (num_slots is not None):
@@ -47,25 +47,25 @@ def load_id_store(folder: Path, vocabulary: Vocabulary, num_slots: int | None = 
 
 
 def _require_sizes(folder: Path, description: Description) -> None:
-    """Raise RunError for the first file that is not as long as it should be."""
+    """Raise RunError for the first file that does not have the expected length."""
     expected = {
-        f"{shard_name(kind, number)}.{suffix}": (shard[what] + more)
+        f"{shard_name(kind, number)}.{suffix}": (shard[count_name] + extra)
         * np.dtype(description.array_dtype(suffix)).itemsize
         for kind in KINDS
         for number, shard in enumerate(description.shards[kind])
-        for suffix, (what, more) in ARRAYS[kind].items()
+        for suffix, (count_name, extra) in ARRAYS[kind].items()
     }
     if description.other_words_bytes is not None:
         expected[OTHER_WORDS] = description.other_words_bytes
     for name, size in expected.items():
         path = folder / name
-        found = path.stat().st_size if path.exists() else 0
-        if found != size or not path.exists():
-            raise RunError(f"{path} has {found} bytes, expected {size}. {remedy(folder)}")
+        actual = path.stat().st_size if path.exists() else 0
+        if actual != size or not path.exists():
+            raise RunError(f"{path} has {actual} bytes, expected {size}. {remedy(folder)}")
 
 
 class _Shards:
-    """The shards of one kind."""
+    """Opens the shards of one kind."""
 
     def __init__(self, folder: Path, kind: str, description: Description) -> None:
         self._folder, self._kind, self._description = folder, kind, description
@@ -88,17 +88,17 @@ class _Shards:
         return ARRAYS[self._kind]
 
     def _map(self, number: int, suffix: str) -> NDArray[Any]:
-        what, more = self._arrays[suffix]
-        length = self._counts[number][what] + more
+        count_name, extra = self._arrays[suffix]
+        length = self._counts[number][count_name] + extra
         dtype = self._description.array_dtype(suffix)
         if not length:  # an empty file cannot be mapped
             return np.zeros(0, dtype)
         path = self._folder / f"{shard_name(self._kind, number)}.{suffix}"
-        # As a plain array, of which slices are made several times as fast.
+        # Slicing a plain array is several times as fast as slicing a memmap.
         return np.asarray(np.memmap(path, dtype, "r", shape=(length,)))
 
     def read(self, suffix: str) -> NDArray[Any]:
-        """Return an array of all shards together, in memory."""
+        """Return the arrays of all shards concatenated, in memory."""
         dtype = self._description.array_dtype(suffix)
         paths = (self._folder / f"{shard_name(self._kind, number)}.{suffix}" for number in range(len(self._counts)))
         return np.concatenate([np.zeros(0, dtype), *(np.fromfile(path, dtype) for path in paths)])

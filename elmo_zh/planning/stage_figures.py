@@ -9,7 +9,7 @@ from elmo_zh.planning.estimates import Estimate
 from elmo_zh.planning.sampling import Sample
 from elmo_zh.planning.stage_pace import StagePace
 from elmo_zh.planning.words import WordForecast
-from elmo_zh.vocabulary.counting import MOST_WORDS
+from elmo_zh.vocabulary.counting import MAX_WORDS
 
 # Of times on a machine that may be more or less busy when it comes to it. What vocab and encode do for a token depends
 # on how many new words there are, more of them in the sample than in the rest.
@@ -104,7 +104,7 @@ def stage_memory(
         return _PROCESS_BYTES + num_workers * worker_bytes if num_workers > 1 else worker_bytes
 
     segmented_bytes = figures["bytes.segmented"].value
-    counting = _PROCESS_BYTES + _WORD_BYTES * min(words, MOST_WORDS)
+    counting = _PROCESS_BYTES + _WORD_BYTES * min(words, MAX_WORDS)
     encoding = _PROCESS_BYTES + _WORD_BYTES * (words if config.model.mode == "character" else rows)
     memory = {
         "segment": together(process_bytes, corpus_bytes),

@@ -180,7 +180,7 @@ def _step_seconds(config: Config, rows: int) -> float:
         if number >= _LEAST_STEPS and time.monotonic() - begun > _TRIAL_SECONDS:
             break
         start = time.monotonic()
-        learner.train_step(number, 1.0, agree=lambda loss: loss)
+        learner.train_step(number, 1.0, average_loss=lambda loss: loss)
         shortest = min(shortest, time.monotonic() - start)
     return shortest
 

@@ -1,20 +1,13 @@
-"""A checkpoint to a bundle."""
+"""The export stage: a checkpoint to a bundle."""
 
 from pathlib import Path
 
 from elmo_zh.config import Config, preparation_settings, with_defaults
 from elmo_zh.errors import RunError
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import (
-    Stage,
-    StageOutcome,
-    StageResult,
-    load_record,
-    require_inputs,
-    run_stage,
-)
+from elmo_zh.run.record import Stage, StageOutcome, StageResult, load_record, require_inputs, run_stage
 from elmo_zh.run.reporter import Reporter
-from elmo_zh.stages.user_dictionary import text_settings
+from elmo_zh.stages.inputs import text_settings
 
 
 def export(
@@ -27,16 +20,20 @@ def export(
     force: bool,
     reporter: Reporter,
 ) -> StageOutcome:
-    """A checkpoint (best, last or a step's number) to a bundle, by default RUN/model, or to another layout."""
+    """Write a checkpoint (best, last or a step number) as the bundle RUN/model, or elsewhere and in any layout."""
     require_inputs(run, [run.checkpoints, run.vocab, run.character_counts])
+    from elmo_zh.training.bundle_export import choose_step, export_checkpoint
     from elmo_zh.training.checkpoint import CheckpointFolder
-    from elmo_zh.training.export import choose_step, export_checkpoint
 
     _require_text_settings_of_training(run, config)
     step = choose_step(CheckpointFolder(run.checkpoints), checkpoint, run)
     if output is not None:
+        # An export to another place is not a stage of the run: it is never skipped, and leaves no record.
         export_checkpoint(run, config, step, output, layout=layout, force=force, reporter=reporter)
         return StageOutcome(counts={"step": step}, skipped=False)
+
+    settings = {"checkpoint": checkpoint, "text": preparation_settings(config.text, without=("user_dictionary",))}
+
     inputs = {path.name: path for path in CheckpointFolder(run.checkpoints).files(step)}
     inputs |= {"vocab.data": run.vocab, "character_counts.tsv": run.character_counts}
     if (run.start / "start.json").exists():
@@ -46,13 +43,12 @@ def export(
         export_checkpoint(run, config, step, run.model, layout="bundle", force=True, reporter=reporter)
         return StageResult(outputs=sorted(run.model.iterdir()), counts={"step": step})
 
-    settings = {"checkpoint": checkpoint, "text": preparation_settings(config.text, without=("user_dictionary",))}
     stage = Stage(name="export", settings=settings, inputs=inputs, work=work, discards_training=False)
     return run_stage(run, config, stage, force=force, reporter=reporter)
 
 
 def _require_text_settings_of_training(run: RunDir, config: Config) -> None:
-    """Raise RunError unless the settings that the bundle will name are those that made the training text."""
+    """Raise RunError unless the text settings, which the bundle records, are those that made the training text."""
     made_with = with_defaults(load_record(run.stage_record("segment")).get("settings", {}))
     dictionary = run.user_dictionary if config.text.user_dictionary else None
     now = with_defaults(text_settings(config, dictionary))
@@ -60,5 +56,5 @@ def _require_text_settings_of_training(run: RunDir, config: Config) -> None:
         if made_with.get(name) != now[name]:
             raise RunError(
                 f"{run.path}: text.{name} was {made_with.get(name)!r} when the training text was segmented, but is"
-                f" {now[name]!r}. Set it back, since a model only fits text that is prepared as its training text was."
+                f" {now[name]!r}. Set it back: a model works only on text that is prepared like its training text."
             )

@@ -1,4 +1,4 @@
-"""The bundle that a run starts from, and what it decides of the settings."""
+"""The bundle that a run starts from (--init), and the settings that it determines."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -7,20 +7,17 @@ from typing import Any
 
 from elmo_zh.config import Config
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import (
-    is_in_training,
-    load_record,
-)
+from elmo_zh.run.record import is_in_training, load_record
 from elmo_zh.run.reporter import Reporter
 
-BUNDLE_HINT = "Give --init the folder that `elmo-zh export` wrote, such as runs/NAME/model."
+BUNDLE_HINT = "Give --init a folder that `elmo-zh export` has written, such as runs/NAME/model."
 
 
 def with_resolved_init(config: Config) -> Config:
-    """Return the settings with whole paths of bundles: links such as runs/latest lead elsewhere later on."""
+    """Return the settings with resolved paths of bundles: a link such as runs/latest may later lead elsewhere."""
     paths = {name: getattr(config, name).init for name in ("vocab", "train")}
-    whole = {name: str(Path(path).resolve()) for name, path in paths.items() if path}
-    return replace(config, **{name: replace(getattr(config, name), init=path) for name, path in whole.items()})
+    resolved = {name: str(Path(path).resolve()) for name, path in paths.items() if path}
+    return replace(config, **{name: replace(getattr(config, name), init=path) for name, path in resolved.items()})
 
 
 def adopt_model(
@@ -33,13 +30,22 @@ def adopt_model(
     force: bool,
     reporter: Reporter,
 ) -> Config:
-    """Return the settings with those of section model that the bundle to start from decides, if there is one.
+    """Return the settings with section model taken from the bundle to start from, if there is one.
 
-    A run in training keeps its own, and one that has begun to use the bundle can do without it.
+    A run in training keeps its own settings. A run that has already used the bundle no longer needs it.
+
+    Args:
+        run: The run.
+        config: The settings so far.
+        init: Path of the bundle, or empty.
+        text_settings: Settings that decide how the run's text becomes tokens, as `inputs.text_settings` returns them.
+        named: Settings that the user has given, as section.key. They are not taken from the bundle.
+        force: Whether to adopt the bundle's settings even if the run is in training.
+        reporter: Receives notes and warnings.
     """
     records = (load_record(run.stage_record(stage), damaged_is_none=True) for stage in ("vocab", "train"))
-    is_begun = any({"init", "train.init"} & record.get("settings", {}).keys() for record in records)
-    if not init or (is_in_training(run) and not force) or (is_begun and not Path(init).exists()):
+    was_used = any({"init", "train.init"} & record.get("settings", {}).keys() for record in records)
+    if not init or (is_in_training(run) and not force) or (was_used and not Path(init).exists()):
         return config
     from elmo_zh.bundle.settings import adopt_bundle
 

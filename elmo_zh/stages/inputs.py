@@ -1,15 +1,17 @@
-"""The segmented files as inputs of later stages, and what these run on."""
+"""Inputs that several stages share: segmented files, user dictionary, text settings and engine."""
 
 from collections.abc import Iterable
 from pathlib import Path
+from shutil import copyfile
+from typing import Any
 
-from elmo_zh.config import Config
+from elmo_zh.config import Config, preparation_settings
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import RunError
+from elmo_zh.run.files import atomic_path, remove
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import (
-    require_inputs,
-)
+from elmo_zh.run.record import require_inputs
+from elmo_zh.text.segmenters.registry import describe_segmenter
 
 
 def segmented_inputs(run: RunDir) -> dict[str, Path]:
@@ -17,15 +19,45 @@ def segmented_inputs(run: RunDir) -> dict[str, Path]:
     require_inputs(run, [run.segmented])
     files = run.train_files()
     if not files:
-        raise RunError(f"{run.segmented} holds no train-*.txt. Make them with: elmo-zh segment CORPUS --run {run.path}")
+        raise RunError(
+            f"{run.segmented} contains no train-*.txt. Make them with: elmo-zh segment CORPUS --run {run.path}"
+        )
     return {f"segmented/{path.name}": path for path in files}
 
 
+def find_user_dictionary(run: RunDir, config: Config) -> Path | None:
+    """Return the user dictionary in the settings, or the run's copy of it if the original is no longer there."""
+    if not config.text.user_dictionary:
+        return None
+    given = Path(config.text.user_dictionary)
+    if not given.exists() and run.user_dictionary.exists():
+        return run.user_dictionary
+    require_inputs(run, [given])
+    return given
+
+
+def copy_user_dictionary(run: RunDir, dictionary: Path | None) -> Path | None:
+    """Copy the user dictionary into the run and return the copy; remove an earlier copy if there is no dictionary."""
+    if dictionary is None:
+        remove(run.user_dictionary)
+        return None
+    if not (run.user_dictionary.exists() and run.user_dictionary.samefile(dictionary)):
+        with atomic_path(run.user_dictionary) as unfinished:
+            copyfile(dictionary, unfinished)
+    return run.user_dictionary
+
+
+def text_settings(config: Config, dictionary: Path | None) -> dict[str, Any]:
+    """Return everything that decides how text becomes tokens."""
+    settings = preparation_settings(config.text, without=("user_dictionary",))
+    return {**settings, "segmenter_version": describe_segmenter(config.text, dictionary)}
+
+
 def choose_engine(engine: EngineChoice | None, config: Config) -> EngineChoice:
-    """Return what was chosen, or else as many processes of this machine as the settings say."""
+    """Return the given engine, or by default as many local processes as the settings say."""
     return engine or EngineChoice(num_workers=config.text.num_workers)
 
 
 def total_bytes(paths: Iterable[Path]) -> int:
-    """Return the size of files together."""
+    """Return the total size of files."""
     return sum(path.stat().st_size for path in paths)

@@ -12,9 +12,9 @@ from elmo_zh.run.reporter import Reporter
 from elmo_zh.stages.encode import encode
 from elmo_zh.stages.export import export
 from elmo_zh.stages.init_bundle import adopt_model, with_resolved_init
+from elmo_zh.stages.inputs import find_user_dictionary, text_settings
 from elmo_zh.stages.segment import segment
 from elmo_zh.stages.train import train
-from elmo_zh.stages.user_dictionary import find_user_dictionary, text_settings
 from elmo_zh.stages.vocab import build_vocabulary
 from elmo_zh.stages.word2vec import word2vec
 
@@ -31,9 +31,9 @@ def pipeline(
     force: bool,
     reporter: Reporter,
 ) -> None:
-    """All stages one after another; word2vec is left out where training starts from a bundle.
+    """Run all stages in order; word2vec is left out if training starts from a bundle.
 
-    With a bundle come its settings of section model, save those `named` as section.key by the user.
+    Such a bundle also determines the settings of section model, except those `named` by the user as section.key.
     """
     config = with_resolved_init(config)
     if init := config.train.init or config.vocab.init:

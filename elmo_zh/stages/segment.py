@@ -1,4 +1,4 @@
-"""Text of any kind to segmented text."""
+"""The segment stage: raw text to segmented text."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -9,17 +9,12 @@ from elmo_zh.corpus.sources import Sources, gathered_sources
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import (
-    Stage,
-    StageOutcome,
-    StageResult,
-    run_stage,
-)
+from elmo_zh.run.record import Stage, StageOutcome, StageResult, run_stage
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.segmenting.corpus_report import corpus_report
 from elmo_zh.segmenting.report import describe_reading, reading_settings, report_segmented
 from elmo_zh.segmenting.segment import segment_corpus
-from elmo_zh.stages.user_dictionary import copy_user_dictionary, find_user_dictionary, text_settings
+from elmo_zh.stages.inputs import copy_user_dictionary, find_user_dictionary, text_settings
 
 
 def segment(
@@ -31,7 +26,7 @@ def segment(
     force: bool,
     reporter: Reporter,
 ) -> StageOutcome:
-    """Text of any kind to segmented text."""
+    """Split a corpus into sentences and tokens."""
     with gathered_sources(corpus, run.path, run.fetched) as sources:
         return _segment_sources(run, config, sources, engine, force=force, reporter=reporter)
 
@@ -41,28 +36,31 @@ def _segment_sources(
 ) -> StageOutcome:
     if sources.passed_over:
         names = ", ".join(path.name for path in sources.passed_over[:3])
-        reporter.note(f"{len(sources.passed_over)} files are no text by their names and left out, such as {names}.")
+        reporter.note(f"Skipped {len(sources.passed_over)} files whose names do not suggest text, such as {names}.")
     dictionary = find_user_dictionary(run, config)
-    inputs = _corpus_names(sources)
+    settings = text_settings(config, dictionary) | reading_settings(config.text)
+
+    inputs = _input_names(sources)
 
     def work() -> StageResult:
-        done = segment_corpus(sources, run.segmented, config.text, dictionary, reporter, engine)
+        segmented = segment_corpus(sources, run.segmented, config.text, dictionary, reporter, engine)
         copy = copy_user_dictionary(run, dictionary)
-        report_segmented(done, config.text, reporter)
-        outputs = [*run.train_files(), *run.document_files(), *run.heldout_files(), *([copy] if copy else [])]
-        details = describe_reading(done, list(inputs), sources.passed_over)
-        # No output that a later look would miss: it may be thrown away.
+        report_segmented(segmented, config.text, reporter)
+        # Not an output of the stage, so the user may delete it without the stage being repeated.
         with atomic_path(run.corpus_report) as unfinished:
-            unfinished.write_text(corpus_report(done, list(inputs), config.text), encoding="utf-8")
-        return StageResult(outputs=outputs, counts=asdict(done.counts), details=details)
+            unfinished.write_text(corpus_report(segmented, list(inputs), config.text), encoding="utf-8")
+        return StageResult(
+            outputs=[*run.train_files(), *run.document_files(), *run.heldout_files(), *([copy] if copy else [])],
+            counts=asdict(segmented.counts),
+            details=describe_reading(segmented, list(inputs), sources.passed_over),
+        )
 
-    settings = text_settings(config, dictionary) | reading_settings(config.text)
     stage = Stage(name="segment", settings=settings, inputs=inputs, work=work)
     return run_stage(run, config, stage, force=force, reporter=reporter)
 
 
-def _corpus_names(sources: Sources) -> dict[str, Path]:
-    """Name the files by what tells them apart, so that a record does not depend on where the corpus stands."""
+def _input_names(sources: Sources) -> dict[str, Path]:
+    """Name the sources without the folder that they have in common, so that the corpus can be moved."""
     files = [source.path for source in sources.sources if source.is_local]
     absolute = {path: path.resolve() for path in files}
     parents = [set(path.parents) for path in absolute.values()]

@@ -1,4 +1,4 @@
-"""The token id store to checkpoints."""
+"""The train stage: the token id store to checkpoints."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,19 +9,15 @@ from elmo_zh.config import Config, result_settings
 from elmo_zh.id_store.layout import store_files
 from elmo_zh.run.files import remove
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import (
-    Stage,
-    StageOutcome,
-    StageResult,
-    require_inputs,
-    run_stage,
-    source_digest,
-)
+from elmo_zh.run.record import Stage, StageOutcome, StageResult, require_inputs, run_stage, source_digest
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.stages.init_bundle import BUNDLE_HINT, with_resolved_init
 
 if TYPE_CHECKING:
-    from elmo_zh.training.distributed import ProcessGroup
+    from elmo_zh.training.distributed import TorchProcessGroup
+
+# Settings that say how long to train; a change of them continues a training.
+_BUDGET = ("max_tokens", "epochs")
 
 
 def train(
@@ -29,61 +25,69 @@ def train(
     config: Config,
     *,
     device: str | None = None,
-    group: "ProcessGroup | None" = None,
+    group: "TorchProcessGroup | None" = None,
     force: bool,
     reporter: Reporter,
 ) -> StageOutcome:
-    """Token id store, vocabulary and initial embeddings to checkpoints, on `device` if one is given for this time.
+    """Train the model, this time on `device` if it is given.
 
-    With a group this is its rank 0; the other ranks wait in `training.together.follow` for what it begins.
+    With a process group this is the stage on rank 0. The other ranks wait in `train_on_other_rank` for training to
+    start.
     """
     config = with_resolved_init(config)
     require_inputs(run, [run.ids, run.vocab])
     if group:
-        from elmo_zh.training.together import require_even_shares
+        from elmo_zh.training.rank_start import require_divisible_batch_size
 
-        require_even_shares(config, group.size)
+        require_divisible_batch_size(config, group.size)
+    settings = _settings(run, config)
+
     inputs = {f"ids/{path.name}": path for path in store_files(run.ids)}
     inputs |= {"vocab.data": run.vocab, "vocab.counts": run.vocab_counts}
     if config.word2vec.enabled and not config.train.init:
         inputs["word2vec.txt"] = run.word2vec
-    here = replace(config, train=replace(config.train, device=device)) if device else config
+
+    # The device is not a setting of the run.
+    config_now = replace(config, train=replace(config.train, device=device)) if device else config
 
     def work() -> StageResult:
         from elmo_zh.training.train import train_run
 
         if group is None:
-            return train_run(run, here, reporter)
-        from elmo_zh.training.together import begin_together
+            return train_run(run, config_now, reporter)
+        from elmo_zh.training.rank_start import start_other_ranks
 
-        begin_together(run, here, group)
-        return train_run(run, here, reporter, group)
+        start_other_ranks(run, config_now, group)
+        return train_run(run, config_now, reporter, group)
 
     def discard() -> None:
         for path in (run.checkpoints, run.start, run.metrics, run.tensorboard, run.training_picture):
             remove(path)
 
-    budget = ("max_tokens", "epochs")
-    settings = {f"model.{name}": value for name, value in _model_settings(config).items()}
-    settings |= {
-        f"train.{name}": value for name, value in result_settings(config.train, without=(*budget, "init")).items()
-    }
-    if config.train.init:
-        info = BundleLayout(Path(config.train.init)).info
-        settings["train.init"] = source_digest(run, "train", "train.init", info, BUNDLE_HINT)
     stage = Stage(
         name="train",
         settings=settings,
         inputs=inputs,
         work=work,
-        budget={name: getattr(config.train, name) for name in budget},
+        budget={name: getattr(config.train, name) for name in _BUDGET},
         discard=discard,
     )
     return run_stage(run, config, stage, force=force, reporter=reporter)
 
 
+def _settings(run: RunDir, config: Config) -> dict[str, Any]:
+    """Return the settings that decide the result, and the digest of the bundle to start from."""
+    settings = {f"model.{name}": value for name, value in _model_settings(config).items()}
+    train_settings = result_settings(config.train, without=(*_BUDGET, "init"))
+    settings |= {f"train.{name}": value for name, value in train_settings.items()}
+    if config.train.init:
+        info = BundleLayout(Path(config.train.init)).info
+        settings["train.init"] = source_digest(run, "train", "train.init", info, BUNDLE_HINT)
+    return settings
+
+
 def _model_settings(config: Config) -> dict[str, Any]:
-    """Return the settings of the model that have an effect in its mode; token mode names none of the characters'."""
+    """Return the settings that affect the model in its mode; token mode leaves out those of characters."""
     settings = result_settings(config.model) | {"tie_softmax": config.model.is_tied}
     if config.model.mode == "character":
         return settings

@@ -1,7 +1,8 @@
-"""Segmented text to the vocabulary."""
+"""The vocab stage: segmented text to the vocabulary and the spelling model."""
 
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.config import Config, result_settings
@@ -19,8 +20,8 @@ from elmo_zh.run.record import (
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.stages.init_bundle import BUNDLE_HINT, adopt_model, with_resolved_init
 from elmo_zh.stages.inputs import choose_engine, segmented_inputs, total_bytes
-from elmo_zh.vocabulary.choice import choose_vocabulary, report_given_words, require_words
 from elmo_zh.vocabulary.counting import count_words
+from elmo_zh.vocabulary.selection import report_given_words, require_words, select_vocabulary
 from elmo_zh.vocabulary.vocabulary import load_words, save_counts
 
 
@@ -33,9 +34,9 @@ def vocab(
     force: bool,
     reporter: Reporter,
 ) -> StageOutcome:
-    """Segmented text to vocab.data, vocab.counts and the spelling model.
+    """Build the vocabulary, after adopting the model settings of the bundle that the words come from, if any.
 
-    With a bundle's words come its settings of section model, save those `named` as section.key by the user.
+    Settings of section model that the user has `named` as section.key are not taken from the bundle.
     """
     config = with_resolved_init(config)
     text_settings = load_record(run.stage_record("segment"), damaged_is_none=force).get("settings", {})
@@ -46,13 +47,12 @@ def vocab(
 def build_vocabulary(
     run: RunDir, config: Config, *, engine: EngineChoice | None, force: bool, reporter: Reporter
 ) -> StageOutcome:
-    """Segmented text to the vocabulary, by settings that are final."""
-    inputs = segmented_inputs(run)
+    """Build the vocabulary with settings that are final."""
     settings = result_settings(config.vocab, without=("init", "words"))
+    inputs = segmented_inputs(run)
     source = _source_of_words(config)
     if source is not None:
-        name = "init" if config.vocab.init else "words"
-        hint = BUNDLE_HINT if config.vocab.init else "Check the path."
+        name, hint = ("init", BUNDLE_HINT) if config.vocab.init else ("words", "Check the path.")
         settings[name] = source_digest(run, "vocab", name, source, hint)
 
     def work() -> StageResult:
@@ -62,23 +62,23 @@ def build_vocabulary(
             given = load_words(source)
         with choose_engine(engine, config).started(total_bytes(inputs.values())) as started:
             counted = count_words(run.train_files(), started, run.vocab_parts, reporter)
-        built = choose_vocabulary(counted, config.vocab, given)
-        require_words(built, config.vocab, run.segmented, source)
-        built.vocabulary.save(run.vocab)
-        save_counts(built.vocabulary, built.counts, run.vocab_counts)
-        built.spelling.save(run.character_counts)
+        selected = select_vocabulary(counted, config.vocab, given)
+        require_words(selected, config.vocab, run.segmented, source)
+        selected.vocabulary.save(run.vocab)
+        save_counts(selected.vocabulary, selected.counts, run.vocab_counts)
+        selected.spelling.save(run.character_counts)
         reporter.note(
-            f"vocab: {len(built.vocabulary):,} rows of {built.num_distinct_words:,} different words cover"
-            f" {built.coverage:.2%} of the training tokens."
+            f"vocab: {len(selected.vocabulary):,} rows for {selected.num_distinct_words:,} distinct words, covering"
+            f" {selected.coverage:.2%} of the training tokens."
         )
-        counts = {
-            "rows": len(built.vocabulary),
-            "distinct_words": built.num_distinct_words,
-            "coverage": round(built.coverage, 6),
+        counts: dict[str, Any] = {
+            "rows": len(selected.vocabulary),
+            "distinct_words": selected.num_distinct_words,
+            "coverage": round(selected.coverage, 6),
         }
         if source is not None:
-            counts |= {"given_words": len(given), "absent_words": built.num_absent}
-            report_given_words(built, config.vocab, len(given), source, reporter)
+            counts |= {"given_words": len(given), "absent_words": selected.num_absent}
+            report_given_words(selected, config.vocab, len(given), source, reporter)
         if config.vocab.init and not config.train.init:
             reporter.note(f"To start from its weights: elmo-zh train --run {run.path} --init {config.vocab.init}")
         return StageResult(outputs=[run.vocab, run.vocab_counts, run.character_counts], counts=counts)
@@ -88,7 +88,7 @@ def build_vocabulary(
 
 
 def _source_of_words(config: Config) -> Path | None:
-    """Return the file of words that have a row in any case."""
+    """Return the file of words that always get a row: a bundle's vocabulary or a word list."""
     if config.vocab.init:
         return BundleLayout(Path(config.vocab.init)).vocab
     return Path(config.vocab.words) if config.vocab.words else None

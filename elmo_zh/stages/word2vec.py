@@ -1,4 +1,4 @@
-"""Segmented text to initial token embeddings."""
+"""The word2vec stage: segmented text to initial token embeddings."""
 
 from pathlib import Path
 
@@ -6,27 +6,19 @@ from elmo_zh.config import Config, result_settings
 from elmo_zh.errors import RunError
 from elmo_zh.run.files import remove
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import (
-    Stage,
-    StageOutcome,
-    StageResult,
-    run_stage,
-)
+from elmo_zh.run.record import Stage, StageOutcome, StageResult, run_stage
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.stages.inputs import segmented_inputs
-from elmo_zh.vocabulary.vocabulary import (
-    SPECIALS,
-    load_counts,
-    load_vocabulary,
-)
+from elmo_zh.vocabulary.vocabulary import SPECIALS, load_counts, load_vocabulary
 from elmo_zh.word2vec import load_word_vectors, save_word_vectors, train_word2vec
 
 
 def word2vec(run: RunDir, config: Config, *, force: bool, reporter: Reporter) -> StageOutcome:
-    """Segmented text, or a file of ready vectors, to word2vec.txt for the vocabulary's words."""
+    """Write word2vec.txt for the words of the vocabulary: trained vectors, or those of a given file."""
     dimension = config.model.projection_dim
-    source = Path(config.word2vec.vectors) if config.word2vec.vectors else None
     settings = {**result_settings(config.word2vec, without=("vectors",)), "dimension": dimension}
+
+    source = Path(config.word2vec.vectors) if config.word2vec.vectors else None
     inputs = {"vocab.data": run.vocab, "vocab.counts": run.vocab_counts}
     inputs |= {"vectors": source} if source else segmented_inputs(run)
 
@@ -34,29 +26,28 @@ def word2vec(run: RunDir, config: Config, *, force: bool, reporter: Reporter) ->
         vocabulary = load_vocabulary(run.vocab)
         if not config.word2vec.enabled:
             remove(run.word2vec)
-            reporter.note("word2vec: switched off; token embeddings will start at random.")
+            reporter.note("word2vec: turned off; token embeddings will start at random.")
             return StageResult(outputs=[])
         counts = load_counts(run.vocab_counts, vocabulary)
-        num_words = len(vocabulary) - len(SPECIALS)
         if source:
             vectors = load_word_vectors(source, vocabulary, dimension)
         else:
             vectors = train_word2vec(run.train_files(), vocabulary, counts, dimension, config.word2vec, reporter)
-        covered = len(vectors.rows)
-        if not covered:
+        num_covered, num_words = len(vectors.rows), len(vocabulary) - len(SPECIALS)
+        if not num_covered:
             raise RunError(
-                f"{source} has no vector for any word of {run.vocab}. Is it of the same language and script?"
+                f"{source} has no vector for any word of {run.vocab}. Do both have the same language and script?"
             )
         save_word_vectors(run.word2vec, vocabulary, vectors)
         origin = f"from {source.name}" if source else f"{config.word2vec.algorithm}, {config.word2vec.epochs} epochs"
         reporter.note(
-            f"word2vec: vectors of {dimension} numbers for {covered:,} of {num_words:,} words"
-            f" ({covered / num_words:.2%}), {origin}."
+            f"word2vec: {dimension}-dimensional vectors for {num_covered:,} of {num_words:,} words"
+            f" ({num_covered / num_words:.2%}), {origin}."
         )
         if not source and config.word2vec.num_workers > 1:
             reporter.warn("word2vec.num_workers is above 1, so these vectors cannot be reproduced exactly.")
-        reproducible = bool(source) or config.word2vec.num_workers == 1
-        return StageResult(outputs=[run.word2vec], counts={"covered": covered, "reproducible": reproducible})
+        is_reproducible = bool(source) or config.word2vec.num_workers == 1
+        return StageResult(outputs=[run.word2vec], counts={"covered": num_covered, "reproducible": is_reproducible})
 
     stage = Stage(name="word2vec", settings=settings, inputs=inputs, work=work)
     return run_stage(run, config, stage, force=force, reporter=reporter)

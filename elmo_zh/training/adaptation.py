@@ -1,7 +1,7 @@
-"""Adaptation: training that starts from a bundle's weights, on another corpus and with other words.
+"""Adaptation: training that starts from a bundle's weights, on another corpus and with another vocabulary.
 
-Rows of the token table and of the softmax move by word, never by position; all else moves as it is. What training
-starts from is kept in the run (RUN/start), so that nothing needs the bundle any more once training was begun.
+Rows of the token table and of the softmax are copied by word, never by position; all other weights are copied as they
+are. The initial weights are kept in the run (RUN/start), so the bundle is no longer needed once training has started.
 """
 
 import json
@@ -21,7 +21,7 @@ from elmo_zh.bundle.settings import require_same_model, require_same_text
 from elmo_zh.bundle.weights import named_parameters
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError
-from elmo_zh.id_store.sentences import IdStore
+from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.model.token_encoder import fill_rows
 from elmo_zh.run.files import atomic_path, write_json
@@ -33,7 +33,7 @@ from elmo_zh.training.scoring import Figures
 from elmo_zh.training.trainer import Trainer
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
-# The parameters that have one row for each word of the vocabulary.
+# The parameters with one row for each word of the vocabulary.
 _BY_WORD = ("bilm.token_table.weight", "softmax.weight", "softmax.bias")
 
 
@@ -42,9 +42,9 @@ class RowMoves:
     """Where the rows of a new vocabulary come from.
 
     Attributes:
-        kept: New row to the old row of the same word; the specials are among them.
-        composed: New row to the old rows of its characters, one for each time that a known one stands in the word.
-        num_drawn: Words that have neither.
+        kept: New row to the old row of the same word, including the special tokens.
+        composed: New row to the old rows of the word's known characters, one for each occurrence in the word.
+        num_drawn: Number of words with neither, whose rows are drawn at random.
     """
 
     kept: Mapping[int, int]
@@ -67,20 +67,20 @@ class RowMoves:
 
     @torch.no_grad()
     def fill(self, table: Tensor, old: Tensor, generator: torch.Generator) -> None:
-        """Fill all rows of a table: moved, the mean of the characters' rows, or drawn as `fill_rows` draws.
+        """Fill all rows of a table: copied, the mean of the characters' rows, or drawn as `fill_rows` does.
 
         Args:
-            table: Changed in place, float32, shape (V, P), or (V,) for a bias.
-            old: The bundle's, shape (old V, P) or (old V,).
-            generator: Of the numbers drawn.
+            table: Table to fill in place, float32, shape (V, P), or (V,) for a bias.
+            old: Table of the bundle, shape (old V, P) or (old V,).
+            generator: Random generator for the drawn rows.
         """
-        rows, old_rows = (torch.tensor(list(part)) for part in (self.kept.keys(), self.kept.values()))
+        rows, old_rows = (torch.tensor(list(numbers)) for numbers in (self.kept.keys(), self.kept.values()))
         fill_rows(table.view(len(table), -1), rows, old[old_rows].view(len(rows), -1), generator)
         for row, characters in self.composed.items():
             table[row] = old[characters].mean(dim=0)
 
     def counts(self) -> dict[str, int]:
-        """Return how many words, without the specials, come from where."""
+        """Return the number of words by origin, without the special tokens."""
         kept = len(self.kept) - len(SPECIALS)
         return {"words_kept": kept, "words_composed": len(self.composed), "words_drawn": self.num_drawn}
 
@@ -90,10 +90,10 @@ def move_weights(model: LanguageModel, bundle: Bundle, vocabulary: Vocabulary, s
     """Fill a model with a bundle's weights; return where its rows came from.
 
     Args:
-        model: Of the bundle's shape, with a row for each word of `vocabulary`; changed.
-        bundle: Where from. Where it has no softmax, that is drawn as for a new model.
-        vocabulary: The words of the new rows.
-        seed: Of the numbers drawn.
+        model: Model of the bundle's shape with a row for each word of `vocabulary`; changed in place.
+        bundle: Bundle to copy from. If it has no softmax, the softmax is initialised as in a new model.
+        vocabulary: Vocabulary of the model.
+        seed: Random seed.
     """
     generator = model.initialise(seed)
     source = named_parameters(bundle.bilm, bundle.softmax)
@@ -108,35 +108,35 @@ def move_weights(model: LanguageModel, bundle: Bundle, vocabulary: Vocabulary, s
 
 @dataclass(frozen=True)
 class Start:
-    """What a run's training started from: RUN/start.
+    """The bundle weights that a run's training starts from, as kept in RUN/start.
 
     Attributes:
-        path: The folder, with start.json and model.safetensors.
-        info: The bundle's path, digest, origin and tokens; the model's description; where rows came from; the figures
-            of all held-out text once they are measured.
+        path: Folder with start.json and model.safetensors.
+        info: Path, digest, origin and training tokens of the bundle; description of the model; counts of rows by
+            origin; figures of all held-out text once they have been computed.
     """
 
     path: Path
     info: dict[str, Any]
 
     def fill(self, model: LanguageModel) -> None:
-        """Give a model the weights."""
+        """Load the initial weights into a model."""
         model.load_named_tensors(load_file(self.path / "model.safetensors"))
 
     def report(self, reporter: Reporter) -> None:
-        """Tell where the weights came from."""
+        """Report where the weights came from."""
         info = self.info
         rows = info["rows"]
         reporter.note(
             f"Started from {info['bundle']}: {rows['words_kept']:,} of {sum(rows.values()):,} words keep their rows,"
-            f" {rows['words_composed']:,} new words from their characters, {rows['words_drawn']:,} drawn."
+            f" {rows['words_composed']:,} new words start from their characters, {rows['words_drawn']:,} at random."
         )
         if not info["has_softmax"]:
-            what = "the token table serves as one" if info["model"]["tie_softmax"] else "one is drawn"
-            reporter.note(f"{info['bundle']} has no softmax: {what}.")
+            remedy = "shares the token table" if info["model"]["tie_softmax"] else "starts at random"
+            reporter.note(f"{info['bundle']} has no softmax, so the softmax {remedy}.")
 
     def measure(self, trainer: Trainer, store: IdStore, reporter: Reporter) -> None:
-        """Score all held-out text with the weights, unless that is done, while the trainer has not trained yet."""
+        """Score all held-out text with the initial weights, before the first step, unless that was done before."""
         if not len(store.heldout):
             return
         if "heldout" not in self.info:
@@ -147,12 +147,12 @@ class Start:
         trainer.append_figures(Figures(**self.info["heldout"]), "full", step=0)
 
     def counts(self) -> dict[str, Any]:
-        """Return what the stage's record says of it."""
+        """Return the counts for the stage record."""
         counts = {"started_from": {"digest": self.info["digest"], **self.info["rows"]}}
         return counts | ({"heldout_before": self.info["heldout"]} if "heldout" in self.info else {})
 
     def report_result(self, after: Mapping[str, Any], reporter: Reporter) -> None:
-        """Tell the perplexity of all held-out text before and after."""
+        """Report the perplexity of all held-out text before and after training."""
         before = self.info["heldout"]
         reporter.note(
             f"Adapted: held-out perplexity {before['perplexity']:,.1f} before, {after['perplexity']:,.1f} after"
@@ -160,18 +160,21 @@ class Start:
             f" {before['bits_per_character']:.3f} and {after['bits_per_character']:.3f} bits per character."
         )
         if after["perplexity"] > before["perplexity"]:
-            reporter.warn("Training made it worse. Try a lower train.learning_rate and train.table_learning_rate.")
+            reporter.warn(
+                "Training made the held-out perplexity worse. Try a lower train.learning_rate and"
+                " train.table_learning_rate."
+            )
 
     def describe(self) -> dict[str, Any]:
-        """Return what a bundle made from it says of where it comes from."""
+        """Return the origin that a bundle trained from these weights records."""
         return {name: self.info[name] for name in ("digest", "tokens", "origin")}
 
 
 def load_start(run: RunDir) -> Start | None:
-    """Return what a run's training started from, or None if it started from chance.
+    """Return the weights that a run's training started from, or None if it did not start from a bundle.
 
     Raises:
-        RunError: If it is damaged.
+        RunError: If start.json is damaged.
     """
     path = run.start / "start.json"
     if not path.exists():
@@ -180,16 +183,16 @@ def load_start(run: RunDir) -> Start | None:
         return Start(run.start, dict(json.loads(path.read_text(encoding="utf-8"))))
     except ValueError as error:
         raise RunError(
-            f"{path} is damaged ({error}). Start over with: elmo-zh train --run {run.path} --force"
+            f"{path} is damaged ({error}). Start training again with: elmo-zh train --run {run.path} --force"
         ) from None
 
 
 def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, reporter: Reporter) -> Start:
-    """Return what training starts from by train.init, making it from the bundle unless the run has it already.
+    """Return the weights that train.init selects, copying them from the bundle unless the run already has them.
 
     Raises:
-        BundleError: If the bundle cannot be read, or trained.
-        RunError: If its model, text or words are not the run's.
+        BundleError: If the bundle cannot be read or trained.
+        RunError: If its model, text settings or words do not fit the run.
     """
     path = Path(config.train.init)
     digest = source_digest(run, "train", "train.init", BundleLayout(path).info)
@@ -198,23 +201,23 @@ def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, reporter:
     if known and known.info["digest"] == digest and known.info["model"] == model.describe(vocabulary.digest()):
         return known
     if run.holds(path):
-        raise RunError(f"{path} is of {run.path} itself. Give --init another model, or choose another --run.")
+        raise RunError(f"{path} belongs to {run.path} itself. Give --init another model, or choose another --run.")
     bundle = load_bundle(path)
     require_same_model(config.model, bundle)
     require_same_text(bundle, load_record(run.stage_record("segment")).get("settings", {}), reporter)
-    _warn_of_state(bundle, config, reporter)
+    _warn_about_state(bundle, config, reporter)
     moves = move_weights(model, bundle, vocabulary, config.train.seed)
     if bundle.vocabulary is not None and not moves.counts()["words_kept"]:
-        raise RunError(f"{path} knows no word of {run.vocab}. Is it of the same language, script and segmenter?")
+        raise RunError(f"{path} knows no word of {run.vocab}. Do both have the same language, script and segmenter?")
     return _save_start(run, model, bundle, vocabulary, moves)
 
 
-def _warn_of_state(bundle: Bundle, config: Config, reporter: Reporter) -> None:
+def _warn_about_state(bundle: Bundle, config: Config, reporter: Reporter) -> None:
     if bundle.info["carry_state"] != config.train.carry_state:
         there, here = (str(carries).lower() for carries in (bundle.info["carry_state"], config.train.carry_state))
         reporter.warn(
-            f"{bundle.path} was trained with train.carry_state={there}, and this run has {here}: the model will have"
-            " to learn to start sentences anew, and its perplexity before that is no measure of it."
+            f"{bundle.path} was trained with train.carry_state={there}, but this run has {here}. The model first has to"
+            " adapt to the other initial state of sentences, and its perplexity before that is not meaningful."
         )
 
 

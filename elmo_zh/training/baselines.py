@@ -1,7 +1,7 @@
-"""What simple n-gram models reach on the same predictions, so that a perplexity can be judged.
+"""N-gram baselines: the perplexity of simple models on the same predictions, for comparison.
 
-Both count the training ids and score the held-out predictions of each direction: a backward bigram model predicts
-the word before. A direction's outcomes are all vocabulary rows but the mark that it starts from.
+Both models count the training ids and score the held-out predictions of each direction; a backward bigram model
+predicts the previous word. The outcomes of a direction are all vocabulary rows except the mark that it starts from.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.id_store.sentences import EncodedSentences, IdStore
+from elmo_zh.id_store.encoded_sentences import EncodedSentences, IdStore
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID
 
@@ -19,25 +19,25 @@ MAX_TRAIN_TOKENS = 20_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class BaselineNats:
-    """Total cost of the held-out text, mean of the two directions, in nats."""
+    """Total cost of the held-out text in nats, mean of the two directions."""
 
     unigram: float
     bigram: float
 
 
 def measure_baselines(store: IdStore, seed: int) -> BaselineNats:
-    """Return what a unigram and an interpolated Kneser-Ney bigram model pay for the held-out text.
+    """Return the cost of the held-out text under a unigram and an interpolated Kneser-Ney bigram model.
 
     Args:
-        store: The text; of more than 20 million training tokens a seeded choice is counted.
-        seed: Of the choice.
+        store: Training and held-out text. Of more than 20 million training tokens a random sample is counted.
+        seed: Seed of the sample.
     """
     num_tokens = len(store.lexicon.vocabulary)
     train_pairs = _pairs(store.train, _choose_sentences(store.train, seed), store.lexicon)
     heldout_pairs = _pairs(store.heldout, np.arange(len(store.heldout)), store.lexicon)
     unigram = bigram = 0.0
     for direction, start in ((1, BEGIN_ID), (-1, END_ID)):
-        # Backwards, a pair is read from its second token to its first.
+        # The backward model predicts the first token of a pair from the second.
         context, target = train_pairs[:, ::direction].T
         heldout_context, heldout_target = heldout_pairs[:, ::direction].T
         unigram += _unigram_nats(target, heldout_target, num_tokens) / 2
@@ -59,9 +59,9 @@ def _choose_sentences(train: EncodedSentences, seed: int) -> NDArray[np.int64]:
 
 
 def _pairs(sentences: EncodedSentences, chosen: NDArray[np.int64], lexicon: Lexicon) -> NDArray[np.int64]:
-    """Return each two neighbouring vocabulary rows of `<S> w1 .. wn </S>`, shape (number of predictions, 2)."""
+    """Return all pairs of adjacent vocabulary rows in `<S> w1 .. wn </S>`, shape (number of predictions, 2)."""
     ids, lengths = sentences.read(chosen)
-    # Each sentence takes n + 2 places: fill all with <S>, then put words and </S> in theirs.
+    # Each sentence takes n + 2 positions: fill all with <S>, then overwrite those of the words and of </S>.
     begins = np.concatenate([[0], np.cumsum(lengths + 2)])
     marked = np.full(begins[-1], BEGIN_ID, np.int64)
     marked[begins[1:] - 1] = END_ID
@@ -74,17 +74,18 @@ def _pairs(sentences: EncodedSentences, chosen: NDArray[np.int64], lexicon: Lexi
 
 
 def _unigram_nats(target: NDArray[np.int64], heldout_target: NDArray[np.int64], num_tokens: int) -> float:
-    """Score by add-one counts over the V - 1 possible outcomes."""
+    """Return the cost under add-one counts over the V - 1 possible outcomes."""
     counts = np.bincount(target, minlength=num_tokens)
     return float(-np.log((counts[heldout_target] + 1) / (len(target) + num_tokens - 1)).sum())
 
 
 class KneserNeyBigram:
-    """Interpolated Kneser-Ney bigram model (Chen and Goodman 1999), its lowest order spread evenly.
+    """Interpolated Kneser-Ney bigram model (Chen and Goodman 1999) with a uniform lowest order.
 
-    P(w | v) = max(c(v w) - d, 0) / c(v) + d n(v) / c(v) Q(w), n(v) the different words after v; Q is the same over the
-    number of different words before w, with its own discount, and the uniform distribution over the V - 1 outcomes.
-    Each discount is n1 / (n1 + 2 n2) of its counts. After a context never seen, P = Q.
+    P(w | v) = max(c(v w) - d, 0) / c(v) + d n(v) / c(v) Q(w), where n(v) is the number of distinct words after v. Q has
+    the same form over the number of distinct words before w, with its own discount, and backs off to the uniform
+    distribution over the V - 1 outcomes. Each discount is n1 / (n1 + 2 n2) of its counts. After an unseen context,
+    P = Q.
     """
 
     def __init__(self, context: NDArray[np.int64], target: NDArray[np.int64], num_tokens: int, start: int) -> None:
@@ -103,8 +104,8 @@ class KneserNeyBigram:
     def probabilities(self, context: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[Any]:
         """Return P(target | context) for arrays of pairs."""
         keys = context * self._num_tokens + target
-        places = np.minimum(np.searchsorted(self._pairs, keys), len(self._pairs) - 1)
-        counts = np.where(self._pairs[places] == keys, self._pair_counts[places], 0)
+        positions = np.minimum(np.searchsorted(self._pairs, keys), len(self._pairs) - 1)
+        counts = np.where(self._pairs[positions] == keys, self._pair_counts[positions], 0)
         total = self._context_counts[context]
         seen = total > 0
         total = np.maximum(total, 1)
@@ -115,5 +116,5 @@ class KneserNeyBigram:
 
 def _discount(counts: NDArray[Any]) -> float:
     once, twice = np.count_nonzero(counts == 1), np.count_nonzero(counts == 2)
-    # Without words seen once the estimate would be 0 and leave nothing for unseen ones.
+    # Without events seen once the estimate would be 0, which would leave no probability for unseen ones.
     return once / (once + 2 * twice) if once else 0.5

@@ -1,4 +1,4 @@
-"""Checkpoints: everything that training needs to go on as if it had never stopped. No pickle.
+"""Checkpoints: everything that training needs to resume as if it had never stopped. No pickle.
 
 A checkpoint is a folder `step-00001200` with `model.safetensors`, `optimizer.safetensors` and `state.json`.
 """
@@ -21,12 +21,12 @@ CHECKPOINT_FORMAT = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """What a checkpoint holds.
+    """The contents of a checkpoint.
 
     Attributes:
-        state: Plain values: step, position in the streams, figures, what the model was built for.
+        state: JSON values: step, position in the streams, held-out figures, description of the model.
         model: Parameters by name.
-        optimizer: Optimiser state by name.
+        optimizer: Optimiser state and carried LSTM states by name.
     """
 
     state: Mapping[str, Any]
@@ -35,14 +35,14 @@ class Checkpoint:
 
 
 class CheckpointFolder:
-    """The checkpoints of a run: the last few at fixed steps, the best, and one of an interruption."""
+    """The checkpoints of a run: the last few saved on schedule, the best one, and one saved at an interruption."""
 
     def __init__(self, path: Path, num_kept: int = 2) -> None:
         self.path = path
         self._num_kept = num_kept
 
     def save(self, checkpoint: Checkpoint) -> Path:
-        """Write a checkpoint, whole or not at all, then remove those no longer needed."""
+        """Write a checkpoint atomically, then remove those that are no longer needed."""
         path = self.path / f"step-{checkpoint.state['step']:08d}"
         with atomic_path(path) as unfinished:
             unfinished.mkdir()
@@ -69,18 +69,19 @@ class CheckpointFolder:
                 remove(self._path(later))
 
     def steps(self) -> list[int]:
-        """Return the steps of the checkpoints, rising."""
+        """Return the steps of the checkpoints in ascending order."""
         names = (path.name.removeprefix("step-") for path in self.path.glob("step-*"))
         return sorted(int(name) for name in names if name.isdecimal())
 
     def last_regular_step(self) -> int | None:
-        """Return the step of the last checkpoint that stands at a fixed step, not at an interruption."""
+        """Return the step of the last checkpoint that was saved on schedule, not at an interruption."""
         return max((step for step in self.steps() if not self.state(step)["interrupted"]), default=None)
 
     def best_step(self) -> int | None:
-        """Return the step whose held-out sample has the lowest perplexity, the later of equals.
+        """Return the step with the lowest perplexity of the held-out sample, the later one of equals.
 
-        Only measurements on the sample of the latest one are compared: its size is a setting that may change.
+        Only checkpoints scored on the same sample as the latest one are compared: the sample size is a setting that may
+        change during a run.
         """
         rated = {step: heldout for step in self.steps() if (heldout := self.state(step).get("heldout_sample"))}
         if not rated:
@@ -93,16 +94,18 @@ class CheckpointFolder:
         return self.path / f"step-{step:08d}"
 
     def files(self, step: int) -> list[Path]:
-        """Return the files of a checkpoint that make its weights and figures."""
+        """Return the files of a checkpoint that hold its weights and figures."""
         return [self._path(step) / name for name in ("model.safetensors", "state.json")]
 
     def state(self, step: int) -> dict[str, Any]:
-        """Return a checkpoint's plain values."""
+        """Return the JSON values of a checkpoint."""
         path = self._path(step) / "state.json"
         try:
             state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise RunError(f"{path} cannot be read ({error}). Remove its folder to use the one before.") from None
+            raise RunError(
+                f"{path} cannot be read ({error}). Remove its folder to use the previous checkpoint."
+            ) from None
         if state.get("format") != CHECKPOINT_FORMAT:
             raise RunError(f"{path} has format {state.get('format')}, expected {CHECKPOINT_FORMAT}.")
         return state
@@ -112,7 +115,7 @@ class CheckpointFolder:
         write_json(self._path(step) / "state.json", {**self.state(step), **values})
 
     def load(self, step: int, *, with_optimizer: bool = True) -> Checkpoint:
-        """Read a checkpoint, with or without what only further training needs.
+        """Read a checkpoint, with or without the tensors that only further training needs.
 
         Raises:
             RunError: If a file is missing or damaged.
@@ -124,6 +127,6 @@ class CheckpointFolder:
                 tensors[name] = load_file(path)
             except (SafetensorError, OSError) as error:
                 raise RunError(
-                    f"{path} is damaged ({error}). Remove its folder to use the checkpoint before."
+                    f"{path} is damaged ({error}). Remove its folder to use the previous checkpoint."
                 ) from None
         return Checkpoint(state=self.state(step), model=tensors["model"], optimizer=tensors["optimizer"])

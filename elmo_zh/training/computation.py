@@ -1,6 +1,6 @@
-"""How a run computes: what is chosen once, by the machine, and kept when the run goes on.
+"""How a run computes: chosen once, according to the machine, and kept when the run resumes.
 
-Other choices give other roundings, and so in the end other weights.
+Different choices round differently, and so lead to different weights.
 """
 
 import os
@@ -18,14 +18,14 @@ from elmo_zh.model.precision import has_fast_bfloat16
 
 @dataclass(frozen=True, kw_only=True)
 class Computation:
-    """What was chosen.
+    """The chosen device, precision, kernel and number of threads.
 
     Attributes:
         device: cpu or cuda.
-        precision: float32 or bfloat16, of matrix products.
-        kernel: Of the time loops: onednn (packed matrices), triton (a GPU's cells) or torch.
-        num_threads: Processor threads of each process.
-        torch_version: As torch says.
+        precision: Precision of matrix products: float32 or bfloat16.
+        kernel: Kernel of the time loops: onednn (packed matrices), triton (LSTM cells on a GPU) or torch.
+        num_threads: Number of processor threads of each process.
+        torch_version: Version of torch.
     """
 
     device: str
@@ -36,34 +36,34 @@ class Computation:
 
     @property
     def product_dtype(self) -> torch.dtype | None:
-        """The dtype of products; None is that of the weights."""
+        """The dtype of matrix products; None stands for the dtype of the weights."""
         return torch.bfloat16 if self.precision == "bfloat16" else None
 
     def describe(self) -> dict[str, Any]:
-        """Return plain values for records."""
+        """Return JSON values for records."""
         return asdict(self)
 
-    def differences(self, before: Mapping[str, Any]) -> list[str]:
-        """Return what has changed since an earlier description, in words."""
+    def differences(self, previous: Mapping[str, Any]) -> list[str]:
+        """Return, for users, what has changed since an earlier description."""
         return [
-            f"{name} was {before[name]}, is {value}"
+            f"{name} was {previous[name]}, is {value}"
             for name, value in self.describe().items()
-            if name in before and before[name] != value
+            if name in previous and previous[name] != value
         ]
 
 
-def choose_computation(config: TrainConfig, device: torch.device, before: Mapping[str, Any]) -> Computation:
-    """Choose for a device, and let torch have as many threads.
+def choose_computation(config: TrainConfig, device: torch.device, previous: Mapping[str, Any]) -> Computation:
+    """Choose how to compute on a device, and set torch's number of threads accordingly.
 
     Args:
-        config: What the settings leave open is chosen as before, else by the machine.
-        device: Where to compute.
-        before: The description of the run's computation so far; empty for a new run.
+        config: Training settings. What they leave open is chosen as in `previous`, or else to suit the machine.
+        device: Device to compute on.
+        previous: Description of the run's computation so far; empty for a new run.
     """
     precision = config.precision
     if precision == "auto":
-        precision = before.get("precision") or ("bfloat16" if has_fast_bfloat16(device) else "float32")
-    if num_threads := config.num_threads or before.get("num_threads"):
+        precision = previous.get("precision") or ("bfloat16" if has_fast_bfloat16(device) else "float32")
+    if num_threads := config.num_threads or previous.get("num_threads"):
         torch.set_num_threads(num_threads)
     if device.type == "cuda":
         _set_up_gpu(config.deterministic)
@@ -78,11 +78,11 @@ def choose_computation(config: TrainConfig, device: torch.device, before: Mappin
 
 
 def _set_up_gpu(is_deterministic: bool) -> None:
-    """Let float32 be float32 in cuDNN too, which rounds to TF32 unless told not to, and choose repeatable kernels."""
+    """Keep cuDNN from rounding float32 to TF32, its default, and choose deterministic kernels if asked to."""
     torch.backends.cudnn.allow_tf32 = False
     if is_deterministic:
         # cuBLAS reads this when it is first used: https://docs.nvidia.com/cuda/cublas/#results-reproducibility
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
-        # Would fill whatever is about to be written anyway.
+        # Filling is a waste: all uninitialised memory here is written before it is read.
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""One step on several ranks: the network's gradients are averaged as they come, of the tables only rows are sent."""
+"""Gradient averaging over ranks: DistributedDataParallel for the network, only the touched rows for the tables."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,15 +9,16 @@ from torch.nn.parallel import DistributedDataParallel
 
 from elmo_zh.model.bilm import BiLM, State
 from elmo_zh.model.token_encoder import TokenInputs
-from elmo_zh.training.distributed import Group
+from elmo_zh.training.distributed import ProcessGroup
 
 Network = Callable[[TokenInputs, State, Tensor | None, float], tuple[list[Tensor], State]]
 
+# Stands for the number of rows of a dense gradient.
 _DENSE = -1
 
 
-class _AllButTables(nn.Module):
-    """The part of a biLM whose gradient has no rows that stay zero: LSTM layers, and the CNN in character mode."""
+class _WithoutTables(nn.Module):
+    """The part of a biLM whose gradients are dense: the LSTM layers, and the CNN in character mode."""
 
     def __init__(self, bilm: BiLM) -> None:
         super().__init__()
@@ -31,11 +32,11 @@ class _AllButTables(nn.Module):
         return self._run_layers(self.encoder(read), state, keep, dropout)
 
 
-def build_network(bilm: BiLM, group: Group) -> Network:
-    """Return what runs a biLM in training, as `BiLM.forward` does, and averages its gradients over the ranks."""
+def build_network(bilm: BiLM, group: ProcessGroup) -> Network:
+    """Return a function like `BiLM.forward` that averages the network's gradients over the ranks."""
     if group.size == 1:
         return bilm
-    parallel = DistributedDataParallel(_AllButTables(bilm), gradient_as_bucket_view=True)
+    parallel = DistributedDataParallel(_WithoutTables(bilm), gradient_as_bucket_view=True)
 
     def run(inputs: TokenInputs, state: State, keep: Tensor | None, dropout: float) -> tuple[list[Tensor], State]:
         read = inputs if bilm.shape.characters is not None else bilm.token_table(inputs)
@@ -46,51 +47,51 @@ def build_network(bilm: BiLM, group: Group) -> Network:
 
 
 @torch.no_grad()
-def average_tables(tables: Sequence[nn.Parameter], group: Group) -> None:
+def average_table_gradients(tables: Sequence[nn.Parameter], group: ProcessGroup) -> None:
     """Replace the gradient of each table by its mean over the ranks.
 
-    Where all have a sparse one, ranks send each other the rows that they touched, and add them up in the order of
-    ranks; else all of it is added up.
+    If it is sparse on all ranks, they send each other the rows that they have touched, which are summed in the order
+    of the ranks. Otherwise the whole gradient is all-reduced.
     """
     if group.size == 1:
         return
     trained = [table for table in tables if table.grad is not None]
-    told = group.gather_numbers(*(_num_rows(table) for table in trained))
-    for table, num_rows in zip(trained, zip(*told, strict=True), strict=True):
+    gathered = group.all_gather_numbers(*(_coalesce(table) for table in trained))
+    for table, num_rows in zip(trained, zip(*gathered, strict=True), strict=True):
         assert table.grad is not None
         if _DENSE in num_rows:
             gradient = table.grad.to_dense() if table.grad.is_sparse else table.grad
-            group.add_up(gradient)
+            group.all_reduce(gradient)
             table.grad = gradient.div_(group.size)
         else:
             table.grad = _average_rows(table.grad, [int(number) for number in num_rows], group)
 
 
-def _num_rows(table: nn.Parameter) -> int:
-    """Return how many rows a table's gradient has, each once from here on, or -1 for a dense one."""
+def _coalesce(table: nn.Parameter) -> int:
+    """Sum up duplicate rows of a table's sparse gradient; return its number of rows, or -1 if it is dense."""
     if table.grad is None or not table.grad.is_sparse:
         return _DENSE
     table.grad = table.grad.coalesce()
     return len(table.grad.values())
 
 
-def _average_rows(gradient: Tensor, num_rows: Sequence[int], group: Group) -> Tensor:
+def _average_rows(gradient: Tensor, num_rows: Sequence[int], group: ProcessGroup) -> Tensor:
     """Return the mean of the ranks' sparse gradients.
 
     Args:
-        gradient: Coalesced, of this rank, shape (V, P) or (V,), sparse in its first axis.
-        num_rows: Rows of each rank's.
-        group: The ranks.
+        gradient: This rank's gradient, coalesced, shape (V, P) or (V,), sparse in its first axis.
+        num_rows: Number of rows of each rank's gradient.
+        group: The process group.
     """
-    most = max(num_rows)
+    max_rows = max(num_rows)
     rows, values = (
-        torch.cat([part[:number] for part, number in zip(group.gather(_pad(own, most)), num_rows, strict=True)])
+        torch.cat([padded[:n] for padded, n in zip(group.all_gather(_pad(own, max_rows)), num_rows, strict=True)])
         for own in (gradient.indices()[0], gradient.values())
     )
     values.div_(group.size)
     return torch.sparse_coo_tensor(rows[None], values, gradient.shape, check_invariants=False).coalesce()
 
 
-def _pad(part: Tensor, length: int) -> Tensor:
-    """Return a tensor of shape (n,) or (n, P) with zeros up to `length` in its first axis."""
-    return functional.pad(part, (0, 0) * (part.dim() - 1) + (0, length - len(part)))
+def _pad(tensor: Tensor, length: int) -> Tensor:
+    """Return a tensor of shape (n,) or (n, P), padded with zeros to `length` in its first axis."""
+    return functional.pad(tensor, (0, 0) * (tensor.dim() - 1) + (0, length - len(tensor)))

@@ -1,8 +1,8 @@
-"""The ranks that train one model together, and the few things that they tell each other.
+"""The process group: the ranks that train one model together, and the collective operations between them.
 
-`Group` is one rank alone: it needs nothing of torch.distributed, and everything that it is asked is answered on the
-spot. `ProcessGroup` is several, by gloo between processors and NCCL between GPUs. Every method of it but `share_of`
-has to be called by all ranks, in the same order.
+`ProcessGroup` is one rank alone. It does not need torch.distributed; every operation returns at once.
+`TorchProcessGroup` is several ranks, connected by gloo between processors and NCCL between GPUs. All ranks have to call
+each of its methods except `slice_of`, in the same order.
 """
 
 import atexit
@@ -23,93 +23,105 @@ from elmo_zh.errors import ElmoZhError, RunError
 from elmo_zh.model.precision import choose_device
 from elmo_zh.training.launch import Launch
 
-# A rank that never comes is given up. Once all are there, others wait for as long as rank 0 counts bigrams or saves;
-# nobody waits for one that has died, since its connections close with it.
-_JOINING, _WAITING = timedelta(minutes=10), timedelta(hours=2)
+# How long to wait for a rank that never joins, and for an operation of ranks that have joined: the others wait while
+# rank 0 counts bigrams or saves. Nobody waits for a rank that has died, because its connections close with it.
+_JOIN_TIMEOUT, _OPERATION_TIMEOUT = timedelta(minutes=10), timedelta(hours=2)
 
-# gloo's threads need Python's lock to let go of the tensors that they sent last. A group's end waits for them, and may
-# do so with that lock held: so it has to come late, when they have had time, and Python must not end before either.
+# gloo's threads need Python's global lock to release the tensors that they sent last. Destroying a process group waits
+# for these threads, and may hold that lock while it waits. So the group object is destroyed late, after the threads
+# have had time to finish, and Python must not exit before that either.
 _SETTLING_SECONDS = 0.2
 _ended_groups: list[Any] = []
 
-_UNMET = (
-    "This process could not meet the others at {address} ({detail}). Start all of them, with one address that every"
-    " machine can reach."
+_UNREACHABLE = (
+    "This process could not connect to the other training processes at {address} ({detail}). Start all of them, with an"
+    " address that every machine can reach."
 )
 _LOST = (
-    "Lost the other processes of this training ({detail}). If one of them tells why, mend that; the same command goes"
-    " on from the last checkpoint."
+    "Lost the connection to the other training processes ({detail}). If one of them reports a cause, fix that. The same"
+    " command resumes from the last checkpoint."
 )
 
 Value = TypeVar("Value")
 
 
-class Group:
-    """One rank alone.
+class ProcessGroup:
+    """A process group of one rank.
 
     Attributes:
-        rank: This one's number, from 0. Rank 0 alone prints and writes files.
-        size: How many there are.
+        rank: Number of this rank, from 0. Only rank 0 prints and writes files.
+        size: Number of ranks.
     """
 
     rank, size = 0, 1
 
     @property
-    def is_first(self) -> bool:
+    def is_rank_0(self) -> bool:
         """Whether this is rank 0."""
         return self.rank == 0
 
-    def share_of(self, total: int) -> range:
-        """Return this rank's share of `total` streams; the shares of all ranks follow one another and are equal."""
+    def slice_of(self, total: int) -> range:
+        """Return this rank's slice of `total` streams; the slices of all ranks are consecutive and of equal size."""
         return range(self.rank * total // self.size, (self.rank + 1) * total // self.size)
 
     def choose_device(self, name: str) -> torch.device:
         """Return this rank's device for auto, cpu or cuda."""
         return choose_device(name)
 
-    def first(self, work: Callable[[], Value]) -> Value:
-        """Let rank 0 alone do something; return what it found, plain values, on every rank.
+    def on_rank_0(self, work: Callable[[], Value]) -> Value:
+        """Run `work` on rank 0 only; return its result, which JSON must be able to hold, on every rank.
 
-        If it fails there, the other ranks end without a word of their own.
+        If it fails there, the other ranks exit silently.
         """
         return work()
 
-    def gather_numbers(self, *numbers: float) -> list[tuple[float, ...]]:
-        """Return the numbers of every rank in order."""
+    def only_on_rank_0(self, work: Callable[[], Value]) -> Value | None:
+        """Run `work` on rank 0 only; return its result there, and None on the other ranks, which wait for it.
+
+        If it fails there, the other ranks exit silently.
+        """
+        return work()
+
+    def broadcast_value(self, value: Any) -> Any:
+        """Return rank 0's value, which JSON must be able to hold, on every rank."""
+        return value
+
+    def all_gather_numbers(self, *numbers: float) -> list[tuple[float, ...]]:
+        """Return the numbers of every rank, by rank."""
         return [numbers]
 
-    def gather(self, tensor: Tensor) -> list[Tensor]:
-        """Return the tensors of every rank in order, all of one shape."""
+    def all_gather(self, tensor: Tensor) -> list[Tensor]:
+        """Return the tensors of every rank, by rank; all have the same shape."""
         return [tensor]
 
-    def add_up(self, tensor: Tensor) -> None:
+    def all_reduce(self, tensor: Tensor) -> None:
         """Replace a tensor by its sum over all ranks."""
 
     def broadcast(self, tensors: Iterable[Tensor]) -> None:
         """Replace the values of tensors by those of rank 0."""
 
 
-class ProcessGroup(Group):
+class TorchProcessGroup(ProcessGroup):
     """Several ranks, which have joined torch's default process group."""
 
     def __init__(self, launch: Launch) -> None:
         self.rank, self.size, self._local_rank = launch.rank, launch.size, launch.local_rank
-        self._has_begun = False
+        self._has_started = False
 
     def choose_device(self, name: str) -> torch.device:
-        """Return the processor, or the GPU of this rank's number on its machine.
+        """Return the processor, or the GPU whose number is this rank's local rank.
 
         Raises:
-            RunError: If some ranks would take a GPU and others not, or a machine has fewer GPUs than ranks.
+            RunError: If only some ranks would use a GPU, or a machine has fewer GPUs than ranks.
         """
         kind = choose_device(name).type
-        with_gpu = [rank for rank, (has_gpu,) in enumerate(self.gather_numbers(kind == "cuda")) if has_gpu]
+        with_gpu = [rank for rank, (has_gpu,) in enumerate(self.all_gather_numbers(kind == "cuda")) if has_gpu]
         if kind == "cpu" and not with_gpu:
             return torch.device("cpu")
         if len(with_gpu) < self.size:
             raise RunError(
-                f"Only {len(with_gpu)} of {self.size} processes found a GPU, the first of them rank {with_gpu[0]}."
-                " Use --device cpu, or machines that all have one."
+                f"Only {len(with_gpu)} of {self.size} processes found a GPU; the first of them is rank {with_gpu[0]}."
+                " Use --device cpu, or machines that all have a GPU."
             )
         if self._local_rank >= torch.cuda.device_count():
             raise RunError(
@@ -119,14 +131,14 @@ class ProcessGroup(Group):
         torch.cuda.set_device(self._local_rank)
         return torch.device("cuda", self._local_rank)
 
-    def begin(self, order: Any) -> None:
-        """Tell the waiting ranks, from rank 0, what to do."""
-        self._has_begun = True
-        self._share({"order": order})
+    def start_training(self, description: Any) -> None:
+        """Send the waiting ranks, from rank 0, the description of the training that starts now."""
+        self._has_started = True
+        self.broadcast_value({"training": description})
 
     @contextmanager
-    def leading(self) -> Iterator[None]:
-        """Let the waiting ranks end, if the block ends before `begin`: well, or with an error that is told here."""
+    def release_waiting_ranks(self) -> Iterator[None]:
+        """Let the waiting ranks exit if the block, on rank 0, ends before `start_training`; with its exit status."""
         status = 1
         try:
             yield
@@ -135,53 +147,66 @@ class ProcessGroup(Group):
             status = getattr(error, "exit_code", 1)  # click ends commands by an exception, too
             raise
         finally:
-            if not self._has_begun:
+            if not self._has_started:
                 with suppress(RuntimeError):
-                    self._share({"status": status})
+                    self.broadcast_value({"status": status})
 
-    def wait_for_order(self) -> Any:
-        """Return what rank 0 began with; end this process as rank 0 does if it begins nothing."""
-        told = self._share(None)
-        if "order" not in told:
-            raise SystemExit(told["status"])
-        return told["order"]
+    def wait_for_start(self) -> Any:
+        """Return the description that rank 0 starts training with; exit with its status if it starts none."""
+        message = self.broadcast_value(None)
+        if "training" not in message:
+            raise SystemExit(message["status"])
+        return message["training"]
 
-    def first(self, work: Callable[[], Value]) -> Value:  # noqa: D102
-        if not self.is_first:
-            told = self._share(None)
-            if "found" not in told:
-                raise SystemExit(1)
-            found: Value = told["found"]
-            return found
+    def on_rank_0(self, work: Callable[[], Value]) -> Value:  # noqa: D102
+        if not self.is_rank_0:
+            result: Value = self._receive_result()
+            return result
+        result = self._try(work)
+        self.broadcast_value({"result": result})
+        return result
+
+    def only_on_rank_0(self, work: Callable[[], Value]) -> Value | None:  # noqa: D102
+        if not self.is_rank_0:
+            self._receive_result()
+            return None
+        result = self._try(work)
+        self.broadcast_value({"result": None})
+        return result
+
+    def _try(self, work: Callable[[], Value]) -> Value:
         try:
-            found = work()
+            return work()
         except BaseException:
             with suppress(RuntimeError):
-                self._share({"failed": True})
+                self.broadcast_value({"failed": True})
             raise
-        self._share({"found": found})
-        return found
 
-    def _share(self, value: Any) -> Any:
-        """Return rank 0's value on every rank, as JSON has it."""
+    def _receive_result(self) -> Any:
+        message = self.broadcast_value(None)
+        if "result" not in message:
+            raise SystemExit(1)
+        return message["result"]
+
+    def broadcast_value(self, value: Any) -> Any:  # noqa: D102
         data = bytearray(json.dumps(value).encode())
         length = torch.tensor(len(data))
         distributed.broadcast(length, 0)
-        content = torch.frombuffer(data if self.is_first else bytearray(int(length)), dtype=torch.uint8)
+        content = torch.frombuffer(data if self.is_rank_0 else bytearray(int(length)), dtype=torch.uint8)
         distributed.broadcast(content, 0)
         return json.loads(content.numpy().tobytes())
 
-    def gather_numbers(self, *numbers: float) -> list[tuple[float, ...]]:  # noqa: D102
-        # On the processor also where training is not: nothing is waited for but the numbers.
-        return [tuple(told.tolist()) for told in self.gather(torch.tensor(numbers, dtype=torch.float64))]
+    def all_gather_numbers(self, *numbers: float) -> list[tuple[float, ...]]:  # noqa: D102
+        # On the processor even when training is on a GPU, so that this waits for nothing but the numbers.
+        return [tuple(row.tolist()) for row in self.all_gather(torch.tensor(numbers, dtype=torch.float64))]
 
-    def gather(self, tensor: Tensor) -> list[Tensor]:  # noqa: D102
+    def all_gather(self, tensor: Tensor) -> list[Tensor]:  # noqa: D102
         tensor = tensor.contiguous()
         gathered = [torch.empty_like(tensor) for _ in range(self.size)]
         distributed.all_gather(gathered, tensor)
         return gathered
 
-    def add_up(self, tensor: Tensor) -> None:  # noqa: D102
+    def all_reduce(self, tensor: Tensor) -> None:  # noqa: D102
         distributed.all_reduce(tensor)
 
     def broadcast(self, tensors: Iterable[Tensor]) -> None:  # noqa: D102
@@ -189,21 +214,21 @@ class ProcessGroup(Group):
             distributed.broadcast(tensor, 0)
 
 
-ALONE = Group()
+SINGLE_PROCESS = ProcessGroup()
 
 
 @contextmanager
-def joined(launch: Launch) -> Iterator[ProcessGroup]:
-    """Join the other ranks for the time of the block; the process group ends with it, however it ends.
+def joined_process_group(launch: Launch) -> Iterator[TorchProcessGroup]:
+    """Join the process group for the duration of the block; the group is destroyed however the block ends.
 
     Raises:
-        RunError: If the others cannot be reached, or are lost; that of another rank than 0 tells which it is.
+        RunError: If the other ranks cannot be reached, or are lost. On ranks other than 0 the message names the rank.
     """
     try:
-        with _explained(_UNMET):
+        with _connection_errors_as(_UNREACHABLE):
             _join()
-        with _explained(_LOST):
-            yield ProcessGroup(launch)
+        with _connection_errors_as(_LOST):
+            yield TorchProcessGroup(launch)
     except ElmoZhError as error:
         if launch.rank == 0:
             raise
@@ -215,29 +240,29 @@ def joined(launch: Launch) -> Iterator[ProcessGroup]:
 
 
 def _join() -> None:
-    store, rank, size = next(iter(rendezvous("env://", timeout=_JOINING)))
+    store, rank, size = next(iter(rendezvous("env://", timeout=_JOIN_TIMEOUT)))
     has_nccl = torch.cuda.is_available() and distributed.is_nccl_available()
     backend = "cpu:gloo,cuda:nccl" if has_nccl else "gloo"
     atexit.register(_settle)
-    distributed.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=_WAITING)
+    distributed.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=_OPERATION_TIMEOUT)
 
 
 def _settle() -> None:
-    """Give gloo's threads the time to let go; a signal that comes now ends a process that is ending."""
+    """Give gloo's threads time to finish; a signal now reaches a process that is exiting anyway."""
     with suppress(SystemExit, KeyboardInterrupt):
         time.sleep(_SETTLING_SECONDS)
 
 
 @contextmanager
-def _explained(message: str) -> Iterator[None]:
-    """Turn errors of the connection into a RunError; those of gloo have no class of their own."""
+def _connection_errors_as(message: str) -> Iterator[None]:
+    """Turn connection errors into a RunError; those of gloo have no class of their own."""
     try:
         yield
     except RuntimeError as error:
         if not (isinstance(error, distributed.DistError) or "gloo" in str(error) or "NCCL" in str(error)):
             raise
         first_sentence = " ".join(str(error).split()).split(". ")[0].rstrip(".")
-        # Without the place in gloo's source that it starts with.
+        # Without the position in gloo's source that it starts with.
         detail = re.sub(r"^\[\S+] ", "", first_sentence)[:200]
         address = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
         raise RunError(message.format(detail=detail, address=address)) from None

@@ -1,4 +1,4 @@
-"""Exact perplexity of any text under a bundle's model."""
+"""Exact perplexity of text files under a bundle's model."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ from elmo_zh.run.reporter import Progress, Reporter
 from elmo_zh.training.scoring import Figures, TextMeasure, score_sentences, score_stream
 from elmo_zh.vocabulary.lexicon import Lexicon
 
-# Sentences scored together; only these are in memory, whatever the length of the text.
+# Sentences scored together. Only these are in memory, however long the text is.
 _WINDOW_SENTENCES = 4096
 
 
@@ -27,23 +27,23 @@ def evaluate_files(
     """Return the exact figures of text files.
 
     Args:
-        bundle: The model.
-        files: UTF-8, plain or compressed.
-        segmented: One sentence a line, tokens split at U+0020, looked up as they are; else raw text, split into
-            sentences, normalised and segmented as in the model's training. Empty lines are no sentences.
-        stateful: Carry the state from sentence to sentence of a file as training with carried state does; else every
-            sentence starts from the same state.
+        bundle: Bundle with a softmax.
+        files: UTF-8 text files, plain or compressed.
+        segmented: Whether lines are sentences whose tokens are separated by U+0020 and looked up as they are.
+            Otherwise text is split into sentences, normalised and segmented as in training. Empty lines are ignored.
+        stateful: Whether to carry the state from sentence to sentence of a file, as training with carried state does.
+            Otherwise every sentence starts from the same state.
         device: auto, cpu or cuda.
-        reporter: Where to tell.
+        reporter: Receives notes and progress.
 
     Raises:
         CorpusError: If the files cannot be read or hold no sentence.
-        BundleError: If raw text would be segmented otherwise than in training, or the model came without a softmax.
+        BundleError: If raw text cannot be segmented as in training, or the bundle has no softmax.
     """
     if bundle.softmax is None or bundle.vocabulary is None:
         raise BundleError(
             f"{bundle.path} has no {'softmax' if bundle.vocabulary else 'vocabulary'}, so it gives vectors but no"
-            " probabilities. Other programs' files seldom hold one; nothing can be done without it."
+            " probabilities. Models from other programs usually lack it, and perplexity cannot be computed without it."
         )
     bilm, softmax, chosen = bundle.bilm, bundle.softmax, choose_device(device)
     bilm.to(chosen)
@@ -64,7 +64,7 @@ def evaluate_files(
     if not tally.num_sentences:
         raise CorpusError(f"{', '.join(map(str, files))}: no sentence to score. Give a file with text.")
     if tally.num_cut:
-        reporter.note(f"{tally.num_cut:,} words are longer than the model reads, and were cut.")
+        reporter.note(f"{tally.num_cut:,} words are longer than the model reads and were truncated.")
     return tally.figures()
 
 
@@ -76,7 +76,7 @@ def _score_stateful(
     state: State,
     progress: Progress,
 ) -> tuple[tuple[float, float], State]:
-    """Return the total cost of sentences one after another under each LM, and the state at the end."""
+    """Return the total cost of consecutive sentences under each LM, and the state at the end."""
     totals = np.zeros(2)
     for sentence in sentences:
         nats, state = score_stream(bilm, softmax, lexicon, sentence, state)
@@ -86,7 +86,7 @@ def _score_stateful(
 
 
 class _Tally:
-    """Adds up costs and what the text holds."""
+    """Running totals of the costs and counts of a text."""
 
     def __init__(self, bundle: Bundle) -> None:
         self._lexicon, self._spelling = bundle.build_lexicon(), bundle.spelling
@@ -96,7 +96,7 @@ class _Tally:
         self.num_cut = 0
 
     def add(self, sentences: Sequence[Sequence[str]], nats: tuple[float, float]) -> None:
-        """Add sentences and what they cost under each LM."""
+        """Add sentences and their cost under each LM."""
         self._nats += nats
         self.num_sentences += len(sentences)
         self._num_tokens += sum(len(tokens) for tokens in sentences)
@@ -107,7 +107,7 @@ class _Tally:
         self._spelling_nats += sum(self._spelling.nats(token) for token in unknown)
 
     def figures(self) -> Figures:
-        """Return the exact figures of all that was added."""
+        """Return the exact figures of everything added so far."""
         measure = TextMeasure(
             num_predictions=self._num_tokens + self.num_sentences,
             num_tokens=self._num_tokens,

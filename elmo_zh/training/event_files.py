@@ -1,4 +1,4 @@
-"""metrics.jsonl and, beside it, the same figures as TensorBoard's event files."""
+"""metrics.jsonl, and the same figures as TensorBoard event files."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ _NO_CURVES = ("step", "tokens", "event", "heldout_set", "failed_step")
 
 
 class MetricsWithEvents(MetricsFile):
-    """A `MetricsFile` that also writes event files, a curve for each figure over the tokens trained."""
+    """A `MetricsFile` that also writes TensorBoard event files: each figure is a curve over the tokens trained."""
 
     def __init__(self, path: Path, folder: Path) -> None:
-        """Check that TensorBoard is there.
+        """Check that TensorBoard is installed.
 
         Args:
             path: The metrics file.
-            folder: For the event files.
+            folder: Folder of the event files.
 
         Raises:
-            RunError: If it is not installed.
+            RunError: If TensorBoard is not installed.
         """
         super().__init__(path)
         self._folder = folder
         self._open: SummaryWriter | None = None
         if importlib.util.find_spec("tensorboard") is None:
             raise RunError(
-                "train.tensorboard = true needs the package tensorboard. Install it with: pip install"
-                " 'elmo-zh[tensorboard]', or --set train.tensorboard=false"
+                "train.tensorboard = true requires the package tensorboard. Install it with: pip install"
+                " 'elmo-zh[tensorboard]', or turn it off with: --set train.tensorboard=false"
             )
 
     def append(self, **figures: Any) -> None:
-        """Write one line, and its figures as events."""
+        """Write one line, and its figures as TensorBoard events."""
         super().append(**figures)
         if "tokens" not in figures:
             return
-        group = f"heldout_{figures['heldout_set']}" if "heldout_set" in figures else "train"
+        section = f"heldout_{figures['heldout_set']}" if "heldout_set" in figures else "train"
         for name, value in figures.items():
             if name not in _NO_CURVES:
                 short = name.removeprefix("heldout_").removeprefix("train_")
-                self._writer().add_scalar(f"{group}/{short}", value, figures["tokens"])
+                self._writer().add_scalar(f"{section}/{short}", value, figures["tokens"])
         self._writer().flush()
 
     def _writer(self) -> SummaryWriter:
@@ -58,13 +58,13 @@ class MetricsWithEvents(MetricsFile):
         return self._open
 
     def _replace(self, lines: list[dict[str, Any]]) -> None:
-        # Events that were written cannot be taken back, so all are written anew.
+        # Single events cannot be removed from an event file, so all are written again.
         self.remove()
         for line in lines:
             self.append(**line)
 
     def remove(self) -> None:
-        """Remove the file and the events, if they are there."""
+        """Remove the metrics file and the event files if they exist."""
         super().remove()
         if self._open is not None:
             self._open.close()

@@ -1,21 +1,21 @@
-"""Held-out text during training: a fixed sample on the way, all of it at the end."""
+"""Held-out evaluation: on a fixed sample during training, on all held-out text at the end."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.id_store.sentences import HeldoutSentences, IdStore
+from elmo_zh.id_store.encoded_sentences import HeldoutSentences, IdStore
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.run.reporter import Progress
-from elmo_zh.training.distributed import ALONE, Group
+from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
 from elmo_zh.training.scoring import Figures, TextMeasure, score_sentences
 from elmo_zh.vocabulary.vocabulary import UNKNOWN_ID
 
-# The sample must not change with the training seed, so that runs can be compared.
+# The sample does not depend on the training seed, so that runs can be compared.
 _SAMPLE_SEED = 20_180_215
 
 
 def sample_sentences(heldout: HeldoutSentences, num_tokens: int) -> NDArray[np.int64]:
-    """Return the indexes of a fixed choice of sentences with about `num_tokens` words, rising."""
+    """Return the indices of the held-out sample, about `num_tokens` words of random sentences, in ascending order."""
     order = np.random.default_rng(_SAMPLE_SEED).permutation(len(heldout))
     lengths = heldout.lengths(order)
     enough = int(np.searchsorted(np.cumsum(lengths), num_tokens)) + 1
@@ -23,7 +23,7 @@ def sample_sentences(heldout: HeldoutSentences, num_tokens: int) -> NDArray[np.i
 
 
 def measure_text(store: IdStore, chosen: NDArray[np.int64]) -> TextMeasure:
-    """Return what the chosen held-out sentences hold."""
+    """Return the counts of the chosen held-out sentences."""
     heldout = store.heldout
     sentences = [store.lexicon.targets(heldout[int(index)]) for index in chosen]
     num_tokens = sum(len(ids) for ids in sentences)
@@ -41,9 +41,9 @@ def evaluate_heldout(
     store: IdStore,
     chosen: NDArray[np.int64],
     progress: Progress | None = None,
-    group: Group = ALONE,
+    group: ProcessGroup = SINGLE_PROCESS,
 ) -> Figures:
-    """Return the exact figures of held-out sentences, by products in float32, as the exported model has them."""
+    """Return the exact figures of held-out sentences, computed in float32 as the exported model computes them."""
     sentences = [store.heldout[int(index)] for index in chosen]
     training_dtype = model.bilm.product_dtype
     model.bilm.set_product_dtype(None)

@@ -1,6 +1,6 @@
-"""What torchrun, or any launcher that sets the same variables, tells a process about its place among others.
+"""The environment variables by which torchrun, or another launcher, tells a process its rank.
 
-Without torch, so that a command that trains on its own learns at once that it does.
+Without torch, so that a command that trains in one process finds that out immediately.
 """
 
 from collections.abc import Mapping
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 
 from elmo_zh.errors import RunError
 
-_OF_RANKS = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
-_OF_MEETING = ("MASTER_ADDR", "MASTER_PORT")
+_RANK_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+_RENDEZVOUS_VARIABLES = ("MASTER_ADDR", "MASTER_PORT")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """A process's place among those that train one model together.
+    """The rank of a process among those that train one model together.
 
     Attributes:
-        rank: Its number among all, from 0.
-        size: How many there are on all machines.
-        local_rank: Its number on its machine, from 0.
+        rank: Number of the process among all, from 0.
+        size: Number of processes on all machines.
+        local_rank: Number of the process on its machine, from 0.
     """
 
     rank: int = 0
@@ -28,36 +28,36 @@ class Launch:
 
 
 def read_launch(environment: Mapping[str, str]) -> Launch:
-    """Return the place that the environment gives this process; the only one of all where it gives none.
+    """Return the rank that the environment gives this process; without one, the only rank.
 
     Raises:
-        RunError: If variables are missing or are no numbers that go together.
+        RunError: If variables are missing, not whole numbers, or inconsistent.
     """
-    given = [name for name in _OF_RANKS if environment.get(name)]
+    given = [name for name in _RANK_VARIABLES if environment.get(name)]
     if not given or environment.get("WORLD_SIZE") == "1":
         return Launch()
-    missing = [name for name in (*_OF_RANKS, *_OF_MEETING) if not environment.get(name)]
+    missing = [name for name in (*_RANK_VARIABLES, *_RENDEZVOUS_VARIABLES) if not environment.get(name)]
     if missing:
         raise RunError(
             f"The environment has {', '.join(given)} but not {', '.join(missing)}. Start with torchrun, which sets"
             f" them all, or unset {', '.join(given)} to train in one process."
         )
-    numbers = {name: environment[name] for name in (*_OF_RANKS, "MASTER_PORT")}
-    told = ", ".join(f"{name}={value}" for name, value in numbers.items())
-    if not all(value.isdecimal() for value in numbers.values()):
-        raise RunError(f"The environment has {told}: these should be whole numbers. Start with torchrun.")
+    values = {name: environment[name] for name in (*_RANK_VARIABLES, "MASTER_PORT")}
+    listed = ", ".join(f"{name}={value}" for name, value in values.items())
+    if not all(value.isdecimal() for value in values.values()):
+        raise RunError(f"The environment has {listed}, which should be whole numbers. Start with torchrun.")
     launch = Launch(
-        **{name: int(numbers[key]) for name, key in zip(("rank", "size", "local_rank"), _OF_RANKS, strict=True)}
+        **{name: int(values[key]) for name, key in zip(("rank", "size", "local_rank"), _RANK_VARIABLES, strict=True)}
     )
     if not launch.local_rank <= launch.rank < launch.size:
-        raise RunError(f"The environment has {told}: RANK should be below WORLD_SIZE. Start with torchrun.")
+        raise RunError(f"The environment has {listed}, but RANK should be below WORLD_SIZE. Start with torchrun.")
     return launch
 
 
 def refuse_launch(environment: Mapping[str, str]) -> None:
-    """Raise RunError where several processes were started for what one does."""
+    """Raise RunError if several processes were started for a command that runs in one."""
     if (size := read_launch(environment).size) > 1:
         raise RunError(
-            f"The pipeline was started in {size} processes, and only train can use them. Do the stages one by one:"
-            " segment, vocab, word2vec and encode without torchrun, train with it, export without."
+            f"The pipeline was started in {size} processes, but only the train command supports several. Run the stages"
+            " one by one: segment, vocab, word2vec and encode without torchrun, train with it, export without."
         )

@@ -1,4 +1,4 @@
-"""One training step, and all that changes in it."""
+"""One training step, and everything that changes in it."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from elmo_zh.config import TrainConfig
-from elmo_zh.id_store.sentences import IdStore
+from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.model.batches import build_inputs
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.model.softmax import LogUniformSampler
 from elmo_zh.training.checkpoint import Checkpoint
-from elmo_zh.training.data_parallel import average_tables, build_network
-from elmo_zh.training.distributed import Group
+from elmo_zh.training.data_parallel import average_table_gradients, build_network
+from elmo_zh.training.distributed import ProcessGroup
 from elmo_zh.training.memory import scores_every_word
 from elmo_zh.training.optimizer import Optimizers, clip_gradients
 from elmo_zh.training.streams import PackedStreams, StreamBatch
@@ -26,9 +26,9 @@ class NotFiniteError(ArithmeticError):
 
 
 class Learner:
-    """A model in training: its weights, its optimisers, the streams of text that it reads and the states it carries.
+    """A model in training: its weights and optimisers, the text streams, and the carried LSTM states.
 
-    Of several ranks each has one, with the same weights and optimisers and its share of the streams.
+    Each rank of a process group has one, with the same weights and optimisers and its own slice of the streams.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Learner:
         config: TrainConfig,
         device: torch.device,
         initialise: Callable[[LanguageModel], object],
-        group: Group,
+        group: ProcessGroup,
     ) -> None:
         self.model, self.device = model, device
         self._store, self._config = store, config
@@ -49,14 +49,14 @@ class Learner:
         self.start_over()
 
     def start_over(self) -> None:
-        """Go back to what was before the first step."""
-        # Drawn on the CPU, so that a GPU starts from the very same weights.
+        """Reset everything to the state before the first step."""
+        # Initialised on the CPU, so that training on a GPU starts from the same weights.
         self.model.to(torch.device("cpu"))
-        if self._group.is_first:
+        if self._group.is_rank_0:
             self._initialise(self.model)
         self.model.to(self.device)
         self._group.broadcast(self.model.named_tensors().values())
-        config, share = self._config, self._group.share_of(self._config.batch_size)
+        config, own_streams = self._config, self._group.slice_of(self._config.batch_size)
         self._optimizers = Optimizers(config, self.model.bilm, self.model.softmax)
         self._network = build_network(self.model.bilm, self._group)
         self._streams = PackedStreams(
@@ -64,64 +64,67 @@ class Learner:
             config.batch_size,
             config.unroll_steps,
             config.seed,
-            share,
+            own_streams,
             by_document=config.shuffle == "documents",
         )
-        self._state = self.model.bilm.zero_state(len(share))
+        self._state = self.model.bilm.zero_state(len(own_streams))
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Go back to what `tensors` and `save_position` had given a checkpoint."""
+        """Restore what `tensors` and `save_position` have put into a checkpoint."""
         self.start_over()
         self.model.load_named_tensors(checkpoint.model)
         self._optimizers.load_state_tensors(
             {name: tensor for name, tensor in checkpoint.optimizer.items() if not name.startswith("state.")}
         )
         self._streams.restore_position(checkpoint.state["streams"])
-        share = self._group.share_of(self._config.batch_size)
+        own_streams = self._group.slice_of(self._config.batch_size)
+        own = slice(own_streams.start, own_streams.stop)
         for index, carried in enumerate(self._state):
-            carried.output.copy_(checkpoint.optimizer[f"state.{index}.output"][:, share.start : share.stop])
-            carried.cell.copy_(checkpoint.optimizer[f"state.{index}.cell"][:, share.start : share.stop])
+            carried.output.copy_(checkpoint.optimizer[f"state.{index}.output"][:, own])
+            carried.cell.copy_(checkpoint.optimizer[f"state.{index}.cell"][:, own])
 
     def save_position(self) -> Mapping[str, Any]:
-        """Return where the streams are, as JSON has it."""
+        """Return the position of the streams as JSON values."""
         return self._streams.save_position()
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what a checkpoint holds beside the weights: of the optimisers, and all ranks' carried states."""
+        """Return the tensors of a checkpoint besides the weights: optimiser state, and all ranks' carried states."""
         carried = {
-            f"state.{index}.{part}": torch.cat(self._group.gather(tensor), dim=1)
+            f"state.{index}.{name}": torch.cat(self._group.all_gather(tensor), dim=1)
             for index, layer in enumerate(self._state)
-            for part, tensor in (("output", layer.output), ("cell", layer.cell))
+            for name, tensor in (("output", layer.output), ("cell", layer.cell))
         }
         return {**self._optimizers.state_tensors(), **carried}
 
-    def train_step(self, step: int, learning_rate_share: float, agree: Callable[[float], float]) -> tuple[float, float]:
-        """Do one step; return its loss and the gradient's norm before clipping.
+    def train_step(
+        self, step: int, learning_rate_factor: float, average_loss: Callable[[float], float]
+    ) -> tuple[float, float]:
+        """Train one step; return its loss and the gradient norm before clipping.
 
         Args:
-            step: Its number, from 0.
-            learning_rate_share: Part of the highest learning rates.
-            agree: From this rank's loss to that of all.
+            step: Number of the step, from 0.
+            learning_rate_factor: Factor of the peak learning rates, from 0 to 1.
+            average_loss: Returns the mean of all ranks' losses, given this rank's.
 
         Raises:
-            NotFiniteError: Before anything but the streams' position has changed.
+            NotFiniteError: If the loss or the gradient norm is not finite; only the streams' position has changed then.
         """
         config = self._config
         batch = self._streams.next_batch()
-        # All chance of a step comes from the seed and its number, so that there is no generator state to save.
-        # Ranks drop different parts; the seed of a step is below 2**52.
+        # All randomness of a step comes from the seed and the step number, so there is no generator state to save.
+        # Each rank has its own dropout masks; the seed of a step is below 2**52.
         torch.manual_seed(config.seed * 1_000_003 + step + (self._group.rank << 52))
         loss, state = self._loss(batch, step)
-        loss_value = agree(float(loss.detach()))
+        loss_value = average_loss(float(loss.detach()))
         if not math.isfinite(loss_value):
             raise NotFiniteError(f"the loss is {loss_value}")
         self._optimizers.zero_grad()
         (loss * config.unroll_steps).backward()  # type: ignore[no-untyped-call]
-        average_tables(self._optimizers.tables, self._group)
+        average_table_gradients(self._optimizers.tables, self._group)
         norm = clip_gradients(self._optimizers.parameters, config.max_grad_norm)
         if not math.isfinite(norm):
-            raise NotFiniteError(f"the gradient's norm is {norm}")
-        self._optimizers.step(learning_rate_share)
+            raise NotFiniteError(f"the gradient norm is {norm}")
+        self._optimizers.step(learning_rate_factor)
         self._state = state
         return loss_value, norm
 

@@ -1,4 +1,4 @@
-"""How much memory training takes, worked out before it is taken."""
+"""Prediction of the memory that training needs."""
 
 from elmo_zh.config import ModelConfig, TrainConfig
 from elmo_zh.model.bilm import BiLMShape
@@ -9,25 +9,25 @@ from elmo_zh.model.softmax import BLOCK_SCORES, PIECE_PREDICTIONS, PIECE_SCORES
 from elmo_zh.training.baselines import MAX_TRAIN_TOKENS
 from elmo_zh.training.scoring import BATCH_TOKENS
 
-# Python and torch, their code included, and the optimisers that it makes ready.
+# Python and torch, including their code, and what torch allocates when optimisers are created.
 _PROCESS_BYTES = 350_000_000
 _FLOAT = 4
-# The allocator keeps what is freed, and what is taken next does not always fit in.
+# The allocator keeps freed memory, into which later tensors do not always fit.
 _FRAGMENTATION = 1.25
-# A Python string of a few characters and its place in a list.
+# A Python string of a few characters and its entry in a list.
 _OTHER_WORD_BYTES = 90
-# Pairs of neighbours as 64-bit keys, their sorted copy and their counts.
+# Bigrams as 64-bit keys, their sorted copy and their counts.
 _BASELINE_BYTES_PER_TOKEN = 53
 
 
 def scores_every_word(train: TrainConfig, num_tokens: int) -> bool:
-    """Return whether training uses the exact softmax: where asked for, and where sampling would save nothing."""
+    """Return whether training uses the full softmax: if the settings say so, or if sampling would save nothing."""
     return train.softmax == "full" or 2 * train.num_negatives >= num_tokens
 
 
 def _character_values(shape: CharacterShape) -> int:
-    """Return how many numbers the character CNN keeps for a word of usual length, as long as its longest window."""
-    # Of each ending that it shares with no other word, the largest responses and their gradient.
+    """Return how many numbers the character CNN keeps for a typical word, one as long as the widest filter."""
+    # For each ending that the word shares with no other word: the maximal responses and their gradient.
     endings = min(shape.num_slots, max(width for width, _ in shape.filters))
     return (2 * endings + 4 * shape.num_highways) * shape.num_filters
 
@@ -40,15 +40,15 @@ def predict_memory(
     num_train_tokens: int,
     num_other_words: int = 0,
 ) -> int:
-    """Return the bytes that a process takes at most, while it counts bigrams for the baseline or while it trains.
+    """Return the peak memory of a process in bytes, in counting bigrams for the baseline or in training.
 
     Args:
         model: The model's settings.
         train: The training settings.
-        product_bytes: Of a number in matrix products: 4 in float32, 2 in bfloat16.
-        num_tokens: Vocabulary rows V.
-        num_train_tokens: Tokens of the training text.
-        num_other_words: Different words outside the vocabulary, in character mode.
+        product_bytes: Bytes of a number in matrix products: 4 in float32, 2 in bfloat16.
+        num_tokens: Number of vocabulary rows V.
+        num_train_tokens: Number of tokens of the training text.
+        num_other_words: Number of distinct words outside the vocabulary, in character mode.
     """
     shape = build_shape(model, num_tokens)
     needed = _parameters(model, train, shape, num_tokens) + _evaluation(model, num_tokens)
@@ -58,42 +58,42 @@ def predict_memory(
 
 
 def _parameters(model: ModelConfig, train: TrainConfig, shape: BiLMShape, num_tokens: int) -> int:
-    """Return the bytes of weights, gradients, what the optimisers keep, and word2vec's vectors twice."""
+    """Return the bytes of weights, gradients, optimiser state, and two copies of the word2vec vectors."""
     table = num_tokens * model.projection_dim
     has_token_table = shape.characters is None
     tables = table * (1 if model.is_tied or not has_token_table else 2) + num_tokens
     network = shape.num_parameters() - (table if has_token_table else 0)
-    # Beside AdamW the tables' optimiser keeps a number for each row.
+    # Together with AdamW, the tables' optimiser keeps one number per row.
     states, table_states = (2, 2 * num_tokens) if train.optimizer == "adamw" else (1, tables)
     return _FLOAT * (network * (2 + states) + tables + table_states + table * 2)
 
 
 def _activations(model: ModelConfig, train: TrainConfig, shape: BiLMShape, product_bytes: int) -> int:
-    """Return the bytes of what layers keep for their gradient, and of one layer's gradient while it is worked out."""
+    """Return the bytes that the layers keep for the backward pass, and those of one layer's backward pass."""
     P, D = model.projection_dim, model.cell_dim
     predictions = 2 * train.batch_size * train.unroll_steps
-    # Gates, cells and their tanh; what is read and given out, in both dtypes.
+    # Gates, cells and their tanh; inputs and outputs, in both dtypes.
     kept = predictions * (_FLOAT * (6 * D + 3 * P) + product_bytes * 3 * P)
-    # The gradient of the gates; a layer's joined matrix as it is, transposed, packed, and its gradient.
+    # The gradient of the gates; a layer's joined weight matrix itself, transposed, packed, and its gradient.
     passing = predictions * product_bytes * 4 * D + 4 * product_bytes * 2 * 2 * P * 4 * D
-    # For each distinct word, its gradient included.
+    # For each distinct word, including the gradient.
     words = predictions * _character_values(shape.characters) if shape.characters else 0
     return kept * model.num_layers + passing + _FLOAT * words
 
 
 def _softmax(model: ModelConfig, train: TrainConfig, product_bytes: int, num_tokens: int) -> int:
-    """Return the bytes of one step's scores, and of the scored rows: themselves, packed both ways, their gradient."""
+    """Return the bytes of one step's scores, and of the scored rows: the rows, two packed copies, their gradient."""
     predictions = 2 * train.batch_size * train.unroll_steps
     scored = num_tokens if scores_every_word(train, num_tokens) else train.num_negatives
     rows = scored * model.projection_dim
-    # Each half of the cores works on so many predictions at a time.
+    # Each half of the cores works on this many predictions at a time.
     pieces = min(2 * PIECE_ROWS * scored, BLOCK_SCORES)
     kept = min(predictions * scored, BLOCK_SCORES) + 4 * rows
     return product_bytes * (kept + pieces) + _FLOAT * (5 * rows + pieces)
 
 
 def _evaluation(model: ModelConfig, num_tokens: int) -> int:
-    """Return the bytes of the packed softmax, of its scores, and of the layers' outputs for a batch of sentences."""
+    """Return the bytes of the packed softmax, its scores, and the layer outputs of a batch of sentences."""
     P, D = model.projection_dim, model.cell_dim
     outputs = 2 * BATCH_TOKENS * ((model.num_layers + 1) * P + D)
     return _FLOAT * (2 * num_tokens * P + 3 * max(PIECE_SCORES, PIECE_PREDICTIONS * num_tokens) + outputs)

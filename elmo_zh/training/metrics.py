@@ -1,4 +1,4 @@
-"""metrics.jsonl."""
+"""metrics.jsonl: the figures of training steps and of held-out evaluations."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ from elmo_zh.run.files import atomic_path
 
 
 class MetricsFile:
-    """One JSON object a line, appended as training goes."""
+    """One JSON object a line, appended during training."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -20,19 +20,19 @@ class MetricsFile:
             file.write(json.dumps(figures) + "\n")
 
     def lines(self) -> list[dict[str, Any]]:
-        """Return all lines; one that a kill left unfinished at the end is left out."""
+        """Return all complete lines; a last line that a killed process left unfinished is ignored."""
         if not self.path.exists():
             return []
         text = self.path.read_text(encoding="utf-8")
-        whole = text[: text.rfind("\n") + 1]
-        return [json.loads(line) for line in whole.split("\n") if line]
+        complete = text[: text.rfind("\n") + 1]
+        return [json.loads(line) for line in complete.split("\n") if line]
 
     def cut_after(self, step: int) -> None:
-        """Drop the lines of steps later than `step`, which are about to be trained again."""
+        """Remove the lines of steps later than `step`, which will be trained again."""
         self._replace([line for line in self.lines() if line["step"] <= step])
 
     def discard(self, **figures: Any) -> None:
-        """Drop the lines that say just this, and perhaps more, such as those that a kill let be written too early."""
+        """Remove the lines that contain these figures, such as those written just before the process was killed."""
         lines = self.lines()
         kept = [line for line in lines if not figures.items() <= line.items()]
         if len(kept) < len(lines):
@@ -43,5 +43,24 @@ class MetricsFile:
             file.writelines(json.dumps(line) + "\n" for line in lines)
 
     def remove(self) -> None:
-        """Remove the file, if it is there."""
+        """Remove the file if it exists."""
         self.path.unlink(missing_ok=True)
+
+
+class NoMetrics(MetricsFile):
+    """The metrics of ranks other than 0: writes nothing."""
+
+    def append(self, **figures: Any) -> None:  # noqa: D102
+        pass
+
+    def lines(self) -> list[dict[str, Any]]:  # noqa: D102
+        return []
+
+    def cut_after(self, step: int) -> None:  # noqa: D102
+        pass
+
+    def discard(self, **figures: Any) -> None:  # noqa: D102
+        pass
+
+    def remove(self) -> None:  # noqa: D102
+        pass

@@ -1,4 +1,4 @@
-"""Optimisers, learning rates and the clipping of gradients, sparse ones included."""
+"""Optimisers, the learning-rate schedule, and gradient clipping, also of sparse gradients."""
 
 import math
 from collections.abc import Iterable
@@ -15,12 +15,19 @@ from elmo_zh.training.row_adagrad import RowAdagrad
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """How many steps to train, and the learning rate's course over them."""
+    """The number of training steps and the learning-rate schedule over them.
+
+    Attributes:
+        num_steps: Number of steps in all.
+        warmup_steps: Steps in which the learning rate rises linearly to its peak.
+        kind: Shape of the decay after that: constant, linear or cosine.
+        final_fraction: Fraction of the peak learning rate that a decay ends at.
+    """
 
     num_steps: int
     warmup_steps: int
     kind: str
-    final_share: float
+    final_fraction: float
 
     @classmethod
     def build(cls, config: TrainConfig, epoch_tokens: int) -> "Schedule":
@@ -32,35 +39,36 @@ class Schedule:
             num_steps=num_steps,
             warmup_steps=warmup_steps,
             kind=config.schedule,
-            final_share=config.final_learning_rate_share,
+            final_fraction=config.final_learning_rate_share,
         )
 
-    def learning_rate_share(self, step: int) -> float:
-        """Return the share of the highest learning rate for a step, counted from 0."""
+    def learning_rate_factor(self, step: int) -> float:
+        """Return the fraction of the peak learning rate for a step, counted from 0."""
         if step < self.warmup_steps:
             return (step + 1) / (self.warmup_steps + 1)
         if self.kind == "constant":
             return 1.0
         done = (step - self.warmup_steps) / max(1, self.num_steps - self.warmup_steps)
-        left = 1 - done if self.kind == "linear" else (1 + math.cos(math.pi * done)) / 2
-        return self.final_share + (1 - self.final_share) * left
+        decayed = 1 - done if self.kind == "linear" else (1 + math.cos(math.pi * done)) / 2
+        return self.final_fraction + (1 - self.final_fraction) * decayed
 
 
 def step_tokens(config: TrainConfig) -> int:
-    """Return the predictions of one direction in one step."""
+    """Return the number of predictions per direction in one step."""
     return config.batch_size * config.unroll_steps
 
 
-# torch warns once unless told whether to check the indexes of sparse gradients; ours come from torch's own lookups.
+# Without this setting torch warns once that it does not check the indices of sparse gradients. No check is needed:
+# ours come from torch's own lookups.
 torch.sparse.check_sparse_tensor_invariants.disable()  # type: ignore[no-untyped-call]
 
 
 class Optimizers:
-    """One optimiser for the LSTMs and the character CNN and one for the tables, stepped together.
+    """Two optimisers that step together: one for the LSTMs and the character CNN, one for the tables.
 
-    The tables (token embeddings, softmax) always have Adagrad: a row is touched only when its word comes, and
-    Adam's even-sized steps would push the rows of rare words as far as those of frequent ones. Beside AdamW it keeps a
-    number for each row, in the published recipe one for each number of the tables.
+    The tables (token embeddings, softmax) always use Adagrad: a row is updated only when its word occurs, and Adam's
+    steps of uniform size would move the rows of rare words as far as those of frequent ones. Together with AdamW,
+    Adagrad keeps one number per row; in the published recipe it keeps one per table entry.
     """
 
     def __init__(self, config: TrainConfig, bilm: BiLM, softmax: Softmax) -> None:
@@ -87,11 +95,13 @@ class Optimizers:
             self.by_name = {"tables": RowAdagrad(tables, config.adagrad_accumulator)}
             biases = [parameter for name, parameter in network.items() if "bias" in name]
             matrices = [parameter for name, parameter in network.items() if "bias" not in name]
-            groups = [
+            parameter_groups = [
                 {"params": matrices, "weight_decay": config.weight_decay},
                 {"params": biases, "weight_decay": 0.0},
             ]
-            self.by_name["network"] = torch.optim.AdamW(groups, lr=config.learning_rate, betas=(0.9, 0.98), fused=True)
+            self.by_name["network"] = torch.optim.AdamW(
+                parameter_groups, lr=config.learning_rate, betas=(0.9, 0.98), fused=True
+            )
 
     @staticmethod
     def _adagrad(parameters: list[nn.Parameter], config: TrainConfig) -> torch.optim.Optimizer:
@@ -100,15 +110,15 @@ class Optimizers:
         )
 
     def zero_grad(self) -> None:
-        """Forget the gradients."""
+        """Drop the gradients."""
         for optimizer in self.by_name.values():
             optimizer.zero_grad(set_to_none=True)
 
-    def step(self, share: float) -> None:
-        """Change the parameters, each group with `share` of its highest learning rate."""
+    def step(self, learning_rate_factor: float) -> None:
+        """Update the parameters, each parameter group with `learning_rate_factor` times its peak learning rate."""
         for name, optimizer in self.by_name.items():
             for group in optimizer.param_groups:
-                group["lr"] = share * self._peaks[name]
+                group["lr"] = learning_rate_factor * self._peaks[name]
             optimizer.step()
 
     def state_tensors(self) -> dict[str, Tensor]:
@@ -121,7 +131,7 @@ class Optimizers:
         }
 
     def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
-        """Take over a state that `state_tensors` returned."""
+        """Restore a state that `state_tensors` has returned."""
         for name, optimizer in self.by_name.items():
             state: dict[int, dict[str, Tensor]] = {}
             for full_name, value in tensors.items():
@@ -132,9 +142,9 @@ class Optimizers:
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> float:
-    """Scale all gradients down so that their global norm is at most `max_norm`; return the norm before.
+    """Clip the global norm of all gradients to `max_norm`; return the norm before clipping.
 
-    Sparse gradients are summed up row by row first, as the norm needs. If the norm is not finite, nothing is scaled.
+    Sparse gradients are coalesced first, as the norm requires. If the norm is not finite, nothing is scaled.
     """
     values = []
     for parameter in parameters:

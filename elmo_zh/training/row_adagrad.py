@@ -1,4 +1,4 @@
-"""Adagrad with one sum of squares for each row of a table."""
+"""Row-wise Adagrad: one sum of squares for each row of a table."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -6,19 +6,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-# Keeps a row whose gradients were all zero from being divided by zero.
+# Avoids division by zero in a row whose gradients have all been zero.
 _EPSILON = 1e-10
 
 
 class RowAdagrad(torch.optim.Optimizer):
-    """Adagrad (Duchi, Hazan and Singer 2011) whose sum of squares is that of a row's mean square.
+    """Adagrad (Duchi, Hazan and Singer 2011) that sums the mean square of each row's gradient.
 
-    A row's numbers belong to one word and have gradients of like size, so one sum for all of them learns as much as one
-    for each, and takes no more room than a column of the table. Only rows that have a gradient are touched.
+    The entries of a row belong to one word and have gradients of similar size. So one sum per row learns as well as one
+    per entry, and takes only as much memory as one column of the table. Only rows that have a gradient are updated.
 
     Args:
         parameters: Tables, shape (V, P), and vectors, shape (V,), whose rows are single numbers.
-        initial_sum: What the sums start from.
+        initial_sum: Initial value of the sums.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], initial_sum: float) -> None:
@@ -29,13 +29,13 @@ class RowAdagrad(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, _closure: Any = None) -> None:  # type: ignore[override]
-        """Take one step along the gradients, sparse ones with each row once."""
+        """Update the parameters that have a gradient, sparse or dense."""
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:
-                    self._change(parameter, parameter.grad, group["lr"])
+                    self._update(parameter, parameter.grad, group["lr"])
 
-    def _change(self, parameter: nn.Parameter, gradient: Tensor, learning_rate: float) -> None:
+    def _update(self, parameter: nn.Parameter, gradient: Tensor, learning_rate: float) -> None:
         sums = self.state[parameter]["sum"]
         if not gradient.is_sparse:
             sums.add_(_mean_squares(gradient))

@@ -1,4 +1,4 @@
-"""Exact held-out perplexity: every prediction scored once, over the whole vocabulary, whatever the batch."""
+"""Exact perplexity: every prediction is scored once over the whole vocabulary, independent of the batches."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from elmo_zh.model.bilm import BiLM, State, read_both_ways
 from elmo_zh.model.softmax import Softmax
 from elmo_zh.model.token_encoder import TokenInputs
 from elmo_zh.run.reporter import Progress
-from elmo_zh.training.distributed import ALONE, Group
+from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
 from elmo_zh.vocabulary.lexicon import Lexicon
 
 BATCH_TOKENS = 2048
@@ -21,14 +21,14 @@ BATCH_TOKENS = 2048
 
 @dataclass(frozen=True, kw_only=True)
 class TextMeasure:
-    """What a text holds, beside its probability.
+    """The counts of a text that its perplexity and bits per character are computed from.
 
     Attributes:
-        num_predictions: Words and sentence ends: predictions of one direction.
-        num_tokens: Words.
-        num_unknown: Words outside the vocabulary.
-        num_characters: Characters of the words, and one for each sentence end.
-        spelling_nats: Cost of spelling the unknown words.
+        num_predictions: Number of predictions in one direction: words and sentence ends.
+        num_tokens: Number of words.
+        num_unknown: Number of words outside the vocabulary.
+        num_characters: Number of characters in the words, plus one for each sentence end.
+        spelling_nats: Cost of spelling the unknown words, in nats.
     """
 
     num_predictions: int
@@ -42,18 +42,18 @@ class TextMeasure:
         return math.exp(min(nats / self.num_predictions, 700.0))
 
     def bits_per_character(self, nats: float) -> float:
-        """Return the cost of the text and of its unknown words' spelling in bits for each character."""
+        """Return the cost of the text and of spelling its unknown words, in bits per character."""
         return (nats + self.spelling_nats) / math.log(2) / self.num_characters
 
     @property
     def oov_rate(self) -> float:
-        """Share of the words that are outside the vocabulary."""
+        """Fraction of the words that are outside the vocabulary."""
         return self.num_unknown / max(1, self.num_tokens)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """Exact figures of a text; the perplexity is the geometric mean of the two directions'."""
+    """Exact figures of a text; `perplexity` is the geometric mean of the two directions."""
 
     perplexity: float
     forward_perplexity: float
@@ -64,7 +64,7 @@ class Figures:
 
     @classmethod
     def build(cls, measure: TextMeasure, forward_nats: float, backward_nats: float) -> "Figures":
-        """Combine total costs with what the text holds."""
+        """Compute the figures from the counts of a text and its total cost in each direction."""
         mean = (forward_nats + backward_nats) / 2
         return cls(
             perplexity=measure.perplexity(mean),
@@ -83,12 +83,12 @@ def score_sentences(
     lexicon: Lexicon,
     sentences: Sequence[NDArray[Any]],
     progress: Progress | None = None,
-    group: Group = ALONE,
+    group: ProcessGroup = SINGLE_PROCESS,
 ) -> tuple[float, float]:
     """Return the total cost in nats of sentences of input ids under the forward and the backward LM.
 
-    Every sentence starts from the same state: zeros, or the model's warm state. Of several ranks each scores some of
-    the batches; the batches and the order of adding up are those of one rank.
+    Every sentence starts from the same state: zeros, or the model's warm state. Each rank of the group scores some of
+    the batches; the batches and the order of summation are the same as with one rank.
     """
     lengths = [len(sentence) + 2 for sentence in sentences]
     batches = list(iter_length_sorted(lengths, BATCH_TOKENS))
@@ -100,7 +100,7 @@ def score_sentences(
             costs[number] = torch.tensor(both, dtype=torch.float64)
         if progress is not None:
             progress.update(sum(lengths[index] - 1 for index in batch))
-    group.add_up(costs)
+    group.all_reduce(costs)
     totals = [0.0, 0.0]
     for nats in costs.tolist():
         totals = [total + cost for total, cost in zip(totals, nats, strict=True)]
@@ -111,9 +111,9 @@ def score_sentences(
 def score_stream(
     bilm: BiLM, softmax: Softmax, lexicon: Lexicon, sentence: NDArray[Any], state: State
 ) -> tuple[tuple[float, float], State]:
-    """Return one sentence's cost in nats under each LM, and the state after the last token that each one reads.
+    """Return one sentence's cost in nats under each LM, and the state after the last token that each LM reads.
 
-    As in training with carried state: the last mark is predicted and not read.
+    As in training with carried state, the last sentence mark is predicted but not read.
     """
     return _batch_nats(bilm, softmax, lexicon, [sentence], state)
 
@@ -123,7 +123,7 @@ def _batch_nats(
 ) -> tuple[tuple[float, float], State]:
     ids, mask = pad_sentences([mark_sentence(sentence) for sentence in sentences])
     device = softmax.bias.device
-    # (2, T, B): the backward LM reads each sentence from its own end. The last token is only ever predicted.
+    # (2, T, B): the backward LM reads each sentence from its end. The last token is predicted but never read.
     read = read_both_ways(TokenInputs(ids), mask).ids
     targets = torch.from_numpy(lexicon.targets(read.numpy()))[:, 1:].to(device)
     predicts = mask.transpose(0, 1)[1:].to(device)

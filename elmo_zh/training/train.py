@@ -1,8 +1,8 @@
-"""The train stage: from the id store to checkpoints, with everything said before, during and after."""
+"""The work of the train stage: from the token id store to checkpoints, with all checks and reports around training."""
 
 import os
 import resource
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,8 @@ import torch
 from elmo_zh.allocator import keep_freed_memory
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError
+from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.id_store.load import load_id_store
-from elmo_zh.id_store.sentences import IdStore
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.model.token_encoder import fill_rows
 from elmo_zh.pictures import can_draw
@@ -21,196 +21,212 @@ from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import StageResult, load_record
 from elmo_zh.run.reporter import Reporter, format_seconds
 from elmo_zh.training.adaptation import Start, prepare_start
-from elmo_zh.training.baselines import measure_baselines
 from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.training.computation import Computation, choose_computation
-from elmo_zh.training.distributed import ALONE, Group
+from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
+from elmo_zh.training.distributed_checkpoints import DistributedCheckpoints
 from elmo_zh.training.event_files import MetricsWithEvents
-from elmo_zh.training.heldout_sample import evaluate_heldout, measure_text
+from elmo_zh.training.heldout_sample import evaluate_heldout
 from elmo_zh.training.memory import predict_memory
-from elmo_zh.training.metrics import MetricsFile
+from elmo_zh.training.metrics import MetricsFile, NoMetrics
 from elmo_zh.training.optimizer import step_tokens
-from elmo_zh.training.shared_checkpoints import NoMetrics, SharedCheckpoints
-from elmo_zh.training.summary import report_summary
-from elmo_zh.training.trainer import Trainer
-from elmo_zh.training.training_picture import draw_training
+from elmo_zh.training.trainer import Trainer, TrainerSetup
+from elmo_zh.training.training_report import draw_training, report_baselines, report_summary, report_used_budget
 from elmo_zh.vocabulary.vocabulary import Vocabulary, load_counts, load_vocabulary
 from elmo_zh.word2vec import WordVectors, load_word_vectors
 
+Checkpoints = CheckpointFolder | DistributedCheckpoints
 
-def train_run(run: RunDir, config: Config, reporter: Reporter, group: Group = ALONE) -> StageResult:
-    """Train a run's model, or go on with it, to the end of its budget.
 
-    Of several ranks all call this, rank 0 alone tells and writes anything, and the others' result is empty.
+@dataclass(frozen=True, kw_only=True)
+class _Context:
+    """What every part of the train stage works with.
+
+    Attributes:
+        run: The run folder.
+        config: The run's settings.
+        vocabulary: The run's vocabulary.
+        store: The run's training and held-out sentences.
+        reporter: Receives notes, warnings and progress; silent on ranks other than 0.
+        group: The process group.
+    """
+
+    run: RunDir
+    config: Config
+    vocabulary: Vocabulary
+    store: IdStore
+    reporter: Reporter
+    group: ProcessGroup
+
+
+def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGroup = SINGLE_PROCESS) -> StageResult:
+    """Train a run's model to the end of its budget, from the start or from the last checkpoint.
+
+    All ranks of a process group call this. Only rank 0 reports and writes; the result of the others is empty.
 
     Raises:
-        RunError: If an input does not fit, there is too little memory, or training fails again and again.
+        RunError: If an input does not fit, there is too little memory, or training fails repeatedly.
     """
     vocabulary = load_vocabulary(run.vocab)
-    group.first(lambda: _require_counts(run, vocabulary))
+    group.on_rank_0(lambda: _require_counts(run, vocabulary))
     store = load_id_store(run.ids, vocabulary, config.model.num_slots)
-    _require_documents(config, store)
+    context = _Context(run=run, config=config, vocabulary=vocabulary, store=store, reporter=reporter, group=group)
+    _require_documents(context)
     device = group.choose_device(config.train.device)
-    checkpoints = _open_checkpoints(run, config, group)
-    computation = _choose_computation(config, device, checkpoints, reporter)
-    memory = _predict_memory(config, store, computation.precision, group)
-    group.first(lambda: _require_memory(memory, device))
-    baselines = group.first(lambda: _report_baselines(config, store, reporter))
-    # Only now: what counting took is given back.
+    checkpoints = _open_checkpoints(context)
+    computation = _choose_computation(context, device, checkpoints)
+    memory_bytes = _predict_memory(context, computation.precision)
+    group.on_rank_0(lambda: _require_memory(memory_bytes, device))
+    baselines = group.on_rank_0(lambda: report_baselines(store, config.train.seed, reporter))
+    # Called only now, so that the memory for counting bigrams is returned to the system.
     keep_freed_memory()
-    start = _prepare_start(run, config, vocabulary, reporter, group)
-    trainer = _build_trainer(run, config, vocabulary, store, device, computation, checkpoints, start, reporter, group)
+    start = group.only_on_rank_0(lambda: _prepare_start(context)) if config.train.init else None
+    trainer = _build_trainer(context, device, computation, checkpoints, start)
     step_seconds = trainer.measure_step_seconds()
-    resumed = trainer.resume()
-    if not resumed:
-        group.first(lambda: _report_start(run, config, trainer, store, start, reporter))
-    _report_plan(trainer, config, store, step_seconds, memory, reporter, group)
-    if resumed:
-        reporter.note(f"Going on from step {trainer.step:,} of {trainer.schedule.num_steps:,}.")
+    is_resumed = trainer.resume()
+    if not is_resumed:
+        group.on_rank_0(lambda: _check_and_report_start(context, trainer, start))
+    _report_plan(context, trainer, step_seconds, memory_bytes)
+    if is_resumed:
+        reporter.note(f"Resuming from step {trainer.step:,} of {trainer.schedule.num_steps:,}.")
     trainer.train()
-    best = trainer.checkpoints.best_step()
-    heldout = None if best is None else {"step": best, **_evaluate_best(trainer, best, store, reporter, group)}
-    if not group.is_first:
+    heldout = _evaluate_best(context, trainer)
+    if not group.is_rank_0:
         return StageResult(outputs=[])
-    return _finish(run, trainer, config, store, baselines, start, heldout, memory, reporter)
+    counts: dict[str, Any] = {
+        **_describe_training(context, trainer),
+        "memory": {"predicted_bytes": memory_bytes, "peak_bytes": peak_memory()},
+        "baselines": baselines,
+        **(start.counts() if start else {}),
+        **({"heldout": heldout} if heldout else {}),
+    }
+    return _report_result(context, trainer, start, counts)
 
 
-def _open_checkpoints(run: RunDir, config: Config, group: Group) -> CheckpointFolder | SharedCheckpoints:
-    folder = CheckpointFolder(run.checkpoints, config.train.keep_checkpoints)
-    return folder if group.size == 1 else SharedCheckpoints(folder, group)
-
-
-def _choose_computation(
-    config: Config, device: torch.device, checkpoints: CheckpointFolder | SharedCheckpoints, reporter: Reporter
-) -> Computation:
-    """Return how to compute: as the run did before, where the settings leave it open."""
-    steps = checkpoints.steps()
-    before = checkpoints.state(steps[-1]).get("computation", {}) if steps else {}
-    computation = choose_computation(config.train, device, before)
-    for difference in computation.differences(before):
-        reporter.warn(
-            f"{difference[0].upper()}{difference[1:]}: what follows is not bit for bit what it would have been."
-        )
-    return computation
-
-
-def _open_metrics(run: RunDir, config: Config) -> MetricsFile:
-    return MetricsWithEvents(run.metrics, run.tensorboard) if config.train.tensorboard else MetricsFile(run.metrics)
+# Checks of the inputs
 
 
 def _require_counts(run: RunDir, vocabulary: Vocabulary) -> None:
-    """Raise RunError unless words come by falling count, as sampling negatives needs."""
+    """Raise RunError unless words are sorted by descending count, as drawing negatives requires."""
     load_counts(run.vocab_counts, vocabulary)
 
 
-def _require_documents(config: Config, store: IdStore) -> None:
-    """Raise RunError if there are fewer documents than streams, several of which would then read the same at once."""
-    num_documents = store.train.num_documents
-    if config.train.shuffle == "documents" and num_documents < config.train.batch_size:
+def _require_documents(context: _Context) -> None:
+    """Raise RunError if there are fewer documents than streams: several streams would read the same document."""
+    num_documents, config = context.store.train.num_documents, context.config.train
+    if config.shuffle == "documents" and num_documents < config.batch_size:
         raise RunError(
-            f"train.shuffle = documents needs as many documents as streams (train.batch_size ="
-            f" {config.train.batch_size}), and the training text has {num_documents}. Set train.shuffle=sentences, or"
-            " segment the text again with another --document, such as paragraph."
+            f"train.shuffle = documents needs at least as many documents as streams (train.batch_size ="
+            f" {config.batch_size}), but the training text has {num_documents}. Set train.shuffle=sentences, or"
+            " segment the text again with a different --document, such as paragraph."
         )
 
 
-def _prepare_start(
-    run: RunDir, config: Config, vocabulary: Vocabulary, reporter: Reporter, group: Group
-) -> Start | None:
-    """Return, on rank 0, what training starts from where that is a bundle; the other ranks are given its weights."""
-    made: list[Start] = []
-    if config.train.init:
-        group.first(lambda: made.append(prepare_start(run, config, vocabulary, reporter)))
-    return made[0] if made else None
-
-
-def _report_start(
-    run: RunDir, config: Config, trainer: Trainer, store: IdStore, start: Start | None, reporter: Reporter
-) -> None:
-    """Tell and check what the first step starts from."""
-    if start:
-        start.report(reporter)
-        start.measure(trainer, store, reporter)
-    elif config.word2vec.enabled:
-        _require_vectors_of_this_vocabulary(run)
-
-
 def _require_vectors_of_this_vocabulary(run: RunDir) -> None:
-    """Raise RunError if word2vec.txt is known to be of another vocabulary; that matters at the start only."""
+    """Raise RunError if word2vec.txt was made for another vocabulary; this matters only at the start of training."""
     made_for = load_record(run.stage_record("word2vec")).get("inputs", {}).get("vocab.data", {}).get("digest")
     if made_for and made_for != file_digest(run.vocab):
         raise RunError(
-            f"{run.word2vec} was made for another vocabulary than {run.vocab}."
+            f"{run.word2vec} was made for a different vocabulary than {run.vocab}."
             f" Make it again with: elmo-zh word2vec --run {run.path}"
         )
 
 
-def _predict_memory(config: Config, store: IdStore, precision: str, group: Group) -> int:
-    """Return the bytes that each process takes."""
-    lexicon = store.lexicon
-    mine = replace(config.train, batch_size=len(group.share_of(config.train.batch_size)))
+def _predict_memory(context: _Context, precision: str) -> int:
+    """Return the peak memory of each process in bytes."""
+    config, lexicon = context.config, context.store.lexicon
+    own_batch_size = len(context.group.slice_of(config.train.batch_size))
     return predict_memory(
         config.model,
-        mine,
+        replace(config.train, batch_size=own_batch_size),
         2 if precision == "bfloat16" else 4,
         len(lexicon.vocabulary),
-        store.train.num_tokens,
+        context.store.train.num_tokens,
         len(lexicon.other_words),
     )
 
 
-def _require_memory(needed: int, device: torch.device) -> None:
+def _require_memory(needed_bytes: int, device: torch.device) -> None:
     if device.type == "cpu":
-        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        if needed > there:
+        machine_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if needed_bytes > machine_bytes:
             raise RunError(
-                f"Training this model takes about {needed / 1e9:,.1f} GB of memory, and this machine has"
-                f" {there / 1e9:,.1f} GB. Lower model.cell_dim, vocab.size or train.batch_size."
+                f"Training this model needs about {needed_bytes / 1e9:,.1f} GB of memory, but this machine has"
+                f" {machine_bytes / 1e9:,.1f} GB. Lower model.cell_dim, vocab.size or train.batch_size."
             )
 
 
 def peak_memory() -> int:
-    """Return the bytes of memory that this process has taken at most."""
+    """Return the peak memory of this process in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _build_trainer(
-    run: RunDir,
-    config: Config,
-    vocabulary: Vocabulary,
-    store: IdStore,
-    device: torch.device,
-    computation: Computation,
-    checkpoints: CheckpointFolder | SharedCheckpoints,
-    start: Start | None,
-    reporter: Reporter,
-    group: Group,
-) -> Trainer:
-    vectors = None
-    # The other ranks are given rank 0's weights.
-    if config.word2vec.enabled and not start and group.is_first:
-        vectors = load_word_vectors(run.word2vec, vocabulary, config.model.projection_dim)
-    return Trainer(
-        model=LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.is_tied),
-        store=store,
-        vocabulary_digest=vocabulary.digest(),
-        config=config.train,
-        checkpoints=checkpoints,
-        metrics=_open_metrics(run, config) if group.is_first else NoMetrics(run.metrics),
-        device=device,
-        computation=computation,
-        reporter=reporter,
-        initialise=start.fill if start else lambda model: initialise_model(model, config.train.seed, vectors),
-        group=group,
+# Building the trainer
+
+
+def _open_checkpoints(context: _Context) -> Checkpoints:
+    folder = CheckpointFolder(context.run.checkpoints, context.config.train.keep_checkpoints)
+    return folder if context.group.size == 1 else DistributedCheckpoints(folder, context.group)
+
+
+def _open_metrics(context: _Context) -> MetricsFile:
+    run = context.run
+    if not context.group.is_rank_0:
+        return NoMetrics(run.metrics)
+    return (
+        MetricsWithEvents(run.metrics, run.tensorboard)
+        if context.config.train.tensorboard
+        else MetricsFile(run.metrics)
     )
 
 
-def initialise_model(model: LanguageModel, seed: int, vectors: WordVectors | None) -> None:
-    """Draw all weights from the seed, then fill in word vectors, row by row by word.
+def _choose_computation(context: _Context, device: torch.device, checkpoints: Checkpoints) -> Computation:
+    """Return how to compute; what the settings leave open stays as it was before an interruption."""
+    steps = checkpoints.steps()
+    previous = checkpoints.state(steps[-1]).get("computation", {}) if steps else {}
+    computation = choose_computation(context.config.train, device, previous)
+    for difference in computation.differences(previous):
+        context.reporter.warn(
+            f"{difference[0].upper()}{difference[1:]}: from here on, results are not bit for bit those of an"
+            " uninterrupted run."
+        )
+    return computation
 
-    They go into the token table or, in character mode, which has none, into the softmax. Rows without a word vector,
-    those of the specials among them, are drawn from a normal distribution with the mean and deviation that the ready
-    rows have in each dimension.
+
+def _prepare_start(context: _Context) -> Start:
+    return prepare_start(context.run, context.config, context.vocabulary, context.reporter)
+
+
+def _build_trainer(
+    context: _Context, device: torch.device, computation: Computation, checkpoints: Checkpoints, start: Start | None
+) -> Trainer:
+    config, vocabulary = context.config, context.vocabulary
+    vectors = None
+    # The other ranks receive the weights of rank 0.
+    if config.word2vec.enabled and not start and context.group.is_rank_0:
+        vectors = load_word_vectors(context.run.word2vec, vocabulary, config.model.projection_dim)
+    setup = TrainerSetup(
+        model=LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.is_tied),
+        store=context.store,
+        vocabulary_digest=vocabulary.digest(),
+        config=config.train,
+        checkpoints=checkpoints,
+        metrics=_open_metrics(context),
+        device=device,
+        computation=computation,
+        reporter=context.reporter,
+        initialise=start.fill if start else lambda model: initialise_model(model, config.train.seed, vectors),
+        group=context.group,
+    )
+    return Trainer(setup)
+
+
+def initialise_model(model: LanguageModel, seed: int, vectors: WordVectors | None) -> None:
+    """Initialise all weights at random from the seed, then copy word vectors into the rows of their words.
+
+    The vectors go into the token table or, in character mode, which has none, into the softmax. Rows without a word
+    vector, including those of the special tokens, are drawn from a normal distribution with the mean and standard
+    deviation of the copied rows in each dimension.
     """
     generator = model.initialise(seed)
     if vectors is not None and len(vectors.rows):
@@ -218,111 +234,82 @@ def initialise_model(model: LanguageModel, seed: int, vectors: WordVectors | Non
         fill_rows(table, torch.from_numpy(vectors.rows), torch.from_numpy(vectors.vectors), generator)
 
 
-def _report_plan(
-    trainer: Trainer,
-    config: Config,
-    store: IdStore,
-    step_seconds: float,
-    memory: int,
-    reporter: Reporter,
-    group: Group,
-) -> None:
-    """Tell what is about to happen before the first step."""
-    steps, epoch_tokens = trainer.schedule.num_steps, store.train.num_predictions
-    tokens = steps * step_tokens(config.train)
-    seconds = step_seconds * max(0, steps - trainer.step)
+# Reports and results
+
+
+def _check_and_report_start(context: _Context, trainer: Trainer, start: Start | None) -> None:
+    """Report what the first step starts from: a bundle, or word vectors, which have to fit the vocabulary."""
+    if start:
+        start.report(context.reporter)
+        start.measure(trainer, context.store, context.reporter)
+    elif context.config.word2vec.enabled:
+        _require_vectors_of_this_vocabulary(context.run)
+
+
+def _report_plan(context: _Context, trainer: Trainer, step_seconds: float, memory_bytes: int) -> None:
+    """Report, before the first step, the amount of text, the number of steps, and the memory and time needed."""
+    store, group = context.store, context.group
+    num_steps, epoch_tokens = trainer.schedule.num_steps, store.train.num_predictions
+    tokens = num_steps * step_tokens(context.config.train)
+    seconds = step_seconds * max(0, num_steps - trainer.step)
     device = trainer.device.type
-    where, each = (f"{device} in {group.size} processes", " each") if group.size > 1 else (device, "")
-    reporter.note(
+    where, per_process = (f"{device} in {group.size} processes", " per process") if group.size > 1 else (device, "")
+    context.reporter.note(
         f"Training text: {store.train.num_tokens:,} tokens in {len(store.train):,} sentences;"
-        f" held out: {store.heldout.num_tokens:,} tokens in {len(store.heldout):,} sentences."
+        f" held-out text: {store.heldout.num_tokens:,} tokens in {len(store.heldout):,} sentences."
     )
-    reporter.note(
-        f"Plan: {tokens:,} predicted tokens in each direction = {tokens / epoch_tokens:.2f} epochs = {steps:,} steps;"
-        f" {trainer.model.num_parameters():,} parameters, about {memory / 1e9:.1f} GB of memory{each},"
-        f" about {format_seconds(seconds)} on {where} ({trainer.computation.precision}) and evaluation."
+    context.reporter.note(
+        f"Plan: {num_steps:,} steps = {tokens / epoch_tokens:.2f} epochs = {tokens:,} predicted tokens per direction;"
+        f" {trainer.model.num_parameters():,} parameters; about {memory_bytes / 1e9:.1f} GB of memory{per_process};"
+        f" about {format_seconds(seconds)} on {where} ({trainer.computation.precision}), plus evaluations."
     )
 
 
-def _report_baselines(config: Config, store: IdStore, reporter: Reporter) -> dict[str, Any]:
-    """Return perplexity and bits per character of the n-gram baselines on all held-out text, by name."""
-    if not len(store.heldout):
-        reporter.warn("No text is held out, so perplexity cannot be measured.")
-        return {}
-    nats = measure_baselines(store, config.train.seed)
-    measure = measure_text(store, np.arange(len(store.heldout)))
-    baselines = {
-        name: {"perplexity": measure.perplexity(value), "bits_per_character": measure.bits_per_character(value)}
-        for name, value in asdict(nats).items()
-    }
-    told = ", ".join(
-        f"{name} {figures['perplexity']:,.1f} ({figures['bits_per_character']:.3f} bits per character)"
-        for name, figures in baselines.items()
-    )
-    reporter.note(f"Held-out perplexity to beat, on the same predictions: {told}.")
-    return baselines
+def _evaluate_best(context: _Context, trainer: Trainer) -> dict[str, Any] | None:
+    """Score all held-out text with the weights of the best checkpoint, unless that was done before.
+
+    Returns:
+        The step and the figures; None if no checkpoint has held-out figures.
+    """
+    checkpoints, store = trainer.checkpoints, context.store
+    best = checkpoints.best_step()
+    if best is None:
+        return None
+    known = checkpoints.state(best).get("heldout_full")
+    if known:
+        return {"step": best, **known}
+    if best != trainer.step:
+        trainer.model.load_named_tensors(checkpoints.load(best, with_optimizer=False).model)
+    with context.reporter.progress("evaluate", unit="tokens", total=store.heldout.num_predictions) as progress:
+        figures = evaluate_heldout(trainer.model, store, np.arange(len(store.heldout)), progress, context.group)
+    trainer.append_figures(figures, "full", step=best)
+    checkpoints.update_state(best, heldout_full=asdict(figures))
+    return {"step": best, **asdict(figures)}
 
 
-def _finish(
-    run: RunDir,
-    trainer: Trainer,
-    config: Config,
-    store: IdStore,
-    baselines: dict[str, Any],
-    start: Start | None,
-    heldout: dict[str, Any] | None,
-    memory: int,
-    reporter: Reporter,
-) -> StageResult:
-    counts: dict[str, Any] = {
+def _describe_training(context: _Context, trainer: Trainer) -> dict[str, Any]:
+    """Return the counts of the training itself for the stage record."""
+    tokens = trainer.step * step_tokens(context.config.train)
+    return {
         "steps": trainer.step,
-        "tokens": trainer.step * step_tokens(config.train),
-        "epochs": round(trainer.step * step_tokens(config.train) / store.train.num_predictions, 3),
+        "tokens": tokens,
+        "epochs": round(tokens / context.store.train.num_predictions, 3),
         "training_seconds": round(trainer.elapsed_seconds, 3),
         "computation": trainer.computation.describe(),
-        "memory": {"predicted_bytes": memory, "peak_bytes": peak_memory()},
-        "baselines": baselines,
-        **(start.counts() if start else {}),
     }
-    if heldout:
-        counts["heldout"] = heldout
+
+
+def _report_result(context: _Context, trainer: Trainer, start: Start | None, counts: dict[str, Any]) -> StageResult:
+    """Report the summary, draw training.png, and return the stage's outputs and counts."""
+    run, reporter, heldout = context.run, context.reporter, counts.get("heldout")
     report_summary(counts, reporter)
     if heldout and start:
         start.report_result(heldout, reporter)
     outputs = [*trainer.checkpoints.files(heldout["step"] if heldout else trainer.step), run.metrics]
     if can_draw():
-        draw_training(
-            MetricsFile(run.metrics).lines(),
-            run.training_picture,
-            {name: b["perplexity"] for name, b in baselines.items()},
-        )
+        draw_training(MetricsFile(run.metrics).lines(), run.training_picture, counts["baselines"])
         outputs.append(run.training_picture)
     else:
         reporter.note("matplotlib is not installed, so training.png is not drawn.")
-    reporter.note(f"The budget is used up. To train on, repeat the command with {_more(config)}.")
+    report_used_budget(context.config.train, reporter)
     return StageResult(outputs=outputs, counts=counts)
-
-
-def _evaluate_best(trainer: Trainer, best: int, store: IdStore, reporter: Reporter, group: Group) -> dict[str, Any]:
-    """Score all held-out text with the best checkpoint's weights, unless that is done; return the figures."""
-    checkpoints = trainer.checkpoints
-    known = checkpoints.state(best).get("heldout_full")
-    if known:
-        return dict(known)
-    if best != trainer.step:
-        trainer.model.load_named_tensors(checkpoints.load(best, with_optimizer=False).model)
-    with reporter.progress("evaluate", unit="tokens", total=store.heldout.num_predictions) as progress:
-        figures = evaluate_heldout(trainer.model, store, np.arange(len(store.heldout)), progress, group)
-    trainer.append_figures(figures, "full", step=best)
-    checkpoints.update_state(best, heldout_full=asdict(figures))
-    return asdict(figures)
-
-
-def _more(config: Config) -> str:
-    """Return how to ask for twice the budget."""
-    wanted = []
-    if config.train.max_tokens:
-        wanted.append(f"train.max_tokens={2 * config.train.max_tokens}")
-    if config.train.epochs:
-        wanted.append(f"train.epochs={2 * config.train.epochs:g}")
-    return f'SET="{" ".join(wanted)}" (make train) or --set for each (elmo-zh)'

@@ -1,4 +1,4 @@
-"""The training loop, in the order in which things happen."""
+"""The training loop, with checkpoints, held-out evaluations and rollbacks."""
 
 import math
 import signal
@@ -12,26 +12,26 @@ import torch
 
 from elmo_zh.config import TrainConfig
 from elmo_zh.errors import RunError
-from elmo_zh.id_store.sentences import IdStore
+from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.run.reporter import Progress, Reporter
 from elmo_zh.training.checkpoint import Checkpoint, CheckpointFolder
 from elmo_zh.training.computation import Computation
-from elmo_zh.training.deferred_signals import deferred_signals
-from elmo_zh.training.distributed import ALONE, Group
+from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
+from elmo_zh.training.distributed_checkpoints import DistributedCheckpoints
 from elmo_zh.training.heldout_sample import evaluate_heldout, sample_sentences
 from elmo_zh.training.learner import Learner, NotFiniteError
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.optimizer import Schedule, step_tokens
 from elmo_zh.training.scoring import Figures
-from elmo_zh.training.shared_checkpoints import SharedCheckpoints
+from elmo_zh.training.stop_signals import StopSignals
 
 _MAX_ROLLBACKS = 8
 
 
 @dataclass
 class _Pace:
-    """Steps and seconds since the last line in metrics.jsonl, evaluation and checkpoints left out."""
+    """Steps and seconds since the last training line in metrics.jsonl, without evaluations and checkpoints."""
 
     steps: int = 0
     seconds: float = 0.0
@@ -39,7 +39,7 @@ class _Pace:
 
 @dataclass
 class _Position:
-    """How far training has come, beside the streams' position and the weights."""
+    """How far training has got, besides the position in the streams and the weights."""
 
     step: int = 0
     elapsed_seconds: float = 0.0
@@ -47,55 +47,73 @@ class _Position:
     num_rollbacks: int = 0
 
 
-class Trainer:
-    """Trains a language model on an id store, with checkpoints, measurements and a way back from numbers gone wild.
+@dataclass(frozen=True, kw_only=True)
+class TrainerSetup:
+    """What a `Trainer` works with.
 
-    Of several ranks each has a trainer, and all do the same things at the same steps.
+    Attributes:
+        model: Model to train.
+        store: Training and held-out sentences.
+        vocabulary_digest: Digest of the vocabulary that the model and the store belong to.
+        config: Training settings.
+        checkpoints: Where to save checkpoints, and to resume from.
+        metrics: File of the training and held-out figures.
+        device: Device to train on.
+        computation: Precision, kernel and threads, as `choose_computation` returned them.
+        reporter: Receives notes, warnings and progress.
+        initialise: Fills a model with the weights that training starts from.
+        group: Process group; a single process by default.
     """
 
-    def __init__(
-        self,
-        model: LanguageModel,
-        store: IdStore,
-        vocabulary_digest: str,
-        config: TrainConfig,
-        checkpoints: CheckpointFolder | SharedCheckpoints,
-        metrics: MetricsFile,
-        device: torch.device,
-        computation: Computation,
-        reporter: Reporter,
-        initialise: Callable[[LanguageModel], None],
-        group: Group = ALONE,
-    ) -> None:
-        self.model, self.config, self.device, self.checkpoints = model, config, device, checkpoints
-        self.schedule = Schedule.build(config, store.train.num_predictions)
-        self._store, self._vocabulary_digest = store, vocabulary_digest
-        self._metrics, self._reporter = metrics, reporter
-        self._group = group
-        self._received: list[int] = []
-        self._agreed_signal = 0
-        self._sample = sample_sentences(store.heldout, config.evaluate_sample_tokens)
+    model: LanguageModel
+    store: IdStore
+    vocabulary_digest: str
+    config: TrainConfig
+    checkpoints: CheckpointFolder | DistributedCheckpoints
+    metrics: MetricsFile
+    device: torch.device
+    computation: Computation
+    reporter: Reporter
+    initialise: Callable[[LanguageModel], None]
+    group: ProcessGroup = SINGLE_PROCESS
+
+
+class Trainer:
+    """Trains a language model on an id store, with checkpoints, held-out evaluations and rollbacks.
+
+    Each rank of a process group has a trainer, and all do the same at the same steps.
+    """
+
+    def __init__(self, setup: TrainerSetup) -> None:
+        self.model, self.config, self.device = setup.model, setup.config, setup.device
+        self.checkpoints, self.computation = setup.checkpoints, setup.computation
+        self.schedule = Schedule.build(setup.config, setup.store.train.num_predictions)
+        self._store, self._vocabulary_digest = setup.store, setup.vocabulary_digest
+        self._metrics, self._reporter = setup.metrics, setup.reporter
+        self._group, self._stop_signals = setup.group, StopSignals(setup.group)
+        self._sample = sample_sentences(setup.store.heldout, setup.config.evaluate_sample_tokens)
         self._position = _Position()
         self._unlogged = _Pace()
-        self.computation = computation
-        model.prepare_for_training(computation.product_dtype)
-        self._learner = Learner(model, store, config, device, initialise, group)
+        # The time at which training would have started if it had never been interrupted.
+        self._clock = time.monotonic()
+        self.model.prepare_for_training(setup.computation.product_dtype)
+        self._learner = Learner(setup.model, setup.store, setup.config, setup.device, setup.initialise, setup.group)
 
     @property
     def step(self) -> int:
-        """Steps trained."""
+        """Number of steps trained."""
         return self._position.step
 
     @property
     def elapsed_seconds(self) -> float:
-        """Seconds of training, measurements and checkpoints included, up to the last one."""
+        """Seconds of training, including evaluations and checkpoints, up to the last checkpoint."""
         return self._position.elapsed_seconds
 
     def resume(self) -> bool:
-        """Go on from the last checkpoint, if there is one; return whether there was."""
+        """Resume from the last checkpoint, if there is one; return whether there was."""
         steps = self.checkpoints.steps()
         if not steps:
-            # Lines of an attempt that was killed before its first checkpoint.
+            # An attempt that was killed before its first checkpoint may have left lines.
             self._metrics.remove()
             return False
         state = self._restore(steps[-1])
@@ -115,14 +133,14 @@ class Trainer:
         return state
 
     def measure_step_seconds(self) -> float:
-        """Return the duration of a step: the shortest of a few at the start that are then undone."""
+        """Return the duration of a step: the shortest of three trial steps, which are then undone."""
         shortest = math.inf
         for _ in range(3):
-            start = time.monotonic()
-            # Numbers gone wild are dealt with, and told, when training gets there.
+            started_at = time.monotonic()
+            # A loss that is not finite is handled and reported when training reaches that step.
             with suppress(NotFiniteError):
                 self._train_step()
-            shortest = min(shortest, time.monotonic() - start)
+            shortest = min(shortest, time.monotonic() - started_at)
         self._start_over()
         return shortest
 
@@ -133,47 +151,40 @@ class Trainer:
     def train(self) -> None:
         """Train to the end of the schedule.
 
-        Ctrl-C and SIGTERM end it between two steps, with a checkpoint to go on from; a second one at once, unless there
-        are more ranks: torchrun passes on what the terminal has sent them already.
+        Ctrl-C and SIGTERM stop it between two steps, with a checkpoint to resume from.
         """
         tokens_per_step = step_tokens(self.config)
-        total, done = self.schedule.num_steps * tokens_per_step, self.step * tokens_per_step
+        total, trained = self.schedule.num_steps * tokens_per_step, self.step * tokens_per_step
         with (
-            self._reporter.progress("train", unit="tokens", total=total, initial=done) as progress,
-            deferred_signals(second_breaks_in=self._group.size == 1) as self._received,
+            self._reporter.progress("train", unit="tokens", total=total, initial=trained) as progress,
+            self._stop_signals.deferred(),
         ):
             self._clock = time.monotonic() - self._position.elapsed_seconds
             if self.step == 0:
                 self._evaluate_sample()
             while self.step < self.schedule.num_steps:
                 self._train_step_or_roll_back(progress, tokens_per_step)
-                if stop := self._signal_to_stop_at():
-                    self._stop(stop)
-
-    def _signal_to_stop_at(self) -> int:
-        """Return the signal that all ranks know of, 0 if there is none; one rank alone knows it at once."""
-        if self._group.size > 1:
-            return self._agreed_signal
-        return self._received[0] if self._received else 0
+                if signal_number := self._stop_signals.pending():
+                    self._stop(signal_number)
 
     def _stop(self, signal_number: int) -> None:
         if self.step not in self.checkpoints.steps():
             self._save_checkpoint(interrupted=True)
-        if signal_number == signal.SIGINT and self._group.is_first:
+        if signal_number == signal.SIGINT and self._group.is_rank_0:
             raise KeyboardInterrupt
         raise SystemExit(128 + signal_number)
 
     def _train_step_or_roll_back(self, progress: Progress, tokens_per_step: int) -> None:
-        start = time.monotonic()
+        started_at = time.monotonic()
         try:
             loss, norm = self._train_step()
         except NotFiniteError as error:
-            before = self.step
+            failed_step = self.step
             self._roll_back(str(error))
-            progress.update((self.step - before) * tokens_per_step)
+            progress.update((self.step - failed_step) * tokens_per_step)
             return
         self._unlogged.steps += 1
-        self._unlogged.seconds += time.monotonic() - start
+        self._unlogged.seconds += time.monotonic() - started_at
         self._log(loss, norm)
         progress.update(tokens_per_step, loss=loss)
         figures = None
@@ -188,29 +199,21 @@ class Trainer:
         return self.step % max(1, round(every_tokens / step_tokens(self.config))) == 0
 
     def _train_step(self) -> tuple[float, float]:
-        """Do one step; return its loss and the gradient's norm before clipping."""
-        figures = self._learner.train_step(self.step, self._learning_rate_share(), self._agree)
+        """Train one step; return its loss and the gradient norm before clipping."""
+        factor = self.schedule.learning_rate_factor(self.step) * self._position.learning_rate_scale
+        loss, norm = self._learner.train_step(self.step, factor, self._stop_signals.average_loss)
         self._position.step += 1
-        return figures
-
-    def _agree(self, loss: float) -> float:
-        """Return the mean of all ranks' losses, and learn of a signal that any of them has received."""
-        told = self._group.gather_numbers(loss, self._received[0] if self._received else 0)
-        self._agreed_signal = int(max(signal_number for _, signal_number in told))
-        return sum(each for each, _ in told) / len(told)
-
-    def _learning_rate_share(self) -> float:
-        return self.schedule.learning_rate_share(self.step) * self._position.learning_rate_scale
+        return loss, norm
 
     def _roll_back(self, problem: str) -> None:
-        """Go back to the last checkpoint at a fixed step, or to the start, with half the learning rate."""
+        """Return to the last checkpoint that was saved on schedule, or to the start, and halve the learning rate."""
         failed_step, position = self.step, self._position
         position.num_rollbacks += 1
         position.learning_rate_scale /= 2
         if position.num_rollbacks > _MAX_ROLLBACKS:
             raise RunError(
-                f"Training failed at step {failed_step}: {problem}, after {_MAX_ROLLBACKS} attempts with ever lower"
-                " learning rates. Start over with a lower train.learning_rate, in another --run or with --force."
+                f"Training failed at step {failed_step}: {problem}, even after {_MAX_ROLLBACKS} rollbacks with ever"
+                " lower learning rates. Start again with a lower train.learning_rate, in another --run or with --force."
             )
         step = self.checkpoints.last_regular_step()
         if step is None:
@@ -223,19 +226,19 @@ class Trainer:
             step=self.step, event="rollback", failed_step=failed_step, learning_rate_scale=position.learning_rate_scale
         )
         self._reporter.warn(
-            f"Step {failed_step}: {problem}. Back to step {self.step} with the learning rate times"
-            f" {position.learning_rate_scale:g}."
+            f"Step {failed_step}: {problem}. Rolled back to step {self.step}; the learning rate is now"
+            f" {position.learning_rate_scale:g} times the scheduled one."
         )
 
     def _log(self, loss: float, norm: float) -> None:
         config, position = self.config, self._position
         if position.step % config.log_every_steps == 0 or position.step == self.schedule.num_steps:
-            share = self.schedule.learning_rate_share(self.step - 1) * position.learning_rate_scale
+            factor = self.schedule.learning_rate_factor(self.step - 1) * position.learning_rate_scale
             self._metrics.append(
                 step=position.step,
                 tokens=position.step * step_tokens(config),
                 train_loss=loss,
-                learning_rate=share * config.learning_rate,
+                learning_rate=factor * config.learning_rate,
                 grad_norm=norm,
                 tokens_per_second=round(self._unlogged.steps * step_tokens(config) / self._unlogged.seconds, 1),
                 elapsed_seconds=round(time.monotonic() - self._clock, 3),
@@ -254,7 +257,7 @@ class Trainer:
         return figures
 
     def append_figures(self, figures: Figures, heldout_set: str, *, step: int) -> None:
-        """Write the held-out figures of a step's weights to metrics.jsonl, once."""
+        """Write the held-out figures of a step's weights to metrics.jsonl, replacing earlier ones."""
         self._metrics.discard(step=step, heldout_set=heldout_set)
         self._metrics.append(
             step=step,

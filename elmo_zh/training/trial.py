@@ -1,46 +1,46 @@
-"""Training on words of chance, to see how long a step takes."""
+"""Trial training on random words, to measure how long a step takes."""
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from elmo_zh.config import Config
-from elmo_zh.id_store.sentences import EncodedSentences, HeldoutSentences, IdStore
+from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.model.language_model import LanguageModel, build_shape
-from elmo_zh.training.distributed import ALONE
+from elmo_zh.training.distributed import SINGLE_PROCESS
 from elmo_zh.training.learner import Learner
 from elmo_zh.training.optimizer import step_tokens
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import SPECIALS
 
 SENTENCE_TOKENS = 20
-# The text of so many steps is drawn, and read again and again.
-_DIFFERENT_STEPS = 8
+# The random text is enough for this many steps, and is read repeatedly.
+_TEXT_STEPS = 8
 
 
 def draw_words(num_rows: int, shape: tuple[int, ...], generator: np.random.Generator) -> NDArray[np.int64]:
-    """Return vocabulary rows as frequent as words of text are, by the law of Zipf and Mandelbrot.
+    """Return random vocabulary rows that are as frequent as words in text, by the Zipf-Mandelbrot law.
 
-    A batch of small.toml has as many different ones as one of news text: about a thousand.
+    With small.toml a batch has as many distinct rows as a batch of news text: about a thousand.
     """
-    shares = 1 / (np.arange(num_rows - len(SPECIALS)) + 3.7) ** 1.1
-    return generator.choice(len(shares), shape, p=shares / shares.sum()) + len(SPECIALS)
+    frequencies = 1 / (np.arange(num_rows - len(SPECIALS)) + 3.7) ** 1.1
+    return generator.choice(len(frequencies), shape, p=frequencies / frequencies.sum()) + len(SPECIALS)
 
 
 def build_trial(config: Config, lexicon: Lexicon, device: torch.device, product_dtype: torch.dtype | None) -> Learner:
-    """Return a learner that is about to train a new model on sentences of drawn words.
+    """Return a learner that is ready to train a new model on sentences of random words.
 
     Args:
-        config: Of the model and of training.
-        lexicon: Whose words to draw.
-        device: Where to train.
-        product_dtype: As `choose_computation` has it.
+        config: Settings of the model and of training.
+        lexicon: Lexicon whose words to draw.
+        device: Device to train on.
+        product_dtype: dtype of matrix products; None stands for the dtype of the weights.
     """
     num_rows = len(lexicon.vocabulary)
     model = LanguageModel.build(build_shape(config.model, num_rows), tie_softmax=config.model.is_tied)
     model.prepare_for_training(product_dtype)
-    store = _draw_store(lexicon, num_tokens=_DIFFERENT_STEPS * step_tokens(config.train))
-    return Learner(model, store, config.train, device, lambda new: new.initialise(config.train.seed), ALONE)
+    store = _draw_store(lexicon, num_tokens=_TEXT_STEPS * step_tokens(config.train))
+    return Learner(model, store, config.train, device, lambda new: new.initialise(config.train.seed), SINGLE_PROCESS)
 
 
 def _draw_store(lexicon: Lexicon, num_tokens: int) -> IdStore:

@@ -1,1 +1,1 @@
-"""The words of a text: counted, chosen for the vocabulary, numbered and spelled."""
+"""Counting words, selecting the vocabulary, and the ids and spellings of words."""

@@ -1,4 +1,4 @@
-"""From a word's spelling to character ids."""
+"""Character ids of words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, kw_only=True)
 class Alphabet:
-    """The numbers of characters and marks; the highest is padding.
+    """The ids of characters and marks; the highest is padding.
 
     Attributes:
-        begin_sentence: The one character of <S>.
-        end_sentence: The one character of </S>.
-        begin_word: Before each word's characters.
-        end_word: After them.
-        padding: After that, up to the number of slots.
-        numbers: Those of Unicode characters; None where a word's UTF-8 bytes are its characters.
-        unknown: Of characters without a number.
+        begin_sentence: Id of the only character of <S>.
+        end_sentence: Id of the only character of </S>.
+        begin_word: Id of the mark before each word's characters.
+        end_word: Id of the mark after them.
+        padding: Id that fills the remaining slots.
+        numbers: Ids of Unicode characters; None if the characters of a word are its UTF-8 bytes.
+        unknown: Id of characters that are not in `numbers`.
     """
 
     begin_sentence: int
@@ -31,34 +31,34 @@ class Alphabet:
 
     @property
     def size(self) -> int:
-        """How many different numbers there are."""
+        """Number of ids."""
         return self.padding + 1
 
     def cut(self, word: str, num_slots: int) -> str:
-        """Return a word as it is looked up in a table of words; cut, where its characters are Unicode's.
+        """Return a word as it is looked up in a table of words: truncated if characters are Unicode characters.
 
-        That is how ELMoForManyLangs does it.
+        ELMoForManyLangs does the same.
         """
         return word if self.numbers is None else word[: num_slots - 2]
 
     def spell(self, word: str, num_slots: int) -> NDArray[np.int64]:
         """Return a word's character ids, int64, shape (num_slots,).
 
-        A word with more characters than there is room for is cut; among bytes that may be within a character.
+        A word with too many characters is truncated; with bytes, that may be in the middle of a character.
         """
         return self._fill(self._content(word), num_slots)
 
     def spell_sentence_mark(self, mark: int, num_slots: int) -> NDArray[np.int64]:
-        """Return the character ids of <S> or </S>, given its one character."""
+        """Return the character ids of <S> or </S>, given the id of its only character."""
         return self._fill([mark], num_slots)
 
     def is_cut(self, word: str, num_slots: int) -> bool:
-        """Return whether a word has more characters than are read."""
+        """Return whether a word has too many characters and is truncated."""
         return len(self._content(word)) > num_slots - 2
 
     def _content(self, word: str) -> Sequence[int]:
         if self.numbers is None:
-            # A lone surrogate has no bytes; it is left out, as AllenNLP does.
+            # A lone surrogate has no UTF-8 bytes; it is dropped, as in AllenNLP.
             return word.encode("utf-8", "ignore")
         return [self.numbers.get(character, self.unknown) for character in word]
 
@@ -68,5 +68,5 @@ class Alphabet:
         return np.array([self.begin_word, *content, self.end_word, *padding], np.int64)
 
 
-# The published ids of bilm-tf: a word's UTF-8 bytes as they are, and the marks above them.
+# The ids of bilm-tf: the UTF-8 bytes of a word, and above them the marks.
 BYTES = Alphabet(begin_sentence=256, end_sentence=257, begin_word=258, end_word=259, padding=260)

@@ -1,29 +1,44 @@
-"""Count the words of segmented files, a task for each, and merge what they give."""
+"""Counting the words of segmented files: one task for each file, then a merge.
+
+Counts are kept in runs: files of words and their counts, sorted so that files of any size can be merged in little
+memory. A line of a run is a word, U+0020, which no word contains, and the count. Words are sorted by their UTF-8 bytes,
+which is the order of their code points.
+"""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 from elmo_zh.corpus.segmented import iter_blocks
 from elmo_zh.engine.engine import Engine
 from elmo_zh.engine.parts import Figures, PartWriter, run_parts
 from elmo_zh.run.reporter import Reporter
-from elmo_zh.vocabulary.runs import MOST_MERGED, Counted, iter_merged, write_run
 
-# So many different words are counted in memory before they are written out: some megabytes.
-MOST_WORDS = 30_000
+# Number of distinct words counted in memory, some megabytes, before they are written as a run.
+MAX_WORDS = 30_000
+# Number of runs that are merged at a time; each takes a few hundred kilobytes.
+MAX_MERGED_RUNS = 16
+
+_BUFFER_BYTES = 2**18
+
+# A word in UTF-8 and its count.
+CountedWord = tuple[bytes, int]
 
 
 @dataclass(frozen=True, kw_only=True)
 class WordCounts:
-    """How often each word stands in a text, on disk.
+    """The word counts of a text, on disk.
 
     Attributes:
-        num_sentences: Lines of the text.
-        num_tokens: Words in all, each time they stand there.
-        characters: How often each character stands in the words.
-        runs: Sorted files that together hold each word's count; a word may stand in several.
+        num_sentences: Number of lines in the text.
+        num_tokens: Number of tokens in the text.
+        characters: Counts of the characters in all tokens.
+        runs: Runs that together hold each word's count; a word may be in several of them.
     """
 
     num_sentences: int
@@ -31,8 +46,8 @@ class WordCounts:
     characters: Counter[str]
     runs: Sequence[Path]
 
-    def iter_words(self) -> Iterator[Counted]:
-        """Yield each word once, in the order of its bytes, with its count."""
+    def iter_words(self) -> Iterator[CountedWord]:
+        """Yield each word once with its count, sorted by the word's bytes."""
         return iter_merged(self.runs)
 
 
@@ -41,9 +56,9 @@ def count_words(files: Sequence[Path], engine: Engine, parts: Path, reporter: Re
 
     Args:
         files: One sentence a line, tokens joined by U+0020.
-        engine: Where to count.
-        parts: Folder for the counts, which stay there; those of files that were counted before are taken as they are.
-        reporter: Where to tell.
+        engine: Engine that runs the tasks.
+        parts: Folder for the runs, which stay there; those of files that were counted before are reused.
+        reporter: Receives progress.
 
     Raises:
         CorpusError: If a file is not UTF-8.
@@ -64,17 +79,17 @@ def count_words(files: Sequence[Path], engine: Engine, parts: Path, reporter: Re
         num_sentences=num_sentences,
         num_tokens=num_tokens,
         characters=characters,
-        runs=_merge_down(in_order, engine, parts),
+        runs=_merge_until_few(in_order, engine, parts),
     )
 
 
 def _count_file(path: Path, writer: PartWriter) -> Figures:
-    """Write a file's words as sorted runs, each of at most so many different words as memory is meant to hold."""
+    """Write the word counts of a file as runs, each with about MAX_WORDS distinct words at most."""
     words: Counter[str] = Counter()
     characters: Counter[str] = Counter()
     figures: Figures = {"sentences": 0, "tokens": 0, "runs": []}
 
-    def write_out() -> None:
+    def write_words() -> None:
         suffix = f"{len(figures['runs'])}.run"
         with writer.file(suffix) as unfinished:
             write_run(unfinished, ((word.encode("utf-8"), words[word]) for word in sorted(words)))
@@ -89,20 +104,20 @@ def _count_file(path: Path, writer: PartWriter) -> Figures:
         figures["sentences"] += block.count("\n")
         words.update(block.replace("\n", " ").split(" "))
         del words[""]  # between two spaces, and at the end of the block
-        if len(words) > MOST_WORDS:
-            write_out()
+        if len(words) > MAX_WORDS:
+            write_words()
     if words:
-        write_out()
+        write_words()
     return {**figures, "characters": characters}
 
 
-def _merge_down(runs: list[Path], engine: Engine, parts: Path) -> list[Path]:
-    """Merge runs into larger ones, as often as it takes to have few enough to be read together."""
+def _merge_until_few(runs: list[Path], engine: Engine, parts: Path) -> list[Path]:
+    """Merge runs repeatedly until there are few enough to be read together."""
     level = 0
-    while len(runs) > MOST_MERGED:
-        groups = [runs[start : start + MOST_MERGED] for start in range(0, len(runs), MOST_MERGED)]
+    while len(runs) > MAX_MERGED_RUNS:
+        batches = [runs[start : start + MAX_MERGED_RUNS] for start in range(0, len(runs), MAX_MERGED_RUNS)]
         tasks = {
-            f"merge-{level}-{number:05d}": [run.absolute() for run in group] for number, group in enumerate(groups)
+            f"merge-{level}-{number:05d}": [run.absolute() for run in batch] for number, batch in enumerate(batches)
         }
         for _ in run_parts(engine, _merge_runs, tasks, parts):
             pass
@@ -115,3 +130,25 @@ def _merge_runs(runs: list[Path], writer: PartWriter) -> Figures:
     with writer.file("run") as unfinished:
         write_run(unfinished, iter_merged(runs))
     return {}
+
+
+def write_run(path: Path, counted: Iterable[CountedWord]) -> None:
+    """Write sorted words and their counts."""
+    with path.open("wb", _BUFFER_BYTES) as file:
+        file.writelines(b"%b %d\n" % entry for entry in counted)
+
+
+def iter_run(path: Path) -> Iterator[CountedWord]:
+    """Yield the words of a run and their counts."""
+    with path.open("rb", _BUFFER_BYTES) as file:
+        for line in file:
+            word, _, count = line.rpartition(b" ")
+            yield word, int(count)
+
+
+def iter_merged(paths: Iterable[Path]) -> Iterator[CountedWord]:
+    """Yield each word of several runs once, sorted, with its counts added up."""
+    with ExitStack() as stack:
+        runs = [stack.enter_context(closing(iter_run(path))) for path in paths]  # type: ignore[type-var]
+        for word, entries in groupby(merge(*runs), key=itemgetter(0)):
+            yield word, sum(count for _, count in entries)

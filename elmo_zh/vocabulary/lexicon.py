@@ -1,4 +1,4 @@
-"""From the words of a text to what a model reads: ids, and in character mode each word's spelling."""
+"""Words to model inputs: ids, and in character mode the spelling of each word."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,15 +10,16 @@ from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, UNKNOWN_ID, Vocabula
 
 
 class Lexicon:
-    """The input ids of a text's words.
+    """The input ids of words.
 
-    In token mode they are vocabulary rows, <UNK>'s for words outside. In character mode words outside the vocabulary
-    get ids of their own above its rows, in the order in which they come, since each has its own spelling.
+    In token mode they are vocabulary rows; words outside the vocabulary have the row of <UNK>. In character mode words
+    outside the vocabulary get ids of their own above its rows, in order of first occurrence, because each has its own
+    spelling.
 
     Attributes:
-        vocabulary: What the model predicts, and in token mode what it reads.
-        num_slots: Character slots of each word (C); None in token mode.
-        alphabet: The numbers of characters.
+        vocabulary: Vocabulary that the model predicts, and in token mode reads.
+        num_slots: Number of character slots of each word (C); None in token mode.
+        alphabet: Ids of characters.
         other_words: Words outside the vocabulary, in character mode; the first one has id V.
     """
 
@@ -31,10 +32,10 @@ class Lexicon:
     ) -> None:
         self.vocabulary, self.num_slots, self.alphabet = vocabulary, num_slots, alphabet
         self.other_words = list(other_words)
-        self._other_ids: dict[str, int] | None = None  # training reads ids only and never needs it
+        self._other_ids: dict[str, int] | None = None  # built on demand: training only reads ids
 
     def without_other_words(self) -> "Lexicon":
-        """Return one for the same model that knows no words outside its vocabulary yet."""
+        """Return a lexicon for the same model without words outside the vocabulary."""
         return Lexicon(self.vocabulary, self.num_slots, alphabet=self.alphabet)
 
     def encode(self, tokens: Sequence[str]) -> list[int]:
@@ -56,7 +57,7 @@ class Lexicon:
         return found
 
     def targets(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the vocabulary rows that a model has to predict for input ids of any shape."""
+        """Return the vocabulary rows to predict for input ids of any shape."""
         if self.num_slots is None:
             return ids
         return np.where(ids < len(self.vocabulary), ids, UNKNOWN_ID)
@@ -76,5 +77,5 @@ class Lexicon:
         return self.alphabet.spell(word, self.num_slots)
 
     def is_cut(self, token: str) -> bool:
-        """Return whether a word has more characters than are read."""
+        """Return whether a word has too many characters and is truncated."""
         return self.num_slots is not None and self.alphabet.is_cut(token, self.num_slots)

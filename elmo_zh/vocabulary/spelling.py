@@ -1,4 +1,4 @@
-"""The spelling model: what it costs to write out an unknown word, character by character."""
+"""The spelling model: the cost of spelling an unknown word character by character."""
 
 import math
 from collections import Counter
@@ -11,9 +11,9 @@ from elmo_zh.corpus.files import iter_lines
 from elmo_zh.errors import BundleError
 from elmo_zh.run.files import atomic_path
 
-# Written as a name in the file, since it is no character.
+# Written as a name in the file because it is not a character.
 END_OF_WORD = "</W>"
-# All code points less the surrogates.
+# All code points except the surrogates.
 UNICODE_CHARACTERS = 0x110000 - 0x800
 
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
@@ -24,15 +24,15 @@ _UNESCAPES = {escaped: character for character, escaped in _ESCAPES.items()}
 class SpellingModel:
     """Add-one counts of the characters and word ends of the training words outside the vocabulary.
 
-    One more slot stands for all unseen characters, spread evenly over Unicode. It makes bits per character
-    comparable between vocabularies: a word outside the vocabulary costs its <UNK> and then its spelling.
+    One more slot stands for all unseen characters, uniformly distributed over Unicode. The model makes bits per
+    character comparable between vocabularies: a word outside the vocabulary costs its <UNK> plus its spelling.
     """
 
     counts: Mapping[str, int]
 
     @classmethod
     def build(cls, unknown_words: Mapping[str, int]) -> "SpellingModel":
-        """Count the characters of words, each as often as the word stands in the text."""
+        """Count the characters of words, weighted by the counts of the words."""
         counts: Counter[str] = Counter()
         for word, count in unknown_words.items():
             for character in word:
@@ -41,7 +41,7 @@ class SpellingModel:
 
     @classmethod
     def of_characters(cls, counts: Mapping[str, int], *, num_words: int) -> "SpellingModel":
-        """Take counts of characters as they are, and one end of word for each word."""
+        """Build from counts of characters, with one word end for each word."""
         return cls({**counts, END_OF_WORD: num_words})
 
     @cached_property
@@ -49,7 +49,7 @@ class SpellingModel:
         return sum(self.counts.values()) + len(self.counts) + 1
 
     def nats(self, word: str) -> float:
-        """Return minus the log probability of a word's characters and its end."""
+        """Return the negative log probability of a word's characters and its end."""
         slots = self._num_slots
         cost = 0.0
         for symbol in (*word, END_OF_WORD):
@@ -60,7 +60,7 @@ class SpellingModel:
         return cost
 
     def save(self, path: Path) -> None:
-        """Write character TAB count, falling; tabs, line ends and backslashes are escaped."""
+        """Write character TAB count in descending order; tabs, line ends and backslashes are escaped."""
         ranked = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))
         with atomic_path(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{_ESCAPES.get(symbol, symbol)}\t{count}\n" for symbol, count in ranked)
@@ -70,7 +70,7 @@ def load_spelling_model(path: Path) -> SpellingModel:
     """Read character_counts.tsv.
 
     Raises:
-        BundleError: If a line is no symbol and count, or the end of words is missing.
+        BundleError: If a line is not a symbol and a count, or the word end is missing.
     """
     counts: dict[str, int] = {}
     for number, line in enumerate(iter_lines(path, drop_mark=False), start=1):
@@ -80,5 +80,5 @@ def load_spelling_model(path: Path) -> SpellingModel:
             raise BundleError(f"{path}: line {number} ({line!r}) is not a character, a tab and a count.")
         counts[symbol] = int(count)
     if END_OF_WORD not in counts:
-        raise BundleError(f"{path}: the line of {END_OF_WORD} (end of word) is missing. The file is cut off.")
+        raise BundleError(f"{path}: the line of {END_OF_WORD} (end of word) is missing. The file is incomplete.")
     return SpellingModel(counts)

@@ -1,4 +1,4 @@
-"""The vocabulary: which words have a row, and the files vocab.data and vocab.counts."""
+"""The vocabulary, and its files vocab.data and vocab.counts."""
 
 import hashlib
 from collections import Counter
@@ -14,11 +14,11 @@ BEGIN_ID, END_ID, UNKNOWN_ID = range(3)
 
 
 class Vocabulary:
-    """Tokens and their ids: id r is line r of vocab.data, the specials first, then by falling count."""
+    """Tokens and their ids: id r is line r of vocab.data, special tokens first, then words by descending count."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
         self.tokens = tuple(tokens)
-        # A token of the text that is spelled like a special is an unknown word, never the special itself.
+        # A text token that is spelled like a special token is an unknown word, not the special token.
         self._ids = {token: row for row, token in enumerate(self.tokens) if row >= len(SPECIALS)}
 
     def __len__(self) -> int:
@@ -28,12 +28,12 @@ class Vocabulary:
         return token in self._ids
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
-        """Return the ids of text tokens, that of <UNK> for words outside the vocabulary."""
+        """Return the ids of text tokens; words outside the vocabulary have the id of <UNK>."""
         ids = self._ids
         return [ids.get(token, UNKNOWN_ID) for token in tokens]
 
     def digest(self) -> str:
-        """Return the SHA-256 of vocab.data as this vocabulary is written."""
+        """Return the SHA-256 of vocab.data as `save` writes it."""
         content = "".join(f"{token}\n" for token in self.tokens)
         return f"sha256:{hashlib.sha256(content.encode('utf-8')).hexdigest()}"
 
@@ -47,35 +47,35 @@ def load_vocabulary(path: Path) -> Vocabulary:
     """Read vocab.data.
 
     Raises:
-        RunError: If the specials are not the first three lines, a token stands twice or a line is empty.
+        RunError: If the special tokens are not the first three lines, a token is duplicated or a line is empty.
     """
     tokens = list(iter_lines(path, drop_mark=False))
     if tuple(tokens[:3]) != SPECIALS:
         raise RunError(
             f"{path}: the first three lines are {[token[:20] for token in tokens[:3]]}, expected {list(SPECIALS)}."
-            " Without them unknown words cannot be told from padding; make the file with: elmo-zh vocab"
+            " Without them unknown words cannot be distinguished from padding. Make the file with: elmo-zh vocab"
         )
     if len(set(tokens)) != len(tokens) or "" in tokens:
         token, count = Counter(tokens).most_common(1)[0]
-        what = f"the token {token!r} stands {count} times" if count > 1 else "a line is empty"
-        raise RunError(f"{path}: {what}, so rows and words would not agree. Make the file with: elmo-zh vocab")
+        problem = f"the token {token!r} occurs {count} times" if count > 1 else "a line is empty"
+        raise RunError(f"{path}: {problem}, so rows and words would not match. Make the file with: elmo-zh vocab")
     return Vocabulary(tokens)
 
 
 def load_words(path: Path) -> list[str]:
-    """Read a list of words, one a line, each once; specials and empty lines are passed over.
+    """Read a list of words, one a line; duplicates, special tokens and empty lines are ignored.
 
     Raises:
         RunError: If there is no word.
     """
     words = dict.fromkeys(line for line in iter_lines(path) if line and line not in SPECIALS)
     if not words:
-        raise RunError(f"{path} holds no word. Give a file with one word a line.")
+        raise RunError(f"{path} contains no words. Give a file with one word a line.")
     return list(words)
 
 
 def save_counts(vocabulary: Vocabulary, counts: Sequence[int], path: Path) -> None:
-    """Write vocab.counts: token TAB count, in the order of the vocabulary."""
+    """Write vocab.counts: token TAB count, in vocabulary order."""
     with atomic_path(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
         for token, count in zip(vocabulary.tokens, counts, strict=True):
             file.write(f"{token}\t{count}\n")
@@ -85,7 +85,7 @@ def load_counts(path: Path, vocabulary: Vocabulary) -> list[int]:
     """Read vocab.counts and check it against the vocabulary.
 
     Raises:
-        RunError: If its tokens are not the vocabulary's, a count is no number, or counts do not fall.
+        RunError: If its tokens are not the vocabulary's, a count is not a number, or counts do not descend.
     """
     counts: list[int] = []
     remedy = f"Make both files again with: elmo-zh vocab --run {path.parent} --force"
@@ -95,7 +95,10 @@ def load_counts(path: Path, vocabulary: Vocabulary) -> list[int]:
             raise RunError(f"{path}: line {row + 1} ({line!r}) does not belong to the vocabulary. {remedy}")
         counts.append(int(number))
         if row > len(SPECIALS) and counts[row] > counts[row - 1]:
-            raise RunError(f"{path}: line {row + 1}: counts do not fall, as sampling negatives needs. {remedy}")
+            raise RunError(
+                f"{path}: line {row + 1}: counts are not in descending order, which drawing negatives requires."
+                f" {remedy}"
+            )
     if len(counts) != len(vocabulary):
         raise RunError(f"{path}: {len(counts)} lines, but the vocabulary has {len(vocabulary)}. {remedy}")
     return counts

@@ -132,7 +132,7 @@ def test_vocab_keeps_the_words_of_the_model_and_adds_those_of_the_text(segmented
     told = answer.stderr.splitlines()
     assert f"As {base} has it: model.cell_dim = {CELL}, model.projection_dim = {PROJECTION}." in told
     assert (
-        f"vocab: of the {len(old)} words of {base / 'vocab.data'}, {counts.count(0)} do not stand in the text;"
+        f"vocab: of the {len(old)} words of {base / 'vocab.data'}, {counts.count(0)} do not occur in the text;"
         f" {len(added)} words of the text are added." in told
     )
     assert told[-1] == f"To start from its weights: elmo-zh train --run {run} --init {base}"
@@ -146,10 +146,10 @@ def test_a_small_vocabulary_has_room_for_the_words_of_the_model_alone(segmented_
     rows = answer.result()["rows"]
     assert set(words_of(segmented_run)) == set(words_of(base))
     (warning,) = [line for line in answer.stderr.splitlines() if line.startswith("Warning: ")]
-    head = f"Warning: vocab.size = 101 leaves no room beside the {rows} rows of {base / 'vocab.data'}, so "
+    head = f"Warning: vocab.size = 101 leaves no room besides the {rows} rows of {base / 'vocab.data'}, so "
     assert warning.startswith(head)
     num_left_out = int(warning.removeprefix(head).split(" ")[0])
-    assert warning.endswith(f" get none. To give them rows: --set vocab.size={rows + num_left_out}")
+    assert warning.endswith(f" get no row. To give them rows: --set vocab.size={rows + num_left_out}")
     answer = elmo_zh("vocab", "--run", segmented_run, *settings(f"vocab.size={rows + num_left_out}"), "--json")
     assert answer.result()["rows"] == rows + num_left_out
     assert "Warning" not in answer.stderr
@@ -193,7 +193,7 @@ def test_vocab_of_a_file_has_its_words_and_no_others(segmented_run: Path, tmp_pa
     assert sorted(words_of(segmented_run)) == ["下雨", "不在文中", "妈妈"]
     assert words_of(segmented_run)[-1] == "不在文中"
     assert counts_of(segmented_run)[-1] == 0 < counts_of(segmented_run)[1]
-    told = f"vocab: of the 3 words of {path}, 1 do not stand in the text; no others have a row."
+    told = f"vocab: of the 3 words of {path}, 1 do not occur in the text; no other words are added."
     assert told in answer.stderr.splitlines()
     # The stages after it live with a word that never comes.
     changes = settings("model.cell_dim=13", "model.projection_dim=7", "train.num_negatives=2")
@@ -208,9 +208,9 @@ def test_vocab_of_a_file_has_its_words_and_no_others(segmented_run: Path, tmp_pa
     [
         (
             "不在文中\n也不在\n",
-            "No word of {path} stands in {run}/segmented. Is it one word a line, of the same language,",
+            "No word of {path} occurs in {run}/segmented. Does it have one word a line, in the same language,",
         ),
-        ("<S>\n", "{path} holds no word. Give a file with one word a line."),
+        ("<S>\n", "{path} contains no words. Give a file with one word a line."),
         (None, "{path} is missing. Check the path."),
     ],
 )
@@ -265,8 +265,8 @@ def test_training_goes_on_from_the_model(encoded_run: Path, base: Path) -> None:
     assert start["words_kept"] + start["words_composed"] + start["words_drawn"] == len(new)
     told = answer.stderr.splitlines()
     assert (
-        f"Started from {base}: {len(old)} of {len(new)} words keep their rows, {start['words_composed']} new words from"
-        f" their characters, {start['words_drawn']} drawn." in told
+        f"Started from {base}: {len(old)} of {len(new)} words keep their rows, {start['words_composed']} new words"
+        f" start from their characters, {start['words_drawn']} at random." in told
     )
     before, after = result["heldout_before"], result["heldout"]
     assert before["num_predictions"] == after["num_predictions"]
@@ -285,7 +285,7 @@ def test_training_goes_on_from_the_model(encoded_run: Path, base: Path) -> None:
     for arguments in ((), ("--init", base)):
         assert elmo_zh("train", "--run", run, *arguments, "--json").result()["skipped"] is True
     more = elmo_zh("train", "--run", run, *settings(f"train.max_tokens={37 * STEP_TOKENS}"), "--json")
-    assert "Going on from step 30 of 37." in more.stderr.splitlines()
+    assert "Resuming from step 30 of 37." in more.stderr.splitlines()
     assert "Started from" not in more.stderr
     assert more.result()["heldout_before"] == before
 
@@ -415,8 +415,9 @@ def test_carried_state_of_one_of_the_two_is_a_warning(encoded_run: Path, base: P
     answer = elmo_zh("train", "--run", encoded_run, "--init", base, *changes)
     assert answer.status == 0
     assert (
-        f"Warning: {base} was trained with train.carry_state=false, and this run has true: the model will have to learn"
-        " to start sentences anew, and its perplexity before that is no measure of it." in answer.stderr.splitlines()
+        f"Warning: {base} was trained with train.carry_state=false, but this run has true. The model first has to adapt"
+        " to the other initial state of sentences, and its perplexity before that is not meaningful."
+        in answer.stderr.splitlines()
     )
 
 
@@ -430,7 +431,9 @@ def test_a_vocabulary_without_the_models_words(encoded_run: Path, base: Path, tm
     for stage in (("vocab", "--from", words), ("encode",)):
         assert elmo_zh(*stage, "--run", run).status == 0
     told = elmo_zh("train", "--run", run, "--init", base).only_error()
-    assert told == f"{base} knows no word of {run / 'vocab.data'}. Is it of the same language, script and segmenter?"
+    assert (
+        told == f"{base} knows no word of {run / 'vocab.data'}. Do both have the same language, script and segmenter?"
+    )
     assert not (run / "start").exists()
 
 

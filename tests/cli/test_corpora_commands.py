@@ -49,7 +49,7 @@ def test_a_folder_of_many_kinds() -> None:
     answer = elmo_zh("segment", mixed_folder(), "--run", "run", *FAST)
     assert answer.status == 0, answer.stderr
     for line in (
-        "1 files are no text by their names and left out, such as f.png.",
+        "Skipped 1 files whose names do not suggest text, such as f.png.",
         "Read 1 file as text in GB18030.",
         "Read 1 file as csv in UTF-8, column 2 (review).",
         "Read 1 file as jsonl in UTF-8, text.",

@@ -96,7 +96,7 @@ def test_control_c_ends_training_so_that_it_can_go_on(untrained_run: Path, sampl
     assert json.loads((run / "stages" / "train.json").read_text(encoding="utf-8"))["finished"] is False
     answer = train(run)
     assert answer.status == 0
-    assert f"Going on from step {step} of {NUM_STEPS}." in answer.stderr.splitlines()
+    assert f"Resuming from step {step} of {NUM_STEPS}." in answer.stderr.splitlines()
     assert_same_training(run, sample_run.path)
 
 
@@ -135,18 +135,18 @@ def test_training_stopped_again_and_again_equals_training_at_once(untrained_run:
         answer = train(run)
     assert answer.status == 143
     assert "Traceback" not in answer.stderr
-    assert "Going on from step 40 of 100." in answer.stderr.splitlines()
+    assert "Resuming from step 40 of 100." in answer.stderr.splitlines()
     assert checkpoint_steps(run) == [50, 60, 62]
     answer = train(run)
     assert answer.status == 0
-    assert "Going on from step 62 of 100." in answer.stderr.splitlines()
+    assert "Resuming from step 62 of 100." in answer.stderr.splitlines()
     assert_same_training(run, sample_run.path)
 
 
 def test_a_larger_budget_goes_on(run: Path) -> None:
     before = [line for line in metrics_lines(run) if line.get("heldout_set") != "full"]
     answer = train(run, "--set", f"train.max_tokens={120 * STEP_TOKENS}", "--json")
-    assert "Going on from step 100 of 120." in answer.stderr.splitlines()
+    assert "Resuming from step 100 of 120." in answer.stderr.splitlines()
     assert answer.result()["steps"] == 120
     after = metrics_lines(run)
     assert [line for line in after if line["step"] <= NUM_STEPS and line.get("heldout_set") != "full"] == before
@@ -256,7 +256,7 @@ def test_force_starts_over(run: Path, other_corpus: Path) -> None:
     answer = train(run, "--force", "--set", "model.cell_dim=11", "--set", f"train.max_tokens={10 * STEP_TOKENS}")
     assert answer.status == 0
     assert "train runs again: model.cell_dim was 13, is 11" in answer.stderr.splitlines()
-    assert "Going on" not in answer.stderr
+    assert "Resuming" not in answer.stderr
     assert [line["step"] for line in training_lines(run)] == list(range(1, 11))
     assert checkpoint_steps(run) == [10]
     weights = load_file(run / "checkpoints" / "step-00000010" / "model.safetensors")
@@ -289,7 +289,7 @@ def once(change: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     ("change", "step", "back_to", "problem"),
     [
         (not_a_number, 27, 20, "the loss is nan"),
-        (bad_gradient, 27, 20, "the gradient's norm is nan"),
+        (bad_gradient, 27, 20, "the gradient norm is nan"),
         (not_a_number, 4, 0, "the loss is nan"),
     ],
 )
@@ -301,7 +301,10 @@ def test_numbers_gone_wild_go_back_to_the_last_fixed_checkpoint(
         answer = train(run)
     assert answer.status == 0
     warnings = [line for line in answer.stderr.splitlines() if line.startswith("Warning: ")]
-    assert warnings == [f"Warning: Step {step}: {problem}. Back to step {back_to} with the learning rate times 0.5."]
+    assert warnings == [
+        f"Warning: Step {step}: {problem}. Rolled back to step {back_to}; the learning rate is now 0.5 times the"
+        " scheduled one."
+    ]
     events = [line for line in metrics_lines(run) if "event" in line]
     assert events == [{"step": back_to, "event": "rollback", "failed_step": step, "learning_rate_scale": 0.5}]
     found, expected = training_lines(run), training_lines(sample_run.path)
@@ -324,7 +327,7 @@ def test_a_checkpoint_of_an_interruption_is_not_gone_back_to(untrained_run: Path
     assert checkpoint_steps(run) == [10, 13]
     with changed_loss(run, 15, once(not_a_number)):
         answer = train(run)
-    assert "Back to step 10 with" in answer.stderr
+    assert "Rolled back to step 10;" in answer.stderr
     assert [line["step"] for line in training_lines(run)] == list(range(1, NUM_STEPS + 1))
 
 
@@ -335,8 +338,8 @@ def test_training_that_fails_again_and_again_ends_with_an_error(untrained_run: P
         answer = train(untrained_run)
     told = answer.only_error()
     assert told == (
-        f"Training failed at step {step}: the loss is nan, after 8 attempts with ever lower learning rates."
-        " Start over with a lower train.learning_rate, in another --run or with --force."
+        f"Training failed at step {step}: the loss is nan, even after 8 rollbacks with ever lower learning rates."
+        " Start again with a lower train.learning_rate, in another --run or with --force."
     )
     assert answer.stderr.count("Warning: ") == 8
 
@@ -370,7 +373,7 @@ def test_the_best_checkpoint_is_kept_and_exported(best_is_step_20: Path, tmp_pat
         assert training["step"] == step
         assert training.get("heldout_set") == heldout_set
     told = elmo_zh(*arguments, "--checkpoint", "21").only_error()
-    assert told == f"There is no checkpoint 21 in {run / 'checkpoints'}. Known: best, last, [20, 90, 100]."
+    assert told == f"There is no checkpoint 21 in {run / 'checkpoints'}. Available: best, last, [20, 90, 100]."
 
 
 def test_export_replaces_a_bundle_only_with_force_and_other_files_never(run: Path, tmp_path: Path) -> None:

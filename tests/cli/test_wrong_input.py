@@ -112,7 +112,7 @@ def test_a_text_in_which_no_word_is_frequent_enough() -> None:
     Path("short.txt").write_text("山水。", encoding="utf-8")
     assert elmo_zh("segment", "short.txt", "--run", "run", "--set", "text.segmenter=character").status == 0
     assert elmo_zh("vocab", "--run", "run").only_error() == (
-        "No word stands 2 times in run/segmented, so the vocabulary would be empty."
+        "No word occurs 2 times in run/segmented, so the vocabulary would be empty."
         " Give more text, or --set vocab.min_count=1"
     )
 
@@ -216,7 +216,7 @@ def test_ids_of_another_vocabulary(untrained_run: Path) -> None:
     before, after = other_vocabulary(untrained_run)
     told = elmo_zh("train", "--run", untrained_run).only_error()
     assert told == (
-        f"{untrained_run / 'ids'} was encoded with another vocabulary"
+        f"{untrained_run / 'ids'} was encoded with a different vocabulary"
         f" ({before[:19]}..., vocab.data is {after[:19]}...)."
         f" Make it again with: elmo-zh encode --run {untrained_run} --force"
     )
@@ -233,8 +233,8 @@ def test_counts_of_another_vocabulary(untrained_run: Path) -> None:
     ("text", "problem"),
     [
         ("1 3\n我 1 2 3\n", "line 2 has 3 numbers, but token embeddings have 7."),
-        ("的 1 2 3 4 5 6 x\n", "line 1 holds something that is not a finite number."),
-        ("的 1 2 3 4 5 6 inf\n", "line 1 holds something that is not a finite number."),
+        ("的 1 2 3 4 5 6 x\n", "line 1 contains something that is not a finite number."),
+        ("的 1 2 3 4 5 6 inf\n", "line 1 contains something that is not a finite number."),
     ],
 )
 def test_bad_word_vectors(untrained_run: Path, text: str, problem: str) -> None:
@@ -247,7 +247,7 @@ def test_word_vectors_of_another_language(untrained_run: Path) -> None:
     Path("vectors.txt").write_text("hello 1 2 3 4 5 6 7\n", encoding="utf-8")
     told = elmo_zh("word2vec", "--run", untrained_run, "--from", "vectors.txt").only_error()
     assert told.endswith(
-        f"has no vector for any word of {untrained_run}/vocab.data. Is it of the same language and script?"
+        f"has no vector for any word of {untrained_run}/vocab.data. Do both have the same language and script?"
     )
 
 
@@ -261,7 +261,7 @@ def test_a_damaged_checkpoint_names_the_file_and_the_way_out(run: Path, name: st
     shutil.rmtree(path.parent)
     answer = elmo_zh("train", "--run", run, "--set", "train.max_tokens=2310")
     assert answer.status == 0
-    assert "Going on from step 90 of 110." in answer.stderr
+    assert "Resuming from step 90 of 110." in answer.stderr
 
 
 def test_a_damaged_stage_record(untrained_run: Path) -> None:
@@ -386,9 +386,9 @@ def test_too_few_documents_for_the_streams(untrained_run: Path) -> None:
     told = elmo_zh("train", "--run", untrained_run, *changes).only_error()
     counts = json.loads((untrained_run / "ids" / "store.json").read_text(encoding="utf-8"))
     assert told == (
-        "train.shuffle = documents needs as many documents as streams (train.batch_size = 997), and the training text"
-        f" has {counts['train_documents']}. Set train.shuffle=sentences, or segment the text again with another"
-        " --document, such as paragraph."
+        "train.shuffle = documents needs at least as many documents as streams (train.batch_size = 997), but the"
+        f" training text has {counts['train_documents']}. Set train.shuffle=sentences, or segment the text again with a"
+        " different --document, such as paragraph."
     )
 
 

@@ -217,8 +217,8 @@ def test_words_outside_the_vocabulary_are_kept_with_the_ids(character_run: Sampl
     cut = [word for word in words if len(word.encode()) > SLOTS - 2]
     assert len(cut) > 1
     expected = (
-        f"encode: {len(cut):,} of {len(words):,} different words are longer than 11 bytes;"
-        f" the model reads only so many of them, such as of {cut[0]}."
+        f"encode: {len(cut):,} of {len(words):,} distinct words are longer than 11 bytes;"
+        f" the model reads only the first 11 bytes of them. An example is {cut[0]}."
     )
     assert expected in character_run.answer.stderr.splitlines()
 

@@ -394,7 +394,7 @@ def test_a_compressed_dataset_of_zeros_that_claims_far_more_than_it_holds(source
     [
         (b"", "the first three lines are []"),
         ("我们\n".encode("gb18030"), "is not UTF-8"),
-        (b"<S>\n</S>\n<UNK>\na\nb\na\nc\n", "the token 'a' stands 2 times"),
+        (b"<S>\n</S>\n<UNK>\na\nb\na\nc\n", "the token 'a' occurs 2 times"),
         (b"<S>\n</S>\n<UNK>\na\n\nb\nc\n", "a line is empty"),
         (b"<S>\n</S>\n<UNK>\na\n", "n_tokens_vocab is 7"),
     ],

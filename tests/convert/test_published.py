@@ -297,7 +297,7 @@ def test_without_a_softmax_there_is_no_perplexity(tmp_path: Path, out: Path, cha
     answer = elmo_zh("evaluate", tmp_path / "text.txt", "--segmented", "--model", out)
     assert answer.only_error() == (
         f"{out} has no softmax, so it gives vectors but no probabilities."
-        " Other programs' files seldom hold one; nothing can be done without it."
+        " Models from other programs usually lack it, and perplexity cannot be computed without it."
     )
 
 
@@ -886,7 +886,7 @@ def test_words_that_are_cut_are_counted_when_scored(tmp_path: Path, out: Path) -
     text = tmp_path / "text.txt"
     text.write_text(f"我们 {'很长的词' * 9} 吃\n", encoding="utf-8")
     answer = elmo_zh("evaluate", text, "--model", out, "--segmented", "--stateful")
-    assert "1 words are longer than the model reads, and were cut." in answer.stderr
+    assert "1 words are longer than the model reads and were truncated." in answer.stderr
 
 
 def test_what_a_killed_conversion_left_is_replaced(tmp_path: Path, out: Path) -> None:

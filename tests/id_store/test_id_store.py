@@ -15,11 +15,11 @@ from elmo_zh.corpus.segmented import iter_sentences
 from elmo_zh.engine.engine import Engine, ThisProcess
 from elmo_zh.engine.processes import worker_processes
 from elmo_zh.errors import CorpusError, RunError
-from elmo_zh.id_store import sentences as sentences_module
+from elmo_zh.id_store import encoded_sentences as sentences_module
 from elmo_zh.id_store.build import build_id_store
+from elmo_zh.id_store.encoded_sentences import EncodedSentences, IdStore
 from elmo_zh.id_store.layout import ARRAYS, store_files
 from elmo_zh.id_store.load import load_id_store
-from elmo_zh.id_store.sentences import EncodedSentences, IdStore
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.spelling import SpellingModel
@@ -73,7 +73,7 @@ def load(folder: Path, vocabulary: Vocabulary = VOCABULARY, num_slots: int | Non
 
 
 def problem_of(attempt: Callable[[], object], folder: Path) -> str:
-    """The problem without the remedy, which is the same for all."""
+    """Return the error message without the remedy, which is the same in all of them."""
     message = message_of(RunError, attempt)
     remedy = f" Make it again with: elmo-zh encode --run {folder} --force"
     assert message.endswith(remedy)
@@ -101,7 +101,7 @@ def test_characters_and_spelling_of_heldout_text(tmp_path: Path) -> None:
     build(tmp_path)
     heldout = load(tmp_path).heldout
     assert heldout.characters.tolist() == [2, 8, 0, 1]
-    # 8 slots: 5 counted symbols, one more for each of two and for the unseen ones. 坏 3, end 4, unseen 1.
+    # 8 slots: 5 counted symbols, plus one for each of two symbols and one for unseen ones. 坏 3, end 4, unseen 1.
     bad, end, unseen = math.log(8 / 3), math.log(8 / 4), math.log(8 * 1_112_064)
     np.testing.assert_allclose(heldout.spelling_nats, [0, bad + 5 * unseen + 2 * end, 0, bad + end])
 
@@ -163,7 +163,7 @@ def test_shards_are_opened_when_they_are_read_and_few_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[int] = []
-    monkeypatch.setattr(sentences_module, "_LIMIT_SHARE", 10**9)  # so that one is open at a time
+    monkeypatch.setattr(sentences_module, "_OPEN_FILES_PER_SHARD", 10**9)  # so that one shard is open at a time
     build(tmp_path)
     train = load(tmp_path).train
     real = train._shard.__wrapped__
@@ -207,8 +207,8 @@ def test_documents_that_do_not_fit_the_text(tmp_path: Path, content: bytes, foun
     (path,) = write_texts(folder, "train", ["好\n天\n好\n\n好\n"])
     path.with_suffix(".documents").write_bytes(content)
     assert message_of(RunError, lambda: build_of(tmp_path, [path])) == (
-        f"{folder / 'train-00000.documents'} ({len(content)} bytes) counts {found} sentences, but train-00000.txt has"
-        f" 5. Make both again with: elmo-zh segment CORPUS --run {tmp_path} --force"
+        f"{folder / 'train-00000.documents'} ({len(content)} bytes) describes {found} sentences, but train-00000.txt"
+        f" has 5. Make both again with: elmo-zh segment CORPUS --run {tmp_path} --force"
     )
 
 
@@ -239,7 +239,7 @@ def test_another_vocabulary(tmp_path: Path) -> None:
     build(tmp_path)
     other = Vocabulary((*SPECIALS, "好", "苹果", "天"))
     assert problem_of(lambda: load(tmp_path, other), tmp_path) == (
-        f"{tmp_path / 'ids'} was encoded with another vocabulary ({VOCABULARY.digest()[:19]}...,"
+        f"{tmp_path / 'ids'} was encoded with a different vocabulary ({VOCABULARY.digest()[:19]}...,"
         f" vocab.data is {other.digest()[:19]}...)."
     )
 
@@ -280,7 +280,7 @@ def test_a_description_that_is_missing_damaged_or_of_another_format(tmp_path: Pa
     ):
         assert other != description
         path.write_text(other, encoding="utf-8")
-        expected = f"{path} does not say how long the store's files are."
+        expected = f"{path} does not give the lengths of the store's files."
         assert problem_of(lambda: load(tmp_path), tmp_path) == expected
     path.unlink()
     assert problem_of(lambda: load(tmp_path), tmp_path).startswith(f"{path} cannot be read (")
@@ -348,7 +348,7 @@ def test_a_store_of_the_other_mode(tmp_path: Path, encoded_for: int | None) -> N
 
 @pytest.mark.parametrize("content", ["", "<S>\n坏\n", OTHER_WORDS[:-3], f"{OTHER_WORDS}\n"])
 def test_other_words_of_another_length(tmp_path: Path, content: str) -> None:
-    """Cut off after a word or within one, too: the last word would be another one then."""
+    """Also truncated after or within a word: the last word would then be a different one."""
     build(tmp_path, num_slots=SLOTS)
     path = tmp_path / "ids" / "other_words.txt"
     path.write_text(content, encoding="utf-8")
@@ -364,7 +364,7 @@ def test_other_words_that_are_missing(tmp_path: Path) -> None:
 
 
 def drawn_texts(folder: Path, num_files: int) -> list[Path]:
-    """Text with blanks in odd places, empty lines, and many words that stand in more than one file."""
+    """Text with extra spaces, empty lines, and many words that are in more than one file."""
     random = np.random.default_rng(7)
     texts = []
     for number in range(num_files):
@@ -378,7 +378,7 @@ def drawn_texts(folder: Path, num_files: int) -> list[Path]:
 def test_the_store_is_what_one_sentence_after_another_gives(
     tmp_path: Path, num_slots: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Blocks of a few bytes, so that their ends fall anywhere."""
+    """Blocks of a few bytes, so that they end anywhere."""
     monkeypatch.setattr("elmo_zh.corpus.segmented.BLOCK_BYTES", 101)
     paths = drawn_texts(tmp_path, 3)
     build_of(tmp_path, paths[:2], paths[2:], num_slots=num_slots)

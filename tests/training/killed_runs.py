@@ -1,7 +1,7 @@
 """Run commands one after another, each in a process that can be killed: `python killed_runs.py`, jobs as JSON lines.
 
-Each process is forked from this one, which has imported everything: what is to be killed is training, not imports. A
-job's process id is told when it starts, its status when it has ended.
+Each process is forked from this one, which has imported everything, so that training is killed and not its imports.
+Prints the process id of each job when it starts, and its exit status when it has ended.
 """
 
 import json
@@ -26,7 +26,7 @@ def die() -> NoReturn:
 
 
 class Place:
-    """A function that is left half done, and the process killed, when it is called for the n-th time."""
+    """Replace a function by one that stops half-way and kills the process at its n-th call."""
 
     def __init__(self, owner: Any, name: str, call: int) -> None:
         self._real, self._left = getattr(owner, name), call
@@ -40,7 +40,7 @@ class Place:
         return self._real(*arguments, **more)
 
     def leave_half_done(self, *arguments: Any, **more: Any) -> None:
-        """Do nothing at all."""
+        """By default, do nothing."""
 
 
 class HalfAFile(Place):
@@ -82,7 +82,7 @@ PLACES: dict[str, tuple[type[Place], Any, str]] = {
 
 
 def run(job: dict[str, Any]) -> NoReturn:
-    """Be the job's process."""
+    """Run the job in this process."""
     told = Path(job["told"]).open("a", encoding="utf-8")  # noqa: SIM115
     os.dup2(told.fileno(), 1)
     os.dup2(told.fileno(), 2)
@@ -106,7 +106,7 @@ def run(job: dict[str, Any]) -> NoReturn:
 if __name__ == "__main__":
     for loop in (time_loop.loop_forward, time_loop.loop_backward, prediction_loss.loop_over_pieces):
         scripted(loop)
-    # The picture takes longer than these trainings.
+    # Drawing the picture takes longer than training.
     train.can_draw = lambda: False
     for line in sys.stdin:
         child = os.fork()

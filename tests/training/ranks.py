@@ -1,4 +1,4 @@
-"""Type commands one after another as one of two ranks, without torchrun: `python ranks.py JOBS`, JOBS in JSON."""
+"""Run commands one after another as one of two ranks, without torchrun: `python ranks.py JOBS`, JOBS in JSON."""
 
 import contextlib
 import errno
@@ -21,7 +21,7 @@ from elmo_zh.training.streams import StreamBatch
 
 @contextlib.contextmanager
 def mishap(what: str, step: int) -> Iterator[None]:
-    """Let something happen, once, in the step after `step`; of the first three the time is measured before."""
+    """Make something go wrong, once, in the step after `step`. The first three steps also run before as trial steps."""
     real = Learner._loss
     left = [what]
 
@@ -49,7 +49,7 @@ def run_job(job: dict[str, Any]) -> tuple[int, str]:
     with contextlib.ExitStack() as changes:
         changes.enter_context(contextlib.redirect_stderr(told))
         changes.enter_context(patch.object(sys, "argv", ["elmo-zh", *job["arguments"]]))
-        # The picture takes longer than these trainings.
+        # Drawing the picture takes longer than training.
         changes.enter_context(patch.object(train, "can_draw", lambda: False))
         if job.get("rank") == int(os.environ["RANK"]):
             changes.enter_context(mishap(job["what"], job["step"]))

@@ -1,4 +1,4 @@
-"""Weights of a bundle in a model with other words: rows by word, all else as it is."""
+"""Copying a bundle's weights into a model with other words: rows by word, everything else unchanged."""
 
 import json
 from dataclasses import replace
@@ -28,8 +28,8 @@ from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 OLD_WORDS = ("天", "气", "好", "苹果", "今天", "花")
 OLD = Vocabulary((*SPECIALS, *OLD_WORDS))
-# All words of OLD in another order, among new ones: of two known characters, of one known twice and an unknown one, of
-# none.
+# All words of OLD in another order, and new ones: with two known characters, with a known one twice and an unknown one,
+# with none.
 NEW = Vocabulary((*SPECIALS, "花", "天气", "今天", "海鸥", "苹果", "好", "好好学", "气", "天", "鸥"))
 COMPOSED = {"天气": ("天", "气"), "好好学": ("好", "好")}
 DRAWN = ("海鸥", "鸥")
@@ -43,7 +43,7 @@ MODES = {"token": TOKEN, "tied": TIED, "character": CHARACTER}
 
 
 class Listener(SilentReporter):
-    """Remembers what was told."""
+    """Records messages."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
@@ -57,7 +57,7 @@ class Listener(SilentReporter):
 
 
 def drawn_model(config: ModelConfig, vocabulary: Vocabulary, seed: int) -> LanguageModel:
-    """A model all of whose numbers differ, biases too."""
+    """Return a model whose weights and biases all differ."""
     model = LanguageModel.build(build_shape(config, len(vocabulary)), tie_softmax=config.tie_softmax)
     generator = torch.Generator().manual_seed(seed)
     for tensor in model.named_tensors().values():
@@ -106,7 +106,7 @@ def moved(bundle: Bundle, config: ModelConfig, vocabulary: Vocabulary = NEW, see
 
 
 def tables(model: LanguageModel | Bundle) -> dict[str, torch.Tensor]:
-    """All that has a row for each word."""
+    """Return the parameters with one row for each word."""
     assert model.softmax is not None
     found = {"softmax": model.softmax.weight.detach(), "bias": model.softmax.bias.detach()}
     if model.bilm.shape.characters is None:
@@ -135,7 +135,7 @@ def test_new_rows_are_the_mean_of_those_of_known_characters(mode: str, bundle: B
 
 
 def test_a_mean_worked_by_hand() -> None:
-    """天 is (1, 2), 好 is (4, 8): 天天好 is (6 / 3, 12 / 3); the unknown 学 counts for nothing."""
+    """天 is (1, 2) and 好 is (4, 8), so 天天好 is (6 / 3, 12 / 3); the unknown 学 is ignored."""
     old, new = Vocabulary((*SPECIALS, "天", "好")), Vocabulary((*SPECIALS, "天天好", "好学", "好", "天好"))
     table = torch.empty(7, 2)
     moves = RowMoves.build(old, new)
@@ -175,7 +175,7 @@ def test_a_word_spelled_like_a_special_is_no_special() -> None:
     assert dict(moves.kept) == {0: 0, 1: 1, 2: 2}
 
 
-# All else
+# Everything else
 
 
 def test_all_but_rows_moves_as_it_is(mode: str, bundle: Bundle) -> None:
@@ -314,7 +314,7 @@ def test_no_words_can_be_kept_of_a_model_without_any(tmp_path: Path) -> None:
 
 
 def prepared(**changes: object) -> dict[str, object]:
-    """What the segment stage records of text that is prepared as the bundle's."""
+    """Return the settings that the segment stage records for text prepared like the bundle's."""
     return {
         "segmenter": "character",
         "unicode_form": "NFC",

@@ -1,4 +1,4 @@
-"""The n-gram baselines against fractions worked by hand and against a plain version of loops and dictionaries."""
+"""The n-gram baselines against fractions worked out by hand and a plain version with loops and dictionaries."""
 
 import math
 from collections import Counter
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elmo_zh.id_store.sentences import EncodedSentences, HeldoutSentences, IdStore
+from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.training import baselines as module
 from elmo_zh.training.baselines import BaselineNats, KneserNeyBigram, measure_baselines
 from elmo_zh.vocabulary.lexicon import Lexicon
@@ -18,7 +18,7 @@ from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 BEGIN, END, UNKNOWN = 0, 1, 2
 ROWS = 11
-# Five sentences, with unknown words, repeats, an empty sentence, words seen once and rows (9, 10) never seen.
+# Five sentences with unknown words, repetitions, an empty sentence, words that occur once, and unseen rows (9, 10).
 TRAIN = [[3, 4, 5], [3, 4, 6, 2], [], [7, 3, 4, 5, 8], [4, 4, 2]]
 HELDOUT = [[3, 4, 6], [9, 10, 3], [], [2, 8], [5, 5, 4]]
 
@@ -27,7 +27,7 @@ SENTENCES = st.lists(st.lists(st.integers(2, ROWS - 1), max_size=5), min_size=1,
 
 
 def arrays(sentences: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """The ids of all words and where each sentence begins."""
+    """Return the ids of all words and the start of each sentence."""
     ids = np.array([word for words in sentences for word in words], np.uint16)
     return ids, np.cumsum([0, *map(len, sentences)]).astype(np.uint64)
 
@@ -47,7 +47,7 @@ def measure(train: EncodedSentences, heldout: HeldoutSentences, rows: int, seed:
 
 
 def pairs_of(sentences: Sequence[Sequence[int]], backward: bool) -> Pairs:
-    """Context and word of each prediction of one direction."""
+    """Return the context and word of each prediction in one direction."""
     found = []
     for words in sentences:
         marked = [BEGIN, *words, END]
@@ -64,7 +64,7 @@ def discount_of(counts: Sequence[int]) -> Fraction:
 
 
 def plain_kneser_ney(training: Pairs, num_outcomes: int, context: int, word: int) -> Fraction:
-    """P(word | context) as Chen and Goodman write it, counted anew for each question."""
+    """Return P(word | context) as in Chen and Goodman, counting again for each call."""
     bigrams = Counter(training)
     before = Counter(pair[1] for pair in bigrams)
     lower_discount = discount_of(list(before.values()))
@@ -106,7 +106,7 @@ def test_probabilities_worked_out_by_hand() -> None:
     assert probability(model, 3, 5) == pytest.approx((1 - 1 / 3) / 3 + after_a * lower[5])
     assert probability(model, 3, END) == pytest.approx(after_a * lower[END])
     assert probability(model, BEGIN, 3) == pytest.approx((3 - 1 / 3) / 3 + 1 / 3 * 1 / 3 * lower[3])
-    assert probability(model, UNKNOWN, 4) == pytest.approx(lower[4])  # a context never seen
+    assert probability(model, UNKNOWN, 4) == pytest.approx(lower[4])  # an unseen context
 
 
 def test_both_baselines_equal_the_plain_version_on_five_sentences() -> None:
@@ -138,7 +138,7 @@ def test_every_probability_equals_the_plain_version_and_they_sum_to_one(
         expected = [float(plain_kneser_ney(training, ROWS - 1, context, word)) for word in outcomes]
         np.testing.assert_allclose(found, expected, rtol=1e-12)
         assert probability(model, context, start) == 0
-        assert (found > 0).all()  # something is left for every word, seen or not
+        assert (found > 0).all()  # every word has some probability, seen or not
 
 
 @settings(deadline=None, max_examples=53)

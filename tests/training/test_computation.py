@@ -1,4 +1,4 @@
-"""How a run computes: chosen once, kept, told; what training can do without; and how much memory it takes."""
+"""How a run computes: chosen once, kept and reported; optional packages; the summary; predicted memory."""
 
 import json
 import signal
@@ -18,7 +18,7 @@ from elmo_zh.model import precision
 from elmo_zh.run.reporter import format_seconds
 from elmo_zh.training import computation, train, trainer
 from elmo_zh.training.computation import Computation, choose_computation
-from elmo_zh.training.summary import report_summary
+from elmo_zh.training.training_report import report_summary
 
 CPU = torch.device("cpu")
 ONE_STEP = f"train.max_tokens={STEP_TOKENS}"
@@ -43,7 +43,7 @@ multiplies_bfloat16 = precision._processor_multiplies_bfloat16
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """Say what the machine can do."""
+    """Set what the machine can do."""
 
     def can(*, bfloat16: bool, packed: bool = True) -> None:
         monkeypatch.setattr(computation, "has_fast_bfloat16", lambda _: bfloat16)
@@ -140,7 +140,7 @@ def warnings_of(stderr: str) -> list[str]:
 
 
 def interrupted(run: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    """Train up to a step, as if somebody had pressed Control-C there."""
+    """Train up to a step and press Ctrl-C there."""
     real = trainer.Trainer._log
 
     def log(self: trainer.Trainer, *figures: float) -> None:
@@ -166,11 +166,11 @@ def test_what_was_chosen_is_recorded_and_kept_on_another_machine(
     machine(bfloat16=not is_fast)
     answer = elmo_zh("train", "--run", run, "--json")
     assert warnings_of(answer.stderr) == []
-    assert f" on cpu ({expected}) and evaluation." in answer.stderr
+    assert f" on cpu ({expected}), plus evaluations." in answer.stderr
     assert answer.result()["computation"] == state_of(run, NUM_STEPS)["computation"] == chosen
     record = json.loads((run / "stages" / "train.json").read_text("utf-8"))
     assert record["counts"]["computation"] == chosen
-    # What was trained is not only called so: the other precision gives other figures.
+    # The precision has an effect: the other one gives different losses.
     losses = [line["train_loss"] for line in training_lines(run)]
     machine(bfloat16=not is_fast)
     elmo_zh("train", "--run", run, "--force", "--set", ONE_STEP)
@@ -188,7 +188,7 @@ def test_what_cannot_be_kept_is_told(untrained_run: Path, machine: Machine, monk
     answer = elmo_zh("train", "--run", run, "--set", "train.num_threads=2")
     assert answer.status == 0
     assert warnings_of(answer.stderr) == [
-        f"{difference}: what follows is not bit for bit what it would have been."
+        f"{difference}: from here on, results are not bit for bit those of an uninterrupted run."
         for difference in ("Kernel was onednn, is torch", "Num_threads was 1, is 2")
     ]
     assert state_of(run, NUM_STEPS)["computation"]["num_threads"] == 2
@@ -214,7 +214,7 @@ def test_training_needs_no_segmenter_and_no_picture(untrained_run: Path, tmp_pat
     record = json.loads((run / "stages" / "train.json").read_text("utf-8"))
     assert record["finished"] is True
     assert not [name for name in record["outputs"] if "training.png" in name]
-    # With a picture it would be the same.
+    # Run again with matplotlib, the stage is skipped all the same.
     assert elmo_zh("train", "--run", run, "--json").result()["skipped"] is True
 
 
@@ -247,9 +247,9 @@ def test_the_table_at_the_end() -> None:
     listener = Listener()
     report_summary(COUNTS, listener)  # type: ignore[arg-type]
     assert listener.notes == [
-        "Trained 1,234,567 tokens, 3.14 epochs, 2,357 steps in 13 min, evaluation included;"
-        " at most 1.3 GB of memory (1.9 GB predicted).",
-        "All held-out text, 54,321 predictions, step 2,300:",
+        "Trained 1,234,567 tokens (3.14 epochs, 2,357 steps) in 13 min, including evaluations; peak memory 1.3 GB"
+        " (predicted 1.9 GB).",
+        "Results on all held-out text (54,321 predictions), checkpoint of step 2,300:",
         "                    perplexity  bits per character",
         "  biLM                    97.3               4.123",
         "    forward LM        12,101.0",
@@ -288,7 +288,7 @@ from pathlib import Path
 import numpy as np, torch
 from elmo_zh.allocator import keep_freed_memory
 from elmo_zh.config import ModelConfig, TrainConfig
-from elmo_zh.id_store.sentences import EncodedSentences, HeldoutSentences, IdStore
+from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.run.reporter import SilentReporter
@@ -297,7 +297,7 @@ from elmo_zh.training.computation import choose_computation
 from elmo_zh.training.memory import predict_memory
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.train import initialise_model
-from elmo_zh.training.trainer import Trainer
+from elmo_zh.training.trainer import Trainer, TrainerSetup
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 folder, changes, rows = Path(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3])
@@ -313,12 +313,13 @@ heldout = HeldoutSentences.measured(ids, offsets, np.full(300, 29, np.uint32), n
 store = IdStore(EncodedSentences.in_memory(*sentences(3000)), heldout, Lexicon(vocabulary, None))
 keep_freed_memory()
 device = torch.device("cpu")
-trainer = Trainer(
-    LanguageModel.build(build_shape(model_config, rows), tie_softmax=False), store, "digest", config,
-    CheckpointFolder(folder / "c"), MetricsFile(folder / "m.jsonl"), device, choose_computation(config, device, {}),
-    SilentReporter(), lambda model: initialise_model(model, 1, None),
+setup = TrainerSetup(
+    model=LanguageModel.build(build_shape(model_config, rows), tie_softmax=False), store=store,
+    vocabulary_digest="digest", config=config, checkpoints=CheckpointFolder(folder / "c"),
+    metrics=MetricsFile(folder / "m.jsonl"), device=device, computation=choose_computation(config, device, {}),
+    reporter=SilentReporter(), initialise=lambda model: initialise_model(model, 1, None),
 )
-trainer.train()
+Trainer(setup).train()
 predicted = predict_memory(model_config, config, 2 if config.precision == "bfloat16" else 4, rows, 51000)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 print(json.dumps({"predicted": predicted, "peak": peak}))

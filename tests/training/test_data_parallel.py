@@ -1,4 +1,4 @@
-"""The mean of tables' gradients over ranks against dense sums; two threads stand for two processes."""
+"""Averaged table gradients against dense sums; two threads take the place of two processes."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from elmo_zh.training.data_parallel import average_tables
-from elmo_zh.training.distributed import Group
+from elmo_zh.training.data_parallel import average_table_gradients
+from elmo_zh.training.distributed import ProcessGroup
 
 ROWS, WIDTH = 13, 5
 
 
-class Pair(Group):
+class Pair(ProcessGroup):
     """One of two ranks in one process."""
 
     size = 2
@@ -22,7 +22,7 @@ class Pair(Group):
     def __init__(self, rank: int, table: list[Tensor], barrier: Barrier) -> None:
         self.rank, self._table, self._barrier = rank, table, barrier
 
-    def gather(self, tensor: Tensor) -> list[Tensor]:
+    def all_gather(self, tensor: Tensor) -> list[Tensor]:
         self._table[self.rank] = tensor.clone()
         self._barrier.wait()
         gathered = list(self._table)
@@ -30,14 +30,14 @@ class Pair(Group):
         self._barrier.wait()
         return gathered
 
-    def gather_numbers(self, *numbers: float) -> list[tuple[float, ...]]:
-        return [tuple(told.tolist()) for told in self.gather(torch.tensor(numbers, dtype=torch.float64))]
+    def all_gather_numbers(self, *numbers: float) -> list[tuple[float, ...]]:
+        return [tuple(row.tolist()) for row in self.all_gather(torch.tensor(numbers, dtype=torch.float64))]
 
-    def add_up(self, tensor: Tensor) -> None:
-        tensor.copy_(sum(self.gather(tensor)))
+    def all_reduce(self, tensor: Tensor) -> None:
+        tensor.copy_(sum(self.all_gather(tensor)))
 
 
-def on_two_ranks(work: Callable[[Group], list[Tensor]]) -> list[list[Tensor]]:
+def on_two_ranks(work: Callable[[ProcessGroup], list[Tensor]]) -> list[list[Tensor]]:
     table, barrier = [torch.empty(0)] * 2, Barrier(2)
     with ThreadPoolExecutor(2) as ranks:
         return list(ranks.map(lambda rank: work(Pair(rank, table, barrier)), range(2)))
@@ -63,10 +63,10 @@ def test_the_mean_of_sparse_and_dense_gradients(
     gradients = [dense(rank, *shape) if rows is None else sparse(rows, *shape) for rank, rows in enumerate(kinds)]
     expected = sum(gradient.to_dense().clone() for gradient in gradients) / 2
 
-    def work(group: Group) -> list[Tensor]:
+    def work(group: ProcessGroup) -> list[Tensor]:
         tables = [nn.Parameter(torch.zeros(shape)), nn.Parameter(torch.zeros(shape))]
         tables[0].grad = gradients[group.rank].clone()
-        average_tables(tables, group)  # the second has no gradient, as a table that is not trained
+        average_table_gradients(tables, group)  # the second has no gradient, like a table that is not trained
         assert tables[1].grad is None
         assert tables[0].grad is not None
         return [tables[0].grad]
@@ -84,6 +84,6 @@ def test_one_rank_alone_changes_nothing() -> None:
     table = nn.Parameter(torch.zeros(ROWS, WIDTH))
     table.grad = sparse([5, 2, 5], ROWS, WIDTH)
     before = table.grad
-    average_tables([table], Group())
+    average_table_gradients([table], ProcessGroup())
     assert table.grad is before
     assert not table.grad.is_coalesced()

@@ -1,4 +1,4 @@
-"""Two processes train one model as one process does, and end together whatever happens to one of them."""
+"""Two processes train a model like one process does, and stop together whatever happens to one of them."""
 
 import json
 import os
@@ -31,7 +31,7 @@ from elmo_zh.errors import RunError
 from elmo_zh.training import train as training_stage
 from elmo_zh.training.launch import Launch, read_launch
 
-# Two shares of 3 streams of 7 tokens.
+# Two ranks with 3 streams of 7 tokens each.
 NUM_STEPS, STEP_TOKENS = 23, 42
 SETTINGS = (
     "train.precision=float32",
@@ -55,7 +55,7 @@ CASES = {
     "characters, every word scored": (*CHARACTERS, "train.softmax=full"),
     "tied": ("model.tie_softmax=true", "train.optimizer=adagrad"),
 }
-# What befalls one of two ranks in the plain case; without a rank, what is asked of both.
+# What happens to one of two ranks in the plain case; jobs without a rank concern both.
 JOBS: dict[str, dict[str, Any]] = {
     "terminated": {"rank": 1, "what": "SIGTERM", "step": 13},
     "continued": {},
@@ -77,7 +77,7 @@ def as_options(settings: Sequence[str]) -> list[str]:
 
 
 def free_ports(number: int) -> list[int]:
-    """Return ports that nobody listens at, below those that the system gives to connections on its own."""
+    """Return unused ports below the range that the system assigns to connections."""
     ports: list[int] = []
     while len(ports) < number:
         port = random.SystemRandom().randrange(15_000, 30_000)
@@ -87,7 +87,7 @@ def free_ports(number: int) -> list[int]:
 
 
 def run_as_two(jobs: Sequence[Mapping[str, Any]]) -> list[Ended]:
-    """Return each rank's exit status and stderr in each job; nothing of a rank that was killed."""
+    """Return each rank's exit status and stderr in each job; nothing for a rank that was killed."""
     jobs = [{**job, "port": port} for job, port in zip(jobs, free_ports(len(jobs)), strict=True)]
     command = [sys.executable, str(Path(__file__).with_name("ranks.py")), json.dumps(jobs)]
     place = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
@@ -111,7 +111,7 @@ def _no_picture() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def untrained(sample_run: SampleRun, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The sample's run with the settings of each case, before its training."""
+    """The sample run with the settings of each case, before training."""
     folder = tmp_path_factory.mktemp("untrained")
     runs = {}
     for name, settings in CASES.items():
@@ -123,7 +123,7 @@ def untrained(sample_run: SampleRun, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="module")
 def alone(untrained: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Each case, trained by one process."""
+    """The run of each case, trained by one process."""
     folder = tmp_path_factory.mktemp("alone")
     runs = {name: Path(shutil.copytree(run, folder / name)) for name, run in untrained.items()}
     for run in runs.values():
@@ -138,9 +138,9 @@ def job_of(run: Path, settings: Sequence[str] = (), **mishap: Any) -> dict[str, 
 
 @pytest.fixture(scope="module")
 def together(untrained: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Ended]]:
-    """Each case and each mishap, trained by two processes: the run, and how each of them ended.
+    """Each case and each mishap, trained by two processes: the run, and how each process ended.
 
-    All in one pair of processes, since starting one takes longer than all that it does.
+    One pair of processes does it all, because starting processes takes longer than everything that they do.
     """
     folder = tmp_path_factory.mktemp("together")
     names = [*CASES, *JOBS]
@@ -148,7 +148,7 @@ def together(untrained: dict[str, Path], tmp_path_factory: pytest.TempPathFactor
     with mishap("SIGTERM", 16):
         assert elmo_zh("train", "--run", runs["continued"]).status == 143
     runs["repeated"] = runs[PLAIN]
-    # What kills a process comes last.
+    # The job that kills a process comes last.
     order = [*CASES, "repeated", *JOBS]
     jobs = [job_of(runs[name], **JOBS.get(name, {})) for name in order]
     return {name: (runs[name], ended) for name, ended in zip(order, run_as_two(jobs), strict=True)}
@@ -169,7 +169,7 @@ def test_two_ranks_train_as_one(case: str, alone: dict[str, Path], together: dic
     assert [status for status, _ in ended] == [0, 0], ended
     assert ended[1][1] == ""
     assert_same_figures(run, alone[case])
-    # Positions are those of all streams, and the state is everyone's.
+    # The saved position and the carried state are those of all streams.
     last = f"checkpoints/step-{NUM_STEPS:08d}"
     states = [json.loads((path / last / "state.json").read_text(encoding="utf-8")) for path in (run, alone[case])]
     assert states[0]["streams"] == states[1]["streams"]
@@ -191,14 +191,14 @@ def test_a_signal_to_one_rank_stops_both_and_one_process_goes_on(
     assert [status for status, _ in ended] == [143, 143]
     assert checkpoint_steps(run)[-1] == 14
     answer = elmo_zh("train", "--run", run)
-    assert "Going on from step 14 of 23." in answer.stderr.splitlines()
+    assert "Resuming from step 14 of 23." in answer.stderr.splitlines()
     assert_same_figures(run, alone[PLAIN])
 
 
 def test_two_ranks_go_on_with_what_one_began(alone: dict[str, Path], together: dict[str, tuple[Path, Ended]]) -> None:
     run, ended = together["continued"]
     assert [status for status, _ in ended] == [0, 0]
-    assert "Going on from step 17 of 23." in ended[0][1].splitlines()
+    assert "Resuming from step 17 of 23." in ended[0][1].splitlines()
     assert_same_figures(run, alone[PLAIN])
 
 
@@ -207,7 +207,10 @@ def test_both_ranks_go_back_when_the_numbers_of_one_go_wild(
 ) -> None:
     run, ended = together["not a number"]
     assert [status for status, _ in ended] == [0, 0]
-    assert "Warning: Step 8: the loss is nan. Back to step 5 with the learning rate times 0.5." in ended[0][1]
+    assert (
+        "Warning: Step 8: the loss is nan. Rolled back to step 5; the learning rate is now 0.5 times the scheduled one."
+        in ended[0][1]
+    )
     losses = [line["train_loss"] for line in training_lines(run)]
     assert len(losses) == NUM_STEPS
     expected = [line["train_loss"] for line in training_lines(alone[PLAIN])]
@@ -227,8 +230,8 @@ def test_an_error_of_rank_0_ends_the_other_without_a_word(together: dict[str, tu
 def test_streams_that_cannot_be_dealt_evenly(together: dict[str, tuple[Path, Ended]]) -> None:
     run, ended = together["uneven"]
     told = (
-        "Error: train.batch_size = 7 cannot be dealt evenly to 2 processes. Start another number of them, or a new run"
-        " with --set train.batch_size=8\n"
+        "Error: train.batch_size = 7 is not divisible by the number of processes, 2. Start a different number of"
+        " processes, or a new run with --set train.batch_size=8\n"
     )
     assert ended == [(1, told), (1, "")]
     assert not (run / "stages" / "train.json").exists()
@@ -239,14 +242,14 @@ def test_a_dead_peer_is_told_in_one_line(together: dict[str, tuple[Path, Ended]]
     ((status, stderr),) = ended
     assert status == 1
     error = stderr.splitlines()[-1]
-    assert error.startswith("Error: Lost the other processes of this training (")
-    assert error.endswith("the same command goes on from the last checkpoint.")
+    assert error.startswith("Error: Lost the connection to the other training processes (")
+    assert error.endswith("The same command resumes from the last checkpoint.")
     assert "Traceback" not in stderr
     assert checkpoint_steps(run)[-1] == 15
 
 
 def second_worker(parent: int) -> int:
-    """Return the process of rank 1 that torchrun has started."""
+    """Return the process id of rank 1, which torchrun has started."""
     for path in Path("/proc").glob("[0-9]*"):
         try:
             status, variables = (path / "status").read_text(), (path / "environ").read_bytes().split(b"\0")
@@ -261,7 +264,7 @@ def test_torchrun_ends_when_a_rank_is_killed_and_one_process_goes_on(
     untrained: dict[str, Path], alone: dict[str, Path], tmp_path: Path
 ) -> None:
     run = Path(shutil.copytree(untrained[PLAIN], tmp_path / "run"))
-    # Saving often makes the steps slow enough to hit, and changes nothing in them.
+    # Frequent checkpoints slow the steps down enough to hit one, and do not change the result.
     often = ("--set", f"train.checkpoint_every_tokens={STEP_TOKENS}")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--"]
     with subprocess.Popen(
@@ -272,7 +275,7 @@ def test_torchrun_ends_when_a_rank_is_killed_and_one_process_goes_on(
         _, stderr = process.communicate()
     assert process.returncode == 1
     (error,) = [line for line in stderr.splitlines() if line.startswith("Error: ")]
-    assert error.startswith("Error: Lost the other processes of this training (")
+    assert error.startswith("Error: Lost the connection to the other training processes (")
     assert stderr.count("Traceback") == stderr.count("ChildFailedError:")  # torchrun's own
     assert len(training_lines(run)) < NUM_STEPS
     assert elmo_zh("train", "--run", run).status == 0
@@ -307,12 +310,12 @@ WHOLE = {"RANK": "5", "WORLD_SIZE": "7", "LOCAL_RANK": "2", "MASTER_ADDR": "one"
         ),
         (
             {"RANK": "7"},
-            "The environment has RANK=7, WORLD_SIZE=7, LOCAL_RANK=2, MASTER_PORT=29500: RANK should be below"
+            "The environment has RANK=7, WORLD_SIZE=7, LOCAL_RANK=2, MASTER_PORT=29500, but RANK should be below"
             " WORLD_SIZE. Start with torchrun.",
         ),
         (
             {"LOCAL_RANK": "two"},
-            "The environment has RANK=5, WORLD_SIZE=7, LOCAL_RANK=two, MASTER_PORT=29500: these should be whole"
+            "The environment has RANK=5, WORLD_SIZE=7, LOCAL_RANK=two, MASTER_PORT=29500, which should be whole"
             " numbers. Start with torchrun.",
         ),
     ],
@@ -327,4 +330,4 @@ def test_the_pipeline_is_for_one_process(sample_run: SampleRun, monkeypatch: pyt
     for name, value in WHOLE.items():
         monkeypatch.setenv(name, value)
     told = elmo_zh("pipeline", sample_run.corpus, "--run", sample_run.path).only_error()
-    assert told.startswith("The pipeline was started in 7 processes, and only train can use them.")
+    assert told.startswith("The pipeline was started in 7 processes, but only the train command supports several.")

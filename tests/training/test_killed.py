@@ -1,4 +1,4 @@
-"""Training that is killed at any moment, and typed again, ends as if nothing had happened: byte for byte."""
+"""Training that is killed at any moment and resumed ends byte for byte like an uninterrupted one."""
 
 import json
 import os
@@ -43,7 +43,7 @@ class Job:
     process_id: int
 
     def send(self, number: int) -> None:
-        # Not waited for yet, so that its id is still its own.
+        # Not waited for yet, so its process id cannot be reused.
         os.kill(self.process_id, number)
 
     def status(self) -> int:
@@ -96,7 +96,7 @@ def recipe(request: pytest.FixtureRequest) -> tuple[str, ...]:
 def untouched(
     sample_run: SampleRun, start: Start, recipe: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """The training that nothing happened to, with its checkpoints at every tenth step."""
+    """The uninterrupted training, with a checkpoint at every tenth step."""
     run = Path(shutil.copytree(sample_run.path, tmp_path_factory.mktemp("untouched") / "run"))
     remove_training(run)
     finish(start, run, *recipe)
@@ -136,7 +136,7 @@ def last_step(run: Path) -> int:
 
 
 def test_killed_again_and_again(untrained_run: Path, untouched: Path, start: Start, recipe: tuple[str, ...]) -> None:
-    """By SIGKILL, and between that by signals that training answers; also while a checkpoint is written."""
+    """By SIGKILL, alternating with signals that training handles; also while a checkpoint is written."""
     run, chance = untrained_run, random.Random(7)
     signals = [signal.SIGKILL] * NUM_KILLS + [signal.SIGTERM, signal.SIGINT] * 2
     chance.shuffle(signals)
@@ -151,7 +151,7 @@ def test_killed_again_and_again(untrained_run: Path, untouched: Path, start: Sta
         job.send(number)
         status = job.status()
         expected = {signal.SIGKILL: {-9}, signal.SIGTERM: {143, -15}, signal.SIGINT: {130}}[number]
-        assert status in {*expected, 0}  # 0: it was faster
+        assert status in {*expected, 0}  # 0: it finished first
         num_killed += status == -9
     assert num_killed > NUM_KILLS / 2
     finish(start, run)
@@ -189,7 +189,7 @@ def test_killed_at_every_place_where_files_are_written(
 def test_killed_after_the_last_step(
     untrained_run: Path, untouched: Path, start: Start, recipe: tuple[str, ...]
 ) -> None:
-    """While the best weights are measured on all held-out text, before their figures are kept."""
+    """While all held-out text is scored with the best weights, before the figures are saved."""
     run = untrained_run
     trap = {"place": "before the best one's figures are kept", "call": 1}
     assert start("train", "--run", run, *options(*recipe), **trap).status() == -9
@@ -215,7 +215,7 @@ def test_extra_saves_and_evaluations_change_nothing(
     settings: tuple[str, ...],
     lines_too: bool,
 ) -> None:
-    # More evaluations may find a better checkpoint on the way: the last one's weights are compared.
+    # More evaluations may find another best checkpoint, so the weights of the last one are compared.
     run, last = untrained_run, ("--checkpoint", "last")
     assert start("train", "--run", run, *options(*recipe, *settings)).status() == 0
     for each in (run, untouched):

@@ -1,4 +1,4 @@
-"""A tiny text is learned, by every recipe, as far as it can be."""
+"""Every recipe learns a tiny text as well as possible."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from elmo_zh.config import TrainConfig
-from elmo_zh.id_store.sentences import EncodedSentences, HeldoutSentences, IdStore
+from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.kernels import gpu_recurrence
 from elmo_zh.model.language_model import LanguageModel
@@ -20,11 +20,11 @@ from elmo_zh.training.computation import choose_computation
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.scoring import Figures, TextMeasure, score_sentences
 from elmo_zh.training.train import initialise_model
-from elmo_zh.training.trainer import Trainer
+from elmo_zh.training.trainer import Trainer, TrainerSetup
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
-# Each sentence follows from its first word, forwards, and from its last, backwards: seven equally likely ones.
+# Seven equally likely sentences. The first word determines the rest forwards, the last word backwards.
 SENTENCES = [[3 + k, 10 + k, 17 + k, 24, 25 + k] for k in range(7)]
 ROWS = 32
 VOCABULARY = Vocabulary([*SPECIALS, *(chr(ord("一") + row) for row in range(ROWS - 3))])
@@ -37,6 +37,16 @@ def build_store(num_slots: int | None = None) -> IdStore:
         np.zeros(0, np.uint16), np.zeros(1, np.uint64), np.zeros(0, np.uint32), np.zeros(0, np.float64)
     )
     return IdStore(EncodedSentences.in_memory(ids, offsets), nothing, Lexicon(VOCABULARY, num_slots))
+
+
+def build_trainer(model: LanguageModel, folder: Path, device: torch.device, config: TrainConfig) -> Trainer:
+    setup = TrainerSetup(
+        model=model, store=build_store(), vocabulary_digest="digest", config=config,
+        checkpoints=CheckpointFolder(folder / "c"), metrics=MetricsFile(folder / "m.jsonl"), device=device,
+        computation=choose_computation(config, device, {}), reporter=SilentReporter(),
+        initialise=lambda new: initialise_model(new, 1, None),
+    )  # fmt: skip
+    return Trainer(setup)
 
 
 @pytest.mark.parametrize(
@@ -61,21 +71,17 @@ def test_a_tiny_text_is_learned(tmp_path: Path, changes: dict[str, object]) -> N
         skip_connections=True,
     )  # fmt: skip
     model, device = LanguageModel.build(shape, tie_softmax=False), torch.device("cpu")
-    trainer = Trainer(
-        model, build_store(), "digest", config, CheckpointFolder(tmp_path / "c"), MetricsFile(tmp_path / "m.jsonl"),
-        device, choose_computation(config, device, {}), SilentReporter(), lambda m: initialise_model(m, 1, None),
-    )  # fmt: skip
-    trainer.train()
+    build_trainer(model, tmp_path, device, config).train()
     model.prepare_for_training(None)
     nats = score_sentences(
         model.bilm, model.softmax, Lexicon(VOCABULARY, None), [np.array(sentence) for sentence in SENTENCES]
     )
     measure = TextMeasure(num_predictions=42, num_tokens=35, num_unknown=0, num_characters=1, spelling_nats=0.0)
     figures = Figures.build(measure, *nats)
-    # One of seven at the start, then certainty: 7 ** (1 / 6) = 1.38 is the best there is.
+    # The first of six predictions is one of seven, the others are certain: 7 ** (1 / 6) = 1.38 is optimal.
     assert figures.perplexity > 1.38
     if config.carry_state:
-        # Learned just as well while the state is carried, but no longer sound from zero state.
+        # Learned just as well with carried state, but sentences that start from zero state are scored worse.
         assert MetricsFile(tmp_path / "m.jsonl").lines()[-1]["train_loss"] < 0.6
         assert figures.perplexity > 1.6
     else:
@@ -88,13 +94,9 @@ def train_some_steps(folder: Path, device: torch.device, config: TrainConfig) ->
         num_tokens=ROWS, cell_dim=23, projection_dim=13, num_layers=2, cell_clip=3.0, projection_clip=3.0,
         skip_connections=True,
     )  # fmt: skip
-    model, metrics = LanguageModel.build(shape, tie_softmax=False), MetricsFile(folder / "m.jsonl")
-    trainer = Trainer(
-        model, build_store(), "digest", config, CheckpointFolder(folder / "c"), metrics, device,
-        choose_computation(config, device, {}), SilentReporter(), lambda m: initialise_model(m, 1, None),
-    )  # fmt: skip
-    trainer.train()
-    losses = [line["train_loss"] for line in metrics.lines() if "train_loss" in line]
+    model = LanguageModel.build(shape, tie_softmax=False)
+    build_trainer(model, folder, device, config).train()
+    losses = [line["train_loss"] for line in MetricsFile(folder / "m.jsonl").lines() if "train_loss" in line]
     return losses, {name: value.cpu().clone() for name, value in model.named_tensors().items()}
 
 
@@ -141,7 +143,7 @@ def test_a_gpu_trains_twice_the_same(
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 @pytest.mark.usefixtures("_gpu_settings_are_put_back")
 def test_a_gpu_trains_as_a_processor(tmp_path: Path) -> None:
-    # Without dropout, of which each device draws its own.
+    # Without dropout, because each device draws its own masks.
     config = replace(SHORT, dropout=0.0)
     losses = [train_some_steps(tmp_path / name, torch.device(name), config)[0] for name in ("cpu", "cuda")]
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)

@@ -1,4 +1,4 @@
-"""Learning rates, steps and clipping against formulas written out in NumPy."""
+"""Learning-rate schedule, optimiser steps and gradient clipping against formulas written out in NumPy."""
 
 import math
 from dataclasses import replace
@@ -49,7 +49,7 @@ def dense_gradient(name: str, shape: torch.Size, step: int) -> Tensor:
 
 
 def sparse_gradient(step: int) -> Tensor:
-    """Rows 2, 5 and 11, the second of them twice, as two lookups of one word give it."""
+    """Return a gradient of rows 2, 5 and 11, one of them twice, as two lookups of one word give it."""
     values = torch.randn(4, PROJECTION, generator=torch.Generator().manual_seed(step))
     return torch.sparse_coo_tensor(torch.tensor([[5, 2, 5, 11]]), values, (ROWS, PROJECTION))
 
@@ -81,33 +81,33 @@ def test_warm_up_is_at_most_a_tenth() -> None:
     ],
 )
 def test_course_of_the_learning_rate(kind: str, expected: list[float]) -> None:
-    schedule = Schedule(num_steps=6, warmup_steps=2, kind=kind, final_share=0.2)
-    assert [schedule.learning_rate_share(step) for step in range(6)] == pytest.approx(expected)
+    schedule = Schedule(num_steps=6, warmup_steps=2, kind=kind, final_fraction=0.2)
+    assert [schedule.learning_rate_factor(step) for step in range(6)] == pytest.approx(expected)
 
 
 def test_the_only_step_has_the_highest_rate() -> None:
-    schedule = Schedule(num_steps=1, warmup_steps=0, kind="linear", final_share=0.1)
-    assert schedule.learning_rate_share(0) == 1.0
+    schedule = Schedule(num_steps=1, warmup_steps=0, kind="linear", final_fraction=0.1)
+    assert schedule.learning_rate_factor(0) == 1.0
 
 
 @pytest.mark.parametrize("kind", ["adagrad", "adamw"])
 def test_adagrad_on_sparse_and_dense_gradients_is_the_formula(kind: str) -> None:
-    """Of each number in the published recipe, else of each row."""
+    """One sum for each table entry in the published recipe, otherwise one for each row."""
     sparse, dense = build_model(), build_model()
     config = replace(CONFIG, optimizer=kind)
     optimizers = {name: build_optimizers(model, config) for name, model in (("sparse", sparse), ("dense", dense))}
     expected = sparse.bilm.token_table.weight.detach().numpy().astype(np.float64)
     before = expected.copy()
     squares = np.full_like(expected, 0.5)
-    for step, share in enumerate((1.0, 0.3, 0.7)):
+    for step, factor in enumerate((1.0, 0.3, 0.7)):
         gradient = sparse_gradient(step)
         sparse.bilm.token_table.weight.grad = gradient
         dense.bilm.token_table.weight.grad = gradient.to_dense()
         for optimizer in optimizers.values():
-            optimizer.step(share)
+            optimizer.step(factor)
         whole = gradient.to_dense().numpy().astype(np.float64)
         squares += whole**2 if kind == "adagrad" else (whole**2).mean(axis=1, keepdims=True)
-        expected -= share * 0.2 * whole / np.sqrt(squares)
+        expected -= factor * 0.2 * whole / np.sqrt(squares)
     result = sparse.bilm.token_table.weight.detach()
     torch.testing.assert_close(result, dense.bilm.token_table.weight.detach())
     np.testing.assert_allclose(result.numpy(), expected, rtol=1e-5, atol=1e-7)
@@ -116,7 +116,7 @@ def test_adagrad_on_sparse_and_dense_gradients_is_the_formula(kind: str) -> None
 
 
 def test_a_row_of_one_number_has_a_sum_of_its_own() -> None:
-    """The softmax's biases: what is a row's mean square is the number's square."""
+    """The softmax biases: the mean square of a row is the square of its only number."""
     model = build_model()
     optimizers = build_optimizers(model)
     bias = model.softmax.bias
@@ -148,17 +148,17 @@ def test_adamw_is_the_formula_and_decays_matrices_only() -> None:
     expected = {name: p.detach().numpy().astype(np.float64) for name, p in network.items()}
     first = {name: np.zeros_like(value) for name, value in expected.items()}
     second = {name: np.zeros_like(value) for name, value in expected.items()}
-    for step, share in enumerate((0.5, 1.0, 0.25), start=1):
+    for step, factor in enumerate((0.5, 1.0, 0.25), start=1):
         for name, parameter in network.items():
             parameter.grad = dense_gradient(name, parameter.shape, step)
             gradient = parameter.grad.numpy().astype(np.float64)
-            rate, decay = share * 0.03, 0.0 if name.endswith("bias") else 0.1
+            rate, decay = factor * 0.03, 0.0 if name.endswith("bias") else 0.1
             first[name] = 0.9 * first[name] + 0.1 * gradient
             second[name] = 0.98 * second[name] + 0.02 * gradient**2
             expected[name] *= 1 - rate * decay
             mean, square = first[name] / (1 - 0.9**step), second[name] / (1 - 0.98**step)
             expected[name] -= rate * mean / (np.sqrt(square) + 1e-8)
-        optimizers.step(share)
+        optimizers.step(factor)
     assert any(name.endswith("bias") for name in network)
     for name, parameter in network.items():
         np.testing.assert_allclose(parameter.detach().numpy(), expected[name], rtol=1e-5, atol=1e-6)
@@ -247,7 +247,7 @@ def parameter_with(gradient: Tensor | None) -> nn.Parameter:
 
 
 def test_clipping_worked_out_by_hand() -> None:
-    # Row 1 comes twice: 1 and 2 make 3. The norm is that of 3, 4 and 12.
+    # Row 1 is there twice: 1 + 2 = 3. The norm is that of 3, 4 and 12.
     sparse = parameter_with(torch.sparse_coo_tensor([[1, 1]], [[1.0, 0.0], [2.0, 4.0]], (3, 2)))
     dense = parameter_with(torch.tensor([[0.0, 12.0], [0.0, 0.0], [0.0, 0.0]]))
     none = parameter_with(None)

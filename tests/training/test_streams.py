@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elmo_zh.id_store.sentences import EncodedSentences, ShardArrays, ShardSize
+from elmo_zh.id_store.encoded_sentences import EncodedSentences, ShardArrays, ShardSize
 from elmo_zh.training import streams as module
 from elmo_zh.training.streams import PackedStreams, ShuffledOrder, StreamBatch
 
@@ -30,8 +30,8 @@ def distinct_sentences(lengths: Sequence[int]) -> list[list[int]]:
 
 
 def small_pools(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BLOCK_UNITS", 3)
-    monkeypatch.setattr(module, "_POOL_BLOCKS", 2)
+    monkeypatch.setattr(module, "_SPAN_ITEMS", 3)
+    monkeypatch.setattr(module, "_POOL_SPANS", 2)
 
 
 def streams(sentences: Sequence[Sequence[int]], batch_size: int, unroll_steps: int, seed: int = 5) -> PackedStreams:

@@ -1,4 +1,4 @@
-"""Words counted in shards, spilled and merged, against a plain Counter."""
+"""Words counted by file, spilled to disk and merged, against a plain Counter."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,9 +17,8 @@ from elmo_zh.engine.processes import worker_processes
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.vocabulary import counting
-from elmo_zh.vocabulary.choice import choose_vocabulary
-from elmo_zh.vocabulary.counting import WordCounts, count_words
-from elmo_zh.vocabulary.runs import iter_merged, iter_run, write_run
+from elmo_zh.vocabulary.counting import WordCounts, count_words, iter_merged, iter_run, write_run
+from elmo_zh.vocabulary.selection import select_vocabulary
 from elmo_zh.vocabulary.spelling import SpellingModel
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary, save_counts
 
@@ -43,8 +42,8 @@ def write_texts(folder: Path, texts: Sequence[str]) -> list[Path]:
 
 
 def written(folder: Path, counted: WordCounts, config: VocabConfig, words: Sequence[str]) -> dict[str, Any]:
-    """The files of the stage, and the figures that are told."""
-    built = choose_vocabulary(counted, config, words)
+    """Run the stage; return its files and figures."""
+    built = select_vocabulary(counted, config, words)
     built.vocabulary.save(folder / FILES[0])
     save_counts(built.vocabulary, built.counts, folder / FILES[1])
     built.spelling.save(folder / FILES[2])
@@ -53,7 +52,7 @@ def written(folder: Path, counted: WordCounts, config: VocabConfig, words: Seque
 
 
 def oracle(folder: Path, paths: Iterable[Path], config: VocabConfig, given: Sequence[str]) -> dict[str, Any]:
-    """The same by one Counter in memory, as the stage did it at first."""
+    """Compute the same with one Counter in memory."""
     counter: Counter[str] = Counter()
     num_sentences = 0
     for sentence in iter_sentences(paths):
@@ -103,8 +102,8 @@ def test_the_files_are_those_of_a_plain_counter(
     paths = write_texts(folder, texts)
     with pytest.MonkeyPatch.context() as patch:
         # Runs of a few words, merged two at a time, from blocks of a few bytes.
-        patch.setattr(counting, "MOST_WORDS", most_words)
-        patch.setattr(counting, "MOST_MERGED", 2)
+        patch.setattr(counting, "MAX_WORDS", most_words)
+        patch.setattr(counting, "MAX_MERGED_RUNS", 2)
         patch.setattr("elmo_zh.corpus.segmented.BLOCK_BYTES", 5)
         counted = count_words(paths, ThisProcess(), folder / "parts", SilentReporter())
     assert written(folder, counted, config, words) == oracle(folder, paths, config, words)
@@ -133,12 +132,12 @@ def count(paths: Sequence[Path], engine: Engine, parts: Path) -> WordCounts:
 def test_memory_holds_no_more_different_words_than_it_is_meant_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "MOST_WORDS", 100)
+    monkeypatch.setattr(counting, "MAX_WORDS", 100)
     monkeypatch.setattr("elmo_zh.corpus.segmented.BLOCK_BYTES", 1000)
     counted = count(write_texts(tmp_path, [numerals(0, 1700)]), ThisProcess(), tmp_path / "parts")
     sizes = [len(list(iter_run(run))) for run in counted.runs]
     assert len(sizes) > 7
-    assert max(sizes) < 200  # with what one more block may add
+    assert max(sizes) < 200  # MAX_WORDS plus what one more block may add
     assert counted.num_tokens == 3 * 1700
     assert dict(counted.iter_words())["好".encode()] == 1700
 
@@ -168,9 +167,9 @@ def test_finished_shards_are_not_counted_again(tmp_path: Path, monkeypatch: pyte
     read = []
     real = counting.iter_blocks
     monkeypatch.setattr(counting, "iter_blocks", lambda path: read.append(path.name) or real(path))
-    (tmp_path / "parts" / "count-00001.0.run").unlink()  # whose record stands and says otherwise
+    (tmp_path / "parts" / "count-00001.0.run").unlink()  # although its record exists
     assert dict(count(paths, ThisProcess(), tmp_path / "parts").iter_words()) == expected
-    # The fourth was finished when the kill came, if not told.
+    # The fourth file was finished before the kill, but not yet reported.
     assert read == ["train-00001.txt", "train-00004.txt"]
 
 

@@ -1,4 +1,4 @@
-"""Input ids and spellings, worked by hand."""
+"""Input ids and spellings, worked out by hand."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def characters(num_slots: int = SLOTS) -> Lexicon:
 
 
 def spelled(lexicon: Lexicon, word: str) -> list[int]:
-    """The spelling of one word of a text."""
+    """Return the spelling of one word."""
     (row,) = lexicon.encode([word])
     found = lexicon.character_ids([row])
     assert found.dtype == np.int64
@@ -33,10 +33,10 @@ def spelled(lexicon: Lexicon, word: str) -> list[int]:
         ("a\0é", [258, 0x61, 0, 0xC3, 0xA9, 259, 260, 260, 260, 260, 260]),
         ("𠮷", [258, 0xF0, 0xA0, 0xAE, 0xB7, 259, 260, 260, 260, 260, 260]),
         ("天天天", [258, 0xE5, 0xA4, 0xA9, 0xE5, 0xA4, 0xA9, 0xE5, 0xA4, 0xA9, 259]),
-        # Nine bytes are read: 气 is cut off whole in the first word, and after its first byte in the second.
+        # Nine bytes are read: the first word loses all of 气, the second all but the first byte of 气.
         ("天天天气", [258, 0xE5, 0xA4, 0xA9, 0xE5, 0xA4, 0xA9, 0xE5, 0xA4, 0xA9, 259]),
         ("ab天天气", [258, 0x61, 0x62, 0xE5, 0xA4, 0xA9, 0xE5, 0xA4, 0xA9, 0xE6, 259]),
-        # Words of a text, though spelled like marks.
+        # Text words that are spelled like special tokens.
         ("<S>", [258, 0x3C, 0x53, 0x3E, 259, 260, 260, 260, 260, 260, 260]),
         ("</S>", [258, 0x3C, 0x2F, 0x53, 0x3E, 259, 260, 260, 260, 260, 260]),
         ("<UNK>", [258, 0x3C, 0x55, 0x4E, 0x4B, 0x3E, 259, 260, 260, 260, 260]),

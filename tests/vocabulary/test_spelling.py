@@ -1,4 +1,4 @@
-"""What it costs to spell an unknown word."""
+"""The cost of spelling an unknown word."""
 
 import math
 from pathlib import Path
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from elmo_zh.errors import BundleError
 from elmo_zh.vocabulary.spelling import END_OF_WORD, UNICODE_CHARACTERS, SpellingModel, load_spelling_model
 
-# No byte order mark: it has a test of its own.
+# Without U+FEFF, the byte order mark, which has a test of its own.
 WORDS = st.dictionaries(
     st.text(st.characters(codec="utf-8", exclude_characters=" \ufeff"), min_size=1, max_size=5),
     st.integers(1, 31),
@@ -21,7 +21,7 @@ WORDS = st.dictionaries(
 def test_counts_and_costs_worked_out_by_hand() -> None:
     model = SpellingModel.build({"苹果": 3, "果果": 2})
     assert model.counts == {"苹": 3, "果": 7, END_OF_WORD: 5}
-    # 15 counted symbols, one more for each of three and for all unseen ones: 19 slots.
+    # 15 counted symbols, plus one for each of three symbols and one for all unseen ones: 19 slots.
     assert model.nats("苹") == pytest.approx(-math.log(4 / 19) - math.log(6 / 19))
     assert model.nats("果苹果") == pytest.approx(-2 * math.log(8 / 19) - math.log(4 / 19) - math.log(6 / 19))
     assert model.nats("花") == pytest.approx(-math.log(1 / 19 / 1_112_064) - math.log(6 / 19))
@@ -84,8 +84,8 @@ def test_the_file_byte_by_byte(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("果\t3\n", "the line of </W> (end of word) is missing. The file is cut off."),
-        ("", "the line of </W> (end of word) is missing. The file is cut off."),
+        ("果\t3\n", "the line of </W> (end of word) is missing. The file is incomplete."),
+        ("", "the line of </W> (end of word) is missing. The file is incomplete."),
         ("</W>\t3\n苹果\t2\n", "line 2 ('苹果\\t2') is not a character, a tab and a count."),
         ("</W>\t3\n果 2\n", "line 2 ('果 2') is not a character, a tab and a count."),
         ("</W>\t3\n果\t-2\n", "line 2 ('果\\t-2') is not a character, a tab and a count."),

@@ -1,4 +1,4 @@
-"""Which words have a row, and the files that say so."""
+"""The selection of words, and the vocabulary files."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,8 +14,8 @@ from elmo_zh.engine.engine import ThisProcess
 from elmo_zh.errors import RunError
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.vocabulary.choice import VocabularyCounts, choose_vocabulary
 from elmo_zh.vocabulary.counting import count_words
+from elmo_zh.vocabulary.selection import VocabularyCounts, select_vocabulary
 from elmo_zh.vocabulary.vocabulary import (
     BEGIN_ID,
     END_ID,
@@ -45,7 +45,7 @@ def segmented(folder: Path, *files: list[str]) -> list[Path]:
 def build(paths: list[Path], given: Sequence[str] = (), **settings: int | str) -> VocabularyCounts:
     with TemporaryDirectory() as parts:
         counted = count_words(paths, ThisProcess(), Path(parts), SilentReporter())
-        return choose_vocabulary(counted, VocabConfig(**settings), given)  # type: ignore[arg-type]
+        return select_vocabulary(counted, VocabConfig(**settings), given)  # type: ignore[arg-type]
 
 
 def test_the_specials_have_the_first_ids() -> None:
@@ -58,7 +58,7 @@ def test_built_by_falling_count_then_code_point(tmp_path: Path) -> None:
     # 花 is U+82B1, 苹 U+82F9.
     assert built.vocabulary.tokens == (*SPECIALS, "好", "天", "花", "苹果", "行")
     assert list(built.counts) == [5, 5, 6, 5, 3, 2, 2, 1]
-    # The words spelled like specials: 3 <UNK>, 2 <S>, 1 </S>.
+    # Words spelled like special tokens: 3 <UNK>, 2 <S>, 1 </S>.
     assert built.spelling.counts == {"<": 6, ">": 6, "S": 3, "/": 1, "U": 3, "N": 3, "K": 3, "</W>": 6}
     assert built.num_left_out == 0
     assert built.num_distinct_words == 8
@@ -148,20 +148,20 @@ def test_another_word_or_order_is_another_digest() -> None:
         (
             "好\n<S>\n</S>\n<UNK>\n",
             "the first three lines are ['好', '<S>', '</S>'], expected ['<S>', '</S>', '<UNK>']."
-            " Without them unknown words cannot be told from padding; make the file with: elmo-zh vocab",
+            " Without them unknown words cannot be distinguished from padding. Make the file with: elmo-zh vocab",
         ),
         (
             "",
             "the first three lines are [], expected ['<S>', '</S>', '<UNK>']."
-            " Without them unknown words cannot be told from padding; make the file with: elmo-zh vocab",
+            " Without them unknown words cannot be distinguished from padding. Make the file with: elmo-zh vocab",
         ),
         (
             "<S>\n</S>\n<UNK>\n好\n花\n好\n",
-            "the token '好' stands 2 times, so rows and words would not agree. Make the file with: elmo-zh vocab",
+            "the token '好' occurs 2 times, so rows and words would not match. Make the file with: elmo-zh vocab",
         ),
         (
             "<S>\n</S>\n<UNK>\n好\n<S>\n",
-            "the token '<S>' stands 2 times, so rows and words would not agree. Make the file with: elmo-zh vocab",
+            "the token '<S>' occurs 2 times, so rows and words would not match. Make the file with: elmo-zh vocab",
         ),
         (
             "<S>\n</S>\n<UNK>\n\n好\n",
@@ -181,7 +181,10 @@ def test_files_that_are_no_vocabulary(tmp_path: Path, content: str, problem: str
         ("<S>\t7\n</S>\t7\n<UNK>\t3\n花\t5\n", "line 4 ('花\\t5') does not belong to the vocabulary."),
         ("<S>\t7\n</S>\t7\n<UNK>\t3\n好 5\n", "line 4 ('好 5') does not belong to the vocabulary."),
         ("<S>\t7\n</S>\t7\n<UNK>\t-3\n", "line 3 ('<UNK>\\t-3') does not belong to the vocabulary."),
-        ("<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n花\t6\n", "line 5: counts do not fall, as sampling negatives needs."),
+        (
+            "<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n花\t6\n",
+            "line 5: counts are not in descending order, which drawing negatives requires.",
+        ),
         (
             "<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n花\t5\n草\t2\n",
             "line 6 ('草\\t2') does not belong to the vocabulary.",
@@ -196,13 +199,13 @@ def test_counts_of_another_vocabulary(tmp_path: Path, content: str, problem: str
     assert message == f"{path}: {problem} Make both files again with: elmo-zh vocab --run {tmp_path} --force"
 
 
-# Words given: those of a bundle, or of a file
+# Given words: those of a bundle or of a file
 
 
 @pytest.mark.parametrize(
     ("settings", "words", "counts"),
     [
-        # All that stand twice, and the given ones in their places; 海 and 草 do not stand in the text.
+        # All words that occur twice, and the given words in their places; 海 and 草 do not occur in the text.
         ({"size": 0, "min_count": 2}, ["好", "天", "花", "苹果", "行", "海", "草"], [5, 3, 2, 2, 1, 0, 0]),
         ({"size": 8, "min_count": 1}, ["好", "天", "行", "海", "草"], [5, 3, 1, 0, 0]),
         ({"size": 7, "min_count": 1}, ["好", "行", "海", "草"], [5, 1, 0, 0]),
@@ -220,7 +223,7 @@ def test_given_words_have_a_row_in_any_case(
     assert list(built.counts[:3]) == [5, 5, 19 - sum(counts)]
     assert built.spelling.counts["</W>"] == built.counts[UNKNOWN_ID]
     assert built.num_absent == 2
-    # Counts of zero are counts like others: the file is read back.
+    # A file with counts of zero can be read back.
     save_counts(built.vocabulary, built.counts, tmp_path / "vocab.counts")
     assert load_counts(tmp_path / "vocab.counts", built.vocabulary) == list(built.counts)
 
@@ -236,7 +239,7 @@ def test_a_list_of_words_as_people_write_it(tmp_path: Path) -> None:
     assert load_words(path) == ["好", "天", "全\u3000角"]
     path.write_text("<S>\n</S>\n<UNK>\n\n", encoding="utf-8")
     assert message_of(RunError, lambda: load_words(path)) == (
-        f"{path} holds no word. Give a file with one word a line."
+        f"{path} contains no words. Give a file with one word a line."
     )
 
 

@@ -1,4 +1,4 @@
-"""From a checkpoint to a bundle."""
+"""Export of a checkpoint as a bundle."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from elmo_zh.vocabulary.vocabulary import load_counts, load_vocabulary
 
 
 def choose_step(checkpoints: CheckpointFolder, wanted: str, run: RunDir) -> int:
-    """Return the step that "best" (by held-out perplexity), "last" or a number stands for.
+    """Return the step that "best" (lowest held-out perplexity), "last" or a step number refers to.
 
     Raises:
         RunError: If there is no such checkpoint.
@@ -34,20 +34,20 @@ def choose_step(checkpoints: CheckpointFolder, wanted: str, run: RunDir) -> int:
         return steps[-1]
     if wanted == "best":
         best = checkpoints.best_step()
-        # Without held-out text no checkpoint is known to be better than the last.
+        # Without held-out figures there is no reason to prefer another checkpoint to the last.
         return steps[-1] if best is None else best
     if not wanted.isdecimal() or int(wanted) not in steps:
-        raise RunError(f"There is no checkpoint {wanted} in {checkpoints.path}. Known: best, last, {steps}.")
+        raise RunError(f"There is no checkpoint {wanted} in {checkpoints.path}. Available: best, last, {steps}.")
     return int(wanted)
 
 
 def export_checkpoint(
     run: RunDir, config: Config, step: int, output: Path, *, layout: str, force: bool, reporter: Reporter
 ) -> None:
-    """Write the bundle of one checkpoint, or its files in another program's layout.
+    """Write a checkpoint as a bundle, or in another program's layout.
 
     Raises:
-        OutputError: If `output` exists and is not a bundle, or is one and `force` is off.
+        OutputError: If `output` exists and is not a bundle, or is a bundle and `force` is off.
         RunError: If the checkpoint was made for another model or vocabulary.
     """
     require_replaceable(output, force=force)
@@ -74,22 +74,22 @@ def export_checkpoint(
     )
     with atomic_path(output) as unfinished:
         write_layout(unfinished, source, layout)
-    reporter.note(f"export: step {step:,} to {output}")
+    reporter.note(f"export: checkpoint of step {step:,} written to {output}")
     if layout != "safetensors":
         for line in describe_readers(model.bilm.shape):
             reporter.note(line)
 
 
 def _warm_up(model: LanguageModel, run: RunDir, config: Config, reporter: Reporter) -> None:
-    """Give a model trained with carried state the mean state at sentence ends of some of its training text."""
+    """Set the initial state of a model trained with carried state to its mean state at training sentence ends."""
     store = load_id_store(run.ids, load_vocabulary(run.vocab), config.model.num_slots)
     sentences = (store.train[index] for index in range(len(store.train)))
     count = warm_up(model.bilm, store.lexicon, sentences)
-    reporter.note(f"export: sentences will start from the mean state at the ends of {count:,} training sentences.")
+    reporter.note(f"export: sentences will start from the mean state after {count:,} training sentences.")
 
 
 def _training_figures(state: Any, counts: list[int]) -> dict[str, Any]:
-    """Return the counts and held-out figures of a checkpoint, of all held-out text where that was measured."""
+    """Return the counts of a checkpoint and its held-out figures, on all held-out text if it was scored."""
     train_tokens = sum(counts[2:])
     figures: dict[str, Any] = {
         "step": state["step"],

@@ -1,4 +1,4 @@
-"""One segmented file to one shard of ids; what a worker does."""
+"""Encode one segmented file as one shard of the id store: the task of a worker."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -16,24 +16,25 @@ from elmo_zh.errors import RunError
 from elmo_zh.vocabulary.spelling import SpellingModel, load_spelling_model
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary, load_vocabulary
 
-# What stands for a line's end and for nothing, as between two spaces; no vocabulary has so many rows.
-_LINE_END, _NOTHING = 2**32 - 1, 2**32 - 2
-# Ids that are renumbered at a time.
-_BLOCK_IDS = 2**20
+# Ids of a line end and of an empty string, as between two spaces. No vocabulary has that many rows.
+_LINE_END, _EMPTY = 2**32 - 1, 2**32 - 2
+# Number of ids that are renumbered at a time.
+_CHUNK_IDS = 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShardTask:
-    """A segmented file to be encoded.
+    """A segmented file to encode.
 
     Attributes:
-        text: The file.
-        documents: How many sentences each of its documents has, little-endian uint32; None for one document.
-        vocabulary: vocab.data.
-        vocabulary_digest: What that has to be.
-        id_dtype: Of the ids.
+        text: Path of the segmented file.
+        documents: Path of the number of sentences in each of its documents, little-endian uint32; None if the file is
+            one document.
+        vocabulary: Path of vocab.data.
+        vocabulary_digest: Expected digest of the vocabulary.
+        id_dtype: dtype of the ids.
         reads_characters: Whether words outside the vocabulary get ids of their own.
-        character_counts: For held-out text, the spelling model of unknown words; None for training text.
+        character_counts: Path of the spelling model of unknown words, for held-out text; None for training text.
     """
 
     text: Path
@@ -46,14 +47,14 @@ class ShardTask:
 
 
 class _Ids(dict[str, int]):
-    """Ids by word; words that have none get that of <UNK>."""
+    """Ids by word; all other words get the id of <UNK>."""
 
     def __missing__(self, word: str) -> int:
         return UNKNOWN_ID
 
 
 class _GrowingIds(_Ids):
-    """Ids by word; words that have none get the next ones above those of the vocabulary."""
+    """Ids by word; other words are added with the next free id above the vocabulary."""
 
     def __init__(self, known: dict[str, int], num_rows: int) -> None:
         super().__init__(known)
@@ -68,19 +69,19 @@ class _GrowingIds(_Ids):
 
 @lru_cache(1)
 def _load_ids(path: Path, digest: str) -> tuple[Vocabulary, _Ids]:
-    """Return a vocabulary, and the ids of its words and of what else stands in a block; kept for the next task."""
+    """Return a vocabulary, and the ids of its words, of line ends and of empty strings; cached for the next task."""
     vocabulary = load_vocabulary(path)
     if vocabulary.digest() != digest:
-        raise RunError(f"{path} was changed while text is encoded by it. Type the command again.")
+        raise RunError(f"{path} has changed while text was being encoded with it. Repeat the command.")
     words = {word: row for row, word in enumerate(vocabulary.tokens) if row >= len(SPECIALS)}
-    return vocabulary, _Ids({**words, "\n": _LINE_END, "": _NOTHING})
+    return vocabulary, _Ids({**words, "\n": _LINE_END, "": _EMPTY})
 
 
-def encode_file(task: ShardTask, writer: PartWriter) -> Figures:
+def encode_shard(task: ShardTask, writer: PartWriter) -> Figures:
     """Write the arrays of a segmented file and return its counts.
 
-    In character mode words outside the vocabulary get ids in the order in which they come first in this file, and are
-    written to a file of their own: only with all files' words can they be numbered for good.
+    In character mode, words outside the vocabulary get provisional ids in order of first occurrence in this file, and
+    are listed in a file of their own. Their final ids depend on the words of all files.
     """
     vocabulary, ids = _load_ids(task.vocabulary, task.vocabulary_digest)
     growing = _GrowingIds(ids, len(vocabulary)) if task.reads_characters else None
@@ -103,28 +104,28 @@ def _write_ids(task: ShardTask, writer: PartWriter, ids: _Ids, num_rows: int) ->
             for suffix in ("local" if task.reads_characters else "ids", "offsets")
         )
         offsets_file.write(np.zeros(1, "<u8").tobytes())
-        for found, ends in _iter_encoded(task.text, ids):
-            ids_file.write(found.astype(task.id_dtype).tobytes())
+        for block_ids, ends in _iter_encoded(task.text, ids):
+            ids_file.write(block_ids.astype(task.id_dtype).tobytes())
             offsets_file.write((ends + num_tokens).astype("<u8").tobytes())
-            num_tokens += len(found)
+            num_tokens += len(block_ids)
             num_sentences += len(ends)
-            num_unknown += int(np.count_nonzero((found == UNKNOWN_ID) | (found >= num_rows)))
+            num_unknown += int(np.count_nonzero((block_ids == UNKNOWN_ID) | (block_ids >= num_rows)))
     return {"tokens": num_tokens, "sentences": num_sentences, "unknown": num_unknown}
 
 
 def _iter_encoded(path: Path, ids: _Ids) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int64]]]:
-    """Yield the ids of a block's words and, for each of its lines, how many of them there are up to its end."""
+    """Yield, for each block of lines, the ids of its words and the number of words up to the end of each line."""
     for block in iter_blocks(path):
         words = block.replace("\n", " \n ").split(" ")
-        found = np.fromiter(map(ids.__getitem__, words), np.uint32, len(words))
-        found = found[found != _NOTHING]
-        is_end = found == _LINE_END
+        block_ids = np.fromiter(map(ids.__getitem__, words), np.uint32, len(words))
+        block_ids = block_ids[block_ids != _EMPTY]
+        is_end = block_ids == _LINE_END
         ends = np.flatnonzero(is_end)
-        yield found[~is_end], ends - np.arange(len(ends))
+        yield block_ids[~is_end], ends - np.arange(len(ends))
 
 
 def _measure(path: Path, writer: PartWriter, vocabulary: Vocabulary, spelling: SpellingModel) -> None:
-    """Write the characters of each sentence's words and what it costs to spell those outside the vocabulary."""
+    """Write the number of characters in each sentence's words, and the cost of spelling its unknown words."""
     with ExitStack() as stack:
         characters_file, spelling_file = (
             stack.enter_context(stack.enter_context(writer.file(suffix)).open("wb"))
@@ -139,15 +140,15 @@ def _measure(path: Path, writer: PartWriter, vocabulary: Vocabulary, spelling: S
 
 
 def _write_documents(task: ShardTask, writer: PartWriter, num_sentences: int) -> int:
-    """Write where each document of a file begins and return how many there are; those without a sentence are none."""
+    """Write the first sentence of each document and return the number of documents; empty ones are dropped."""
     lengths = np.array([num_sentences], np.uint64)
     if task.documents is not None:
         content = task.documents.read_bytes()
         lengths = np.frombuffer(content[: len(content) // 4 * 4], "<u4").astype(np.uint64)
         if len(content) % 4 or int(lengths.sum()) != num_sentences:
             raise RunError(
-                f"{task.documents} ({len(content)} bytes) counts {int(lengths.sum())} sentences, but {task.text.name}"
-                f" has {num_sentences}. Make both again with: elmo-zh segment CORPUS"
+                f"{task.documents} ({len(content)} bytes) describes {int(lengths.sum())} sentences, but"
+                f" {task.text.name} has {num_sentences}. Make both again with: elmo-zh segment CORPUS"
                 f" --run {task.text.parent.parent} --force"
             )
     bounds = np.concatenate([np.zeros(1, np.uint64), np.cumsum(lengths[lengths > 0])])
@@ -158,12 +159,12 @@ def _write_documents(task: ShardTask, writer: PartWriter, num_sentences: int) ->
 
 @dataclass(frozen=True, kw_only=True)
 class RenumberTask:
-    """Ids of a shard whose words outside the vocabulary are to have the numbers that they have in all shards.
+    """A shard whose words outside the vocabulary are to get their final ids.
 
     Attributes:
-        local: The ids as `encode_file` wrote them.
-        numbers: The final ids of its other words in their order, uint32.
-        num_rows: Rows of the vocabulary, whose ids stay as they are.
+        local: Path of the ids that `encode_shard` has written.
+        numbers: Path of the final ids of the shard's other words in their order, uint32.
+        num_rows: Number of vocabulary rows; ids below it do not change.
     """
 
     local: Path
@@ -171,11 +172,11 @@ class RenumberTask:
     num_rows: int
 
 
-def renumber_file(task: RenumberTask, writer: PartWriter) -> Figures:
+def renumber_shard(task: RenumberTask, writer: PartWriter) -> Figures:
     """Write the final ids of a shard."""
     numbers = np.fromfile(task.numbers, "<u4")
     with writer.file("ids") as unfinished, unfinished.open("wb") as output, task.local.open("rb") as local:
-        while content := local.read(4 * _BLOCK_IDS):
+        while content := local.read(4 * _CHUNK_IDS):
             ids: NDArray[Any] = np.frombuffer(content, "<u4").copy()
             is_other = ids >= task.num_rows
             ids[is_other] = numbers[ids[is_other] - task.num_rows]

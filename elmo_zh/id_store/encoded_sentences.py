@@ -1,4 +1,4 @@
-"""Sentences of ids, read from shards as they are asked for."""
+"""Sentences as word ids, read from shards on demand."""
 
 import resource
 from bisect import bisect_right
@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from elmo_zh.vocabulary.lexicon import Lexicon
 
-# A memory map holds its file open. So shards that were not used for long are closed where there are more of them than
-# a fifth of the files that a process may have open; three files a shard leave room for everything else.
-_LIMIT_SHARE = 5
+# A memory map keeps its file open. So at most one shard is kept open for every five files that a process may open, and
+# the least recently used ones are closed; at three files a shard this leaves room for everything else.
+_OPEN_FILES_PER_SHARD = 5
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class ShardArrays:
     """The arrays of one shard.
 
     Attributes:
-        ids: All its sentences one after another, shape (num_tokens,).
-        offsets: Where each begins, and the end, shape (num_sentences + 1,).
-        documents: The first sentence of each document, and the end, shape (num_documents + 1,).
+        ids: Ids of all sentences, concatenated, shape (num_tokens,).
+        offsets: Start of each sentence, and the end of the last, shape (num_sentences + 1,).
+        documents: First sentence of each document, and the end of the last, shape (num_documents + 1,).
     """
 
     ids: NDArray[Any]
@@ -35,7 +35,7 @@ class ShardArrays:
 
 @dataclass(frozen=True, kw_only=True)
 class ShardSize:
-    """What one shard holds."""
+    """Number of tokens, sentences and documents of one shard."""
 
     tokens: int
     sentences: int
@@ -43,27 +43,27 @@ class ShardSize:
 
 
 class EncodedSentences:
-    """Sentences as word ids, in shards that are opened when they are asked for."""
+    """Sentences as word ids, in shards that are opened on demand."""
 
     def __init__(self, sizes: Sequence[ShardSize], open_shard: Callable[[int], ShardArrays]) -> None:
-        """Take shards.
+        """Describe the shards.
 
         Args:
-            sizes: Of each shard.
+            sizes: Size of each shard.
             open_shard: Returns the arrays of a shard, given its number.
         """
-        # The number of the first sentence, and document, of each shard; one more, the number of all.
+        # Number of the first sentence, and of the first document, of each shard, and the totals.
         self._sentence_starts = [0, *accumulate(size.sentences for size in sizes)]
         self._document_starts = [0, *accumulate(size.documents for size in sizes)]
         self._num_tokens = sum(size.tokens for size in sizes)
-        most_open = max(1, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _LIMIT_SHARE)
-        self._shard = lru_cache(most_open)(open_shard)
+        max_open = max(1, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _OPEN_FILES_PER_SHARD)
+        self._shard = lru_cache(max_open)(open_shard)
 
     @classmethod
     def in_memory(
         cls, ids: NDArray[Any], offsets: NDArray[np.uint64], documents: Sequence[int] | None = None
     ) -> "EncodedSentences":
-        """Take one shard's arrays as they are; without `documents` all is one document."""
+        """Use arrays in memory as the only shard; without `documents` all sentences are one document."""
         shard, size = _memory_shard(ids, offsets, documents)
         return cls([size], lambda _: shard)
 
@@ -81,12 +81,12 @@ class EncodedSentences:
         return int(shard.offsets[own + 1]) - int(shard.offsets[own])
 
     def _find(self, index: int) -> tuple[ShardArrays, int]:
-        """Return a sentence's shard and its number there."""
+        """Return the shard that holds a sentence, and the sentence's number in it."""
         number = bisect_right(self._sentence_starts, index) - 1
         return self._shard(number), index - self._sentence_starts[number]
 
     def document(self, index: int) -> range:
-        """Return the sentences of one document."""
+        """Return the sentence numbers of one document."""
         number = bisect_right(self._document_starts, index) - 1
         first, own = self._sentence_starts[number], index - self._document_starts[number]
         bounds = self._shard(number).documents
@@ -100,7 +100,7 @@ class EncodedSentences:
         return lengths
 
     def read(self, chosen: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return the ids of many sentences, which have rising numbers, one after another, and the length of each."""
+        """Return the ids of many sentences, in ascending order, concatenated, and the length of each sentence."""
         read, lengths = [], []
         for ids, spans in self._spans(chosen):
             own = np.diff(spans).ravel()
@@ -110,29 +110,29 @@ class EncodedSentences:
         return np.concatenate(read), np.concatenate(lengths)
 
     def _spans(self, chosen: NDArray[np.int64]) -> Sequence[tuple[NDArray[Any], NDArray[np.int64]]]:
-        """Return for sentences with rising numbers, shard by shard, its ids and where each begins and ends in them."""
-        found = [(np.zeros(0, np.uint16), np.zeros((0, 2), np.int64))]
-        places = np.searchsorted(chosen, self._sentence_starts)
-        for number, (begin, end) in enumerate(pairwise(places.tolist())):
+        """Return, by shard, its ids and the start and end in them of each chosen sentence, in ascending order."""
+        spans = [(np.zeros(0, np.uint16), np.zeros((0, 2), np.int64))]
+        bounds = np.searchsorted(chosen, self._sentence_starts)
+        for number, (begin, end) in enumerate(pairwise(bounds.tolist())):
             if begin < end:
                 shard = self._shard(number)
                 own = chosen[begin:end] - self._sentence_starts[number]
-                found.append((shard.ids, np.stack([shard.offsets[own], shard.offsets[own + 1]], 1).astype(np.int64)))
-        return found
+                spans.append((shard.ids, np.stack([shard.offsets[own], shard.offsets[own + 1]], 1).astype(np.int64)))
+        return spans
 
     @property
     def num_documents(self) -> int:
-        """Documents, none of them empty."""
+        """Number of documents, none of which is empty."""
         return self._document_starts[-1]
 
     @property
     def num_tokens(self) -> int:
-        """Words in all sentences, without <S> and </S>."""
+        """Number of words in all sentences, without <S> and </S>."""
         return self._num_tokens
 
     @property
     def num_predictions(self) -> int:
-        """Predictions of one direction: each word and each sentence end."""
+        """Number of predictions in one direction: one for each word and each sentence end."""
         return self.num_tokens + len(self)
 
 
@@ -146,11 +146,11 @@ def _memory_shard(
 
 
 class HeldoutSentences(EncodedSentences):
-    """Held-out sentences with what bits per character needs.
+    """Held-out sentences with the figures that bits per character are computed from.
 
     Attributes:
-        characters: Characters of each sentence's words, shape (num_sentences,).
-        spelling_nats: Cost of spelling each sentence's unknown words, shape (num_sentences,).
+        characters: Number of characters in each sentence's words, shape (num_sentences,).
+        spelling_nats: Cost in nats of spelling each sentence's unknown words, shape (num_sentences,).
     """
 
     def __init__(
@@ -171,14 +171,14 @@ class HeldoutSentences(EncodedSentences):
         characters: NDArray[np.uint32],
         spelling_nats: NDArray[np.float64],
     ) -> "HeldoutSentences":
-        """Take one shard's arrays as they are."""
+        """Use arrays in memory as the only shard."""
         shard, size = _memory_shard(ids, offsets)
         return cls([size], lambda _: shard, characters, spelling_nats)
 
 
 @dataclass(frozen=True)
 class IdStore:
-    """The training and held-out sentences of a run, and what their ids stand for."""
+    """The training and held-out sentences of a run, and the lexicon that their ids refer to."""
 
     train: EncodedSentences
     heldout: HeldoutSentences

@@ -1,0 +1,156 @@
+"""Selection of the words that get a row in the vocabulary."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from heapq import nsmallest
+from pathlib import Path
+
+from elmo_zh.config import VocabConfig
+from elmo_zh.errors import RunError
+from elmo_zh.run.reporter import Reporter
+from elmo_zh.vocabulary.counting import WordCounts
+from elmo_zh.vocabulary.spelling import SpellingModel
+from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary
+
+
+@dataclass(frozen=True, kw_only=True)
+class VocabularyCounts:
+    """A vocabulary and the counts of its tokens in the training text.
+
+    Attributes:
+        vocabulary: The vocabulary.
+        counts: Count of each row. Those of <S> and </S> are the number of sentences, that of <UNK> the number of words
+            outside the vocabulary.
+        num_distinct_words: Number of distinct words in the training text, in the vocabulary or not.
+        num_left_out: Number of distinct words that are frequent enough for a row but have none.
+        spelling: Spelling model of the words outside the vocabulary.
+    """
+
+    vocabulary: Vocabulary
+    counts: Sequence[int]
+    num_distinct_words: int
+    num_left_out: int
+    spelling: SpellingModel
+
+    @property
+    def coverage(self) -> float:
+        """Fraction of the training tokens that are in the vocabulary."""
+        known = sum(self.counts[len(SPECIALS) :])
+        return known / max(1, known + self.counts[UNKNOWN_ID])
+
+    @property
+    def num_absent(self) -> int:
+        """Number of words in the vocabulary that do not occur in the training text."""
+        return list(self.counts[len(SPECIALS) :]).count(0)
+
+
+def select_vocabulary(counted: WordCounts, config: VocabConfig, given: Collection[str] = ()) -> VocabularyCounts:
+    """Select the words that get a row, sorted by descending count, ties by code points.
+
+    Only these words are kept in memory, so memory grows with the text only if `config.size` is 0 (no limit).
+
+    Args:
+        counted: Word counts of the training text.
+        config: Settings that decide which words get a row: the most frequent, or with `words` only the given ones.
+        given: Words that always get a row, even if they do not occur in the text and their count is 0.
+    """
+    scan = _Scan(dict.fromkeys(given, 0), config.min_count)
+    words = scan.iter_frequent(counted)
+    if config.words:
+        added = []
+    elif config.size:
+        added = nsmallest(max(0, config.size - len(SPECIALS) - len(scan.given)), words)
+    else:
+        added = list(words)
+    for _ in words:
+        pass  # finish the scan: nsmallest reads no words if it has to return none
+    ranked = sorted([*added, *((-count, word) for word, count in scan.given.items())])
+    counts = {word: -negated for negated, word in ranked}
+    num_frequent_given = sum(count >= config.min_count for count in scan.given.values())
+    return VocabularyCounts(
+        vocabulary=Vocabulary((*SPECIALS, *counts)),
+        counts=(
+            counted.num_sentences,
+            counted.num_sentences,
+            counted.num_tokens - sum(counts.values()),
+            *counts.values(),
+        ),
+        num_distinct_words=scan.num_distinct,
+        num_left_out=scan.num_frequent - len(added) - num_frequent_given,
+        spelling=_spelling_of_others(counted, counts),
+    )
+
+
+class _Scan:
+    """One scan of all words, which counts them and looks up the given ones."""
+
+    def __init__(self, given: dict[str, int], min_count: int) -> None:
+        for special in SPECIALS:
+            given.pop(special, None)
+        self.given, self._min_count = given, min_count
+        self.num_distinct = self.num_frequent = 0
+
+    def iter_frequent(self, counted: WordCounts) -> Iterator[tuple[int, str]]:
+        """Yield minus the count and the word for each word that is frequent enough and not given."""
+        for encoded, count in counted.iter_words():
+            self.num_distinct += 1
+            is_frequent = count >= self._min_count
+            if not (is_frequent or self.given):
+                continue
+            word = encoded.decode("utf-8")
+            if word in SPECIALS:
+                continue
+            self.num_frequent += is_frequent
+            if word in self.given:
+                self.given[word] = count
+            elif is_frequent:
+                yield -count, word
+
+
+def _spelling_of_others(counted: WordCounts, counts: dict[str, int]) -> SpellingModel:
+    """Return the spelling model of the words outside a vocabulary: all character counts minus those of its words."""
+    characters = Counter(counted.characters)
+    for word, count in counts.items():
+        for character in word:
+            characters[character] -= count
+    return SpellingModel.of_characters(+characters, num_words=counted.num_tokens - sum(counts.values()))
+
+
+def require_words(selected: VocabularyCounts, config: VocabConfig, text: Path, source: Path | None) -> None:
+    """Raise RunError if no word of the training text has a row.
+
+    Args:
+        selected: The vocabulary.
+        config: Settings that it was selected with.
+        text: Folder of the training text.
+        source: File of the given words, if any.
+    """
+    if len(selected.vocabulary) == len(SPECIALS):
+        raise RunError(
+            f"No word occurs {config.min_count} times in {text}, so the vocabulary would be empty."
+            " Give more text, or --set vocab.min_count=1"
+        )
+    if not selected.coverage:
+        raise RunError(
+            f"No word of {source} occurs in {text}. Does it have one word a line, in the same language, script and"
+            " segmentation?"
+        )
+
+
+def report_given_words(
+    selected: VocabularyCounts, config: VocabConfig, num_given: int, source: Path, reporter: Reporter
+) -> None:
+    """Report how many given words do not occur in the text, and how many other words got a row."""
+    rows = len(selected.vocabulary)
+    num_added = rows - len(SPECIALS) - num_given
+    added = "no other words are added" if config.words else f"{num_added:,} words of the text are added"
+    reporter.note(
+        f"vocab: of the {num_given:,} words of {source}, {selected.num_absent:,} do not occur in the text; {added}."
+    )
+    if config.init and selected.num_left_out and not num_added:
+        reporter.warn(
+            f"vocab.size = {config.size} leaves no room besides the {rows} rows of {source}, so"
+            f" {selected.num_left_out:,} words of the text get no row. To give them rows:"
+            f" --set vocab.size={rows + selected.num_left_out}"
+        )
