@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from elmo_zh.embed import word_vectors
-from elmo_zh.embed.word_vectors import WordVectors, find_pieces
+from elmo_zh.embed.word_vectors import WordVectors, find_subwords
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
@@ -207,7 +207,7 @@ def test_in_character_mode_nothing_backs_off() -> None:
     ],
 )
 def test_pieces_by_hand(word: str, pieces: list[str]) -> None:
-    assert find_pieces(word, VOCABULARY) == pieces
+    assert find_subwords(word, VOCABULARY) == pieces
 
 
 @given(
@@ -217,13 +217,13 @@ def test_pieces_are_what_a_regular_expression_finds(word: str, words: set[str]) 
     """Of alternatives it takes the first that fits, here the longest, and goes on after it."""
     alternatives = sorted(words - {word}, key=len, reverse=True)
     expected = re.findall("|".join(alternatives), word) if alternatives else []
-    pieces = find_pieces(word, Vocabulary((*SPECIALS, *sorted(words))))
+    pieces = find_subwords(word, Vocabulary((*SPECIALS, *sorted(words))))
     assert pieces == expected
     assert all(piece in words and piece != word for piece in pieces)
 
 
 def test_every_piece_is_the_longest_that_fits_there() -> None:
     vocabulary = Vocabulary((*SPECIALS, "a", "ab", "abc", "cd", "d"))
-    assert find_pieces("abcd", vocabulary) == ["abc", "d"]
-    assert find_pieces("xabcd", vocabulary) == ["abc", "d"]
-    assert find_pieces("abxcd", vocabulary) == ["ab", "cd"]
+    assert find_subwords("abcd", vocabulary) == ["abc", "d"]
+    assert find_subwords("xabcd", vocabulary) == ["abc", "d"]
+    assert find_subwords("abxcd", vocabulary) == ["ab", "cd"]
