@@ -147,14 +147,17 @@ class ElmoEmbedder:
         return self._text_preparation().tokens(sentence)
 
     def prepare(self, line: str, *, segmented: bool = False) -> TokenisedLine:
-        """Return a line's tokens, and where they stand in it.
+        """Return the tokens of a line and their offsets in it.
+
+            line = embedder.prepare("今天天气很好")
+            line.tokens, line.offsets  # n strings; int32, (n, 2)
 
         Args:
             line: One sentence.
-            segmented: Whether its tokens are split by U+0020 already; else it is normalised and segmented.
+            segmented: Split it at U+0020; else it is normalised and segmented as in the model's training.
 
         Raises:
-            BundleError: If the segmenter is not installed here, or not known.
+            BundleError: If the bundle's segmenter is not installed, or not known.
         """
         if segmented:
             tokens = split_tokens(line)
