@@ -692,7 +692,10 @@ def test_a_truncated_pickle(tmp_path: Path, out: Path, legacy: bool, share: floa
 def test_bytes_that_are_no_weights(tmp_path: Path, out: Path, content: bytes) -> None:
     source = write_model(tmp_path / "model", has_words=False)
     (source / "encoder.pkl").write_bytes(content)
-    assert refused(source, out).startswith(f"{source / 'encoder.pkl'} holds ")
+    told = refused(source, out).removeprefix(f"{source / 'encoder.pkl'} ")
+    assert told.startswith(
+        ("does not hold plain weights, so it is not read (", "holds something other than named weights.")
+    )
 
 
 def test_a_legacy_pickle_whose_parts_do_not_fit(tmp_path: Path, out: Path) -> None:

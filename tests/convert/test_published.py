@@ -684,8 +684,8 @@ def test_raw_text_for_the_warm_state(warm: Warm, tmp_path: Path, out: Path) -> N
     """It is split into sentences and segmented as the model's own text, if that is known."""
     arguments = ("convert", warm.bundle, "--output", out, "--warm-on", warm.text)
     assert elmo_zh(*arguments).only_error() == (
-        "It is not known how this model's text was segmented. Give --warm-on segmented text with --segmented, or say"
-        " how with --set text.segmenter=jieba (or what it was)."
+        "It is not known how this model's text was segmented. Give --warm-on segmented text with --segmented, or name"
+        " the segmenter, for example --set text.segmenter=jieba."
     )
     assert not out.exists()
     # As the message says; these sentences have no end within them but 。 after its last word, where a line ends anyway.
