@@ -58,9 +58,9 @@ def run_selftest(bundle: Bundle, device: str = "auto") -> list[Check]:
             _difference(found, golden.vectors),
             golden.tolerance,
         ),
-        _check_sight(embedder, words, "the forward LM cannot see the future", forward=True),
-        _check_sight(embedder, words, "the backward LM cannot see the past", forward=False),
-        _check_company(embedder, sentences, found),
+        _check_direction(embedder, words, "the forward LM cannot see the future", forward=True),
+        _check_direction(embedder, words, "the backward LM cannot see the past", forward=False),
+        _check_independence(embedder, sentences, found),
         _check_tables(bundle),
     ]
 
@@ -104,7 +104,7 @@ def _check_tokens(bundle: Bundle, embedder: ElmoEmbedder, golden: Golden) -> Che
     return Check(name=name, passed=same, found=f"segmenter {segmenter}")
 
 
-def _check_sight(embedder: ElmoEmbedder, words: list[str], name: str, *, forward: bool) -> Check:
+def _check_direction(embedder: ElmoEmbedder, words: list[str], name: str, *, forward: bool) -> Check:
     """Change the last word an LM reads: its vectors of all other words must not change, that of this word must."""
     tokens = [*words, *words]
     place = len(tokens) - 1 if forward else 0
@@ -122,7 +122,7 @@ def _check_sight(embedder: ElmoEmbedder, words: list[str], name: str, *, forward
     )
 
 
-def _check_company(
+def _check_independence(
     embedder: ElmoEmbedder, sentences: list[list[str]], together: Sequence[NDArray[np.float32]]
 ) -> Check:
     alone = [embedder.embed_tokens([tokens])[0] for tokens in sentences]
