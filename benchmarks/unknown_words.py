@@ -1,4 +1,4 @@
-"""Does an unknown word read better as its pieces (--unknown backoff) than as <UNK>?
+"""Does an unknown word read better as its subwords (--unknown backoff) than as <UNK>?
 
 Usage: python benchmarks/unknown_words.py BUNDLE SEGMENTED_HELDOUT [--pairs FILE ...] [--sentences N]
 

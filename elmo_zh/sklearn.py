@@ -1,6 +1,6 @@
-"""ELMo vectors of whole sentences as a step of scikit-learn's pipelines.
+"""ELMo vectors of whole sentences as a step of a scikit-learn pipeline.
 
-Needs the package scikit-learn (extra `sklearn`).
+Requires the package scikit-learn (extra `sklearn`).
 """
 
 from collections.abc import Iterable
@@ -25,15 +25,17 @@ except ImportError:
 
 
 class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Turns strings into one vector each: those of its tokens, pooled.
+    """Turns each string into one vector, pooled from the vectors of its tokens.
 
-    There is nothing to learn: `fit` loads the model and checks the settings, and `transform` works without it. The
-    model is loaded when it is first needed, and left out of pickles and clones: a copy in another process loads it from
-    its folder, and refuses another model there than that it was fitted with.
+        features = ElmoVectorizer("runs/latest/model", pool="mean").transform(["今天天气很好", "苹果很甜"])  # (2, 2P)
+
+    Nothing is learned: `fit` loads the model and checks the settings, and `transform` works without it. The model is
+    loaded when it is first needed, and left out of pickles and clones: a copy in another process loads it from its
+    folder, and refuses any other model there than the one it was fitted with.
 
     Attributes:
-        model_digest_: The digest of the model; after `fit`.
-        n_features_out_: 2P, numbers in each vector; after `fit`.
+        model_digest_: The digest of the model; set by `fit`.
+        n_features_out_: 2P, the length of each vector; set by `fit`.
     """
 
     # The embedder and the settings that it was loaded with.
@@ -49,16 +51,16 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         precision: str = "float32",
         device: str = "auto",
     ) -> None:
-        """Keep the settings.
+        """Store the settings.
 
         Args:
             model: Folder of the bundle.
             pool: How the vectors of tokens become one: mean, max, or first-last (the forward LM's half at the last
-                token, the backward LM's at the first).
-            layers: average (of all layers), top, or the number of one, 0 being the token layer.
+                token, the backward LM's half at the first).
+            layers: average (of all layers), top, or the number of a layer, 0 being the token layer.
             segmented: Tokens are split at U+0020 and looked up as they are; else strings are normalised and segmented
-                as the bundle says.
-            precision: Of matrix products: float32, bfloat16 or int8.
+                as in the model's training.
+            precision: Precision of the matrix products: float32, bfloat16 or int8.
             device: auto (a GPU if there is one), cpu or cuda.
         """
         self.model = model
@@ -69,12 +71,12 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.device = device
 
     def fit(self, X: Iterable[str], y: object = None) -> "ElmoVectorizer":  # noqa: ARG002
-        """Load the model and check the settings; X is not read, nor is y.
+        """Load the model and check the settings; X and y are not read.
 
         Raises:
             BundleError: If the folder is not a sound bundle.
-            ElmoZhError: If precision or device is none that can be had.
-            ValueError: If another setting is not one of those listed, or X is a single string.
+            ElmoZhError: If precision or device is not one of those listed, or not available.
+            ValueError: If pool or layers is not one of those listed, or X is a single string.
         """
         _refuse_single_string(X)
         embedder = self._load()
@@ -84,15 +86,18 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Iterable[str]) -> NDArray[np.float32]:
-        """Return the vectors of strings, float32, shape (number of strings, 2P); zeros where one has no token.
+        """Return one vector per string.
 
         Args:
-            X: Strings, in a list, an array of one axis, a column of a table, or the like.
+            X: Strings in a list, an array with one axis, a column of a table or another iterable.
+
+        Returns:
+            float32, shape (number of strings, 2P), zeros for a string without tokens.
 
         Raises:
-            BundleError: If the model is not the one that was fitted.
-            ValueError: If a setting is not one of those listed, or X is a single string.
-            TypeError: If something in X is not a string.
+            BundleError: If the folder is not a sound bundle, or not the model of `fit`.
+            ValueError: If pool or layers is not one of those listed, or X is a single string.
+            TypeError: If an item of X is not a string.
         """
         lines = _list_strings(X)
         embedder = self._load()
@@ -106,7 +111,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return vectors
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:  # noqa: ARG002
-        """Return the names of the numbers of a vector: elmovectorizer0, elmovectorizer1, ..."""
+        """Return the names of the 2P features: elmovectorizer0, elmovectorizer1, ..."""
         return np.array([f"elmovectorizer{number}" for number in range(self._load().dimension)], dtype=object)
 
     def _load(self) -> ElmoEmbedder:
@@ -127,7 +132,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if fitted not in (None, embedder.bundle.digest):
             raise BundleError(
                 f"{self.model} is not the model that was fitted: {embedder.bundle.digest}, expected {fitted}."
-                " Put that one back, or fit again, with all that follows."
+                " Put that model back, or fit the whole pipeline again."
             )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -135,7 +140,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return {name: value for name, value in super().__getstate__().items() if name != "_loaded"}
 
     def __sklearn_tags__(self) -> Any:
-        """Say what goes in: strings in one axis, which scikit-learn cannot check; float32 comes out in any case."""
+        """Declare the input, a list of strings, which scikit-learn cannot check; the output is always float32."""
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False

@@ -228,7 +228,7 @@ def test_a_fitted_one_refuses_another_model(folder: Path, tmp_path: Path) -> Non
     found = message_of(BundleError, lambda: pickle.loads(pickled).transform(LINES))
     assert found == (
         f"{model} is not the model that was fitted: {other}, expected {fitted}."
-        " Put that one back, or fit again, with all that follows."
+        " Put that model back, or fit the whole pipeline again."
     )
     # What is fitted again, or never was, takes what is there.
     assert pickle.loads(pickled).fit(LINES).transform(LINES).any()

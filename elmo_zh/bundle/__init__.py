@@ -1,1 +1,1 @@
-"""The model bundle: a self-contained folder that this and other programs read."""
+"""The model bundle: a self-contained folder that this program and others can read."""

@@ -1,6 +1,6 @@
-"""Which other programs can load a model's files, and if not, why.
+"""Which other programs can load the files of a model, and why others cannot.
 
-Sources: the programs' own loading code; each rule was tried on the live program (docs/interop.md).
+Sources: the loading code of these programs; each rule was tried with the program itself (docs/interop.md).
 """
 
 from elmo_zh.model.bilm import BiLMShape
@@ -11,7 +11,7 @@ _CHARACTERS_ONLY = "it reads character-mode models only"
 
 
 def refusals(shape: BiLMShape) -> dict[str, list[str]]:
-    """Return, for each other program, why it cannot load such a model; an empty list where it can.
+    """Return, for each other program, the reasons why it cannot load such a model; none if it can.
 
     The files always say `n_characters` 262 and have both clip keys, null for no clipping.
     """
@@ -58,7 +58,7 @@ def _fast_elmo(shape: BiLMShape) -> list[str]:
 
 
 def _without_projections(shape: BiLMShape) -> list[str]:
-    """Return what keeps out programs that always read W_P_0 and CNN_proj."""
+    """Return the reasons why programs that always read W_P_0 and CNN_proj cannot load the model."""
     reasons = []
     if shape.projection_dim >= shape.cell_dim:
         reasons.append("it needs a projection narrower than the cell (model.projection_dim below model.cell_dim)")
@@ -68,7 +68,7 @@ def _without_projections(shape: BiLMShape) -> list[str]:
 
 
 def describe_readers(shape: BiLMShape) -> list[str]:
-    """Return one line for all programs that can load the files, and one for those that cannot for equal reasons."""
+    """Return one line for all programs that can load the files, and one for each set of reasons why others cannot."""
     by_reason: dict[str, list[str]] = {}
     for name, reasons in refusals(shape).items():
         by_reason.setdefault("; ".join(reasons), []).append(name)

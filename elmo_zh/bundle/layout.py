@@ -6,12 +6,12 @@ from pathlib import Path
 from elmo_zh.errors import OutputError
 
 BUNDLE_FORMAT = 1
-# All that a folder in the layout of another program holds.
+# All files of a folder in the layout of another program.
 OTHER_LAYOUT_FILES = {"options.json", "model.hdf5", "model.safetensors", "vocab.txt"}
 
 
 def require_replaceable(output: Path, *, force: bool) -> None:
-    """Raise OutputError if something is in the way: only an empty folder, or with `force` a model, may be replaced."""
+    """Raise OutputError unless the path is free, an empty folder, or with `force` a model."""
     if not output.exists():
         return
     names = {path.name for path in output.iterdir()} if output.is_dir() else {output.name}
@@ -22,13 +22,13 @@ def require_replaceable(output: Path, *, force: bool) -> None:
 
 @dataclass(frozen=True)
 class BundleLayout:
-    """Names every file of a bundle."""
+    """The names of all files of a bundle."""
 
     path: Path
 
     @property
     def options(self) -> Path:
-        """The biLM's sizes, as bilm-tf and AllenNLP read them."""
+        """The sizes of the biLM, as bilm-tf and AllenNLP read them."""
         return self.path / "options.json"
 
     @property
@@ -38,12 +38,12 @@ class BundleLayout:
 
     @property
     def vocab(self) -> Path:
-        """One token a line; not there for another program's character-mode model that came without one."""
+        """One token per line; missing for a converted character-mode model without a vocabulary."""
         return self.path / "vocab.data"
 
     @property
     def vocab_embedding(self) -> Path:
-        """The token embeddings once more, where bilm-tf looks for them; token mode only."""
+        """A second copy of the token embeddings, where bilm-tf looks for them; token mode only."""
         return self.path / "vocab_embedding.hdf5"
 
     @property
@@ -53,31 +53,31 @@ class BundleLayout:
 
     @property
     def golden(self) -> Path:
-        """Vectors of three sentences, to compare with."""
+        """The vectors of three sentences, for comparison."""
         return self.path / "golden.hdf5"
 
     @property
     def warm_state(self) -> Path:
-        """What sentences start from in place of zeros; only where the model was trained with carried state."""
+        """The state in which sentences start instead of zeros; only for models trained with carried state."""
         return self.path / "warm_state.hdf5"
 
     @property
     def alphabet(self) -> Path:
-        """The numbers of Unicode characters; only where a model does not read bytes (ELMoForManyLangs)."""
+        """The ids of Unicode characters; only for models that do not read bytes (ELMoForManyLangs)."""
         return self.path / "alphabet.json"
 
     @property
     def user_dictionary(self) -> Path:
-        """The segmenter's user dictionary; only where one was used."""
+        """The segmenter's user dictionary; only if one was used."""
         return self.path / "user_dictionary.txt"
 
     @property
     def info(self) -> Path:
-        """What the model is, and the digests of all other files."""
+        """The description of the model, and the digests of all other files."""
         return self.path / "bundle.json"
 
     def digested(self) -> list[Path]:
-        """Return the files there are whose digests the info holds."""
+        """Return the existing files whose digests the info holds."""
         required = [self.options, self.weights, self.character_counts, self.golden]
         optional = [self.vocab, self.vocab_embedding, self.warm_state, self.alphabet, self.user_dictionary]
         return [*required, *(path for path in optional if path.exists())]

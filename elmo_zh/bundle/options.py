@@ -1,4 +1,4 @@
-"""options.json: the published spelling of the biLM's settings, the only place where that spelling is used."""
+"""options.json: the published names of the biLM's settings, used nowhere else in this program."""
 
 import json
 from collections.abc import Mapping
@@ -11,17 +11,17 @@ from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.vocabulary.alphabet import BYTES
 
-# Readers add 1 to each id and make a row of zeros for 0, so that they count one more than training does.
+# Readers of the format add 1 to each id and make a row of zeros for id 0, so their number is one higher.
 _PUBLISHED_CHARACTERS = BYTES.size + 1
-# Some files say what training counts.
+# Some files hold the number of the training.
 _KNOWN_CHARACTERS = (BYTES.size, _PUBLISHED_CHARACTERS)
-# Far above any biLM, and low enough that a file cannot make us count for ever.
+# Far above any biLM, and low enough that a file cannot keep us busy forever.
 _LARGEST = 10**9
 _MOST_LAYERS = 1000
 
 
 def training_options(train: TrainConfig, num_train_tokens: int, num_epochs: float) -> dict[str, Any]:
-    """Return what options.json says about training; `carry_state` is ours, and other programs pass over it."""
+    """Return the training options of options.json; `carry_state` is ours, and other programs ignore it."""
     return {
         "carry_state": train.carry_state,
         "dropout": train.dropout,
@@ -38,12 +38,12 @@ TRAINING_KEYS = tuple(training_options(TrainConfig(), 0, 0.0))
 
 
 def options_of(shape: BiLMShape, training: Mapping[str, Any], num_tokens: int | None) -> dict[str, Any]:
-    """Return the published options; without char_cnn in token mode, as readers know that mode by.
+    """Return the published options; without char_cnn in token mode, by which readers recognise it.
 
     Args:
-        shape: The biLM's.
-        training: What `training_options` returned, or another program's values.
-        num_tokens: Rows of the vocabulary, or None if there is none.
+        shape: The shape of the biLM.
+        training: The options that `training_options` returned, or another program's values.
+        num_tokens: Number of rows of the vocabulary; None if there is none.
     """
     options: dict[str, Any] = {"bidirectional": True, **training}
     if num_tokens is not None:
@@ -71,7 +71,7 @@ def _character_options(shape: CharacterShape) -> dict[str, Any]:
         "n_highway": shape.num_highways,
     }
     if not shape.is_published:
-        # Ours, for models of ELMoForManyLangs; no other program reads those as they are.
+        # Our own keys, for models of ELMoForManyLangs, which no other program can read in this form.
         options |= {"unicode_characters": True, "word_embedding": {"dim": shape.word_dim}}
     return options
 
@@ -80,7 +80,7 @@ def load_options(path: Path) -> dict[str, Any]:
     """Read a JSON object.
 
     Raises:
-        BundleError: If the file is missing, no JSON, or something else than an object.
+        BundleError: If the file is missing, or is not a JSON object.
     """
     if not path.is_file():
         raise BundleError(f"{path} is missing. Copy the model again, or name the right file.")
@@ -89,7 +89,7 @@ def load_options(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise BundleError(f"{path} cannot be read as the options of a biLM ({error}).") from None
     if not isinstance(options, dict):
-        raise BundleError(f"{path} holds no JSON object, so it is not the options of a biLM.")
+        raise BundleError(f"{path} is not a JSON object, so it does not hold the options of a biLM.")
     return options
 
 
@@ -97,12 +97,12 @@ def parse_shape(options: Mapping[str, Any], path: Path, num_tokens: int | None) 
     """Return the shape that options describe.
 
     Args:
-        options: What `load_options` returned.
-        path: Where from, for messages.
-        num_tokens: Rows of the vocabulary, which the options have to agree with; None if there is none.
+        options: The options that `load_options` returned.
+        path: Their file, for messages.
+        num_tokens: Number of rows of the vocabulary, with which the options have to agree; None if there is none.
 
     Raises:
-        BundleError: If a key is missing, of another kind, out of range or does not fit the others.
+        BundleError: If a key is missing, of the wrong type, out of range, or contradicts others.
     """
     try:
         lstm = _section(options, "lstm")
@@ -153,7 +153,7 @@ def _parse_characters(options: Mapping[str, Any]) -> CharacterShape:
 
 def _parse_filters(value: Any, num_slots: int) -> tuple[tuple[int, int], ...]:
     if not isinstance(value, list) or not 1 <= len(value) <= _MOST_LAYERS:
-        raise ValueError("filters is no list of [width, number]")
+        raise ValueError("filters is not a list of [width, number]")
     filters = []
     for pair in value:
         if not isinstance(pair, list) or len(pair) != 2:
@@ -166,7 +166,7 @@ def _parse_filters(value: Any, num_slots: int) -> tuple[tuple[int, int], ...]:
 
 def _section(options: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     if not isinstance(options.get(name), dict):
-        raise ValueError(f"{name} is missing or no object")
+        raise ValueError(f"{name} is missing or not an object")
     section: Mapping[str, Any] = options[name]
     return section
 

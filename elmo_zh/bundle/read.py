@@ -1,4 +1,4 @@
-"""Load a bundle, with every digest checked."""
+"""Load a bundle and check every digest."""
 
 import json
 from dataclasses import dataclass, replace
@@ -26,18 +26,21 @@ from elmo_zh.vocabulary.vocabulary import Vocabulary, load_vocabulary
 
 @dataclass(frozen=True, kw_only=True)
 class Bundle:
-    """A loaded bundle.
+    """A loaded model bundle.
+
+        bundle = load_bundle(Path("runs/latest/model"))
+        embedder = ElmoEmbedder(bundle)
 
     Attributes:
-        path: Its folder.
-        info: The content of bundle.json.
-        digest: The digest of bundle.json, which holds those of all other files.
-        text: How its training text was prepared, or None if that is not known.
-        vocabulary: Its words, or None if they are not known (another program's character-mode model).
-        spelling: What unknown words cost.
-        bilm: The biLM, on the CPU, with its warm state where it has one.
-        softmax: Its softmax, or None if that is not known.
-        alphabet: The numbers of characters, in character mode.
+        path: Folder of the bundle.
+        info: Content of bundle.json.
+        digest: Digest of bundle.json, which holds the digests of all other files.
+        text: How the training text was prepared; None if unknown.
+        vocabulary: The vocabulary; None for a converted character-mode model without one.
+        spelling: The spelling model, which gives the cost of unknown words.
+        bilm: The biLM, loaded on the CPU, with its warm state if it has one.
+        softmax: The softmax; None for a converted model without one.
+        alphabet: The ids of characters, in character mode.
     """
 
     path: Path
@@ -51,18 +54,18 @@ class Bundle:
     alphabet: Alphabet
 
     def build_lexicon(self) -> Lexicon:
-        """Return what gives words their input ids."""
+        """Return the lexicon, which maps words to input ids."""
         return build_lexicon(self.bilm, self.vocabulary, self.alphabet)
 
     def needs_warm_state(self) -> bool:
-        """Return whether the model was trained with carried state and sentences still start from zeros."""
+        """Return whether the model was trained with carried state, but has no warm state for sentences to start in."""
         return bool(self.info["carry_state"]) and self.bilm.warm_cell is None
 
     def build_preparation(self) -> TextPreparation:
-        """Return what turns raw text into tokens exactly as in training.
+        """Return the preparation that turns raw text into tokens exactly as in training.
 
         Raises:
-            BundleError: If the segmenter here is not the one that the model was trained with, or that is not known.
+            BundleError: If the segmenter of the training is unknown, not installed, or installed in another version.
         """
         if self.text is None:
             raise BundleError(
@@ -90,7 +93,7 @@ def load_bundle(path: Path) -> Bundle:
     """Read a bundle into memory.
 
     Raises:
-        BundleError: If a file is missing or damaged, or anything does not fit together, with both values.
+        BundleError: If a file is missing or damaged, or two values contradict each other; the message names both.
     """
     layout = BundleLayout(path)
     info = _load_info(layout)

@@ -1,4 +1,4 @@
-"""The settings that a bundle's model was made with, beside those of a run that is to start from it."""
+"""Compare the settings of a bundle's model with those of a run that starts from it."""
 
 import json
 import shlex
@@ -17,12 +17,12 @@ from elmo_zh.run.reporter import Reporter
 
 
 def model_settings(bundle: Bundle) -> dict[str, Any]:
-    """Return the settings of section model that a bundle's weights fit, by name.
+    """Return the settings of section model that fit a bundle's weights, by name.
 
-    Without a softmax, `tie_softmax` may be either; in token mode nothing is said of characters.
+    `tie_softmax` is left out if the bundle has no softmax, and the character settings in token mode.
 
     Raises:
-        BundleError: For a model of ELMoForManyLangs, which cannot be trained here.
+        BundleError: If it is a model of ELMoForManyLangs, which cannot be trained here.
     """
     shape, characters = bundle.bilm.shape, bundle.bilm.shape.characters
     if characters is not None and not characters.is_published:
@@ -53,7 +53,7 @@ def model_settings(bundle: Bundle) -> dict[str, Any]:
 
 
 def is_tied(bundle: Bundle) -> bool:
-    """Return whether the softmax is the token table once more, as a tied one is written."""
+    """Return whether the softmax equals the token table, as a tied softmax does."""
     if bundle.bilm.shape.characters is not None or bundle.softmax is None:
         return False
     return torch.equal(bundle.bilm.token_table.weight, bundle.softmax.weight)
@@ -62,25 +62,25 @@ def is_tied(bundle: Bundle) -> bool:
 def adopt_bundle(
     config: Config, path: Path, text_settings: Mapping[str, Any], named: Collection[str], reporter: Reporter
 ) -> Config:
-    """Return the settings of a run that is to start from a bundle, with the bundle's of section model.
+    """Return the settings of a run that starts from a bundle, with section model taken from the bundle.
 
     Args:
-        config: The run's.
+        config: The settings of the run.
         path: The bundle.
-        text_settings: What decides how the run's text becomes tokens; empty if that is not known.
-        named: Settings, as section.key, that the user gave a value just now: they stay, and have to be the bundle's.
-        reporter: Where to tell.
+        text_settings: The settings that decide how the run's text becomes tokens; empty if unknown.
+        named: Settings, as section.key, that the user gave in this command: they are kept, and must equal the bundle's.
+        reporter: Receives messages.
 
     Raises:
-        BundleError: If the bundle cannot be read or trained, or has no words where they are asked for.
-        RunError: If its text was prepared otherwise, or one of the named settings is not its.
-        ConfigError: If its settings do not go with the run's others.
+        BundleError: If the bundle cannot be read or trained, or has no vocabulary although one is needed.
+        RunError: If its text was prepared differently, or one of the named settings differs from the bundle's.
+        ConfigError: If its settings contradict other settings of the run.
     """
     bundle = load_bundle(path)
     if config.vocab.init and bundle.vocabulary is None:
         raise BundleError(
-            f"{path} came without a vocabulary, so there are no words to keep. Leave --init out of vocab, and have its"
-            f" weights taken alone: --set train.init={path}"
+            f"{path} has no vocabulary, so there are no words to keep. Leave --init out of vocab, and take only its"
+            f" weights: --set train.init={path}"
         )
     require_same_text(bundle, text_settings, reporter)
     changed = replace(config, model=take_model_settings(config.model, bundle, named, reporter))
@@ -90,10 +90,10 @@ def adopt_bundle(
 
 
 def take_model_settings(config: ModelConfig, bundle: Bundle, named: Collection[str], reporter: Reporter) -> ModelConfig:
-    """Return the settings of section model with those of the bundle, and tell what has changed.
+    """Return the settings of section model, replaced by those of the bundle, and report the changes.
 
     Raises:
-        RunError: If one of the settings that stay, since the user just `named` them, is not the bundle's.
+        RunError: If a setting that is kept because the user `named` it differs from the bundle's.
     """
     changes = {
         name: value
@@ -103,35 +103,35 @@ def take_model_settings(config: ModelConfig, bundle: Bundle, named: Collection[s
     changed = replace(config, **changes)
     require_same_model(changed, bundle)
     if changes:
-        told = ", ".join(f"model.{name} = {_spell(value)}" for name, value in changes.items())
-        reporter.note(f"As {bundle.path} has it: {told}.")
+        listed = ", ".join(f"model.{name} = {_spell(value)}" for name, value in changes.items())
+        reporter.note(f"Taken from {bundle.path}: {listed}.")
     return changed
 
 
 def require_same_model(config: ModelConfig, bundle: Bundle) -> None:
-    """Raise RunError, naming every difference and what to type, unless the settings are those of the bundle."""
+    """Raise RunError with every difference and the options to type, unless the settings equal the bundle's."""
     differences = {name: value for name, value in model_settings(bundle).items() if getattr(config, name) != value}
     if differences:
-        told = ", ".join(
+        listed = ", ".join(
             f"model.{name} = {_spell(value)} there, {_spell(getattr(config, name))} here"
             for name, value in differences.items()
         )
         wanted = {f"model.{name}": _spell(value) for name, value in differences.items()}
-        raise RunError(f"{bundle.path} is another model than this run's ({told}). To start from it: {_typed(wanted)}")
+        raise RunError(f"{bundle.path} is another model than this run's ({listed}). To start from it: {_typed(wanted)}")
 
 
 def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Reporter) -> None:
-    """Raise RunError unless a run's text is prepared as that of the bundle, since words would not match else.
+    """Raise RunError unless a run's text is prepared like that of the bundle: otherwise words would not match.
 
     Args:
         bundle: The model to start from.
-        settings: What decides how text becomes tokens, as the segment stage records it; empty if that is not known.
-        reporter: Where to warn if it is not known of the bundle.
+        settings: The settings that decide how text becomes tokens, as the segment stage records them; empty if unknown.
+        reporter: Receives a warning if they are unknown for the bundle.
     """
     if bundle.text is None:
         reporter.warn(
-            f"It is not known how the text of {bundle.path} was segmented. Where it was otherwise than that of this"
-            " run, words do not match: see how many keep their rows."
+            f"It is not known how the text of {bundle.path} was segmented. If it was segmented differently from the"
+            " text of this run, words do not match: see how many keep their rows."
         )
         return
     there, here = result_settings(bundle.text), with_defaults(settings)
@@ -145,20 +145,20 @@ def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Rep
         path = BundleLayout(bundle.path).user_dictionary
         wanted["text.user_dictionary"] = (str(path) if dictionaries[0] else "", "another" if dictionaries[1] else "")
     if wanted:
-        told = ", ".join(
+        listed = ", ".join(
             f"{name} = {_spell(there) or 'none'} there, {_spell(here) or 'none'} here"
             for name, (there, here) in wanted.items()
         )
         typed = _typed({name: _spell(there) for name, (there, _) in wanted.items()})
         raise RunError(
-            f"{bundle.path} was trained on text prepared otherwise ({told}), so its words would not match. Have the"
-            f" corpus segmented (elmo-zh segment, or pipeline) with: {typed}"
+            f"{bundle.path} was trained on text prepared differently ({listed}), so its words would not match. Segment"
+            f" the corpus (elmo-zh segment, or pipeline) with: {typed}"
         )
     _require_same_segmenter(bundle, settings)
 
 
 def _segmenters(bundle: Bundle, settings: Mapping[str, Any]) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """Return name, version and digests of the bundle's segmenter and of the run's; the same where that is unknown."""
+    """Return name, version and digests of the bundle's segmenter and of the run's; the same twice if unknown."""
     there = bundle.info["segmenter"] or {}
     return there, settings.get("segmenter_version") or there
 

@@ -1,4 +1,4 @@
-"""weights.hdf5: one table of names, used in both directions."""
+"""weights.hdf5: one table of names, used for reading and writing."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,20 +19,20 @@ from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.softmax import Softmax
 
-# More than random numbers in float32 can ever be compressed; beyond it a large dataset claims what it does not hold.
+# More than random float32 numbers can ever be compressed: a larger dataset claims data that it does not hold.
 _MOST_COMPRESSION = 100
 _SMALL_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One dataset and the parameters that it is made of.
+    """One dataset and the parameters that it consists of.
 
     Attributes:
-        dataset: Its name in the file.
-        shape: Its shape.
-        parameters: Names of the parameters whose values stand in it, one below the other.
-        direction: Which of the parameters' two directions, or None for those that both share.
+        dataset: Name of the dataset in the file.
+        shape: Shape of the dataset.
+        parameters: Names of the parameters whose rows it holds, one parameter below the other.
+        direction: Which direction of the parameters it holds; None if both directions share them.
     """
 
     dataset: str
@@ -42,11 +42,11 @@ class Entry:
 
 
 def weight_table(shape: BiLMShape, *, has_softmax: bool) -> list[Entry]:
-    """Return every dataset of a biLM, with its softmax where it has one.
+    """Return every dataset of a biLM and of its softmax, if it has one.
 
-    The forget gate's 1 is in neither the file nor our parameters: every reader adds it. There is no W_P_0 where
-    the projection is as wide as the cell, and no CNN_proj where it is as wide as all filters together. `word_embed` is
-    ours, for models of ELMoForManyLangs.
+    The forget gate's 1 is in neither the file nor our parameters: every reader adds it. There is no W_P_0 if the
+    projection is as wide as the cell, and no CNN_proj if it is as wide as all filters together. `word_embed` is ours,
+    for models of ELMoForManyLangs.
     """
     V, P = shape.num_tokens, shape.projection_dim
     table = _lstm_table(shape)
@@ -98,7 +98,7 @@ def _character_table(shape: CharacterShape, bilm_shape: BiLMShape) -> list[Entry
 
 
 def named_parameters(bilm: BiLM, softmax: Softmax | None) -> dict[str, Tensor]:
-    """Return all weights by name; a softmax that shares the token table's is named for itself as well."""
+    """Return all weights by name; a softmax that shares the token table is listed under its own name too."""
     tensors = {f"bilm.{name}": value.detach() for name, value in bilm.named_parameters()}
     if softmax is not None:
         tensors |= {"softmax.weight": softmax.weight.detach(), "softmax.bias": softmax.bias.detach()}
@@ -106,16 +106,16 @@ def named_parameters(bilm: BiLM, softmax: Softmax | None) -> dict[str, Tensor]:
 
 
 def published_arrays(bilm: BiLM, softmax: Softmax | None) -> Iterator[tuple[str, NDArray[np.float32]]]:
-    """Yield name and value of each dataset of the published layout.
+    """Yield the name and the value of each dataset of the published layout.
 
     Raises:
-        BundleError: If a parameter has no place in it.
+        BundleError: If the layout has no dataset for a parameter.
     """
     tensors = named_parameters(bilm, softmax)
     table = weight_table(bilm.shape, has_softmax=softmax is not None)
     left_over = set(tensors) - {name for entry in table for name in entry.parameters}
     if left_over:
-        raise BundleError(f"No dataset is known for {', '.join(sorted(left_over))}.")
+        raise BundleError(f"The published layout has no dataset for {', '.join(sorted(left_over))}.")
     for entry in table:
         parts = [_part(tensors[name], entry.direction) for name in entry.parameters]
         array = torch.cat(parts).float().cpu().numpy()
@@ -137,17 +137,17 @@ def _part(tensor: Tensor, direction: int | None) -> Tensor:
 def load_model(
     path: Path, shape: BiLMShape, token_embeddings: Path | None = None, *, with_softmax: bool = True
 ) -> tuple[BiLM, Softmax | None]:
-    """Build the model that a weights file holds; memory is taken only once the file is known to fill it.
+    """Build the model of a weights file; memory is allocated only after checking that the file can fill it.
 
     Args:
-        path: weights.hdf5; its softmax is optional.
+        path: weights.hdf5, with or without a softmax.
         shape: The biLM's shape, from options.json and the vocabulary.
-        token_embeddings: Where to take dataset `embedding` from, if it is in a file of its own.
-        with_softmax: Read the softmax too, where there is one.
+        token_embeddings: File of the dataset `embedding`, if it is not in weights.hdf5.
+        with_softmax: Read the softmax too, if there is one.
 
     Raises:
-        BundleError: If a dataset is missing, of another shape, no plain float array, or holds no finite numbers;
-            if the file has datasets of a biLM that the options do not describe.
+        BundleError: If a dataset is missing, has another shape, is not a plain float array, or holds numbers that are
+            not finite; if the file has datasets of a biLM that the options do not describe.
     """
     with ExitStack() as stack:
         file = stack.enter_context(open_hdf5(path))
@@ -171,7 +171,7 @@ def holds_softmax(path: Path) -> bool:
     """Return whether a weights file has a softmax.
 
     Raises:
-        BundleError: If it is no HDF5 file.
+        BundleError: If it is not an HDF5 file.
     """
     with open_hdf5(path) as file:
         return "softmax" in file
@@ -187,7 +187,7 @@ def _fill(targets: Mapping[str, Tensor], entry: Entry, array: NDArray[np.float32
 
 
 def _refuse_unknown_datasets(file: Any, path: Path, known: Iterable[str]) -> None:
-    """Raise BundleError for parts of a biLM that the options do not speak of; other datasets are nobody's business."""
+    """Raise BundleError for datasets of a biLM that the options do not describe; other datasets are ignored."""
     found: list[str] = []
     # visit() follows hard links only, so nothing outside the file is touched.
     file.visit(found.append)
@@ -196,13 +196,13 @@ def _refuse_unknown_datasets(file: Any, path: Path, known: Iterable[str]) -> Non
         is_ours = name.startswith(("RNN_", "CNN")) or name in ("char_embed", "word_embed", "embedding")
         if is_ours and name not in known and isinstance(file[name], h5py.Dataset):
             raise BundleError(
-                f"{path}: {name} is not in the model that options.json describes. They are not of one model, or the"
-                " options were changed."
+                f"{path}: {name} is not in the model that options.json describes. The two files belong to different"
+                " models, or the options were changed."
             )
 
 
 def open_hdf5(path: Path) -> Any:
-    """Open an HDF5 file for reading, with BundleError for one that is missing, cut off or none."""
+    """Open an HDF5 file for reading; raise BundleError if it is missing, truncated or not HDF5."""
     try:
         return h5py.File(path, "r")
     except OSError as error:
@@ -210,9 +210,11 @@ def open_hdf5(path: Path) -> Any:
 
 
 def check_array(file: Any, path: Path, name: str, shape: tuple[int, ...]) -> None:
-    """Raise BundleError unless a dataset of this shape really stands in the file, as plain floats."""
-    if not _stands_in(file, name):
-        raise BundleError(f"{path}: dataset {name} is missing. The options are of another model, or the file is cut.")
+    """Raise BundleError unless the file itself holds a dataset of this shape, as plain floats."""
+    if not _is_inside(file, name):
+        raise BundleError(
+            f"{path}: dataset {name} is missing. The options belong to another model, or the file is truncated."
+        )
     dataset = file[name]
     if dataset.shape != shape or dataset.dtype.kind != "f":
         raise BundleError(f"{path}: {name} is {dataset.dtype} {dataset.shape}, expected float32 {shape}.")
@@ -222,8 +224,8 @@ def check_array(file: Any, path: Path, name: str, shape: tuple[int, ...]) -> Non
         raise BundleError(f"{path}: {name} has {stored} of {dataset.nbytes} bytes in this file.")
 
 
-def _stands_in(file: Any, name: str) -> bool:
-    """Return whether a dataset is there, and reached without a link that may lead elsewhere."""
+def _is_inside(file: Any, name: str) -> bool:
+    """Return whether a dataset exists and is reached without links, which may lead out of the file."""
     group = file
     for part in name.split("/"):
         if not isinstance(group, h5py.Group) or not isinstance(group.get(part, getlink=True), h5py.HardLink):
@@ -233,10 +235,10 @@ def _stands_in(file: Any, name: str) -> bool:
 
 
 def read_array(file: Any, path: Path, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
-    """Read a dataset whose data really is in the file; memory is taken only for what is stored.
+    """Read a dataset whose data is in the file itself; memory is allocated only for data that is stored.
 
     Raises:
-        BundleError: If it is missing, of another shape or kind, stored outside the file, or not finite.
+        BundleError: If it is missing, has another shape or type, is stored outside the file, or is not finite.
     """
     check_array(file, path, name, shape)
     try:

@@ -27,29 +27,29 @@ from elmo_zh.vocabulary.alphabet import BYTES, Alphabet
 from elmo_zh.vocabulary.spelling import SpellingModel
 from elmo_zh.vocabulary.vocabulary import Vocabulary
 
-# Our own sentences: a plain one, one with signs, digits and Latin, and one of two words with a word never seen.
+# Our own sentences: a plain one; one with punctuation, digits and Latin letters; one with a word never seen.
 GOLDEN_TEXTS = ("今天天气很好，我们去公园散步。", "他用iPhone打了3个电话：“喂，是我！”", "你好，齉龘世界。")
 GOLDEN_TOLERANCE = 1e-5
-# Text settings that say nothing about how a sentence becomes tokens; the dictionary is a file of the bundle.
+# Text settings that do not affect how a sentence becomes tokens; the dictionary is a file of the bundle.
 NOT_IN_BUNDLE = ("user_dictionary", "heldout_share", "heldout_min_sentences", "heldout_max_tokens")
 
 
 @dataclass(frozen=True, kw_only=True)
 class BundleSource:
-    """What a bundle is made from.
+    """Everything that a bundle is written from.
 
     Attributes:
-        bilm: The trained model, on the CPU; its warm state is written where it has one.
-        softmax: Its softmax, or None if that is not known.
-        vocabulary: Its words, or None if they are not known.
+        bilm: The trained model, on the CPU; its warm state is written if it has one.
+        softmax: Its softmax; None if there is none.
+        vocabulary: Its vocabulary; None if unknown.
         spelling: The spelling model of unknown words.
         user_dictionary: The segmenter's user dictionary, or None.
-        text: How text is prepared, or None if that is not known.
-        training_options: What options.json says about training.
+        text: How text is prepared; None if unknown.
+        training_options: The training options of options.json.
         carry_state: Whether the model was trained with the state carried over sentence ends.
-        training: Counts and figures for people and programs, such as tokens and held-out perplexity.
-        origin: Where the model comes from: the program, and digests of its files.
-        alphabet: The numbers of characters, in character mode.
+        training: Counts and figures of the training, such as tokens and held-out perplexity.
+        origin: The origin of the model: the program, and the digests of its files.
+        alphabet: The ids of characters, in character mode.
     """
 
     bilm: BiLM
@@ -82,7 +82,7 @@ def write_layout(folder: Path, source: BundleSource, layout: str) -> None:
 
 
 def _write_plain(folder: Path, source: BundleSource, layout: str) -> None:
-    """Write weights and options alone: under simple_elmo's names, or as safetensors with the published names."""
+    """Write only weights and options: with simple_elmo's file names, or as safetensors with the published names."""
     characters = source.bilm.shape.characters
     if layout == "simple_elmo" and characters is None:
         raise BundleError("simple_elmo reads character-mode models only, and this one is in token mode.")
@@ -137,9 +137,9 @@ def _info(layout: BundleLayout, source: BundleSource) -> dict[str, Any]:
 
 
 def _write_golden(path: Path, source: BundleSource) -> None:
-    """Write texts, tokens and all layers of three sentences, in the layout of `embed`, tolerance as an attribute.
+    """Write texts, tokens and all layers of three sentences, in the layout of `embed`; the tolerance is an attribute.
 
-    Where it is not known how the model's text was segmented, each character is a token.
+    If it is unknown how the model's text was segmented, each character is a token.
     """
     preparation = TextPreparation.build(source.text, source.user_dictionary) if source.text else None
     lexicon = build_lexicon(source.bilm, source.vocabulary, source.alphabet)

@@ -78,7 +78,7 @@ def convert(
     if warm_on is not None and layout != "bundle":
         raise click.UsageError(f"--warm-on needs --layout bundle: the layout {layout} cannot hold a warm state.")
     from elmo_zh.convert.convert import ConvertSettings, convert_model
-    from elmo_zh.convert.sources import ChosenFiles
+    from elmo_zh.convert.model_files import ChosenFiles
 
     settings = ConvertSettings(
         chosen=ChosenFiles(**model_files),

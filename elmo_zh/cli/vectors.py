@@ -234,7 +234,7 @@ def _run_jobs(
 ) -> None:
     """Embed one file after another; if there are several, skip those whose output exists."""
     from elmo_zh.embed.dump import dump_vectors
-    from elmo_zh.embed.shards import Shard
+    from elmo_zh.embed.merge import Shard
     from elmo_zh.embed.unfinished import DumpCounts
 
     shard = Shard.parse(shard_text) if shard_text else None
@@ -247,14 +247,12 @@ def _run_jobs(
             continue
         report = dump_vectors(
             embedder,
-            job.source,
-            job.output,
+            job,
             settings,
             form,
             shard=shard,
             force=common.force,
             reporter=common.console,
-            name=job.name,
         )
         total.add(report.counts)
         results.append(_dump_result(report))
@@ -314,7 +312,7 @@ def merge(common: Common, /, shards: tuple[Path, ...], output: Path | None, **ch
       elmo-zh merge file.txt.hdf5.shard-* --format npy --output vectors.npy
     """
     config = common.resolve()
-    from elmo_zh.embed.shards import merge_shards
+    from elmo_zh.embed.merge import merge_shards
 
     form = _build_form(config.embed, chosen)
     report = merge_shards(shards, output, form, force=common.force, reporter=common.console)

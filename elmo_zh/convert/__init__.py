@@ -1,1 +1,1 @@
-"""Other programs' models become bundles."""
+"""Conversion of other programs' models into bundles."""

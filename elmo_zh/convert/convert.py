@@ -1,4 +1,4 @@
-"""From another program's model, or a bundle, to a bundle."""
+"""Convert another program's model, or a bundle, into a bundle."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from elmo_zh.bundle.layout import BundleLayout, require_replaceable
 from elmo_zh.bundle.options import TRAINING_KEYS, load_options
 from elmo_zh.bundle.read import load_bundle
-from elmo_zh.bundle.warm_up import warm_up
+from elmo_zh.bundle.warm_state import warm_up
 from elmo_zh.bundle.write import BundleSource, write_layout
 from elmo_zh.convert.manylangs import is_manylangs, read_manylangs
+from elmo_zh.convert.model_files import ChosenFiles, opened_source
 from elmo_zh.convert.published import KnownText, read_published
-from elmo_zh.convert.sources import ChosenFiles, opened_source
 from elmo_zh.corpus.segmented import iter_file_sentences
 from elmo_zh.errors import BundleError, CorpusError
 from elmo_zh.model.batches import build_lexicon
@@ -27,15 +27,15 @@ from elmo_zh.vocabulary.lexicon import Lexicon
 
 @dataclass(frozen=True, kw_only=True)
 class ConvertSettings:
-    """How to convert.
+    """Settings of a conversion.
 
     Attributes:
-        chosen: Files named by the user.
+        chosen: The files that the user named.
         text: How the model's training text was prepared, as far as that is known.
-        warm_on: Text whose sentence ends give the warm state, or None.
-        segmented: That text is one sentence a line, its tokens split at U+0020.
-        swapped_marks: Of ELMoForManyLangs: begin and end of a word are swapped, as in all released models.
-        layout: One of `elmo_zh.choices.BUNDLE_LAYOUTS`.
+        warm_on: Text from whose sentence ends the warm state is computed, or None.
+        segmented: That text is one sentence per line, with tokens split at U+0020.
+        swapped_marks: For ELMoForManyLangs: begin and end of a word are swapped, as in all released models.
+        layout: Layout of the output, one of `elmo_zh.choices.BUNDLE_LAYOUTS`.
     """
 
     chosen: ChosenFiles = field(default_factory=ChosenFiles)
@@ -49,18 +49,19 @@ class ConvertSettings:
 def convert_model(
     source: Path, output: Path, settings: ConvertSettings, *, force: bool, reporter: Reporter
 ) -> BundleSource:
-    """Read a model from elsewhere and write it as a bundle; return what was read.
+    """Read a model of another program and write it as a bundle; return what was read.
 
     Args:
-        source: A folder or zip archive: of bilm-tf, AllenNLP, simple_elmo or NLPL, of ELMoForManyLangs, or a bundle.
+        source: A folder or zip archive with a model of bilm-tf, AllenNLP, simple_elmo, NLPL or ELMoForManyLangs, or a
+            bundle.
         output: The new folder.
-        settings: How.
-        force: Replace a bundle that is in the way.
-        reporter: Where to tell.
+        settings: Settings of the conversion.
+        force: Replace an existing bundle.
+        reporter: Receives messages.
 
     Raises:
-        BundleError: If the source is damaged, unsafe, or cannot be understood.
-        OutputError: If something is in the way.
+        BundleError: If the source is damaged, unsafe, or not a known kind of model.
+        OutputError: If the output exists already.
         CorpusError: If the text for the warm state cannot be read.
     """
     require_replaceable(output, force=force)
@@ -87,19 +88,19 @@ def _read_source(folder: Path, settings: ConvertSettings, reporter: Reporter) ->
         _refuse_options(folder, "a model of ELMoForManyLangs", [name for name in given if name != "--options"])
         return read_manylangs(folder, settings.chosen.options, settings.text, swapped_marks=settings.swapped_marks)
     if not settings.swapped_marks:
-        _refuse_options(folder, "no model of ELMoForManyLangs", ["--straight-marks"])
+        _refuse_options(folder, "not a model of ELMoForManyLangs", ["--straight-marks"])
     return read_published(folder, settings.chosen, settings.text, reporter)
 
 
-def _refuse_options(folder: Path, what: str, given: list[str]) -> None:
+def _refuse_options(folder: Path, kind: str, given: list[str]) -> None:
     if given:
-        raise BundleError(f"{folder} is {what}: {', '.join(given)} means nothing here. Leave it out.")
+        raise BundleError(f"{folder} is {kind}: {', '.join(given)} has no effect here. Leave it out.")
 
 
 def _read_bundle(folder: Path, text: KnownText) -> BundleSource:
     bundle, layout = load_bundle(folder), BundleLayout(folder)
     if text.config is not None and bundle.text is not None:
-        raise BundleError(f"{folder} says itself how its text was segmented. Leave out --config and --set text.*")
+        raise BundleError(f"{folder} already says how its text was segmented. Leave out --config and --set text.*")
     dictionary = layout.user_dictionary if layout.user_dictionary.exists() else text.user_dictionary
     options = load_options(layout.options)
     return BundleSource(
@@ -118,13 +119,13 @@ def _read_bundle(folder: Path, text: KnownText) -> BundleSource:
 
 
 def _iter_sentences(source: BundleSource, lexicon: Lexicon, path: Path, *, segmented: bool) -> Iterator[NDArray[Any]]:
-    """Yield the input ids of a text's sentences, empty ones left out."""
+    """Yield the input ids of each sentence of a text, without empty sentences."""
     if not path.is_file():
-        raise CorpusError(f"{path} does not exist or is no file. Give --warm-on a text file.")
+        raise CorpusError(f"{path} does not exist or is not a file. Give --warm-on a text file.")
     if not segmented and source.text is None:
         raise BundleError(
             "It is not known how this model's text was segmented. Give --warm-on segmented text with --segmented, or"
-            " say how with --set text.segmenter=jieba (or what it was)."
+            " name the segmenter, for example --set text.segmenter=jieba."
         )
     preparation = None
     if not segmented and source.text is not None:

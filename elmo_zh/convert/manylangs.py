@@ -1,9 +1,10 @@
-"""Models of ELMoForManyLangs: a word embedding beside a CNN over Unicode characters, in two PyTorch state dicts.
+"""Models of ELMoForManyLangs: word embeddings and a CNN over Unicode characters, in two PyTorch state dicts.
 
-Where it differs from the published layout, from its own code: gates stand as i, f, j, o with the forget gate's 1 in the
-bias; a highway gate says how much of the input stays, not how much is transformed; its marks for begin and end of a
-word are swapped (its loader looks up `<eow>` for the begin), in training as well, so that all released models need
-them that way; a word's embedding stands before the CNN's output; the projection is always there.
+Differences from the published layout, according to its own code: the order of the gates is i, f, j, o, and the forget
+gate's 1 is in the bias; a highway gate is the fraction of the input that is kept, not the fraction that is transformed;
+its marks for the begin and the end of a word are swapped (its loader looks up `<eow>` for the begin), in training too,
+so that all released models need them swapped; a word's embedding precedes the CNN's output; there is always a
+projection.
 """
 
 import warnings
@@ -29,13 +30,13 @@ from elmo_zh.vocabulary.spelling import SpellingModel
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 ENCODER, TOKEN_EMBEDDER = "encoder.pkl", "token_embedder.pkl"
-# What stands first, second and third in our vocabulary.
+# Their names for the first three entries of our vocabulary.
 _THEIR_SPECIALS = ("<bos>", "<eos>", "<oov>")
 _MOST_DIGITS = 9
 _CHARACTER_MARKS = (*_THEIR_SPECIALS, "<bow>", "<eow>", "<pad>")
 
 
-# The configuration of all released models, which name it and do not hold it; it comes with the program.
+# The configuration of all released models, which only name it: the file comes with ELMoForManyLangs.
 _RELEASED_NAMES = ("cnn_50_100_512_4096_sample.json", "cnn_0_100_512_4096_sample.json")
 _RELEASED_CONFIG: dict[str, Any] = {
     "encoder": {"name": "elmo", "dim": 4096, "projection_dim": 512, "n_layers": 2, "cell_clip": 3, "proj_clip": 3},
@@ -60,14 +61,14 @@ def read_manylangs(folder: Path, options: Path | None, text: KnownText, *, swapp
     """Read a model of ELMoForManyLangs.
 
     Args:
-        folder: Holds `encoder.pkl`, `token_embedder.pkl`, `config.json`, `char.dic` and `word.dic`.
-        options: The model's configuration; None takes the one that config.json names, from the folder, or that of the
-            released models where it is named.
+        folder: A folder with `encoder.pkl`, `token_embedder.pkl`, `config.json`, `char.dic` and `word.dic`.
+        options: The model's configuration; None takes the file in the folder that config.json names, or the
+            configuration of the released models if that is the one named.
         text: How its training text was prepared.
         swapped_marks: Begin and end of a word are swapped, as in all released models.
 
     Raises:
-        BundleError: If a file is missing, unsafe, or does not fit the others.
+        BundleError: If a file is missing or unsafe, or does not fit the others.
     """
     config_path = options or _find_config(folder)
     config = _RELEASED_CONFIG if config_path is None else load_options(config_path)
@@ -99,7 +100,7 @@ def read_manylangs(folder: Path, options: Path | None, text: KnownText, *, swapp
 
 
 def _find_config(folder: Path) -> Path | None:
-    """Return the configuration that config.json names, by its last name in the folder; None for the released one."""
+    """Return the file in the folder that config.json names; None for the configuration of the released models."""
     named = load_options(folder / "config.json").get("config_path")
     if not isinstance(named, str):
         raise BundleError(f"{folder / 'config.json'} names no config_path. Name the configuration with --options FILE.")
@@ -114,23 +115,23 @@ def _find_config(folder: Path) -> Path | None:
 
 def _load_state_dict(path: Path) -> dict[str, Tensor]:
     try:
-        _refuse_packed(path)
+        _refuse_compressed(path)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what is then refused
+            warnings.simplefilter("ignore")  # about files that are refused anyway
             state = torch.load(path, map_location="cpu", weights_only=True)
     except (MemoryError, BundleError):
         raise
-    except Exception as error:  # a file made to do harm can end torch's restricted unpickler in any way
+    except Exception as error:  # a malicious file can make torch's restricted unpickler fail with any exception
         reason = str(error).partition("\n")[0][:200]
         raise BundleError(
-            f"{path} holds no plain weights, so it is not read ({type(error).__name__}: {reason})."
+            f"{path} does not hold plain weights, so it is not read ({type(error).__name__}: {reason})."
         ) from None
     if not isinstance(state, dict) or not all(_is_plain(name, value) for name, value in state.items()):
-        raise BundleError(f"{path} holds something else than named weights. Copy the model again.")
+        raise BundleError(f"{path} holds something other than named weights. Copy the model again.")
     stored = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in state.values()}
     claimed = sum(tensor.numel() * tensor.element_size() for tensor in state.values())
     if claimed > sum(stored.values()):
-        raise BundleError(f"{path} claims {claimed:,} bytes of weights and holds fewer. It is not safe.")
+        raise BundleError(f"{path} claims {claimed:,} bytes of weights but holds fewer. It is not safe.")
     return dict(state)
 
 
@@ -140,8 +141,8 @@ def _is_plain(name: Any, value: Any) -> bool:
     return isinstance(name, str) and is_dense and value.is_floating_point()
 
 
-def _refuse_packed(path: Path) -> None:
-    """Raise BundleError for a state dict whose parts would grow: PyTorch stores them as they are."""
+def _refuse_compressed(path: Path) -> None:
+    """Raise BundleError for a state dict with compressed entries: PyTorch never compresses them."""
     if not path.is_file() or not zipfile.is_zipfile(path):
         return
     with zipfile.ZipFile(path) as archive:
@@ -150,7 +151,7 @@ def _refuse_packed(path: Path) -> None:
 
 
 def _load_dictionary(path: Path, needed: tuple[str, ...]) -> dict[str, int]:
-    """Read lines of word TAB number; a line without a word is that of the ideographic space, which was stripped."""
+    """Read lines of word TAB number; a line without a word is the ideographic space, which was stripped."""
     if not path.is_file():
         raise BundleError(f"{path} is missing. Copy the model again.")
     numbers: dict[str, int] = {}
@@ -162,51 +163,51 @@ def _load_dictionary(path: Path, needed: tuple[str, ...]) -> dict[str, int]:
     if missing := [name for name in needed if name not in numbers]:
         raise BundleError(f"{path} lacks {', '.join(missing)}. Copy the model again.")
     if len(set(numbers.values())) != len(numbers):
-        raise BundleError(f"{path}: a number stands twice. Copy the model again.")
+        raise BundleError(f"{path}: a number occurs twice. Copy the model again.")
     return numbers
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Dictionaries:
-    """What their rows stand for, and in which order they stand here.
+    """The meaning of the rows of their tables, and the order of these rows in ours.
 
     Attributes:
-        characters: Their rows of characters and marks.
-        words: Their rows of words, or None for a model without word embeddings.
+        characters: Row of each character and mark in their table.
+        words: Row of each word in their table; None for a model without word embeddings.
     """
 
     characters: Mapping[str, int]
     words: Mapping[str, int] | None
 
     def _character_order(self) -> list[str]:
-        """Return characters and marks as they stand here: as there, but for the padding, which comes last."""
-        there = self.characters
-        return [*sorted((name for name in there if name != "<pad>"), key=there.__getitem__), "<pad>"]
+        """Return characters and marks in our order: theirs, but with the padding last."""
+        theirs = self.characters
+        return [*sorted((name for name in theirs if name != "<pad>"), key=theirs.__getitem__), "<pad>"]
 
     def _plain_words(self) -> list[str]:
-        there, marks = self.words or {}, (*_THEIR_SPECIALS, "<pad>", *SPECIALS)
-        return [word for word in sorted(there, key=there.__getitem__) if word not in marks]
+        theirs, marks = self.words or {}, (*_THEIR_SPECIALS, "<pad>", *SPECIALS)
+        return [word for word in sorted(theirs, key=theirs.__getitem__) if word not in marks]
 
     def vocabulary(self) -> Vocabulary | None:
-        """Return our vocabulary: the specials, then their words."""
+        """Return our vocabulary: our special tokens, then their words."""
         return Vocabulary([*SPECIALS, *self._plain_words()]) if self.words else None
 
     def alphabet(self, *, swapped_marks: bool) -> Alphabet:
-        """Return the numbers of characters here."""
-        here = {name: number for number, name in enumerate(self._character_order())}
+        """Return our ids of the characters."""
+        ours = {name: number for number, name in enumerate(self._character_order())}
         begin, end = ("<eow>", "<bow>") if swapped_marks else ("<bow>", "<eow>")
         return Alphabet(
-            begin_sentence=here["<bos>"],
-            end_sentence=here["<eos>"],
-            begin_word=here[begin],
-            end_word=here[end],
-            padding=here["<pad>"],
-            unknown=here["<oov>"],
-            numbers={name: number for name, number in here.items() if len(name) == 1},
+            begin_sentence=ours["<bos>"],
+            end_sentence=ours["<eos>"],
+            begin_word=ours[begin],
+            end_word=ours[end],
+            padding=ours["<pad>"],
+            unknown=ours["<oov>"],
+            numbers={name: number for name, number in ours.items() if len(name) == 1},
         )
 
     def reorder_characters(self, table: Tensor) -> Tensor:
-        """Return their rows of characters in the order that they have here."""
+        """Return their rows of characters in our order."""
         return _take_rows(table, self.characters, self._character_order(), "char.dic")
 
     def reorder_words(self, table: Tensor) -> Tensor:
@@ -221,7 +222,7 @@ def _take_rows(table: Tensor, numbers: Mapping[str, int], names: list[str], file
 
 
 def _parse_shape(config: Mapping[str, Any], path: Path, dictionaries: _Dictionaries) -> BiLMShape:
-    """Read the configuration in its own spelling."""
+    """Return the shape that their configuration describes."""
     try:
         encoder, tokens = config["encoder"], config["token_embedder"]
         if encoder["name"].lower() != "elmo" or tokens["name"].lower() != "cnn":
@@ -260,16 +261,16 @@ def _build_bilm(
     dictionaries: _Dictionaries,
     folder: Path,
 ) -> BiLM:
-    """Return the biLM with all weights filled in; nothing is built that the files do not fill, nothing left over."""
+    """Return the biLM with all weights; every parameter has to be in the files, and every weight to be used."""
     assert shape.characters is not None
     held = sum(tensor.numel() for state in (token_embedder, encoder) for tensor in state.values())
     try:
         if shape.num_parameters() > held:
-            raise ValueError(f"{shape.num_parameters():,} numbers are described, {held:,} are there")
+            raise ValueError(f"{shape.num_parameters():,} numbers are described, but the files hold {held:,}")
         found = dict(_token_parameters(token_embedder, shape.characters, dictionaries))
         found |= _lstm_parameters(encoder, shape)
         if left_over := [*token_embedder, *encoder]:
-            raise ValueError(f"nothing is known of {', '.join(left_over)}")
+            raise ValueError(f"unknown weights: {', '.join(left_over)}")
         bilm = BiLM(shape)
         _fill(bilm, found)
     except (KeyError, RuntimeError, ValueError, IndexError) as error:
@@ -278,11 +279,13 @@ def _build_bilm(
 
 
 def _fill(bilm: BiLM, found: Mapping[str, Tensor]) -> None:
-    """Copy values into all parameters; each has to be there, with its shape and finite."""
+    """Copy values into all parameters; each has to be there, finite and of the right shape."""
     for name, parameter in bilm.named_parameters():
         value = found[name].float()
         if value.shape != parameter.shape or not bool(torch.isfinite(value).all()):
-            raise ValueError(f"{name} would be {tuple(value.shape)}, expected finite {tuple(parameter.shape)}")
+            raise ValueError(
+                f"{name} has shape {tuple(value.shape)}, expected finite numbers of shape {tuple(parameter.shape)}"
+            )
         with torch.no_grad():
             parameter.copy_(value)
 
@@ -290,7 +293,7 @@ def _fill(bilm: BiLM, found: Mapping[str, Tensor]) -> None:
 def _token_parameters(
     state: dict[str, Tensor], shape: CharacterShape, dictionaries: _Dictionaries
 ) -> Iterator[tuple[str, Tensor]]:
-    """Take the token layer out of a state dict; yield our names and values."""
+    """Take the token layer out of a state dict; yield our parameter names and their values."""
     N, ours = shape.num_filters, "character_cnn"
     yield f"{ours}.embedding", dictionaries.reorder_characters(state.pop("char_emb_layer.embedding.weight"))
     if shape.word_dim:
@@ -300,7 +303,7 @@ def _token_parameters(
         yield f"{ours}.kernel_biases.{k}", state.pop(f"convolutions.{k}.bias")
     for k in range(shape.num_highways):
         weight, bias = state.pop(f"highways._layers.{k}.weight"), state.pop(f"highways._layers.{k}.bias")
-        # sigmoid(-z) = 1 - sigmoid(z): from how much stays to how much is transformed.
+        # sigmoid(-z) = 1 - sigmoid(z): turns the kept fraction into the transformed one.
         yield f"{ours}.highways.{k}.transform_weight", weight[:N].T
         yield f"{ours}.highways.{k}.transform_bias", bias[:N]
         yield f"{ours}.highways.{k}.carry_weight", -weight[N:].T
@@ -310,7 +313,7 @@ def _token_parameters(
 
 
 def _lstm_parameters(state: dict[str, Tensor], shape: BiLMShape) -> Iterator[tuple[str, Tensor]]:
-    """Take the LSTM layers out of a state dict; yield our names and values, the two directions stacked."""
+    """Take the LSTM layers out of a state dict; yield our parameter names and values, both directions stacked."""
     D = shape.cell_dim
     for layer in range(shape.num_layers):
 
@@ -326,6 +329,6 @@ def _lstm_parameters(state: dict[str, Tensor], shape: BiLMShape) -> Iterator[tup
 
 
 def _reorder_gates(rows: Tensor, cell_dim: int) -> Tensor:
-    """Return rows of the gates i, f, j, o, second axis 4D, in the order i, j, f, o."""
+    """Return the rows of the gates i, f, j, o (second axis, 4D) in the order i, j, f, o."""
     i, f, j, o = rows.split(cell_dim, dim=1)  # type: ignore[no-untyped-call]
     return torch.cat([i, j, f, o], dim=1)

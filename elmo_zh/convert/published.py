@@ -7,7 +7,7 @@ from elmo_zh.bundle.options import TRAINING_KEYS, load_options, parse_shape
 from elmo_zh.bundle.weights import holds_softmax, load_model
 from elmo_zh.bundle.write import BundleSource
 from elmo_zh.config import TextConfig
-from elmo_zh.convert.sources import ChosenFiles, find_published_files, require_sane_gzip
+from elmo_zh.convert.model_files import ChosenFiles, find_published_files, require_sane_gzip
 from elmo_zh.errors import BundleError, RunError
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import Reporter
@@ -17,10 +17,10 @@ from elmo_zh.vocabulary.vocabulary import Vocabulary, load_vocabulary
 
 @dataclass(frozen=True, kw_only=True)
 class KnownText:
-    """How a model's training text was prepared, as far as its user knows.
+    """How a model's training text was prepared, as far as the user knows.
 
     Attributes:
-        config: The text settings, or None if nothing is known.
+        config: The text settings; None if nothing is known.
         user_dictionary: The segmenter's user dictionary, or None.
     """
 
@@ -32,13 +32,13 @@ def read_published(folder: Path, chosen: ChosenFiles, text: KnownText, reporter:
     """Read a model in the published layout, in character or token mode.
 
     Raises:
-        BundleError: If a file is missing, damaged, or does not fit the others.
+        BundleError: If a file is missing or damaged, or does not fit the others.
     """
     files = find_published_files(folder, chosen)
     options = load_options(files.options)
     reads_characters = "char_cnn" in options
     if reads_characters and chosen.token_embeddings is not None:
-        raise BundleError("--embedding is for token mode, and these options describe a model that reads characters.")
+        raise BundleError("--embedding is for token mode, but these options describe a character-mode model.")
     has_softmax = holds_softmax(files.weights)
     vocabulary = _load_vocabulary(files.vocab, is_needed=not reads_characters or has_softmax, reporter=reporter)
     num_tokens = len(vocabulary) if vocabulary and (not reads_characters or has_softmax) else None
@@ -46,8 +46,8 @@ def read_published(folder: Path, chosen: ChosenFiles, text: KnownText, reporter:
     token_embeddings = None if reads_characters else files.token_embeddings
     if shape.characters and not shape.characters.is_published:
         raise BundleError(
-            f"{files.options} is of a bundle made from ELMoForManyLangs, and the rest of it is not there. Give the"
-            " whole bundle."
+            f"{files.options} belongs to a bundle made from ELMoForManyLangs, and the rest of it is missing. Give"
+            " the whole bundle."
         )
     bilm, softmax = load_model(files.weights, shape, token_embeddings)
     used = [files.options, files.weights, files.vocab if vocabulary else None, token_embeddings]
@@ -59,7 +59,7 @@ def read_published(folder: Path, chosen: ChosenFiles, text: KnownText, reporter:
         user_dictionary=text.user_dictionary,
         text=text.config,
         training_options={key: options[key] for key in TRAINING_KEYS if key in options},
-        # Other programs all carry the state and do not say so.
+        # All other programs carry the state, without an option that says so.
         carry_state=options.get("carry_state") is not False,
         training={},
         origin={
@@ -70,12 +70,12 @@ def read_published(folder: Path, chosen: ChosenFiles, text: KnownText, reporter:
 
 
 def _load_vocabulary(path: Path | None, *, is_needed: bool, reporter: Reporter) -> Vocabulary | None:
-    """Return the vocabulary; None where there is none, or one that is no vocabulary of ours and is not needed."""
+    """Return the vocabulary; None if there is none, or if it is not in our form and not needed."""
     if path is None:
         if is_needed:
             raise BundleError(
                 "No vocabulary was found beside the weights, and this model's rows mean nothing without it."
-                " Name it with --vocab FILE, one word a line."
+                " Name it with --vocab FILE, one word per line."
             )
         return None
     require_sane_gzip(path)

@@ -2,10 +2,12 @@
 
 import codecs
 import glob
+import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, BinaryIO, Protocol, cast
 
 from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES, unpacked
 from elmo_zh.errors import CorpusError
@@ -103,7 +105,7 @@ def _is_text_name(name: str) -> bool:
     return Path(name).suffix.lower() in TEXT_SUFFIXES
 
 
-def iter_lines(path: Path, *, drop_mark: bool = True) -> Iterator[str]:
+def iter_lines(path: Path, *, drop_mark: bool = True, digest: "Digest | None" = None) -> Iterator[str]:
     """Yield the lines of a UTF-8 file without line ends, decompressed according to its suffix.
 
     Lines end at LF, with or without a CR before it, and nowhere else.
@@ -111,12 +113,13 @@ def iter_lines(path: Path, *, drop_mark: bool = True) -> Iterator[str]:
     Args:
         path: The file.
         drop_mark: Drop U+FEFF at the start as a byte order mark; false for segmented files, where it is a character.
+        digest: Updated with the bytes of the file, compressed where they are; complete after the last line.
 
     Raises:
         CorpusError: If bytes are not UTF-8 (with file, line and byte), or a compressed file is damaged.
     """
     offset = 0
-    for number, raw in enumerate(_iter_raw_lines(path), start=1):
+    for number, raw in enumerate(_iter_raw_lines(path, digest), start=1):
         has_mark = drop_mark and number == 1 and raw.startswith(codecs.BOM_UTF8)
         start = len(codecs.BOM_UTF8) if has_mark else 0
         try:
@@ -130,9 +133,32 @@ def iter_lines(path: Path, *, drop_mark: bool = True) -> Iterator[str]:
         offset += len(raw)
 
 
-def _iter_raw_lines(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
+def _iter_raw_lines(path: Path, digest: "Digest | None") -> Iterator[bytes]:
+    with path.open("rb") as opened:
+        file = opened if digest is None else cast(BinaryIO, io.BufferedReader(_DigestedFile(opened, digest)))
         if path.suffix in COMPRESSED_SUFFIXES:
             yield from unpacked(file, path.suffix, str(path), path.stat().st_size)
         else:
             yield from file
+
+
+class Digest(Protocol):
+    """The part of hashlib's objects that is used here."""
+
+    def update(self, data: memoryview, /) -> None:
+        """Add bytes."""
+
+
+class _DigestedFile(io.RawIOBase):
+    """A file whose bytes go into a digest as they are read."""
+
+    def __init__(self, file: BinaryIO, digest: Digest) -> None:
+        self._file, self._digest = file, digest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = self._file.readinto(buffer)  # type: ignore[attr-defined]
+        self._digest.update(memoryview(buffer)[:count])
+        return int(count)

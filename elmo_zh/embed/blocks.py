@@ -1,4 +1,4 @@
-"""What a dump holds, as the writers of formats get it: blocks of consecutive lines, and how many there are in all."""
+"""What format writers receive: blocks of consecutive lines, and a description of the whole output."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -10,18 +10,16 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LineBlock:
-    """Consecutive lines with their vectors; N tokens in all, R rows of vectors (N, or one a line where pooled).
+class TextBlock:
+    """Consecutive lines of N tokens in all, without vectors.
 
     Attributes:
         first_line: Number of the first line in the text, from 0.
         line_offsets: Line i has the tokens from line_offsets[i] to line_offsets[i + 1], int64, shape (lines + 1,).
-        tokens: Each in UTF-8, N of them.
-        unknown: Which tokens the model cannot tell apart, shape (N,).
-        character_offsets: First character of each token in its line and the one after its last, int32, shape (N, 2);
-            None for text that was segmented already.
-        vectors: (L + 1, R, 2P) for all layers, else (R, 2P).
-        is_pooled: Whether there is one vector a line.
+        tokens: The N tokens, each in UTF-8.
+        unknown: True for each token that the model cannot tell apart from others, shape (N,).
+        character_offsets: First character of each token in its line, and the one after its last, int32, shape (N, 2);
+            None for text that was already segmented.
     """
 
     first_line: int
@@ -29,22 +27,53 @@ class LineBlock:
     tokens: list[bytes]
     unknown: NDArray[np.bool_]
     character_offsets: NDArray[np.int32] | None
-    vectors: NDArray[Any]
-    is_pooled: bool
 
     @property
     def num_lines(self) -> int:
-        """How many lines."""
+        """The number of lines."""
         return len(self.line_offsets) - 1
 
     def iter_lines(self) -> Iterator[tuple[int, slice]]:
-        """Yield each line's number and which of the tokens are its own."""
+        """Yield the number of each line and the slice of its tokens."""
         offsets = self.line_offsets.tolist()
         for line, (start, end) in enumerate(pairwise(offsets), start=self.first_line):
             yield line, slice(start, end)
 
+    def with_vectors(self, vectors: NDArray[Any], *, is_pooled: bool) -> "LineBlock":
+        """Return the same lines with their vectors."""
+        return LineBlock(
+            first_line=self.first_line,
+            line_offsets=self.line_offsets,
+            tokens=self.tokens,
+            unknown=self.unknown,
+            character_offsets=self.character_offsets,
+            vectors=vectors,
+            is_pooled=is_pooled,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LineBlock(TextBlock):
+    """Consecutive lines with their R vectors: one for each token (R = N), or with pooling one for each line.
+
+    Attributes:
+        vectors: Shape (L + 1, R, 2P) for all layers, else (R, 2P).
+        is_pooled: Whether there is one vector for each line.
+    """
+
+    vectors: NDArray[Any]
+    is_pooled: bool
+
     def line_vectors(self, line: int, tokens: slice) -> NDArray[Any]:
-        """Return the vectors of one line, whose tokens those are: (n, 2P) or (L + 1, n, 2P), without n if pooled."""
+        """Return the vectors of one line, contiguous.
+
+        Args:
+            line: Number of the line in the text.
+            tokens: Slice of its tokens, as `iter_lines` yields it.
+
+        Returns:
+            Shape (L + 1, n, 2P) for all layers, else (n, 2P); with pooling without the axis n.
+        """
         if self.is_pooled:
             return np.ascontiguousarray(self.vectors[..., line - self.first_line, :])
         return np.ascontiguousarray(self.vectors[..., tokens, :])
@@ -52,17 +81,17 @@ class LineBlock:
 
 @dataclass(frozen=True, kw_only=True)
 class Contents:
-    """All that a writer knows of an output before the first block.
+    """Description of an output, known before its first block is written.
 
     Attributes:
-        attributes: What the vectors are: model digest, layers, dtype, segmenter and so on.
+        attributes: Root attributes: model digest, layers, dtype, segmenter and so on.
         first_line: Number of the first line in the text; 0 except in parts and shards.
-        num_lines: Lines in all blocks.
-        num_tokens: Tokens in all blocks.
+        num_lines: Number of lines in all blocks.
+        num_tokens: Number of tokens in all blocks.
         num_layers: L + 1 if all layers are kept, else None.
-        dimension: Numbers in a vector, 2P.
-        dtype: float32 or float16.
-        is_pooled: Whether there is one vector a line.
+        dimension: Length of a vector, 2P.
+        dtype: dtype of the vectors, float32 or float16.
+        is_pooled: Whether there is one vector for each line.
         has_offsets: Whether there are character offsets.
     """
 
@@ -78,24 +107,24 @@ class Contents:
 
     @property
     def num_rows(self) -> int:
-        """Vectors of each layer."""
+        """The number of vectors in each layer."""
         return self.num_lines if self.is_pooled else self.num_tokens
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of all vectors together."""
+        """The shape of all vectors together."""
         layers = () if self.num_layers is None else (self.num_layers,)
         return (*layers, self.num_rows, self.dimension)
 
     @property
     def vector_bytes(self) -> int:
-        """Size of all vectors together."""
+        """The size of all vectors together."""
         return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
 
     def with_attributes(self, further: Mapping[str, Any]) -> "Contents":
-        """Return the same with further attributes."""
+        """Return a copy with more attributes."""
         return replace(self, attributes={**self.attributes, **further})
 
     def with_size(self, *, num_lines: int, num_tokens: int) -> "Contents":
-        """Return the same for another number of lines and tokens."""
+        """Return a copy for another number of lines and tokens."""
         return replace(self, num_lines=num_lines, num_tokens=num_tokens)

@@ -1,4 +1,4 @@
-"""How far vectors of lower precision are from those of float32."""
+"""Measure how far vectors of lower precision are from those of float32."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from elmo_zh.model.kernels.reading_product import PRECISIONS
 
 @dataclass(frozen=True, kw_only=True)
 class Deviation:
-    """Of one layer's vectors at one precision, over all tokens.
+    """Deviation of one layer's vectors at one precision, over all tokens.
 
     Attributes:
-        precision: Of matrix products.
-        layer: From 0, the token layer.
-        largest: Largest difference of a number.
-        mean: Mean difference of a number.
-        cosine: Mean cosine of a vector and its float32 twin.
-        lowest_cosine: The lowest one.
+        precision: Precision of the matrix products.
+        layer: Number of the layer, 0 being the token layer.
+        largest: Largest absolute difference of an element.
+        mean: Mean absolute difference of the elements.
+        cosine: Mean cosine of a vector and the same vector in float32.
+        lowest_cosine: Lowest of these cosines.
     """
 
     precision: str
@@ -33,7 +33,7 @@ class Deviation:
 
 
 def measure_deviations(bundle: Bundle, sentences: Sequence[Sequence[str]]) -> list[Deviation]:
-    """Return the deviations of every precision but float32 on segmented sentences, on the processor."""
+    """Return the deviations of every precision but float32, for segmented sentences, on the processor."""
     exact, *others = (
         np.concatenate(ElmoEmbedder(bundle, "cpu", precision).embed_tokens(sentences), axis=1, dtype=np.float64)
         for precision in PRECISIONS

@@ -1,45 +1,46 @@
-"""Vectors of a whole file, in parts, so that a dump that was stopped goes on where it stopped."""
+"""The vectors of a whole file, written in parts, so that an interrupted dump resumes where it stopped."""
 
 import json
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
+from numpy.typing import NDArray
 
-from elmo_zh.corpus.files import iter_lines
-from elmo_zh.embed.blocks import Contents, LineBlock
+from elmo_zh.embed.blocks import Contents, TextBlock
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed
-from elmo_zh.embed.join import DumpReport, check_form, claimed_output, join_files
+from elmo_zh.embed.jobs import Job
+from elmo_zh.embed.join import DumpReport, check_form, claimed_output, finish_packed, is_plain_packed, join_files
+from elmo_zh.embed.merge import Shard
+from elmo_zh.embed.prepare import count_text, write_packed, write_text_files
 from elmo_zh.embed.reduction import Reduction, check_layers
-from elmo_zh.embed.shards import Shard
-from elmo_zh.embed.survey import Survey, check_room, survey_text
+from elmo_zh.embed.survey import Survey, check_disk_space, count_lines_and_tokens
 from elmo_zh.embed.unfinished import DumpCounts, Parts
-from elmo_zh.errors import CorpusError, OutputError
+from elmo_zh.errors import OutputError
 from elmo_zh.run.files import file_digest
-from elmo_zh.run.reporter import Progress, Reporter, format_bytes
-from elmo_zh.text.alignment import TokenisedLine
+from elmo_zh.run.reporter import Reporter, format_bytes
 
-# A part ends after so many lines or tokens: little is lost, few files are joined, and memory stays bounded.
+# A part ends after so many lines or tokens: little is lost by an interruption, and memory stays bounded.
 PART_LINES = 2000
 PART_TOKENS = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class DumpSettings:
-    """How a file becomes vectors, whatever the form in which they are written.
+    """How the lines of a file become vectors, whatever the form in which they are written.
 
     Attributes:
         segmented: Tokens are split at U+0020 and looked up as they are; else lines are normalised and segmented.
         layers: all, average, top, mix or a number.
         dtype: float32 or float16.
-        pool: none, or what makes one vector of a line's: mean, max, first-last.
+        pool: none, or how the vectors of a line become one: mean, max or first-last.
         mix_weights: The weight of each layer, for layers = mix.
-        stateful: The state is carried from line to line.
+        stateful: The LSTM state is carried from line to line.
     """
 
     segmented: bool
@@ -57,36 +58,36 @@ class DumpSettings:
 
 def dump_vectors(
     embedder: ElmoEmbedder,
-    source: Path,
-    output: Path,
+    job: Job,
     settings: DumpSettings,
     form: OutputForm | None = None,
     *,
     shard: Shard | None = None,
     force: bool,
     reporter: Reporter,
-    name: str = "",
 ) -> DumpReport:
     """Write the vectors of each line of a text file.
 
+    The file is read twice: for its digest and its size, and for its tokens. A resumed dump reads it once if it has all
+    tokens already.
+
     Args:
         embedder: The model.
-        source: One sentence a line, UTF-8, plain or compressed.
-        output: Where, complete or not there at all; of a shard the name is that of the whole.
+        job: The text (one sentence per line, UTF-8, plain or compressed), and the path of its output, where nothing or
+            a complete output is. A shard is written beside that path.
         settings: How lines become vectors.
-        form: What to write; default HDF5 with one dataset a line. A shard is packed HDF5, whatever it says.
-        shard: The share of the lines to take; default all.
-        force: Replace an existing output, and do not continue an unfinished one.
-        reporter: Where to tell.
-        name: What to call the text where it is told of; default its path.
+        form: The form of the output; default HDF5 with one dataset per line. A shard is always packed HDF5.
+        shard: The shard of the lines to take; default all lines.
+        force: Replace an existing output, and do not resume an unfinished one.
+        reporter: Receives messages and progress.
 
     Raises:
-        ElmoZhError: For choices that do not go together.
+        ElmoZhError: If the settings do not go together.
         OutputError: If the output exists or does not fit on its disk; if an unfinished one is of another text, model
             or settings.
         CorpusError: If the text cannot be read.
     """
-    form = form or OutputForm()
+    output, form = job.output, form or OutputForm()
     check_layers(settings.layers, embedder.num_layers)
     if (settings.layers == "mix") != (settings.mix_weights is not None):
         raise OutputError("--layers mix and --mix-weights FILE go together: give both or neither.")
@@ -96,69 +97,88 @@ def dump_vectors(
         form, output = OutputForm(layout="packed"), shard.output(output)
     check_form(form, layers=settings.layers, pool=settings.pool)
     with claimed_output(output, force=force):
-        survey = survey_text(embedder, source, segmented=settings.segmented)
-        lines = shard.lines(survey.lines) if shard else range(survey.lines)
-        manifest = {"source_digest": file_digest(source), **_describe_model(embedder), **asdict(settings)}
-        place = {"shard": [shard.number, shard.count]} if shard else {}
-        work = _Dump(embedder, source, settings, Parts.of(output), lines)
-        work.parts.open({**manifest, **place}, force=force)
+        dump = _Dump(embedder, job, settings, form, output, shard)
+        dump.open(force=force)
         try:
-            work.go_on()
-            told = _check_room(work, output, survey.share(len(lines)), form, reporter)
-            reporter.note(f"{name or source}: {told}")
-            work.write_parts(reporter)
-            contents = work.contents(num_lines=work.counts.lines, num_tokens=work.counts.tokens)
-            if shard:
-                described = shard.attributes(manifest, survey.lines, asdict(work.counts))
-                contents = contents.with_attributes(described)
-            report = join_files(work.parts.finished(), output, contents, work.counts, form, reporter)
-            work.parts.remove()
+            dump.check_disk_space(reporter)
+            dump.prepare(reporter)
+            dump.write_vectors(reporter)
+            report = dump.finish(reporter)
+            dump.parts.remove()
         finally:
-            work.parts.remove(if_empty=True)
+            dump.parts.remove(if_empty=True)
     return report
-
-
-def _check_room(work: "_Dump", output: Path, survey: Survey, form: OutputForm, reporter: Reporter) -> str:
-    """Return what there is to do and how much room that needs, for people; an error if there is not enough."""
-    contents = work.contents(num_lines=survey.lines, num_tokens=survey.tokens)
-    of_parts = max(0, hdf5_packed.estimate_bytes(contents) - work.parts.finished_bytes())
-    needed = of_parts + choose_writer(form).estimate_bytes(contents)
-    room = check_room(output, needed, is_exact=not survey.sampled_lines, reporter=reporter)
-    pool = "" if work.settings.pool == "none" else f", {work.settings.pool} of each line"
-    kind = f"{work.settings.layers}, {work.settings.dtype}{pool}"
-    return f"{survey.describe()}; {format_bytes(contents.vector_bytes)} of vectors ({kind}), {room}"
 
 
 @dataclass
 class _Dump:
-    """A dump at work.
+    """A dump in progress.
 
     Attributes:
         embedder: The model.
-        source: The text.
+        job: The text.
         settings: How lines become vectors.
-        parts: What is finished.
-        lines: Which lines of the text are wanted.
-        counts: What the finished parts hold.
+        form: The form of the output.
+        output: The path of the output.
+        shard: The shard to write, or None for all lines.
+        survey: The size of the whole text.
+        counts: The counts of the lines of this dump, once they are known.
     """
 
     embedder: ElmoEmbedder
-    source: Path
+    job: Job
     settings: DumpSettings
-    parts: Parts
-    lines: range
-    counts: DumpCounts = field(default_factory=DumpCounts)
+    form: OutputForm
+    output: Path
+    shard: Shard | None
+    survey: Survey = field(init=False)
+    counts: DumpCounts = field(init=False)
 
-    def go_on(self) -> None:
-        """Take up where the finished parts end."""
-        self.counts = self.parts.counts()
-        if self.settings.stateful:
-            self.embedder.reset_state()
-            if state := self.parts.state():
-                self.embedder.restore_state(state)
+    @property
+    def parts(self) -> Parts:
+        """The folder of the unfinished output."""
+        return Parts.of(self.output)
 
-    def contents(self, *, num_lines: int, num_tokens: int, first_line: int | None = None) -> Contents:
-        """Return the description of so many lines of this dump."""
+    @property
+    def lines(self) -> range:
+        """The lines of the text that are wanted."""
+        return self.shard.lines(self.survey.lines) if self.shard else range(self.survey.lines)
+
+    def open(self, *, force: bool) -> None:
+        """Find out the size of the text, and open the folder of the unfinished output."""
+        place = {"shard": [self.shard.number, self.shard.count]} if self.shard else {}
+        known = None if force else self.parts.survey({**self._identity(), **place})
+        if known is None or known.source_digest != file_digest(self.job.source):
+            known = count_lines_and_tokens(self.embedder, self.job.source, segmented=self.settings.segmented)
+        self.survey = known
+        self.parts.open({**self._manifest(), **place}, self.survey, force=force)
+
+    def _identity(self) -> dict[str, Any]:
+        """Return what the vectors depend on, besides the text."""
+        return {**_describe_model(self.embedder), **asdict(self.settings)}
+
+    def _manifest(self) -> dict[str, Any]:
+        return {"source_digest": self.survey.source_digest, **self._identity()}
+
+    def check_disk_space(self, reporter: Reporter) -> None:
+        """Report the size of the text and of its vectors.
+
+        Raises:
+            OutputError: If the disk has not enough space.
+        """
+        survey = self.survey.shard(len(self.lines))
+        contents = self.describe(num_lines=survey.lines, num_tokens=survey.tokens)
+        needed = max(0, hdf5_packed.estimate_bytes(contents) - self.parts.disk_bytes())
+        if not is_plain_packed(self.form):
+            needed += choose_writer(self.form).estimate_bytes(contents)
+        space = check_disk_space(self.output, needed, is_exact=not survey.sampled_lines, reporter=reporter)
+        pool = "" if self.settings.pool == "none" else f", {self.settings.pool} of each line"
+        kind = f"{self.settings.layers}, {self.settings.dtype}{pool}"
+        size = format_bytes(contents.vector_bytes)
+        reporter.note(f"{self.job.name or self.job.source}: {survey.describe()}; {size} of vectors ({kind}), {space}")
+
+    def describe(self, *, num_lines: int, num_tokens: int, first_line: int | None = None) -> Contents:
+        """Return the description of consecutive lines of this dump, by default from its first line on."""
         return Contents(
             attributes=self._attributes(),
             first_line=self.lines.start if first_line is None else first_line,
@@ -175,7 +195,7 @@ class _Dump:
         segmenter = json.dumps(self.embedder.bundle.info["segmenter"], ensure_ascii=False)
         chosen: dict[str, Any] = {"stateful": True} if self.settings.stateful else {}
         usual = {"precision": "float32", "unknown": "unk"}
-        chosen |= {name: way for name, way in _describe_model(self.embedder).items() if usual.get(name) != way}
+        chosen |= {name: value for name, value in _describe_model(self.embedder).items() if usual.get(name) != value}
         if self.settings.pool != "none":
             chosen["pool"] = self.settings.pool
         if self.settings.mix_weights is not None:
@@ -187,82 +207,75 @@ class _Dump:
             "segmenter": "as given" if self.settings.segmented else segmenter,
         }
 
-    def write_parts(self, reporter: Reporter) -> None:
-        """Embed all lines that are not in finished parts.
+    def _contents(self) -> Contents:
+        """Return the description of all lines of this dump."""
+        contents = self.describe(num_lines=self.counts.lines, num_tokens=self.counts.tokens)
+        if self.shard is None:
+            return contents
+        return contents.with_attributes(self.shard.attributes(self._manifest(), self.survey.lines, asdict(self.counts)))
 
-        Raises:
-            CorpusError: If the text has changed since it was looked through.
+    def prepare(self, reporter: Reporter) -> None:
+        """Write the packed file of all lines, without their vectors, unless it exists."""
+        if counts := self.parts.counts():
+            self.counts = counts
+            return
+        write_text_files(self.embedder, self.job.source, self.lines, self.parts, self.describe, reporter)
+        self.counts = count_text(self.parts)
+        write_packed(self.parts, self._contents(), self.counts)
+
+    def write_vectors(self, reporter: Reporter) -> None:
+        """Embed all lines that have no vectors yet, and write their vectors into the packed file."""
+        done = self.parts.num_finished_lines()
+        if self.settings.stateful:
+            self.embedder.reset_state()
+            if state := self.parts.state():
+                self.embedder.restore_state(state)
+        vectors = hdf5_packed.VectorFile(self.parts.packed)
+        with reporter.progress("embed", unit="lines", total=self.counts.lines, initial=done) as progress:
+            started, num_tokens = time.monotonic(), 0
+            for first_row, block in self._iter_parts(done):
+                vectors.write(first_row, self._embed(block))
+                state = self.embedder.state_arrays() if self.settings.stateful else {}
+                self.parts.finish_part(block.first_line, block.num_lines, state)
+                num_tokens += len(block.tokens)
+                progress.update(block.num_lines, **{"tokens/s": num_tokens / (time.monotonic() - started)})
+
+    def _iter_parts(self, start: int) -> Iterator[tuple[int, TextBlock]]:
+        """Yield the lines from index `start` on, as many at a time as make a part, with the row of their first vector.
+
+        The file is closed between them, so that it can be written.
         """
-        with reporter.progress("embed", unit="lines", total=len(self.lines), initial=self.counts.lines) as progress:
-            started, tokens_before = time.monotonic(), self.counts.tokens
-            for lines in self._iter_part_lines():
-                self._write_part(lines)
-                _tell(progress, len(lines), (self.counts.tokens - tokens_before) / (time.monotonic() - started))
-        if self.counts.lines != len(self.lines):
-            raise CorpusError(f"{self.source} has changed while it was read. Type the same command again.")
+        while start < self.counts.lines:
+            with h5py.File(self.parts.packed, "r") as file:
+                offsets = file["line_offsets"][start : start + PART_LINES + 1]
+                # The line that reaches the number of tokens is the last one.
+                num_lines = min(int(np.searchsorted(offsets, offsets[0] + PART_TOKENS)), len(offsets) - 1)
+                block = hdf5_packed.read_lines(file, start, start + num_lines)
+            yield start if self.settings.pool != "none" else int(offsets[0]), block
+            start += num_lines
 
-    def _iter_part_lines(self) -> Iterator[list[TokenisedLine]]:
-        """Yield the lines that are left, as many at a time as make a part."""
-        part: list[TokenisedLine] = []
-        num_tokens = 0
-        first = self.lines.start + self.counts.lines
-        for number, text in enumerate(islice(iter_lines(self.source), first, self.lines.stop), start=first + 1):
-            line = self.embedder.prepare(text, segmented=self.settings.segmented)
-            if "\0" in text and any("\0" in token for token in line.tokens):
-                raise CorpusError(
-                    f"{self.source}: line {number} holds a NUL character, which HDF5 cannot store. Remove it."
-                )
-            part.append(line)
-            num_tokens += len(line.tokens)
-            if len(part) >= PART_LINES or num_tokens >= PART_TOKENS:
-                yield part
-                part, num_tokens = [], 0
-        if part:
-            yield part
-
-    def _write_part(self, lines: list[TokenisedLine]) -> None:
-        block = self._embed(lines)
-        tokens = [token for line in lines for token in line.tokens]
-        added = DumpCounts(
-            lines=len(lines),
-            empty_lines=sum(not line.tokens for line in lines),
-            tokens=len(tokens),
-            unknown_tokens=int(block.unknown.sum()),
-            cut_tokens=self.embedder.count_cut(tokens),
-        )
-        contents = self.contents(num_lines=len(lines), num_tokens=len(tokens), first_line=block.first_line)
-        state = self.embedder.state_arrays() if self.settings.stateful else {}
-        self.counts.add(added)
-        self.parts.write(block, contents, self.counts, state)
-
-    def _embed(self, lines: list[TokenisedLine]) -> LineBlock:
-        offsets = np.cumsum([0, *(len(line.tokens) for line in lines)], dtype=np.int64)
-        tokens = [token for line in lines for token in line.tokens]
-        contents = self.contents(num_lines=len(lines), num_tokens=len(tokens))
+    def _embed(self, block: TextBlock) -> NDArray[Any]:
+        """Return the vectors of lines, in the dtype and the shape of the packed file."""
+        contents = self.describe(num_lines=block.num_lines, num_tokens=len(block.tokens))
         vectors = np.empty(contents.shape, self.settings.dtype)
         reduction = self.settings.reduction
-        for index, activations in enumerate(self.embedder.embed_tokens([line.tokens for line in lines])):
-            own = index if contents.is_pooled else slice(offsets[index], offsets[index + 1])
-            vectors[..., own, :] = reduction.apply(activations)
-        return LineBlock(
-            first_line=self.lines.start + self.counts.lines,
-            line_offsets=offsets,
-            tokens=[token.encode() for token in tokens],
-            unknown=self.embedder.find_unknown(tokens),
-            character_offsets=np.concatenate([line.offsets for line in lines]) if contents.has_offsets else None,
-            vectors=vectors,
-            is_pooled=contents.is_pooled,
-        )
+        lines = [own for _, own in block.iter_lines()]
+        tokens = [token.decode() for token in block.tokens]
+        for index, activations in enumerate(self.embedder.embed_tokens([tokens[own] for own in lines])):
+            vectors[..., index if contents.is_pooled else lines[index], :] = reduction.apply(activations)
+        return vectors
+
+    def finish(self, reporter: Reporter) -> DumpReport:
+        """Make the output of the packed file: that file itself, or one in another form."""
+        if is_plain_packed(self.form):
+            return finish_packed(self.parts.packed, self.output, self.counts)
+        return join_files([self.parts.packed], self.output, self._contents(), self.counts, self.form, reporter)
 
 
 def _describe_model(embedder: ElmoEmbedder) -> dict[str, str]:
-    """Return which model computes, and how."""
+    """Return which model computes the vectors, and how."""
     return {
         "model_digest": embedder.bundle.digest,
         "precision": embedder.precision,
         "unknown": embedder.unknown,
     }
-
-
-def _tell(progress: Progress, num_lines: int, tokens_per_second: float) -> None:
-    progress.update(num_lines, **{"tokens/s": tokens_per_second})

@@ -1,6 +1,6 @@
-"""ELMo as a PyTorch module for downstream models, with the constructor and output of AllenNLP's `Elmo`.
+"""ELMo as a PyTorch module for downstream models, with the constructor and the output of AllenNLP's `Elmo`.
 
-Unlike AllenNLP's it carries no state from call to call: the same sentence has the same vectors, always.
+Unlike AllenNLP's, it carries no state from call to call: the same sentence always has the same vectors.
 """
 
 from collections.abc import Sequence
@@ -30,14 +30,17 @@ _SENTENCE_MARKS = {"<S>": BYTES.begin_sentence, "</S>": BYTES.end_sentence}
 
 
 def batch_to_ids(batch: Sequence[Sequence[str]], num_slots: int = PUBLISHED_SLOTS) -> Tensor:
-    """Return the character ids of segmented sentences as AllenNLP's function of this name does.
+    """Return the character ids of segmented sentences, like AllenNLP's function of this name.
+
+        character_ids = batch_to_ids([["今天", "天气", "很", "好"], ["你好"]])  # (2, 4, 50)
 
     Args:
-        batch: B sentences of words; `<S>` and `</S>` are the sentence marks.
-        num_slots: Character slots of each word (C); AllenNLP knows 50 only.
+        batch: B sentences, each a list of words; the words `<S>` and `</S>` are the sentence marks.
+        num_slots: Character slots of each word (C); AllenNLP supports only 50. Longer words are cut.
 
     Returns:
-        int64, shape (B, T, C): published ids plus 1, words padded with 261, sentences padded with 0.
+        int64, shape (B, T, C), T being the length of the longest sentence: the published ids plus 1, words padded with
+        261, sentences padded with 0.
     """
     return _pad([[_spell(word, num_slots) for word in sentence] for sentence in batch], (num_slots,))
 
@@ -49,7 +52,7 @@ def _spell(word: str, num_slots: int) -> NDArray[np.int64]:
 
 
 def _pad(sentences: Sequence[Sequence[NDArray[np.int64] | int]], token_shape: tuple[int, ...]) -> Tensor:
-    """Return ids plus 1, and 0 where a sentence is shorter than the longest, shape (B, T, *token_shape)."""
+    """Return ids plus 1, padded with 0 to the longest sentence, shape (B, T, *token_shape)."""
     ids = np.zeros((len(sentences), max(map(len, sentences), default=0), *token_shape), np.int64)
     for row, sentence in enumerate(sentences):
         for place, token in enumerate(sentence):
@@ -58,12 +61,12 @@ def _pad(sentences: Sequence[Sequence[NDArray[np.int64] | int]], token_shape: tu
 
 
 class BatchBiLM(nn.Module):
-    """A biLM for padded batches of ids: adds <S> and </S> and returns every layer, as AllenNLP's `_ElmoBiLm` does.
+    """A biLM for padded batches of ids: adds <S> and </S> and returns every layer, like AllenNLP's `_ElmoBiLm`.
 
     Attributes:
-        bilm: The model; every sentence starts from its warm state, or zeros.
+        bilm: The model; every sentence starts from its warm state, or from zeros.
         num_layers: L + 1, the token layer included.
-        cached_words: Ready token vectors of <S>, </S> and then `vocab_to_cache`, shape (2 + words, P), or None.
+        cached_words: Precomputed token vectors of <S>, </S> and then `vocab_to_cache`, shape (2 + words, P), or None.
     """
 
     def __init__(self, bilm: BiLM, lexicon: Lexicon, vocab_to_cache: Sequence[str] | None = None) -> None:
@@ -71,10 +74,10 @@ class BatchBiLM(nn.Module):
         self.bilm = bilm
         self.num_layers = bilm.shape.num_layers + 1
         if bilm.shape.characters is None:
-            # Any optimiser takes dense gradients.
+            # Every optimiser accepts dense gradients.
             bilm.token_table.has_sparse_gradient = False
         elif bilm.shape.characters.word_dim:
-            raise ValueError("this model needs words beside their characters; use ElmoEmbedder")
+            raise ValueError("this model needs words as well as their characters; use ElmoEmbedder")
         marks = [BEGIN_ID, END_ID] if bilm.shape.characters is None else lexicon.character_ids([BEGIN_ID, END_ID])
         self.register_buffer("_marks", torch.as_tensor(np.asarray(marks)), persistent=False)
         self.cached_words: nn.Parameter | None = None
@@ -88,7 +91,7 @@ class BatchBiLM(nn.Module):
         return vectors
 
     def get_output_dim(self) -> int:
-        """Return 2P, the numbers in each vector."""
+        """Return 2P, the length of each vector."""
         return 2 * self.bilm.shape.projection_dim
 
     def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
@@ -96,7 +99,7 @@ class BatchBiLM(nn.Module):
 
         Args:
             inputs: Ids plus 1, 0 where padded: of characters, (B, T, C), or in token mode of words, (B, T).
-            word_inputs: Instead, rows of `vocab_to_cache`, 0 where padded, (B, T).
+            word_inputs: Rows of `vocab_to_cache` to use instead, 0 where padded, (B, T).
         """
         needs_gradient = torch.is_grad_enabled() and any(parameter.requires_grad for parameter in self.parameters())
         with torch.set_grad_enabled(needs_gradient):
@@ -120,7 +123,7 @@ class BatchBiLM(nn.Module):
         return functional.embedding(rows, table), mask
 
     def _spell(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return token vectors, (B, T + 2, P), and mask; the CNN reads each distinct word once."""
+        """Return token vectors, (B, T + 2, P), and mask; the CNN computes each distinct word once."""
         num_slots = self.bilm.character_cnn.shape.num_slots
         if inputs.shape[2] != num_slots:
             raise ValueError(f"inputs have {inputs.shape[2]} character slots, but this model reads {num_slots}")
@@ -130,7 +133,7 @@ class BatchBiLM(nn.Module):
         characters, mask = add_marks(characters, is_word, *self._mark_rows())
         flat = characters.flatten(0, 1)
         if torch.compiler.is_compiling():
-            # How many distinct words there are would be a size that depends on the data.
+            # The number of distinct words would be a size that depends on the data, which compiling does not allow.
             places = torch.arange(len(flat), device=flat.device)
         else:
             flat, places = torch.unique(flat, dim=0, return_inverse=True)
@@ -141,10 +144,10 @@ def add_marks(values: Tensor, mask: Tensor, first: Tensor, last: Tensor) -> tupl
     """Put a mark before and after each sentence that is not empty.
 
     Args:
-        values: One a token, shape (B, T) or (B, T, C).
-        mask: True where there is a token, shape (B, T); a sentence's tokens come first.
-        first: The mark before, shape () or (C,).
-        last: The mark after, likewise.
+        values: One value per token, shape (B, T) or (B, T, C).
+        mask: True where there is a token, shape (B, T); the tokens of a sentence come before its padding.
+        first: The mark before a sentence, shape () or (C,).
+        last: The mark after a sentence, shape () or (C,).
 
     Returns:
         The values, shape (B, T + 2) or (B, T + 2, C), and the mask, shape (B, T + 2).
@@ -160,7 +163,12 @@ def add_marks(values: Tensor, mask: Tensor, first: Tensor, last: Tensor) -> tupl
 
 
 class Elmo(nn.Module):
-    """ELMo representations for a downstream model, in place of `allennlp.modules.elmo.Elmo`."""
+    """ELMo representations for a downstream model, a replacement for `allennlp.modules.elmo.Elmo`.
+
+    elmo = Elmo.from_bundle("runs/latest/model")
+    output = elmo(elmo.batch_to_ids([["今天", "天气", "很", "好"]]))
+    output["elmo_representations"][0]  # float32, (1, 4, 2P)
+    """
 
     def __init__(
         self,
@@ -178,18 +186,18 @@ class Elmo(nn.Module):
         """Load a model in the published layout.
 
         Args:
-            options_file: options.json; None with `module`.
-            weight_file: weights.hdf5; None with `module`.
-            num_output_representations: How many different mixes of the layers to return.
-            requires_grad: Fine-tune the biLM too; else only the mixes are trained.
+            options_file: Path of options.json; None with `module`.
+            weight_file: Path of weights.hdf5; None with `module`.
+            num_output_representations: Number of different mixes of the layers to return.
+            requires_grad: Fine-tune the biLM too; otherwise only the mixes are trained.
             do_layer_norm: Normalise the layers before they are mixed.
-            dropout: Share of each representation to drop in training.
-            vocab_to_cache: Words whose token vectors are computed once; `word_inputs` of `forward` are rows of it, and
-                row 0 is padding.
+            dropout: Dropout probability of each representation in training.
+            vocab_to_cache: Words whose token vectors are computed once. `word_inputs` of `forward` are rows of this
+                list, and row 0 is padding.
             keep_sentence_boundaries: Return <S> and </S> too.
-            scalar_mix_parameters: Fixed weights of the layers before the softmax, instead of learned ones.
-            module: Another biLM with `num_layers`, `get_output_dim()` and a `forward` that returns `activations` and
-                `mask`, such as `BatchBiLM`.
+            scalar_mix_parameters: Fixed weights of the layers, before the softmax, instead of learned ones.
+            module: A biLM to use instead of the files, with `num_layers`, `get_output_dim()` and a `forward` that
+                returns `activations` and `mask`, such as `BatchBiLM`.
 
         Raises:
             BundleError: If the files are damaged or do not fit together.
@@ -225,18 +233,19 @@ class Elmo(nn.Module):
         vocab_to_cache: Sequence[str] | None = None,
         **options: Any,
     ) -> "Elmo":
-        """Load a bundle of elmo-zh, in character or token mode, with its warm state where it has one.
+        """Load a bundle of elmo-zh, in character or token mode, with its warm state if it has one.
 
         Args:
-            path: Its folder; not one of ELMoForManyLangs with word embeddings, which only ElmoEmbedder reads.
-            num_output_representations: How many different mixes of the layers to return.
-            requires_grad: Fine-tune the biLM too.
+            path: The folder of the bundle.
+            num_output_representations: Number of different mixes of the layers to return.
+            requires_grad: Fine-tune the biLM too; otherwise only the mixes are trained.
             vocab_to_cache: Words whose token vectors are computed once.
-            **options: The others of the constructor: `do_layer_norm`, `dropout`, `keep_sentence_boundaries`,
+            **options: Other arguments of the constructor: `do_layer_norm`, `dropout`, `keep_sentence_boundaries`,
                 `scalar_mix_parameters`.
 
         Raises:
             BundleError: If the folder is not a sound bundle.
+            ValueError: If it was made from a model of ELMoForManyLangs with word embeddings: use ElmoEmbedder.
         """
         bundle = load_bundle(Path(path))
         lexicon = bundle.build_lexicon()
@@ -246,16 +255,16 @@ class Elmo(nn.Module):
         return elmo
 
     def batch_to_ids(self, batch: Sequence[Sequence[str]]) -> Tensor:
-        """Return the ids that `forward` takes for segmented sentences, in the mode of the bundle.
+        """Return the ids of segmented sentences, as `forward` takes them, in the mode of the bundle.
 
         Args:
-            batch: B sentences of words.
+            batch: B sentences, each a list of words.
 
         Returns:
             int64, 0 where padded: (B, T, C) in character mode, (B, T) in token mode.
 
         Raises:
-            ValueError: If the model has a vocabulary that did not come with it.
+            ValueError: If it is a token-mode model that was loaded without its vocabulary.
         """
         if self._lexicon is None:
             return batch_to_ids(batch, self._num_slots())
@@ -266,11 +275,11 @@ class Elmo(nn.Module):
         return _pad([list(lexicon.character_ids(ids)) for ids in encoded], (lexicon.num_slots,))
 
     def get_output_dim(self) -> int:
-        """Return 2P, the numbers in each vector."""
+        """Return 2P, the length of each vector."""
         return int(self._elmo_lstm.get_output_dim())
 
     def scalar_mixes(self) -> list[ScalarMix]:
-        """Return the mixes, one a representation."""
+        """Return the scalar mixes, one per representation."""
         found = (getattr(self, f"scalar_mix_{index}") for index in range(self._num_mixes))
         return [mix for mix in found if isinstance(mix, ScalarMix)]
 
@@ -278,12 +287,15 @@ class Elmo(nn.Module):
         """Return the representations of a batch.
 
         Args:
-            inputs: What `batch_to_ids` returns; more axes may stand before the last two (in token mode, the last one).
-            word_inputs: With `vocab_to_cache`: rows of it, 0 where padded, shape (B, T).
+            inputs: Ids from `batch_to_ids`, int64, shape (B, T, C), in token mode (B, T). B may be several axes.
+            word_inputs: With `vocab_to_cache`: rows of that list, 0 where padded, int64, shape (B, T).
 
         Returns:
-            `elmo_representations`: a list of tensors (B, T, 2P), zero where padded; `mask`: bool (B, T). With
-            sentence boundaries T + 2 in place of T.
+            `elmo_representations`: a list of `num_output_representations` tensors, float32, shape (B, T, 2P), zero
+            where padded; `mask`: bool, shape (B, T). With sentence boundaries T is larger by 2.
+
+        Raises:
+            ValueError: If the inputs have another number of character slots than the model.
         """
         word_axes = 2 if self._reads_characters() else 1
         leading = inputs.shape[:-word_axes]
@@ -292,7 +304,7 @@ class Elmo(nn.Module):
         found = self._elmo_lstm(flat, flat_words)
         mask, keep = found["mask"], slice(None)
         if not self._keep_sentence_boundaries:
-            # Each sentence has two more tokens than words, so that two places further on there still is one.
+            # A sentence has two more tokens than words: there is a word where the mask is True two places further on.
             mask, keep = mask[:, 2:], slice(1, -1)
         representations = []
         for mix in self.scalar_mixes():
@@ -309,13 +321,17 @@ class Elmo(nn.Module):
         if not isinstance(bilm, BiLM):
             return PUBLISHED_SLOTS
         if bilm.shape.characters is None:
-            raise ValueError("this token-mode model came without its vocabulary; load its bundle with from_bundle")
+            raise ValueError(
+                "this token-mode model was loaded without its vocabulary; load its bundle with from_bundle"
+            )
         return bilm.shape.characters.num_slots
 
 
 def _load_published(options_file: Path, weight_file: Path, vocab_to_cache: Sequence[str] | None) -> BatchBiLM:
     shape = parse_shape(load_options(options_file), options_file, None)
     if shape.characters and not shape.characters.is_published:
-        raise BundleError(f"{options_file} is of a bundle made from ELMoForManyLangs; load all of it with from_bundle.")
+        raise BundleError(
+            f"{options_file} belongs to a bundle made from ELMoForManyLangs; load the whole bundle with from_bundle."
+        )
     bilm, _ = load_model(weight_file, shape, with_softmax=False)
     return BatchBiLM(bilm, build_lexicon(bilm, None, BYTES), vocab_to_cache)

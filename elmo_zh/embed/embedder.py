@@ -1,4 +1,4 @@
-"""ElmoEmbedder: sentences in, one array of vectors a sentence out."""
+"""ElmoEmbedder: from sentences to one array of vectors per sentence."""
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters.registry import split_tokens
 from elmo_zh.vocabulary.vocabulary import UNKNOWN_ID
 
-# Of `embed_iter`: enough that sentences of like length meet and words come again, little enough to wait for.
+# What `embed_iter` reads ahead: enough to batch sentences of similar length and to reuse words, and soon computed.
 _WINDOW_SENTENCES, _WINDOW_TOKENS = 2000, 20_000
 
 Vectors = NDArray[np.float32]
@@ -31,14 +31,14 @@ Vectors = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedSentence:
-    """A sentence's vectors and what they stand for.
+    """The vectors of a sentence with its tokens.
 
     Attributes:
-        vectors: Float32, shape (L + 1, n, 2P), n tokens.
-        tokens: The tokens.
-        offsets: First character of each in the sentence as it was given and the one after its last, int32, shape
-            (n, 2); of a sentence given as tokens, as if one space stood between them.
-        is_unknown: Which tokens the model cannot tell apart, bool, shape (n,).
+        vectors: float32, shape (L + 1, n, 2P), where n is the number of tokens.
+        tokens: The n tokens.
+        offsets: First character of each token in the sentence as given, and the one after its last, int32, shape
+            (n, 2). For a sentence given as tokens they refer to the tokens joined by single spaces.
+        is_unknown: True for each token outside the vocabulary in token mode, bool, shape (n,).
     """
 
     vectors: Vectors
@@ -48,20 +48,23 @@ class EmbeddedSentence:
 
 
 class ElmoEmbedder:
-    """Turns sentences into contextual vectors.
+    """Computes contextual vectors of sentences.
 
-    Every sentence starts from the same state (zeros, or the bundle's warm state), so nothing but itself matters. A
-    stateful embedder does as the original programs do: it carries the state from each sentence to the next.
+        embedder = ElmoEmbedder.load("runs/latest/model")
+        [vectors] = embedder.embed(["今天天气很好"])  # float32, (L + 1, n, 2P)
 
-    Threads may share an embedder; they take turns. It can be pickled, as for the workers of a data loader: the copy
-    loads the bundle again from its folder, and refuses another one there.
+    Every sentence starts from the same state (zeros, or the bundle's warm state), so its vectors depend on nothing but
+    the sentence. A stateful embedder carries the state from each sentence to the next, as the original programs do.
+
+    Threads can share an embedder; they take turns. It can be pickled, for example for the workers of a data loader: the
+    copy loads the bundle again from its folder, and refuses a different one there.
 
     Attributes:
-        bundle: The model and all that belongs to it.
-        precision: Of matrix products.
-        unknown: What an unknown word reads.
-        batch_tokens: Tokens computed together; changes speed and memory only.
-        is_stateful: Whether the state is carried.
+        bundle: The model and everything that belongs to it.
+        precision: Precision of the matrix products: float32, bfloat16 or int8.
+        unknown: Input for a word outside the vocabulary: unk or backoff.
+        batch_tokens: Tokens computed together; affects only speed and memory.
+        is_stateful: Whether the state is carried from sentence to sentence.
     """
 
     def __init__(
@@ -106,21 +109,22 @@ class ElmoEmbedder:
         """Load a bundle.
 
         Args:
-            path: Its folder.
+            path: The folder of the bundle.
             device: auto (a GPU if there is one), cpu or cuda.
-            precision: Of matrix products: float32; bfloat16 or int8 are faster on newer processors and less exact.
+            precision: Precision of the matrix products: float32; or bfloat16 or int8 (processors only), which are
+                faster on newer processors and less exact.
             stateful: Carry the state from sentence to sentence, as the original programs do, starting from zeros.
-            unknown: In token mode, what a word outside the vocabulary reads: unk is <UNK>'s vector, as in all other
-                programs; backoff is the mean of the vectors of the pieces that the vocabulary knows.
+            unknown: In token mode, the input for a word outside the vocabulary: unk is the vector of <UNK>, as in all
+                other programs; backoff is the mean of the vectors of the vocabulary's words that it consists of.
 
         Raises:
             BundleError: If the folder is not a sound bundle.
-            ElmoZhError: If an argument is not one of these.
+            ElmoZhError: If an argument is anything else, or int8 is asked for on a GPU.
         """
         return cls(load_bundle(Path(path)), device, precision, stateful=stateful, unknown=unknown)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the folder and the settings, not the weights; a state carried so far is left out."""
+        """Pickle the folder and the settings, without the weights and the carried state."""
         settings = {"stateful": self.is_stateful, "batch_tokens": self.batch_tokens, "unknown": self.unknown}
         return _load_same, (self.bundle.path, self.bundle.digest, self._device_name, self.precision, settings)
 
@@ -131,26 +135,29 @@ class ElmoEmbedder:
 
     @property
     def dimension(self) -> int:
-        """2P: numbers in each vector."""
+        """2P: the length of each vector."""
         return 2 * self._bilm.shape.projection_dim
 
     def tokens(self, sentence: str) -> list[str]:
         """Return the tokens of a raw sentence, normalised and segmented as in the model's training.
 
         Raises:
-            BundleError: If that segmenter is not installed here, or not known.
+            BundleError: If the bundle's segmenter is not installed, or not known.
         """
         return self._text_preparation().tokens(sentence)
 
     def prepare(self, line: str, *, segmented: bool = False) -> TokenisedLine:
-        """Return a line's tokens, and where they stand in it.
+        """Return the tokens of a line and their offsets in it.
+
+            line = embedder.prepare("今天天气很好")
+            line.tokens, line.offsets  # n strings; int32, (n, 2)
 
         Args:
             line: One sentence.
-            segmented: Whether its tokens are split by U+0020 already; else it is normalised and segmented.
+            segmented: Split it at U+0020; else it is normalised and segmented as in the model's training.
 
         Raises:
-            BundleError: If the segmenter is not installed here, or not known.
+            BundleError: If the bundle's segmenter is not installed, or not known.
         """
         if segmented:
             tokens = split_tokens(line)
@@ -170,14 +177,19 @@ class ElmoEmbedder:
     def embed(self, sentences: Iterable[str], *, return_tokens: Literal[True]) -> list[EmbeddedSentence]: ...
 
     def embed(self, sentences: Iterable[str], *, return_tokens: bool = False) -> list[Vectors] | list[EmbeddedSentence]:
-        """Return the vectors of raw sentences, each float32 of shape (L + 1, n, 2P), n its number of tokens.
+        """Return the vectors of raw sentences.
 
         Args:
-            sentences: Raw, one string a sentence.
-            return_tokens: Return tokens, offsets and which are unknown beside the vectors.
+            sentences: One string per sentence. A string is normalised and segmented as in the model's training, and
+                never split into sentences.
+            return_tokens: Return an `EmbeddedSentence` for each sentence, with its tokens and their offsets.
+
+        Returns:
+            One array per sentence, float32, shape (L + 1, n, 2P), where n is its number of tokens, 0 if it is empty.
 
         Raises:
-            TypeError: For a single string, whose characters would each be taken for a sentence.
+            TypeError: If a single string is given, whose characters would be taken for sentences.
+            BundleError: If the bundle's segmenter is not installed, or not known.
         """
         _require_several(sentences)
         lines = [self.prepare(sentence) for sentence in sentences]
@@ -185,11 +197,21 @@ class ElmoEmbedder:
         return embedded if return_tokens else [sentence.vectors for sentence in embedded]
 
     def embed_tokens(self, sentences: Iterable[Sequence[str]]) -> list[Vectors]:
-        """Return the vectors of segmented sentences, each (L + 1, n, 2P) float32; words are looked up as given."""
+        """Return the vectors of segmented sentences.
+
+        Args:
+            sentences: One list of tokens per sentence. Tokens are looked up as given.
+
+        Returns:
+            One array per sentence, float32, shape (L + 1, n, 2P), where n is its number of tokens.
+
+        Raises:
+            TypeError: If a single string is given.
+        """
         _require_several(sentences)
         sentences = list(sentences)
         with self._lock:
-            # The weights are made ready when they are first needed.
+            # The weights are prepared when they are first needed.
             if self._vectors is None:
                 self._vectors = SentenceVectors(
                     self._bilm, self._lexicon, self._device, self.precision, self.batch_tokens, self.unknown
@@ -203,18 +225,24 @@ class ElmoEmbedder:
             return vectors
 
     def embed_torch(self, sentences: Iterable[str | Sequence[str]]) -> list[Tensor]:
-        """Return vectors as tensors on the CPU, each float32 of shape (L + 1, n, 2P).
+        """Return the vectors of sentences as tensors on the CPU, each float32, shape (L + 1, n, 2P).
 
         Args:
-            sentences: Raw ones as strings, segmented ones as lists of tokens.
+            sentences: Raw sentences as strings, segmented ones as lists of tokens.
+
+        Raises:
+            TypeError: If a single string is given.
         """
         return [torch.from_numpy(sentence.vectors) for sentence in self.embed_iter(sentences)]
 
     def embed_iter(self, sentences: Iterable[str | Sequence[str]]) -> Iterator[EmbeddedSentence]:
-        """Yield sentences with their vectors, in order, reading only some thousands ahead.
+        """Yield sentences with their vectors, in order and in bounded memory: up to 2,000 sentences are read ahead.
 
         Args:
-            sentences: Raw ones as strings, segmented ones as lists of tokens.
+            sentences: Raw sentences as strings, segmented ones as lists of tokens.
+
+        Raises:
+            TypeError: If a single string is given.
         """
         _require_several(sentences)
         window: list[TokenisedLine] = []
@@ -240,26 +268,26 @@ class ElmoEmbedder:
         sequence_len: Sequence[int] | None = None,
         layer_weights: Sequence[float] | None = None,
     ) -> dict[str, NDArray[Any]]:
-        """Return what TensorFlow Hub's elmo modules return, under the same names, for a batch of B sentences.
+        """Return the outputs of TensorFlow Hub's ELMo modules, under the same names, for a batch of B sentences.
 
         Args:
-            sentences: Strings of words split by spaces (signature "default"), or lists of words, which may be padded
-                with anything (signature "tokens").
-            sequence_len: Of lists: how many of each one's words count; default all.
-            layer_weights: Weights of the L + 1 layers in `elmo`; default all equal.
+            sentences: Strings of words separated by single spaces (signature "default"), or lists of words, which may
+                be padded with anything (signature "tokens").
+            sequence_len: The number of words of each list that count; default all.
+            layer_weights: Weights of the L + 1 layers in `elmo`; default equal weights that sum to 1.
 
         Returns:
             `word_emb` (B, T, P); `lstm_outputs1`, `lstm_outputs2`, ... (B, T, 2P); `elmo`, the weighted sum of all
-            layers (B, T, 2P); `default`, the mean of `elmo` over a sentence's words (B, 2P); all float32 and zero
-            where padded; `sequence_len`, int32 (B,).
+            layers (B, T, 2P); `default`, the mean of `elmo` over the words of each sentence (B, 2P); all float32, and
+            zero where padded; `sequence_len`, int32 (B,).
 
         Raises:
-            ElmoZhError: If the lengths or weights do not fit.
+            ElmoZhError: If `sequence_len` does not fit the sentences, or `layer_weights` the layers.
         """
         return hub_outputs(self.embed_tokens, self.num_layers, self.dimension, sentences, sequence_len, layer_weights)
 
     def reset_state(self) -> None:
-        """Let a stateful embedder start from zeros again."""
+        """Reset the state of a stateful embedder to zeros."""
         self._state = self._bilm.zero_state(1)
 
     def state_arrays(self) -> dict[str, Vectors]:
@@ -271,25 +299,25 @@ class ElmoEmbedder:
         }
 
     def restore_state(self, arrays: Mapping[str, Vectors]) -> None:
-        """Go on from what `state_arrays` returned."""
+        """Restore a state that `state_arrays` returned."""
         self.reset_state()
         for index, layer in enumerate(self._state):
             layer.output.copy_(torch.from_numpy(arrays[f"output_{index}"]))
             layer.cell.copy_(torch.from_numpy(arrays[f"cell_{index}"]))
 
     def find_unknown(self, tokens: Sequence[str]) -> NDArray[np.bool_]:
-        """Return which tokens the model cannot tell apart, shape (n,): outside the vocabulary in token mode."""
+        """Return which tokens are outside the vocabulary, bool, shape (n,); none in character mode."""
         if self.bundle.vocabulary is None or self._bilm.shape.characters is not None:
             return np.zeros(len(tokens), np.bool_)
         return np.equal(self.bundle.vocabulary.encode(tokens), UNKNOWN_ID)
 
     def count_cut(self, tokens: Sequence[str]) -> int:
-        """Return how many tokens are longer than the character slots; none in token mode."""
+        """Return how many tokens are longer than the character slots; 0 in token mode."""
         return sum(self._lexicon.is_cut(token) for token in tokens)
 
 
 def _load_same(path: Path, digest: str, device: str, precision: str, settings: Mapping[str, Any]) -> ElmoEmbedder:
-    """Load an embedder that was pickled."""
+    """Rebuild a pickled embedder."""
     bundle = load_bundle(path)
     if bundle.digest != digest:
         raise BundleError(f"{path} is not the model that was pickled: {bundle.digest}, expected {digest}.")

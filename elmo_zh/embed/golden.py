@@ -1,4 +1,4 @@
-"""The sentences that a bundle holds with their vectors, to see on any machine whether the same ones come out."""
+"""The golden sentences of a bundle with their vectors, to check on any machine that the same vectors come out."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from elmo_zh.errors import BundleError
 
 @dataclass(frozen=True, kw_only=True)
 class Golden:
-    """The content of golden.hdf5: raw sentences, their tokens, and their vectors, each (L + 1, n, 2P)."""
+    """The content of golden.hdf5: raw sentences, their tokens, and their vectors, shape (L + 1, n, 2P) each."""
 
     texts: list[str]
     sentences: list[list[str]]
@@ -22,7 +22,7 @@ class Golden:
 
 
 def load_golden(bundle: Bundle) -> Golden:
-    """Read them.
+    """Load the golden sentences of a bundle.
 
     Raises:
         BundleError: If the file is damaged.

@@ -1,4 +1,4 @@
-"""The outputs of TensorFlow Hub's elmo modules."""
+"""The outputs of TensorFlow Hub's ELMo modules."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ def hub_outputs(
     sequence_len: Sequence[int] | None,
     layer_weights: Sequence[float] | None,
 ) -> dict[str, NDArray[Any]]:
-    """Return what `ElmoEmbedder.outputs` promises, of an embedder's vectors, (L + 1, n, 2P) of each sentence."""
+    """Return what `ElmoEmbedder.outputs` documents; `embed_tokens` returns (L + 1, n, 2P) for each sentence."""
     tokens = [split_tokens(words) if isinstance(words, str) else list(words) for words in sentences]
     if sequence_len is not None:
         tokens = _cut(tokens, [int(length) for length in sequence_len])

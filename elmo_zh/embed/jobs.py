@@ -1,4 +1,4 @@
-"""Which files are embedded, and where the vectors of each go."""
+"""The files to embed, and the output of each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,13 @@ from elmo_zh.errors import CorpusError, OutputError
 
 @dataclass(frozen=True)
 class Job:
-    """One text, where its vectors go, and what to call it if not by its path."""
+    """One text to embed.
+
+    Attributes:
+        source: The text file.
+        output: The path of its vectors.
+        name: The name of the text in messages; default its path.
+    """
 
     source: Path
     output: Path
@@ -19,33 +25,33 @@ class Job:
 
 
 def is_single(arguments: Sequence[str]) -> bool:
-    """Return whether one file is named, so that --output is a file's name and not a folder's."""
+    """Return whether one file is given, so that --output names a file and not a folder."""
     return len(arguments) == 1 and Path(arguments[0]).is_file()
 
 
 def plan_jobs(arguments: Sequence[str], output: Path | None, suffix: str) -> list[Job]:
-    """Return what there is to do for files, folders and globs.
+    """Return the jobs for files, folders and globs.
 
     Args:
-        arguments: What was typed. Folders are searched as those of a corpus.
-        output: For one file the name of its output, else a folder for all, in which those of a folder stand as its
-            files do; default beside each file.
-        suffix: What is added to a file's name.
+        arguments: Files, folders and globs as typed. Folders are searched like those of a corpus.
+        output: For one file the path of its output; else a folder for all outputs, with the subfolders of the folders
+            given; default beside each file.
+        suffix: Suffix added to the name of a file.
 
     Raises:
         CorpusError: If an argument does not exist, or a folder holds no text.
-        OutputError: If two texts would have one output.
+        OutputError: If two texts would have the same output.
     """
     if is_single(arguments):
         source = Path(arguments[0])
         return [Job(source, output or source.with_name(source.name + suffix))]
     if output is not None and output.exists() and not output.is_dir():
-        raise OutputError(f"{output} is a file. For several texts --output is a folder.")
+        raise OutputError(f"{output} is a file. With several texts --output has to be a folder.")
     jobs: dict[Path, Job] = {}
     for argument in arguments:
         found = [path for path in find_corpus_files([argument]).paths if not npy.is_output(path.parent)]
         if not found:
-            raise CorpusError(f"{argument} holds no text but that of outputs. Give a folder with text.")
+            raise CorpusError(f"{argument} holds no text besides outputs of embed. Give a folder with text.")
         for source in found:
             place = source.relative_to(argument) if Path(argument).is_dir() else Path(source.name)
             target = (output / place if output else source).with_name(source.name + suffix)

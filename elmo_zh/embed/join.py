@@ -1,4 +1,4 @@
-"""The last step of a dump and of a merge: closed files of consecutive lines become the one output."""
+"""The last step of a dump and of a merge: packed files of consecutive lines become the one output."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,26 +7,26 @@ from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import Path
 
-from elmo_zh.embed.blocks import Contents, LineBlock
+from elmo_zh.embed.blocks import Contents, LineBlock, TextBlock
 from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed, npy
 from elmo_zh.embed.unfinished import DumpCounts
 from elmo_zh.errors import OutputError
-from elmo_zh.run.files import atomic_path, locked
+from elmo_zh.run.files import atomic_path, locked, place
 from elmo_zh.run.reporter import Progress, Reporter
 
-# Distinct unknown words that are counted at the same time; of more, the rarer half is forgotten.
+# Distinct unknown words that are counted; when there are more, the rarer half is forgotten.
 _COUNTED_WORDS = 100_000
-_WORDS_TOLD = 10
+_REPORTED_WORDS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
 class DumpReport:
-    """What a finished output holds.
+    """Report on a finished output.
 
     Attributes:
         output: The file or folder.
-        counts: How much is in it.
-        unknown_words: The most frequent words that the model cannot tell apart, with how often they came.
+        counts: Its counts.
+        unknown_words: The most frequent words that the model cannot tell apart, each with its count.
         extra: Counts that only its format has.
     """
 
@@ -37,16 +37,16 @@ class DumpReport:
 
 
 def check_form(form: OutputForm, *, layers: str, pool: str) -> None:
-    """Raise OutputError for a form that does not go with itself or with the layers and the pooling asked for."""
+    """Raise OutputError for a form whose options contradict each other, the layers or the pooling."""
     if form.format != "hdf5" and form.layout != "lines":
-        raise OutputError(f"--layout {form.layout} is of --format hdf5, not of {form.format}. Leave one of them out.")
+        raise OutputError(f"--layout {form.layout} goes with --format hdf5, not {form.format}. Leave one of them out.")
     if form.compression != "none" and form.layout != "packed":
         raise OutputError(f"--compression {form.compression} needs --layout packed, whose datasets are large enough.")
     if form.sentence_index and (form.format, form.layout) != ("hdf5", "lines"):
-        raise OutputError("--sentence-index is of HDF5 with one dataset a line. Leave out --format and --layout.")
+        raise OutputError("--sentence-index needs HDF5 with one dataset per line. Leave out --format and --layout.")
     if form.format == "word2vec" and (layers == "all" or pool != "none"):
         raise OutputError(
-            f"--format word2vec holds one vector a word, but --layers is {layers} and --pool {pool}."
+            f"--format word2vec holds one vector per word, but --layers is {layers} and --pool is {pool}."
             " Give --layers average, top, mix or a number, and no --pool."
         )
     choose_writer(form).check()
@@ -54,7 +54,7 @@ def check_form(form: OutputForm, *, layers: str, pool: str) -> None:
 
 @contextmanager
 def claimed_output(output: Path, *, force: bool) -> Iterator[None]:
-    """Hold an output for this process alone.
+    """Reserve an output for this process.
 
     Raises:
         OutputError: If another process writes it, or it exists and `force` is not given or cannot replace it.
@@ -62,16 +62,31 @@ def claimed_output(output: Path, *, force: bool) -> Iterator[None]:
     refusal = f"{output} is being written by another elmo-zh process. Wait for it, or choose another --output."
     with locked(output.with_name(output.name + ".lock"), refusal):
         if output.is_dir() and not npy.is_output(output):
-            raise OutputError(f"{output} is a folder of something else. Choose another --output.")
+            raise OutputError(f"{output} is a folder with other content. Choose another --output.")
         if output.exists() and not force:
             raise OutputError(f"{output} exists already. Choose another --output, or replace it with --force.")
         yield
 
 
+def is_plain_packed(form: OutputForm) -> bool:
+    """Return whether the output is the packed file of an unfinished dump as it is."""
+    return (form.format, form.layout, form.compression) == ("hdf5", "packed", "none")
+
+
+def finish_packed(packed: Path, output: Path, counts: DumpCounts) -> DumpReport:
+    """Give a complete packed file the name of the output, without copying its vectors."""
+    unknown = _UnknownWords()
+    for block in hdf5_packed.iter_text_blocks([packed]):
+        unknown.add(block)
+    with atomic_path(output) as unfinished:
+        place(packed, unfinished)
+    return DumpReport(output=output, counts=counts, unknown_words=unknown.most_frequent(), extra={})
+
+
 def join_files(
     paths: list[Path], output: Path, contents: Contents, counts: DumpCounts, form: OutputForm, reporter: Reporter
 ) -> DumpReport:
-    """Write the output from packed files of consecutive lines; it appears whole or not at all.
+    """Write the output from packed files of consecutive lines; it appears complete or not at all.
 
     Raises:
         OutputError: If the files hold more or fewer lines than they should.
@@ -81,25 +96,25 @@ def join_files(
         atomic_path(output) as unfinished,
         reporter.progress("join", unit="lines", total=contents.num_lines) as progress,
     ):
-        blocks = _watch(hdf5_packed.iter_blocks(paths), contents, unknown, progress)
+        blocks = _check_blocks(hdf5_packed.iter_blocks(paths), contents, unknown, progress)
         extra = choose_writer(form).write(unfinished, contents, blocks, form)
     return DumpReport(output=output, counts=counts, unknown_words=unknown.most_frequent(), extra=extra)
 
 
-def _watch(
+def _check_blocks(
     blocks: Iterable[LineBlock], contents: Contents, unknown: "_UnknownWords", progress: Progress
 ) -> Iterator[LineBlock]:
-    """Pass blocks on; see that none is missing, count unknown words, move the progress."""
+    """Pass blocks on; check that none is missing, count unknown words, advance the progress."""
     expected = contents.first_line
     for block in blocks:
         if block.first_line != expected:
-            raise OutputError(f"Line {expected} is missing between the parts. Start anew with --force.")
+            raise OutputError(f"Line {expected} is missing between the files that are joined.")
         expected += block.num_lines
         unknown.add(block)
         yield block
         progress.update(block.num_lines)
     if expected != contents.first_line + contents.num_lines:
-        raise OutputError(f"The parts end before line {expected}. Start anew with --force.")
+        raise OutputError(f"The files that are joined end before line {expected}.")
 
 
 @dataclass
@@ -108,10 +123,10 @@ class _UnknownWords:
 
     counts: Counter[bytes] = field(default_factory=Counter)
 
-    def add(self, block: LineBlock) -> None:
+    def add(self, block: TextBlock) -> None:
         self.counts.update(compress(block.tokens, block.unknown))
         if len(self.counts) > _COUNTED_WORDS:
             self.counts = Counter(dict(self.counts.most_common(_COUNTED_WORDS // 2)))
 
     def most_frequent(self) -> dict[str, int]:
-        return {word.decode(): count for word, count in self.counts.most_common(_WORDS_TOLD)}
+        return {word.decode(): count for word, count in self.counts.most_common(_REPORTED_WORDS)}

@@ -1,4 +1,4 @@
-"""From all layers of a line's tokens to what is written: one layer or a mix of them, one vector a token or a line."""
+"""Reduce the layers of a line's tokens to what is written: one layer or a mix, one vector per token or per line."""
 
 import json
 import math
@@ -19,8 +19,8 @@ class Reduction:
 
     Attributes:
         layers: all, average, top, mix or a number.
-        pool: none (one vector a token), or mean, max or first-last (one a line).
-        mix_weights: What each layer is multiplied by before they are summed, for layers = mix.
+        pool: none (one vector per token), or mean, max or first-last (one per line).
+        mix_weights: The factor of each layer in the sum, for layers = mix.
     """
 
     layers: str
@@ -28,13 +28,13 @@ class Reduction:
     mix_weights: tuple[float, ...] | None = None
 
     def apply(self, activations: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return what is kept of one line.
+        """Reduce the activations of one line.
 
         Args:
-            activations: Of all layers, float32, shape (L + 1, n, 2P).
+            activations: All layers, float32, shape (L + 1, n, 2P).
 
         Returns:
-            float32, shape (L + 1, n, 2P) for all layers, else (n, 2P); with pooling the axis n is not there.
+            float32, shape (L + 1, n, 2P) for all layers, else (n, 2P); without the axis n with pooling.
         """
         selected = self._select(activations)
         return selected if self.pool == "none" else pool_tokens(selected, self.pool)
@@ -57,13 +57,13 @@ def check_layers(layers: str, num_layers: int) -> None:
 
 
 def load_mix_weights(path: Path, num_layers: int) -> tuple[float, ...]:
-    """Return the weights of layers that a task has learned: gamma times the softmax of the scalar parameters.
+    """Load the layer weights that a task has learned: gamma times the softmax of the scalar parameters.
 
-    The file is JSON, {"scalar_parameters": [s0, s1, ...], "gamma": g}, gamma 1 if not given, as in Peters et al.
-    (2018), equation 1, and `ScalarMix`.
+    The file is JSON, {"scalar_parameters": [s0, s1, ...], "gamma": g}, where gamma defaults to 1, as in Peters et
+    al. (2018), equation 1, and `ScalarMix`.
 
     Raises:
-        ElmoZhError: If it is something else, or not one finite number a layer.
+        ElmoZhError: If the file is anything else, or does not hold one finite number per layer.
     """
     expected = f'expected JSON like {{"scalar_parameters": {[0.0] * num_layers}, "gamma": 1.0}}'
     try:
@@ -79,24 +79,24 @@ def load_mix_weights(path: Path, num_layers: int) -> tuple[float, ...]:
         )
     for number in [*parameters, gamma]:
         if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
-            raise ElmoZhError(f"--mix-weights {path}: {number!r} is no finite number; {expected}.")
+            raise ElmoZhError(f"--mix-weights {path}: {number!r} is not a finite number; {expected}.")
     powers = [math.exp(parameter - max(parameters)) for parameter in parameters]
     return tuple(gamma * power / sum(powers) for power in powers)
 
 
 def pool_tokens(vectors: NDArray[np.float32], how: str) -> NDArray[np.float32]:
-    """Take away the axis of the tokens, the last but one.
+    """Pool the vectors of tokens, the last axis but one, into one vector.
 
     Args:
-        vectors: Float32, shape (..., n, 2P), the forward LM's half first in the last axis.
-        how: mean; max, number by number; or first-last: the forward LM's half at the last token and the backward LM's
-            at the first one, where each has read the whole sentence.
+        vectors: float32, shape (..., n, 2P), the forward LM's half first in the last axis.
+        how: mean; max, element by element; or first-last: the forward LM's half at the last token and the backward
+            LM's half at the first one, where each has read the whole sentence.
 
     Returns:
-        Float32, shape (..., 2P), zero where n = 0.
+        float32, shape (..., 2P), zeros if n = 0.
 
     Raises:
-        ValueError: If `how` is none of these.
+        ValueError: If `how` is anything else.
     """
     if how not in POOL_METHODS:
         raise ValueError(f"pool {how!r}: expected {', '.join(POOL_METHODS[:-1])} or {POOL_METHODS[-1]}")

@@ -1,4 +1,4 @@
-"""Does a bundle, on this machine, do what it should?"""
+"""Checks that a bundle works as it should on this machine."""
 
 import json
 from collections.abc import Sequence
@@ -19,16 +19,16 @@ from elmo_zh.errors import BundleError
 from elmo_zh.model.batches import build_inputs
 from elmo_zh.vocabulary.vocabulary import SPECIALS
 
-# Of vectors that are computed twice; far above rounding, far below any fault.
+# For vectors that are computed twice: far above rounding errors, far below the effect of any fault.
 _TOLERANCE = 1e-5
 _NUM_WORDS, _NUM_NEIGHBOURS = 8, 5
-# Neighbours are looked for among the most frequent words.
+# Neighbours are searched among this many of the most frequent words.
 _CANDIDATES = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """What was looked at, whether it is as it should be, and what was found."""
+    """One check: its name, whether it passed, and what was found."""
 
     name: str
     passed: bool
@@ -37,7 +37,7 @@ class Check:
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbours:
-    """For a person to judge: the words whose rows in one table are most like a word's row."""
+    """The words whose rows in one table are most similar to a word's row, for a person to judge."""
 
     table: str
     word: str
@@ -45,7 +45,7 @@ class Neighbours:
 
 
 def run_selftest(bundle: Bundle, device: str = "auto") -> list[Check]:
-    """Return the checks of a bundle; that files and digests agree was seen when it was loaded."""
+    """Run all checks of a bundle; that its files match their digests was checked when it was loaded."""
     embedder = ElmoEmbedder(bundle, device)
     golden = load_golden(bundle)
     sentences = golden.sentences
@@ -58,15 +58,15 @@ def run_selftest(bundle: Bundle, device: str = "auto") -> list[Check]:
             _difference(found, golden.vectors),
             golden.tolerance,
         ),
-        _check_sight(embedder, words, "the forward LM cannot see the future", forward=True),
-        _check_sight(embedder, words, "the backward LM cannot see the past", forward=False),
-        _check_company(embedder, sentences, found),
+        _check_direction(embedder, words, "the forward LM cannot see the future", forward=True),
+        _check_direction(embedder, words, "the backward LM cannot see the past", forward=False),
+        _check_independence(embedder, sentences, found),
         _check_tables(bundle),
     ]
 
 
 def _known_words(bundle: Bundle) -> list[str]:
-    """Return different words that the model can tell apart: of its vocabulary, or made of characters that it knows."""
+    """Return distinct words that the model can tell apart: of its vocabulary, or made of characters that it knows."""
     if bundle.vocabulary is not None and len(bundle.vocabulary) >= len(SPECIALS) + 2:
         return list(bundle.vocabulary.tokens[len(SPECIALS) :][:_NUM_WORDS])
     return list(bundle.alphabet.numbers or "今天气很好我们去")[:_NUM_WORDS]
@@ -77,9 +77,9 @@ def _check(name: str, difference: float, tolerance: float) -> Check:
 
 
 def _difference(left: Sequence[NDArray[np.float32]], right: Sequence[NDArray[np.float32]]) -> float:
-    """Return the largest difference of arrays in pairs, infinite if two shapes differ.
+    """Return the largest difference between two lists of arrays, infinite if two shapes differ.
 
-    Where numbers are above 1, as a share of the largest: that is how rounding grows.
+    It is relative to the largest number where that is above 1, since rounding errors grow with it.
     """
     if any(a.shape != b.shape for a, b in zip(left, right, strict=True)):
         return float("inf")
@@ -104,8 +104,8 @@ def _check_tokens(bundle: Bundle, embedder: ElmoEmbedder, golden: Golden) -> Che
     return Check(name=name, passed=same, found=f"segmenter {segmenter}")
 
 
-def _check_sight(embedder: ElmoEmbedder, words: list[str], name: str, *, forward: bool) -> Check:
-    """Change the word at one end: what an LM has read before it comes there must not change, what comes after must."""
+def _check_direction(embedder: ElmoEmbedder, words: list[str], name: str, *, forward: bool) -> Check:
+    """Change the last word an LM reads: its vectors of all other words must not change, that of this word must."""
     tokens = [*words, *words]
     place = len(tokens) - 1 if forward else 0
     changed = list(tokens)
@@ -122,7 +122,7 @@ def _check_sight(embedder: ElmoEmbedder, words: list[str], name: str, *, forward
     )
 
 
-def _check_company(
+def _check_independence(
     embedder: ElmoEmbedder, sentences: list[list[str]], together: Sequence[NDArray[np.float32]]
 ) -> Check:
     alone = [embedder.embed_tokens([tokens])[0] for tokens in sentences]
@@ -132,11 +132,11 @@ def _check_company(
 
 
 def _check_tables(bundle: Bundle) -> Check:
-    """Look whether vocabulary, embedding and softmax are those that were exported together."""
+    """Check that vocabulary, embedding and softmax are those that were exported together."""
     name = "vocabulary, embedding and softmax belong together"
     vocabulary, layout = bundle.vocabulary, BundleLayout(bundle.path)
     if vocabulary is None:
-        return Check(name=name, passed=True, found="the model came without a vocabulary")
+        return Check(name=name, passed=True, found="the model has no vocabulary")
     problems = []
     if vocabulary.digest() != bundle.info.get("vocabulary_digest"):
         problems.append(f"vocab.data has digest {vocabulary.digest()}, not that of the export")
@@ -150,7 +150,7 @@ def _check_tables(bundle: Bundle) -> Check:
 
 @torch.no_grad()
 def find_neighbours(bundle: Bundle) -> list[Neighbours]:
-    """Return the neighbours of the most frequent words in each table that the model has."""
+    """Return the neighbours of the most frequent words in each table of the model."""
     if bundle.vocabulary is None:
         return []
     size = min(len(bundle.vocabulary), _CANDIDATES)
@@ -169,7 +169,7 @@ def find_neighbours(bundle: Bundle) -> list[Neighbours]:
 
 
 def _nearest(table: Tensor, row: int) -> list[int]:
-    """Return the rows most like one by cosine, without itself and the specials."""
+    """Return the rows most similar to a row by cosine, without that row and the specials."""
     similar = functional.cosine_similarity(table, table[row][None], dim=1)
     similar[: len(SPECIALS)] = similar[row] = -2.0
     count = min(_NUM_NEIGHBOURS, len(table) - len(SPECIALS) - 1)

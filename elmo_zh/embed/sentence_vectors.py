@@ -1,7 +1,7 @@
-"""From segmented sentences to their vectors, as fast as the machine can: the inference path.
+"""Fast inference: from segmented sentences to their vectors.
 
-Each different sentence is computed once, each different word's token vector once. Sentences of like length are computed
-together, and nothing of one reaches another.
+Each distinct sentence is computed once, and so is the token vector of each distinct word. Sentences of similar length
+are computed together, without influence on each other.
 """
 
 from collections.abc import Sequence
@@ -19,42 +19,42 @@ from elmo_zh.model.bilm import BiLM, State
 from elmo_zh.model.sentence_reader import PackedSentences, SentenceReader
 from elmo_zh.vocabulary.lexicon import Lexicon
 
-# Numbers that stand for <S> and </S> before those of words.
+# Rows of <S> and </S>, before those of the words.
 _BEGIN, _END, _FIRST_WORD = 0, 1, 2
 
 Vectors = NDArray[np.float32]
 
 
 class BatchReader(Protocol):
-    """What runs the LSTM layers."""
+    """Runs the LSTM layers on a batch."""
 
     def __call__(
         self, word_vectors: Tensor, sentences: Sequence[NDArray[np.int64]], state: State
     ) -> tuple[Tensor, State]:
-        """Return the layers of all tokens but the marks, (L + 1, M, 2P), on the CPU, and the state after.
+        """Return all layers of the M tokens without the marks, (L + 1, M, 2P), on the CPU, and the state afterwards.
 
         Args:
-            word_vectors: Float32, shape (W, P).
-            sentences: Of rows of those, each with its marks, longest first.
+            word_vectors: float32, shape (W, P).
+            sentences: Rows of `word_vectors`, with those of the marks, longest sentence first.
             state: What each of the sentences starts from.
         """
 
 
 class SentenceVectors:
-    """A biLM at work on whole sentences."""
+    """Computes the vectors of whole sentences with a biLM."""
 
     def __init__(
         self, bilm: BiLM, lexicon: Lexicon, device: torch.device, precision: str, batch_tokens: int, unknown: str
     ) -> None:
-        """Take a model.
+        """Prepare a model for inference.
 
         Args:
             bilm: The model, on its device.
-            lexicon: Of its words.
-            device: Where it is.
-            precision: Of matrix products: float32, bfloat16 or, on a processor, int8.
+            lexicon: The ids of its words.
+            device: Device of the model.
+            precision: Precision of the matrix products: float32, bfloat16 or, on a processor, int8.
             batch_tokens: Tokens computed together.
-            unknown: What an unknown word reads; see `WordVectors`.
+            unknown: Input for an unknown word, as in `WordVectors`.
         """
         self._bilm, self._batch_tokens = bilm, batch_tokens
         self._read_batch: BatchReader = (
@@ -63,7 +63,7 @@ class SentenceVectors:
         self._word_vectors = WordVectors(bilm, lexicon, precision, unknown)
 
     def read(self, sentences: Sequence[Sequence[str]]) -> list[Vectors]:
-        """Return the vectors of segmented sentences, each float32 of shape (L + 1, n, 2P); empty ones have n = 0."""
+        """Return the vectors of segmented sentences, each float32, shape (L + 1, n, 2P); n = 0 for an empty one."""
         distinct = list(dict.fromkeys(tuple(tokens) for tokens in sentences if tokens))
         word_vectors, numbered = self._number(distinct)
         found: dict[tuple[str, ...], Vectors] = {}
@@ -73,22 +73,22 @@ class SentenceVectors:
             start = 0
             for index in batch:
                 tokens = distinct[index]
-                # Copies, so that one sentence kept does not keep its whole batch.
+                # A copy, so that keeping one sentence does not keep its whole batch in memory.
                 found[tokens] = layers[:, start : start + len(tokens)].numpy().copy()
                 start += len(tokens)
         return self._in_order(sentences, found)
 
     def follow(self, tokens: Sequence[str], state: State) -> tuple[Vectors, State]:
-        """Return the vectors of a sentence that starts from a state, and the state after it.
+        """Return the vectors of a sentence that starts from a given state, and the state after it.
 
-        An empty sentence is read as well: two marks, which move the state, as in bilm-tf.
+        An empty sentence is computed too: its two marks change the state, as in bilm-tf.
         """
         word_vectors, numbered = self._number([tuple(tokens)])
         layers, after = self._read_batch(word_vectors, numbered, state)
         return layers.numpy(), after
 
     def _number(self, sentences: Sequence[tuple[str, ...]]) -> tuple[Tensor, list[NDArray[np.int64]]]:
-        """Return the token vectors of all words, and the sentences as rows of those, with their marks."""
+        """Return the token vectors of all words, and each sentence, with its marks, as rows of those."""
         rows: dict[str, int] = {}
         numbered = []
         for tokens in sentences:
@@ -104,7 +104,7 @@ class SentenceVectors:
         given: set[tuple[str, ...]] = set()
         vectors = []
         for key in map(tuple, sentences):
-            # Whoever changes the vectors of one sentence does not change those of an equal one.
+            # A copy, so that changing the vectors of one sentence in place does not change those of an equal one.
             vectors.append(empty.copy() if not key else found[key].copy() if key in given else found[key])
             given.add(key)
         return vectors

@@ -1,4 +1,4 @@
-"""Join the vectors of tokens with the characters of their line: labels for each character, entities, spans."""
+"""Vectors of characters and of spans, made from those of tokens: for character labels and named entities."""
 
 from collections.abc import Sequence
 
@@ -12,27 +12,25 @@ SPAN_METHODS = ("mean", "max")
 def align_to_characters(
     vectors: NDArray[np.floating], offsets: ArrayLike, num_characters: int, method: str = "spread"
 ) -> NDArray[np.float32]:
-    """Return a vector for each character of a line.
-
-    For labels that are given character by character:
+    """Return a vector for each character of a line, for tasks whose labels belong to characters.
 
         line = embedder.prepare(text)
         [vectors] = embedder.embed_tokens([line.tokens])
         characters = align_to_characters(vectors, line.offsets, len(text))  # (L + 1, len(text), 2P)
 
     Args:
-        vectors: Of n tokens, shape (n, d) or (L + 1, n, d).
-        offsets: First character of each token and the one after its last, integers, shape (n, 2). A token without
-            characters gives its vector to none.
+        vectors: Vectors of n tokens, shape (n, d) or (L + 1, n, d).
+        offsets: First character of each token and the one after its last, integers, shape (n, 2). The vector of a
+            token without characters is not used.
         num_characters: Length of the line in characters (code points).
-        method: spread: a character gets the vector of the token that it is in; first: only where it is the token's
-            first. Of several tokens it gets the mean.
+        method: spread: each character gets the vector of its token; first: only the first character of a token does. A
+            character of several tokens gets their mean.
 
     Returns:
-        Float32, shape (num_characters, d) or (L + 1, num_characters, d), zero where there is no token.
+        float32, shape (num_characters, d) or (L + 1, num_characters, d), zeros for a character without a token.
 
     Raises:
-        ValueError: If shapes, offsets or the method are none of these.
+        ValueError: If the shapes or the method are not as above, or the offsets do not fit the line.
     """
     _check_method(method, ALIGN_METHODS)
     vectors, offsets = _check_tokens(vectors, offsets)
@@ -53,23 +51,23 @@ def pool_spans(
     spans: Sequence[tuple[int, int]] | ArrayLike,
     method: str = "mean",
 ) -> NDArray[np.float32]:
-    """Return a vector for each span of characters, such as an entity, from the tokens that share characters with it.
+    """Return a vector for each span of characters, such as a named entity, pooled from the tokens that overlap it.
 
         line = embedder.prepare("我在北京大学读书")
         [vectors] = embedder.embed_tokens([line.tokens])
-        pool_spans(vectors, line.offsets, [(2, 6)])  # of 北京大学: (L + 1, 1, 2P)
+        pool_spans(vectors, line.offsets, [(2, 6)])  # 北京大学: (L + 1, 1, 2P)
 
     Args:
-        vectors: Of n tokens, shape (n, d) or (L + 1, n, d).
+        vectors: Vectors of n tokens, shape (n, d) or (L + 1, n, d).
         offsets: First character of each token and the one after its last, integers, shape (n, 2).
-        spans: The same of k spans, shape (k, 2); they may overlap.
-        method: mean or max, number by number, of the tokens' vectors; every token counts as much as another.
+        spans: First character of each of k spans and the one after its last, integers, shape (k, 2); spans may overlap.
+        method: mean or max, element by element, over the vectors of the tokens; all tokens have the same weight.
 
     Returns:
-        Float32, shape (k, d) or (L + 1, k, d), zero for a span without tokens.
+        float32, shape (k, d) or (L + 1, k, d), zeros for a span without tokens.
 
     Raises:
-        ValueError: If shapes, offsets, spans or the method are none of these.
+        ValueError: If the shapes or the method are not as above, or a start is negative or above its end.
     """
     _check_method(method, SPAN_METHODS)
     vectors, offsets = _check_tokens(vectors, offsets)
@@ -84,10 +82,10 @@ def pool_spans(
 
 
 def _pairs(offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return token and character of every pair where the character is in the token, both of one shape."""
+    """Return the token and the character of every pair where the character is in the token, in two arrays."""
     lengths = offsets[:, 1] - offsets[:, 0]
     token_ids = np.arange(len(offsets)).repeat(lengths)
-    # Count on through all pairs, less where each token's pairs begin.
+    # The index of each pair, minus the index at which the pairs of its token begin.
     places = np.arange(len(token_ids)) - (lengths.cumsum() - lengths)[token_ids]
     return token_ids, offsets[token_ids, 0] + places
 
@@ -103,7 +101,7 @@ def _check_method(method: str, known: Sequence[str]) -> None:
 
 
 def _check_tokens(vectors: NDArray[np.floating], offsets: ArrayLike) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return vectors and offsets as arrays, or raise ValueError."""
+    """Return vectors and offsets as arrays; raise ValueError if they do not fit together."""
     vectors = np.asarray(vectors, np.float32)
     if vectors.ndim not in (2, 3):
         raise ValueError(f"vectors have shape {vectors.shape}, expected (n, d) or (layers, n, d)")
@@ -114,7 +112,7 @@ def _check_tokens(vectors: NDArray[np.floating], offsets: ArrayLike) -> tuple[ND
 
 
 def _check_pairs(name: str, pairs: ArrayLike) -> NDArray[np.int64]:
-    """Return starts and ends as int64, shape (k, 2), or raise ValueError."""
+    """Return starts and ends as int64, shape (k, 2); raise ValueError if they are anything else."""
     array = np.asarray(pairs)
     if array.size == 0 and array.ndim == 1:
         return np.zeros((0, 2), np.int64)

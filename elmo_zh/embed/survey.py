@@ -1,5 +1,6 @@
-"""How much there is to embed, and whether its vectors fit on the disk: known before the work begins."""
+"""How much text there is to embed, and whether its vectors fit on the disk: known before the work begins."""
 
+import hashlib
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,63 +11,72 @@ from elmo_zh.errors import OutputError
 from elmo_zh.run.reporter import Reporter, format_bytes
 from elmo_zh.text.segmenters.registry import split_tokens
 
-# Raw lines that are segmented to estimate how many tokens there are: this many, up to twice as many.
+# Raw lines that are segmented to estimate the number of tokens: from this many to twice as many.
 _SAMPLE_LINES = 256
-# So much of an estimate is taken for certain.
-_SURE_SHARE = 0.5
+# The fraction of an estimate that is taken as certain.
+_CERTAIN_FRACTION = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """What a text holds.
+    """The size of a text.
 
     Attributes:
-        lines: How many.
-        tokens: How many, exactly or about.
-        sampled_lines: From how many lines the tokens were estimated; 0 if they were counted.
+        lines: Number of lines.
+        tokens: Number of tokens, counted or estimated.
+        sampled_lines: Number of lines from which the tokens were estimated; 0 if they were counted.
+        source_digest: Digest of the file, as `file_digest` returns it.
     """
 
     lines: int
     tokens: int
     sampled_lines: int = 0
+    source_digest: str = field(default="", compare=False)
 
     def describe(self) -> str:
         """Return the numbers for people."""
         if not self.sampled_lines:
             return f"{self.lines:,} lines, {self.tokens:,} tokens"
-        return f"{self.lines:,} lines, about {self.tokens:,} tokens (by {self.sampled_lines:,} of the lines)"
+        return f"{self.lines:,} lines, about {self.tokens:,} tokens (estimated from {self.sampled_lines:,} lines)"
 
-    def share(self, num_lines: int) -> "Survey":
-        """Return what a part of so many lines holds, about."""
+    def shard(self, num_lines: int) -> "Survey":
+        """Return the estimated survey of a shard of so many lines."""
         if num_lines == self.lines:
             return self
         tokens = round(self.tokens * num_lines / max(1, self.lines))
         return Survey(lines=num_lines, tokens=tokens, sampled_lines=self.sampled_lines or num_lines)
 
 
-def survey_text(embedder: ElmoEmbedder, source: Path, *, segmented: bool) -> Survey:
-    """Read a text once: all its lines are sound, and how many tokens they have is known, or estimated if it is raw.
+def count_lines_and_tokens(embedder: ElmoEmbedder, source: Path, *, segmented: bool) -> Survey:
+    """Read a text once: compute its digest, check that every line is sound, count lines and tokens.
+
+    Args:
+        embedder: The model, which knows how raw text is segmented.
+        source: The text.
+        segmented: Its tokens are split at U+0020, and counted; the tokens of raw lines are estimated.
 
     Raises:
         CorpusError: If the text cannot be read.
     """
     lines = tokens = characters = 0
     sample = _Sample()
-    for line in iter_lines(source):
+    sha256 = hashlib.sha256()
+    for line in iter_lines(source, digest=sha256):
         if segmented:
             tokens += len(split_tokens(line))
         else:
             sample.offer(lines, line)
         characters += len(line)
         lines += 1
+    digest = f"sha256:{sha256.hexdigest()}"
     if segmented:
-        return Survey(lines=lines, tokens=tokens)
+        return Survey(lines=lines, tokens=tokens, source_digest=digest)
     sampled_characters = sum(map(len, sample.lines))
     sampled_tokens = sum(len(embedder.tokens(line)) for line in sample.lines)
     estimate = round(characters * sampled_tokens / max(1, sampled_characters))
     if len(sample.lines) == lines:
-        return Survey(lines=lines, tokens=sampled_tokens)
-    return Survey(lines=lines, tokens=estimate, sampled_lines=len(sample.lines))
+        return Survey(lines=lines, tokens=sampled_tokens, source_digest=digest)
+    return Survey(lines=lines, tokens=estimate, sampled_lines=len(sample.lines), source_digest=digest)
 
 
 @dataclass
@@ -84,28 +94,29 @@ class _Sample:
                 self.distance *= 2
 
 
-def check_room(output: Path, needed: float, *, is_exact: bool, reporter: Reporter) -> str:
-    """Return how much room there is and will be needed, for people.
+def check_disk_space(output: Path, needed_bytes: float, *, is_exact: bool, reporter: Reporter) -> str:
+    """Return how much disk space is needed and how much is free, for people.
 
     Args:
-        output: Where it will be written.
-        needed: Bytes that it will take.
-        is_exact: Whether that number is certain; else half of it is.
-        reporter: Where to tell that the room may not be enough.
+        output: The path of the output.
+        needed_bytes: Bytes that will be written.
+        is_exact: Whether that number is certain; else only half of it is.
+        reporter: Receives a warning if the space may not be enough.
 
     Raises:
-        OutputError: If there is certainly not enough.
+        OutputError: If the space is certainly not enough.
     """
     folder = next(folder for folder in output.absolute().parents if folder.is_dir())
     free = shutil.disk_usage(folder).free
-    about = "" if is_exact else "about "
-    if needed * (1 if is_exact else _SURE_SHARE) > free:
+    needed = ("" if is_exact else "about ") + format_bytes(needed_bytes)
+    if needed_bytes * (1 if is_exact else _CERTAIN_FRACTION) > free:
         raise OutputError(
-            f"{output}: {about}{format_bytes(needed)} are needed, the parts and their join together, but its disk has"
-            f" {format_bytes(free)} free. Make room, or write less: --layers average, --dtype float16, --pool mean."
+            f"{output}: {needed} of disk space are needed until it is finished, but only {format_bytes(free)} are"
+            " free. Make room, or write less: --layers average, --dtype float16, --pool mean."
         )
-    if needed > free:
+    if needed_bytes > free:
         reporter.warn(
-            f"{output}: about {format_bytes(needed)} will be needed, but its disk has {format_bytes(free)} free."
+            f"{output}: {needed} of disk space will be needed until it is finished, but only {format_bytes(free)} are"
+            " free."
         )
-    return f"{about}{format_bytes(needed)} needed on the way, {format_bytes(free)} free"
+    return f"{needed} of disk space needed, {format_bytes(free)} free"

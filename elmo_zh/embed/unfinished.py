@@ -1,4 +1,10 @@
-"""The unfinished output: a folder of closed files, each with its record, from which a stopped dump goes on."""
+"""The unfinished output: a folder from which an interrupted dump resumes.
+
+In the order in which they appear: `manifest.json` (text, model and settings) and `survey.json`; `text-*.hdf5`, the
+tokens of consecutive lines; `counts.json` and `packed.hdf5`, made of all of them, which has room for the vectors of
+every line; then a `part-*.json` after each part of the vectors, which says up to which line they have been written, and
+with carried state a `part-*.hdf5` with the state after that line.
+"""
 
 import json
 from collections.abc import Mapping
@@ -9,17 +15,15 @@ from typing import Any
 import h5py
 from numpy.typing import NDArray
 
-from elmo_zh.embed.blocks import Contents, LineBlock
-from elmo_zh.embed.formats import OutputForm, hdf5_packed
+from elmo_zh.embed.survey import Survey
 from elmo_zh.errors import OutputError
+from elmo_zh.hdf5 import create_hdf5
 from elmo_zh.run.files import atomic_path, remove, write_json
-
-_FORM = OutputForm(layout="packed")
 
 
 @dataclass(kw_only=True)
 class DumpCounts:
-    """What a dump holds."""
+    """Counts of what a dump holds."""
 
     lines: int = 0
     empty_lines: int = 0
@@ -28,7 +32,7 @@ class DumpCounts:
     cut_tokens: int = 0
 
     def add(self, other: "DumpCounts") -> None:
-        """Add what another one holds."""
+        """Add the counts of another dump."""
         for name, value in asdict(other).items():
             setattr(self, name, getattr(self, name) + value)
 
@@ -44,63 +48,125 @@ class Parts:
         """Return the parts of an output."""
         return cls(output.with_name(output.name + ".parts"))
 
-    def finished(self) -> list[Path]:
-        """Return the finished parts in order: those whose record was written."""
-        return [record.with_suffix(".hdf5") for record in sorted(self.path.glob("part-*.json"))]
+    @property
+    def packed(self) -> Path:
+        """The packed HDF5 file of all lines; of its vectors, those of `num_finished_lines` lines have been written."""
+        return self.path / "packed.hdf5"
 
-    def finished_bytes(self) -> int:
-        """Return how much room the finished parts take."""
-        return sum(path.stat().st_size for path in self.finished())
+    def text_files(self) -> list[Path]:
+        """Return the finished files of tokens, in order."""
+        return sorted(self.path.glob("text-*.hdf5"))
 
-    def open(self, manifest: Mapping[str, Any], *, force: bool) -> None:
-        """Make the folder, or keep what is finished in it.
+    def text_file(self, first_line: int) -> Path:
+        """Return the path of the tokens from this line on."""
+        return self.path / f"text-{first_line:012d}.hdf5"
 
-        Raises:
-            OutputError: If that is of another text, model or settings.
-        """
-        known = self.path / "manifest.json"
-        if force or not self.finished():
-            remove(self.path)
-        elif json.loads(known.read_text(encoding="utf-8")) != json.loads(json.dumps(manifest)):
-            raise OutputError(
-                f"{self.path} holds an unfinished output of another text, model or settings."
-                " Give the same ones to continue it, or --force to start anew."
-            )
-        write_json(known, manifest)
+    def disk_bytes(self) -> int:
+        """Return how much disk space the folder takes up."""
+        return sum(path.stat().st_blocks * 512 for path in self.path.glob("*"))
 
-    def counts(self) -> DumpCounts:
-        """Return what the finished parts hold together."""
-        finished = self.finished()
-        if not finished:
-            return DumpCounts()
-        return DumpCounts(**json.loads(finished[-1].with_suffix(".json").read_text(encoding="utf-8")))
+    def num_finished_lines(self) -> int:
+        """Return how many lines have their vectors."""
+        return sum(self._finished().values())
 
-    def state(self) -> dict[str, NDArray[Any]] | None:
-        """Return the state that was carried out of the latest finished part; None if there is no part."""
-        finished = self.finished()
-        if not finished:
-            return None
-        with h5py.File(finished[-1], "r") as part:
-            return {name: array[()] for name, array in part["state"].items()}
+    def _finished(self) -> dict[Path, int]:
+        """Return the records of the finished parts in order, each with its number of lines, up to the first gap."""
+        finished: dict[Path, int] = {}
+        if not self.packed.is_file():
+            return finished
+        expected = None
+        for record in sorted(self.path.glob("part-*.json")):
+            part = json.loads(record.read_text(encoding="utf-8"))
+            expected = self._first_line() if expected is None else expected
+            if part["first_line"] != expected:
+                break
+            finished[record] = part["num_lines"]
+            expected += part["num_lines"]
+        return finished
 
-    def write(
-        self, block: LineBlock, contents: Contents, counts: DumpCounts, state: Mapping[str, NDArray[Any]]
-    ) -> None:
-        """Write one closed file and then its record, which says that it is whole.
+    def _first_line(self) -> int:
+        with h5py.File(self.packed, "r") as file:
+            return int(file.attrs["first_line"])
+
+    def survey(self, identity: Mapping[str, Any]) -> Survey | None:
+        """Return the survey of the text; None if there is none for this model and these settings.
 
         Args:
-            block: The lines.
-            contents: What they are.
-            counts: What all parts hold together, this one included.
-            state: What is carried out of it, by name.
+            identity: The manifest without the digest of the text.
         """
-        path = self.path / f"part-{block.first_line:012d}.hdf5"
-        extra = {f"state/{name}": array for name, array in state.items()}
-        with atomic_path(path) as unfinished:
-            hdf5_packed.write(unfinished, contents, iter([block]), _FORM, extra)
-        write_json(path.with_suffix(".json"), asdict(counts))
+        try:
+            manifest = json.loads((self.path / "manifest.json").read_text(encoding="utf-8"))
+            survey = Survey(**json.loads((self.path / "survey.json").read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return None
+        return survey if manifest == _as_json({"source_digest": survey.source_digest, **identity}) else None
+
+    def open(self, manifest: Mapping[str, Any], survey: Survey, *, force: bool) -> None:
+        """Create the folder, or keep what is finished in it.
+
+        Args:
+            manifest: What the vectors depend on.
+            survey: The survey of the text.
+            force: Start over in any case.
+
+        Raises:
+            OutputError: If the folder holds vectors of another text, model or settings.
+        """
+        known = self.path / "manifest.json"
+        is_same = known.is_file() and json.loads(known.read_text(encoding="utf-8")) == _as_json(manifest)
+        if not is_same and not force and self.num_finished_lines():
+            raise OutputError(
+                f"{self.path} holds an unfinished output of another text, model or settings."
+                " Give the same ones to continue it, or --force to start over."
+            )
+        if force or not is_same:
+            remove(self.path)
+        write_json(known, manifest)
+        write_json(self.path / "survey.json", asdict(survey))
+
+    def counts(self) -> DumpCounts | None:
+        """Return the counts of all lines; None before `packed` exists."""
+        if not self.packed.is_file():
+            return None
+        return DumpCounts(**json.loads((self.path / "counts.json").read_text(encoding="utf-8")))
+
+    def save_counts(self, counts: DumpCounts) -> None:
+        """Write the counts of all lines, before `packed` is written."""
+        write_json(self.path / "counts.json", asdict(counts))
+
+    def remove_records(self) -> None:
+        """Remove the records of parts whose packed file has been lost."""
+        for path in self.path.glob("part-*"):
+            remove(path)
+
+    def state(self) -> dict[str, NDArray[Any]] | None:
+        """Return the state after the latest finished part, by name; None if no part is finished."""
+        finished = list(self._finished())
+        if not finished:
+            return None
+        with h5py.File(finished[-1].with_suffix(".hdf5"), "r") as part:
+            return {name: array[()] for name, array in part.items()}
+
+    def finish_part(self, first_line: int, num_lines: int, state: Mapping[str, NDArray[Any]]) -> None:
+        """Record that the vectors of these lines have been written.
+
+        Args:
+            first_line: The first line.
+            num_lines: How many.
+            state: The state after the last one, by name; empty if none is carried.
+        """
+        record = self.path / f"part-{first_line:012d}.json"
+        if state:
+            with atomic_path(record.with_suffix(".hdf5")) as unfinished, create_hdf5(unfinished) as file:
+                for name, array in state.items():
+                    file.create_dataset(name, data=array)
+        write_json(record, {"first_line": first_line, "num_lines": num_lines})
 
     def remove(self, *, if_empty: bool = False) -> None:
-        """Remove the folder, in any case or only if no part is finished, so that there is nothing to go on from."""
-        if not (if_empty and self.finished()):
+        """Remove the folder, in any case or only if there is nothing in it to resume from."""
+        if not (if_empty and (self.text_files() or self.packed.is_file())):
             remove(self.path)
+
+
+def _as_json(value: Mapping[str, Any]) -> Any:
+    return json.loads(json.dumps(value))

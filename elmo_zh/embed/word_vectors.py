@@ -1,4 +1,4 @@
-"""What the token layer gives for words: once for each different word, and of those spelled out kept for later."""
+"""Token-layer vectors of words: each distinct word is computed once, and a character CNN's vectors are kept."""
 
 from collections.abc import Sequence
 
@@ -10,33 +10,34 @@ from elmo_zh.model.bilm import BiLM
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, UNKNOWN_ID, Vocabulary
 
-# Words of a character CNN: some 100 MB of vectors in a model of the published size.
+# Words whose vectors from a character CNN are kept: about 100 MB in a model of the published size.
 _MOST_KEPT_WORDS = 50_000
 
 
 class WordVectors:
-    """The token layer's vectors of words, those of <S> and </S> before them."""
+    """Computes the token layer's vectors of words, preceded by those of <S> and </S>."""
 
     def __init__(self, bilm: BiLM, lexicon: Lexicon, precision: str = "float32", unknown: str = "unk") -> None:
-        """Take the token layer of a biLM.
+        """Prepare the token layer of a biLM.
 
         Args:
             bilm: The model, on its device.
-            lexicon: Of the model's words.
+            lexicon: The ids of the model's words.
             precision: bfloat16 for the products of a character CNN; they are float32 otherwise.
-            unknown: In token mode, what a word outside the vocabulary reads: unk is <UNK>'s vector, backoff the mean of
-                its pieces' (`find_pieces`), <UNK>'s if it has none.
+            unknown: In token mode, the input for a word outside the vocabulary: unk is the vector of <UNK>; backoff is
+                the mean of its subwords' vectors (`find_subwords`), or that of <UNK> if it has none.
         """
         self._bilm, self._lexicon = bilm, lexicon
         self._product_dtype = torch.bfloat16 if precision == "bfloat16" else None
         self._backs_off = unknown == "backoff" and bilm.shape.characters is None
         self._marks = self._encode(lexicon.without_other_words(), [BEGIN_ID, END_ID])
-        # Rows of words that a character CNN has read already, in memory that is taken as they come.
+        # Row of each word that the character CNN has computed already. The table is uninitialised memory, so that only
+        # rows in use take up space.
         self._kept: dict[str, int] = {}
         self._table = self._marks[:0]
 
     def __call__(self, words: Sequence[str]) -> Tensor:
-        """Return the vectors of <S>, </S> and then the words, all different, float32, shape (2 + W, P)."""
+        """Return the vectors of <S>, </S> and then of W distinct words, float32, shape (2 + W, P)."""
         look_up = self._look_up if self._bilm.shape.characters is None else self._remember
         return torch.cat([self._marks, look_up(words)])
 
@@ -45,14 +46,14 @@ class WordVectors:
         vectors = self._encode(self._lexicon, ids)
         if self._backs_off:
             for place, word in enumerate(words):
-                if ids[place] == UNKNOWN_ID and (pieces := find_pieces(word, self._lexicon.vocabulary)):
-                    vectors[place] = self._encode(self._lexicon, self._lexicon.encode(pieces)).mean(dim=0)
+                if ids[place] == UNKNOWN_ID and (subwords := find_subwords(word, self._lexicon.vocabulary)):
+                    vectors[place] = self._encode(self._lexicon, self._lexicon.encode(subwords)).mean(dim=0)
         return vectors
 
     def _remember(self, words: Sequence[str]) -> Tensor:
         new = [word for word in words if word not in self._kept]
         if len(self._kept) + len(new) > len(self._table):
-            # Full, or the first time: start again, with these.
+            # The table is full, or there is none yet: start over with these words.
             new = list(words)
             self._kept.clear()
             if len(new) > len(self._table):
@@ -74,18 +75,18 @@ class WordVectors:
         return vectors
 
 
-def find_pieces(word: str, vocabulary: Vocabulary) -> list[str]:
-    """Return the vocabulary's words that a word is made of: from its start, the longest that fits there each time.
+def find_subwords(word: str, vocabulary: Vocabulary) -> list[str]:
+    """Return the vocabulary's words that a word consists of: from its start on, always the longest match.
 
-    A character that begins no word of the vocabulary is left out; the whole word itself is not looked for.
+    A character at which no word of the vocabulary starts is skipped. The word as a whole is not looked up.
     """
-    pieces, start = [], 0
+    subwords, start = [], 0
     while start < len(word):
         for end in range(len(word) if start else len(word) - 1, start, -1):
             if word[start:end] in vocabulary:
-                pieces.append(word[start:end])
+                subwords.append(word[start:end])
                 start = end
                 break
         else:
             start += 1
-    return pieces
+    return subwords

@@ -6,7 +6,7 @@ from typing import Any
 from elmo_zh.bundle.compatibility import describe_readers
 from elmo_zh.bundle.layout import require_replaceable
 from elmo_zh.bundle.options import training_options
-from elmo_zh.bundle.warm_up import warm_up
+from elmo_zh.bundle.warm_state import warm_up
 from elmo_zh.bundle.write import BundleSource, write_layout
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError

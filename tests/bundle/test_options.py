@@ -141,8 +141,8 @@ def test_a_key_of_the_lstm_is_missing(name: str) -> None:
     [
         ("max_characters_per_token", "max_characters_per_token is missing"),
         ("activation", "activation is None, expected relu or tanh"),
-        ("embedding", "embedding is missing or no object"),
-        ("filters", "filters is no list of [width, number]"),
+        ("embedding", "embedding is missing or not an object"),
+        ("filters", "filters is not a list of [width, number]"),
     ],
 )
 def test_a_key_of_the_characters_is_missing(name: str, problem: str) -> None:
@@ -152,11 +152,11 @@ def test_a_key_of_the_characters_is_missing(name: str, problem: str) -> None:
 @pytest.mark.parametrize(
     ("shape", "path", "value", "problem"),
     [
-        (TOKENS, "lstm", [], "lstm is missing or no object"),
-        (TOKENS, "lstm", None, "lstm is missing or no object"),
-        (CHARACTERS, "char_cnn", "yes", "char_cnn is missing or no object"),
-        (CHARACTERS, "char_cnn", None, "char_cnn is missing or no object"),
-        (CHARACTERS, "char_cnn.embedding", 5, "embedding is missing or no object"),
+        (TOKENS, "lstm", [], "lstm is missing or not an object"),
+        (TOKENS, "lstm", None, "lstm is missing or not an object"),
+        (CHARACTERS, "char_cnn", "yes", "char_cnn is missing or not an object"),
+        (CHARACTERS, "char_cnn", None, "char_cnn is missing or not an object"),
+        (CHARACTERS, "char_cnn.embedding", 5, "embedding is missing or not an object"),
         (CHARACTERS, "char_cnn.embedding.dim", 0, "dim is 0, expected a whole number from 1 to 1000000000"),
     ],
 )
@@ -222,10 +222,10 @@ WHOLE = "expected a whole number from 1 to"
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        (None, "filters is no list of [width, number]"),
-        ([], "filters is no list of [width, number]"),
-        ({"1": 2}, "filters is no list of [width, number]"),
-        ([[1, 2]] * 1001, "filters is no list of [width, number]"),
+        (None, "filters is not a list of [width, number]"),
+        ([], "filters is not a list of [width, number]"),
+        ({"1": 2}, "filters is not a list of [width, number]"),
+        ([[1, 2]] * 1001, "filters is not a list of [width, number]"),
         ([[1, 2], 3], "filters holds 3, expected [width, number]"),
         ([[1, 2, 3]], "filters holds [1, 2, 3], expected [width, number]"),
         ([[1]], "filters holds [1], expected [width, number]"),
@@ -320,7 +320,7 @@ def test_what_is_no_json(tmp_path: Path, content: bytes) -> None:
 def test_json_that_is_no_object(tmp_path: Path, content: str) -> None:
     path = tmp_path / "options.json"
     path.write_text(content, encoding="utf-8")
-    expected = f"{path} holds no JSON object, so it is not the options of a biLM."
+    expected = f"{path} is not a JSON object, so it does not hold the options of a biLM."
     assert message_of(BundleError, lambda: load_options(path)) == expected
 
 

@@ -94,7 +94,7 @@ def test_a_tied_softmax_is_written_out(tmp_path: Path) -> None:
 def test_a_parameter_without_a_place_is_an_error(tmp_path: Path) -> None:
     model = random_model()
     model.bilm.extra = torch.nn.Parameter(torch.zeros(1))
-    with pytest.raises(BundleError, match=r"No dataset is known for bilm\.extra"):
+    with pytest.raises(BundleError, match=r"The published layout has no dataset for bilm\.extra"):
         save(tmp_path / "x.hdf5", model)
 
 

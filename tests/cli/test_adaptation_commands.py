@@ -130,7 +130,7 @@ def test_vocab_keeps_the_words_of_the_model_and_adds_those_of_the_text(segmented
     assert result["given_words"] == len(old)
     assert result["absent_words"] == counts.count(0) > 0
     told = answer.stderr.splitlines()
-    assert f"As {base} has it: model.cell_dim = {CELL}, model.projection_dim = {PROJECTION}." in told
+    assert f"Taken from {base}: model.cell_dim = {CELL}, model.projection_dim = {PROJECTION}." in told
     assert (
         f"vocab: of the {len(old)} words of {base / 'vocab.data'}, {counts.count(0)} do not occur in the text;"
         f" {len(added)} words of the text are added." in told
@@ -247,7 +247,7 @@ def test_text_segmented_otherwise_is_refused(base: Path, tmp_path: Path) -> None
     assert not (run / "segmented").exists()
     assert elmo_zh("segment", corpus, "--run", run, *settings("text.segmenter=character")).status == 0
     told = elmo_zh("vocab", "--run", run, "--init", base).only_error()
-    assert told.startswith(f"{base} was trained on text prepared otherwise {differences}, ")
+    assert told.startswith(f"{base} was trained on text prepared differently {differences}, ")
     assert told.endswith("--set text.segmenter=jieba")
 
 

@@ -152,10 +152,13 @@ def test_word2vec_holds_the_mean_of_each_word(sample_run: SampleRun, embedder: E
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--format", "word2vec"], "--format word2vec holds one vector a word, but --layers is all and --pool none."),
-        (["--format", "npy", "--layout", "packed"], "--layout packed is of --format hdf5, not of npy."),
+        (
+            ["--format", "word2vec"],
+            "--format word2vec holds one vector per word, but --layers is all and --pool is none.",
+        ),
+        (["--format", "npy", "--layout", "packed"], "--layout packed goes with --format hdf5, not npy."),
         (["--compression", "gzip"], "--compression gzip needs --layout packed"),
-        (["--sentence-index", "--layout", "packed"], "--sentence-index is of HDF5 with one dataset a line."),
+        (["--sentence-index", "--layout", "packed"], "--sentence-index needs HDF5 with one dataset per line."),
         (["--layers", "mix"], "--layers mix and --mix-weights FILE go together: give both or neither."),
         (["--shard", "3/2"], "--shard 3/2: expected i/n with i from 1 to n, for example --shard 1/4."),
         (["--shard", "1/2", "--stateful"], "--stateful reads a file from its first line on, so it cannot go with"),

@@ -63,7 +63,7 @@ def test_two_texts_that_would_have_one_output(sample_run: SampleRun, texts: Path
     assert not Path("out").exists()
     Path("file").touch()
     told = elmo_zh(*arguments[:-1], "file").only_error()
-    assert told == "file is a file. For several texts --output is a folder."
+    assert told == "file is a file. With several texts --output has to be a folder."
 
 
 def test_stdin_is_embedded_alone(sample_run: SampleRun, texts: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_folder_of_something_else_is_never_replaced(sample_run: SampleRun, tex
     arguments = ("embed", texts / "a.txt", "--model", sample_run.model, "--output", "texts", "--force")
     for form in ("npy", "hdf5"):
         told = elmo_zh(*arguments, "--format", form).only_error()
-        assert told == "texts is a folder of something else. Choose another --output."
+        assert told == "texts is a folder with other content. Choose another --output."
     assert len(files_below(texts)) == 4
     embed(sample_run, texts / "a.txt", "--format", "npy", "--output", "mine")
     embed(sample_run, texts / "a.txt", "--format", "npy", "--output", "mine", "--force", "--layers", "top")
@@ -86,7 +86,7 @@ def test_a_folder_of_something_else_is_never_replaced(sample_run: SampleRun, tex
 def test_what_it_tells_before_and_after(sample_run: SampleRun, source: Path) -> None:
     answer = embed(sample_run, source, "--segmented", "--layers", "average", "--dtype", "float16")
     expected = (
-        r"file\.txt: 7 lines, 28 tokens; 0\.8 kB of vectors \(average, float16\), .* needed on the way, .* free\n"
+        r"file\.txt: 7 lines, 28 tokens; 0\.8 kB of vectors \(average, float16\), .* of disk space needed, .* free\n"
     )
     assert re.search(expected, answer.stderr)
     assert (
@@ -149,8 +149,8 @@ def test_shards_that_do_not_make_a_whole(sample_run: SampleRun, source: Path, sh
     told = elmo_zh("merge", *shards[:2]).only_error()
     assert told.startswith("1 of 3 shards are missing: 3/3. Make them with: elmo-zh embed ... --shard 3/3")
     told = elmo_zh("merge", *shards, shards[1]).only_error()
-    assert told.startswith(f"{shards[1]} and {shards[1]} are the same share of the text.")
-    assert elmo_zh("merge", source).only_error().startswith(f"{source} is no shard.")
+    assert told.startswith(f"{shards[1]} and {shards[1]} are the same shard of the text.")
+    assert elmo_zh("merge", source).only_error().startswith(f"{source} is not a shard.")
     assert elmo_zh("merge", "nowhere").only_error().startswith("nowhere does not exist or is no file.")
     embed(sample_run, source, "--segmented", "--shard", "2/3", "--force", "--layers", "top")
     told = elmo_zh("merge", *shards).only_error()

@@ -21,10 +21,12 @@ from contract.dumps import (
     write_lines,
 )
 
-from elmo_zh.embed import dump, join
+from elmo_zh.embed import dump, join, prepare
 from elmo_zh.embed.blocks import LineBlock
+from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import hdf5_packed
 from elmo_zh.embed.survey import Survey
+from elmo_zh.text.alignment import TokenisedLine
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -69,7 +71,7 @@ def test_an_unfinished_output_of_another_text_or_settings_is_refused(
     arguments = ("embed", source, "--segmented", "--model", sample_run.model)
     expected = (
         f"{unfinished} holds an unfinished output of another text, model or settings."
-        " Give the same ones to continue it, or --force to start anew."
+        " Give the same ones to continue it, or --force to start over."
     )
     assert elmo_zh(*arguments, "--layers", "top").only_error() == expected
     write_lines(source, ["别的 一 句"])
@@ -88,13 +90,18 @@ def test_killed_while_the_parts_are_joined(
     monkeypatch.setattr(dump, "PART_LINES", 2)
     output = tmp_path / "out"
     arguments = ("embed", source, "--segmented", "--model", sample_run.model, "--output", output, *options)
+    iter_blocks = hdf5_packed.iter_blocks
     with monkeypatch.context() as during:
 
         def blocks_until_stopped(paths: list[Path]) -> Iterator[LineBlock]:
-            yield from islice(hdf5_packed.iter_blocks(paths), 2)
+            yield from islice(iter_blocks(paths), 2)
             raise KeyboardInterrupt
 
-        during.setattr(join, "hdf5_packed", SimpleNamespace(iter_blocks=blocks_until_stopped))
+        def stopped(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        during.setattr(hdf5_packed, "iter_blocks", blocks_until_stopped)
+        during.setattr(join, "place", stopped)  # packed output is not joined: its file gets a second name
         assert elmo_zh(*arguments).status == 130
     assert not output.exists()
     (tmp_path / "out.unfinished").write_bytes(b"half a file")
@@ -118,13 +125,61 @@ def test_an_unfinished_output_may_end_in_another_form(sample_run: SampleRun, sou
     assert not unfinished.exists()
 
 
-def test_a_lost_part_is_never_a_shorter_output(sample_run: SampleRun, source: Path, unfinished: Path) -> None:
-    first = min(unfinished.glob("part-*.json"))
-    first.unlink()
-    first.with_suffix(".hdf5").unlink()
-    told = elmo_zh("embed", source, "--segmented", "--model", sample_run.model).only_error()
-    assert told == "Line 0 is missing between the parts. Start anew with --force."
-    assert not source.with_name("file.txt.hdf5").exists()
+@pytest.mark.parametrize("lost", ["part-000000000000.json", "packed.hdf5"])
+def test_a_lost_part_is_never_a_shorter_output(
+    sample_run: SampleRun, source: Path, unfinished: Path, tmp_path: Path, lost: str
+) -> None:
+    (unfinished / lost).unlink()
+    embed(sample_run, source, "--segmented")
+    embed(sample_run, source, "--segmented", "--output", tmp_path / "at-once")
+    assert source.with_name("file.txt.hdf5").read_bytes() == (tmp_path / "at-once").read_bytes()
+
+
+def test_half_written_vectors_are_written_again(
+    sample_run: SampleRun, source: Path, unfinished: Path, tmp_path: Path
+) -> None:
+    """A part without its record may be there in half: what a kill in the middle of writing leaves."""
+    with h5py.File(unfinished / "packed.hdf5") as file:
+        start, row_bytes = file["vectors"].id.get_offset(), 4 * file["vectors"].shape[-1]
+        row = int(file["line_offsets"][4])
+    with (unfinished / "packed.hdf5").open("r+b") as raw:
+        raw.seek(start + row * row_bytes)
+        raw.write(b"\xff" * (row_bytes // 2))
+    embed(sample_run, source, "--segmented", "--layout", "packed")
+    embed(sample_run, source, "--segmented", "--layout", "packed", "--output", tmp_path / "at-once")
+    assert source.with_name("file.txt.hdf5").read_bytes() == (tmp_path / "at-once").read_bytes()
+
+
+@pytest.mark.parametrize("options", [[], ["--shard", "2/2"]])
+def test_interrupted_while_the_tokens_are_written(
+    sample_run: SampleRun, source: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: list[str]
+) -> None:
+    """Tokens that are on the disk are not made again."""
+    monkeypatch.setattr(prepare, "TEXT_LINES", 2)
+    arguments = ("embed", source, "--segmented", "--model", sample_run.model, *options)
+    name = "file.txt.hdf5.shard-2-of-2" if options else "file.txt.hdf5"
+    prepared: list[str] = []
+    interrupted_at = 4
+    real = ElmoEmbedder.prepare
+
+    def prepare_some(embedder: ElmoEmbedder, line: str, *, segmented: bool) -> TokenisedLine:
+        prepared.append(line)
+        if len(prepared) == interrupted_at:
+            raise KeyboardInterrupt
+        return real(embedder, line, segmented=segmented)
+
+    monkeypatch.setattr(ElmoEmbedder, "prepare", prepare_some)
+    assert elmo_zh(*arguments).status == 130
+    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".txt"] == [name + ".parts"]
+    interrupted_at = 0
+    prepared.clear()
+    assert elmo_zh(*arguments).status == 0
+    first = 3 if options else 0
+    assert prepared == list(SEGMENTED_LINES[first + 2 :])
+    at_once = tmp_path / "at-once"
+    embed(sample_run, source, "--segmented", *options, "--output", at_once)
+    found = at_once.with_name("at-once.shard-2-of-2") if options else at_once
+    assert source.with_name(name).read_bytes() == found.read_bytes()
 
 
 KILLED = """
@@ -134,15 +189,15 @@ from elmo_zh.embed import dump
 from elmo_zh.embed.unfinished import Parts
 
 dump.PART_LINES = 2
-write, left = Parts.write, [int(sys.argv.pop())]
+finish_part, left = Parts.finish_part, [int(sys.argv.pop())]
 
-def write_some(*arguments):
-    write(*arguments)
+def finish_some(*arguments):
+    finish_part(*arguments)
     left[0] -= 1
     if not left[0]:
         os.kill(os.getpid(), signal.SIGKILL)
 
-Parts.write = write_some
+Parts.finish_part = finish_some
 main()
 """
 
@@ -166,35 +221,73 @@ def test_a_disk_that_is_too_small_is_told_before_any_work(
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=5000))
     arguments = ("embed", source, "--segmented", "--model", sample_run.model)
     told = elmo_zh(*arguments).only_error()
-    assert "needed, the parts and their join together, but its disk has 5.0 kB free. Make room, or write less:" in told
+    assert "of disk space are needed until it is finished, but only 5.0 kB are free. Make room, or write less:" in told
     assert list(source.parent.iterdir()) == [source]
 
 
-# A third of what the output takes, so that parts fit and the join does not.
-FULL = """
+# The limit comes when the vectors are there, so that they fit and the output that is made of them does not.
+FULL_AT_THE_JOIN = """
 import resource, sys
 from elmo_zh.cli import main
 from elmo_zh.embed import dump
 dump.PART_LINES = 3
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop()), resource.RLIM_INFINITY))
+finish, limit = dump._Dump.finish, int(sys.argv.pop())
+
+def finish_on_a_full_disk(*arguments):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    return finish(*arguments)
+
+dump._Dump.finish = finish_on_a_full_disk
 main()
 """
 
 
-@pytest.mark.parametrize("options", [["--layout", "packed"], ["--format", "npy"], ["--format", "jsonl"]])
+@pytest.mark.parametrize("options", [[], ["--format", "npy"], ["--format", "jsonl"]])
 def test_no_room_for_the_join(sample_run: SampleRun, empty_folder: Path, options: list[str]) -> None:
     arguments = ("embed", sample_run.heldout, "--segmented", "--model", sample_run.model, "--output", "out", *options)
-    answer = run_python("-c", FULL, *arguments, "60000", cwd=empty_folder)
+    answer = run_python("-c", FULL_AT_THE_JOIN, *arguments, "60000", cwd=empty_folder)
     assert "File too large" in answer.only_error()
     assert [path.name for path in empty_folder.iterdir()] == ["out.parts"]
     assert elmo_zh(*arguments).status == 0
     assert [path.name for path in empty_folder.iterdir()] == ["out"]
 
 
+# The limit is within the vectors, whose room is promised by the file system and not yet there.
+FULL_AT_THE_VECTORS = """
+import resource, sys
+from elmo_zh.cli import main
+from elmo_zh.embed import dump
+dump.PART_LINES = 3
+write_vectors, limit = dump._Dump.write_vectors, int(sys.argv.pop())
+
+def write_on_a_full_disk(*arguments):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    return write_vectors(*arguments)
+
+dump._Dump.write_vectors = write_on_a_full_disk
+main()
+"""
+
+
+@pytest.mark.parametrize("options", [["--layout", "packed"], ["--shard", "1/1"]])
+def test_no_room_for_the_vectors(sample_run: SampleRun, empty_folder: Path, options: list[str]) -> None:
+    arguments = (
+        *("embed", sample_run.heldout, "--segmented", "--model", sample_run.model, "--output", "out"),
+        *("--layers", "top", *options),
+    )
+    answer = run_python("-c", FULL_AT_THE_VECTORS, *arguments, "30000", cwd=empty_folder)
+    assert "File too large" in answer.only_error()
+    name = "out.shard-1-of-1" if "--shard" in options else "out"
+    assert [path.name for path in empty_folder.iterdir()] == [name + ".parts"]
+    assert len(list(Path(name + ".parts").glob("part-*.json"))) > 1
+    assert elmo_zh(*arguments).status == 0
+    assert [path.name for path in empty_folder.iterdir()] == [name]
+
+
 def test_a_text_that_changes_while_it_is_read(
     sample_run: SampleRun, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dump, "survey_text", lambda *_, **__: Survey(lines=9, tokens=28))
+    monkeypatch.setattr(dump, "count_lines_and_tokens", lambda *_, **__: Survey(lines=9, tokens=28))
     told = elmo_zh("embed", source, "--segmented", "--model", sample_run.model).only_error()
     assert told == f"{source} has changed while it was read. Type the same command again."
     assert not source.with_name("file.txt.hdf5").exists()

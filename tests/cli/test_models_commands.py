@@ -232,14 +232,14 @@ def test_convert_without_an_output(sample_run: SampleRun) -> None:
 def test_convert_of_what_is_not_there(tmp_path: Path, name: str) -> None:
     (tmp_path / "text.txt").write_text("dear\n", encoding="utf-8")
     told = elmo_zh("convert", name, "--output", "new").only_error()
-    assert told.startswith(f"{name} is no folder and no zip archive.")
+    assert told.startswith(f"{name} is neither a folder nor a zip archive.")
     assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
 
 
 def test_convert_of_a_run(sample_run: SampleRun, tmp_path: Path) -> None:
     """A likely mistake: the folder of the run in place of its model."""
     told = elmo_zh("convert", sample_run.path, "--output", "new").only_error()
-    assert told.startswith(f"{sample_run.path}: which are the model's options? no file is it.")
+    assert told.startswith(f"{sample_run.path}: which file holds the model's options? no file matches.")
     assert list(tmp_path.iterdir()) == []
 
 

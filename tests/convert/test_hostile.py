@@ -137,8 +137,8 @@ def test_options_without_a_key_of_the_lstm(source: Path, token_source: Path, out
     ("key", "told"),
     [
         ("activation", "activation is None, expected relu or tanh"),
-        ("embedding", "embedding is missing or no object"),
-        ("filters", "filters is no list of [width, number]"),
+        ("embedding", "embedding is missing or not an object"),
+        ("filters", "filters is not a list of [width, number]"),
         ("max_characters_per_token", "max_characters_per_token is missing"),
     ],
 )
@@ -155,7 +155,7 @@ def test_options_without_the_highways_that_the_weights_hold(source: Path, out: P
 
 def test_options_without_the_lstm(source: Path, out: Path) -> None:
     path = change_options(source, lambda options: options.pop("lstm"))
-    assert refused(source, out).startswith(f"{path}: lstm is missing or no object.")
+    assert refused(source, out).startswith(f"{path}: lstm is missing or not an object.")
 
 
 def test_options_of_the_other_mode(source: Path, token_source: Path, out: Path) -> None:
@@ -229,7 +229,7 @@ def test_options_with_sizes_that_the_weights_do_not_have(
 def test_options_of_another_architecture(source: Path, out: Path) -> None:
     values = {"unicode_characters": True, "n_characters": LARGE, "word_embedding": {"dim": LARGE}}
     change_options(source, lambda options: options["char_cnn"].update(values))
-    assert refused(source, out).startswith(f"{source / 'options.json'} is of a bundle made from ELMoForManyLangs")
+    assert refused(source, out).startswith(f"{source / 'options.json'} belongs to a bundle made from ELMoForManyLangs")
 
 
 @pytest.mark.parametrize(
@@ -568,7 +568,7 @@ def test_an_archive_in_which_nothing_is_wanted(tmp_path: Path, out: Path) -> Non
     path = tmp_path / "empty.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("README", "nothing")
-    assert "which are the model's options? no file is it" in refused(path, out)
+    assert "which file holds the model's options? no file matches" in refused(path, out)
 
 
 # What is no model at all
@@ -578,7 +578,7 @@ def test_an_archive_in_which_nothing_is_wanted(tmp_path: Path, out: Path) -> Non
 def test_a_file_that_is_no_archive(tmp_path: Path, out: Path, content: bytes) -> None:
     path = tmp_path / "model.zip"
     path.write_bytes(content)
-    expected = "is no folder and no zip archive. Give the folder (or zip) that holds the model's options and weights."
+    expected = "is neither a folder nor a zip archive. Give the folder or zip with the model's options and weights."
     assert refused(path, out) == f"{path} {expected}"
 
 
@@ -589,8 +589,8 @@ def test_a_source_that_is_not_there(tmp_path: Path, out: Path) -> None:
 def test_an_empty_folder(tmp_path: Path, out: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert refused(tmp_path / "empty", out) == (
-        f"{tmp_path / 'empty'}: which are the model's options? no file is it."
-        " Name one with --options FILE (unpack an archive first)."
+        f"{tmp_path / 'empty'}: which file holds the model's options? no file matches."
+        " Name it with --options FILE (unpack an archive first)."
     )
 
 
@@ -599,16 +599,16 @@ def test_a_folder_without_weights(source: Path, out: Path) -> None:
     with h5py.File(source / "vectors.hdf5", "w") as file:
         file["0"] = np.zeros((3, 5, 7))
     assert refused(source, out) == (
-        f"{source}: which are the model's weights? no file is it."
-        " Name one with --weights FILE (unpack an archive first)."
+        f"{source}: which file holds the model's weights? no file matches."
+        " Name it with --weights FILE (unpack an archive first)."
     )
 
 
 def test_a_folder_with_two_weights(source: Path, out: Path) -> None:
     shutil.copyfile(source / "weights.hdf5", source / "older.hdf5")
     assert refused(source, out) == (
-        f"{source}: which are the model's weights? 2 files could be it: older.hdf5, weights.hdf5."
-        " Name one with --weights FILE (unpack an archive first)."
+        f"{source}: which file holds the model's weights? 2 files match: older.hdf5, weights.hdf5."
+        " Name it with --weights FILE (unpack an archive first)."
     )
 
 
@@ -623,7 +623,7 @@ def test_weights_of_another_kind(source: Path, out: Path) -> None:
     (source / "options.json").rename(source / "keep.json")
     (source / "weights.hdf5").unlink()
     (source / "encoder.pkl").write_bytes(b"")
-    assert refused(source, out).startswith(f"{source}: which are the model's options? no file is it.")
+    assert refused(source, out).startswith(f"{source}: which file holds the model's options? no file matches.")
 
 
 # A bundle

@@ -264,7 +264,7 @@ def test_a_token_model_without_a_vocabulary_is_refused(tmp_path: Path, out: Path
     source = Published(characters=False, vocab=None).write(tmp_path / "source")
     assert elmo_zh("convert", source, "--output", out).only_error() == (
         "No vocabulary was found beside the weights, and this model's rows mean nothing without it."
-        " Name it with --vocab FILE, one word a line."
+        " Name it with --vocab FILE, one word per line."
     )
 
 
@@ -391,13 +391,13 @@ def test_two_that_could_be_it_are_told_apart_by_naming_one(tmp_path: Path, out: 
     shutil.copyfile(source / "a.hdf5", source / "b.h5")
     shutil.copyfile(source / "a_options.json", source / "b_options.json")
     assert elmo_zh("convert", source, "--output", out).only_error() == (
-        f"{source}: which are the model's options? 2 files could be it: a_options.json, b_options.json."
-        " Name one with --options FILE (unpack an archive first)."
+        f"{source}: which file holds the model's options? 2 files match: a_options.json, b_options.json."
+        " Name it with --options FILE (unpack an archive first)."
     )
     options = ("--options", source / "b_options.json")
     assert elmo_zh("convert", source, "--output", out, *options).only_error() == (
-        f"{source}: which are the model's weights? 2 files could be it: a.hdf5, b.h5."
-        " Name one with --weights FILE (unpack an archive first)."
+        f"{source}: which file holds the model's weights? 2 files match: a.hdf5, b.h5."
+        " Name it with --weights FILE (unpack an archive first)."
     )
     convert(source, out, *options, "--weights", source / "b.h5")
     assert set(info_of(out)["origin"]["files"]) == {"b_options.json", "b.h5", "vocab.data"}
@@ -571,7 +571,7 @@ def test_a_converted_bundle_can_be_told_later_how_its_text_was_segmented(tmp_pat
     assert ElmoEmbedder.load(second).tokens("今天 吃苹果") == ["今天", "吃苹果"]
     assert info_of(second)["origin"] == info_of(first)["origin"]
     told = elmo_zh("convert", second, "--output", out, "--set", "text.segmenter=character").only_error()
-    assert told.startswith(f"{second} says itself how its text was segmented.")
+    assert told.startswith(f"{second} already says how its text was segmented.")
 
 
 def test_a_user_dictionary_goes_into_the_bundle(tmp_path: Path, out: Path) -> None:
@@ -684,8 +684,8 @@ def test_raw_text_for_the_warm_state(warm: Warm, tmp_path: Path, out: Path) -> N
     """It is split into sentences and segmented as the model's own text, if that is known."""
     arguments = ("convert", warm.bundle, "--output", out, "--warm-on", warm.text)
     assert elmo_zh(*arguments).only_error() == (
-        "It is not known how this model's text was segmented. Give --warm-on segmented text with --segmented, or say"
-        " how with --set text.segmenter=jieba (or what it was)."
+        "It is not known how this model's text was segmented. Give --warm-on segmented text with --segmented, or name"
+        " the segmenter, for example --set text.segmenter=jieba."
     )
     assert not out.exists()
     # As the message says; these sentences have no end within them but 。 after its last word, where a line ends anyway.
@@ -696,7 +696,7 @@ def test_raw_text_for_the_warm_state(warm: Warm, tmp_path: Path, out: Path) -> N
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (None, "{path} does not exist or is no file. Give --warm-on a text file."),
+        (None, "{path} does not exist or is not a file. Give --warm-on a text file."),
         ("\n \n", "{path} holds no sentence. Give --warm-on a file with text."),
         ("", "{path} holds no sentence. Give --warm-on a file with text."),
     ],
@@ -877,7 +877,7 @@ def test_a_vocabulary_that_grows_when_unpacked(tmp_path: Path, out: Path) -> Non
     (source / "vocab.data").unlink()
     (source / "vocab.txt.gz").write_bytes(gzip.compress(b"<S>\n</S>\n<UNK>\n" + b"x" * 30_000_000))
     told = elmo_zh("convert", source, "--output", out).only_error()
-    assert told == f"{source / 'vocab.txt.gz'} grows more than 50 times, as no word list does. It is not safe."
+    assert told == f"{source / 'vocab.txt.gz'} expands more than 50 times, as no word list does. It is not safe."
 
 
 def test_words_that_are_cut_are_counted_when_scored(tmp_path: Path, out: Path) -> None:

@@ -502,7 +502,7 @@ def test_a_token_model_without_its_words_cannot_spell(bundles: dict[str, Path]) 
     """Its rows come from elsewhere, or from the bundle."""
     bundle = bundles["token"]
     elmo = draw_mixes(Elmo(bundle / "options.json", bundle / "weights.hdf5", 1, dropout=0.0))
-    with pytest.raises(ValueError, match="came without its vocabulary; load its bundle with from_bundle"):
+    with pytest.raises(ValueError, match="was loaded without its vocabulary; load its bundle with from_bundle"):
         elmo.batch_to_ids(SENTENCES)
     ids = Elmo.from_bundle(bundle).batch_to_ids(SENTENCES)
     assert_mixes(elmo, elmo(ids), layers_of(bundle), 6)
@@ -555,5 +555,5 @@ def test_options_of_another_architecture(bundles: dict[str, Path], tmp_path: Pat
     options = json.loads((folder / "options.json").read_text(encoding="utf-8"))
     options["char_cnn"] |= {"unicode_characters": True, "word_embedding": {"dim": 0}}
     (folder / "options.json").write_text(json.dumps(options), encoding="utf-8")
-    with pytest.raises(BundleError, match="ELMoForManyLangs; load all of it with from_bundle"):
+    with pytest.raises(BundleError, match="ELMoForManyLangs; load the whole bundle with from_bundle"):
         Elmo(folder / "options.json", folder / "weights.hdf5", 1)

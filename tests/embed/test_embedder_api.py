@@ -240,14 +240,14 @@ def test_a_stream_of_a_stateful_embedder_carries_its_state(bundles: dict[str, Pa
 def test_threads_share_an_embedder(bundle: Path, precision: str) -> None:
     """Each of them asks for its own sentences, over and over; the first call is not yet made before."""
     alone, shared = (ElmoEmbedder.load(bundle, "cpu", precision) for _ in range(2))
-    pieces = [[*LINES[number:], "我吃" * number, "桃" * number] for number in range(5)]
-    expected = [alone.embed(lines) for lines in pieces]
+    texts = [[*LINES[number:], "我吃" * number, "桃" * number] for number in range(5)]
+    expected = [alone.embed(lines) for lines in texts]
 
     def embed_often(lines: Sequence[str]) -> list[list[NDArray[np.float32]]]:
         return [shared.embed(lines) for _ in range(7)]
 
     with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(embed_often, pieces))
+        found = list(pool.map(embed_often, texts))
     for theirs, ours in zip(expected, found, strict=True):
         for vectors in ours:
             assert_all_close(vectors, theirs)

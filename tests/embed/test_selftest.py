@@ -351,7 +351,7 @@ def test_a_model_without_vocabulary_and_known_text(tmp_path: Path) -> None:
     assert failed_checks(answer) == []
     lines = answer.stdout.splitlines()
     assert lines[0] == f"ok     {TOKENS}: not known how the training text was segmented; use --segmented"
-    assert lines[5:] == [f"ok     {TABLES}: the model came without a vocabulary"]
+    assert lines[5:] == [f"ok     {TABLES}: the model has no vocabulary"]
     assert elmo_zh("selftest", tmp_path / "model", "--json").result()["neighbours"] == []
 
 

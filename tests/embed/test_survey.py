@@ -1,5 +1,6 @@
 """What is known before the work begins."""
 
+import gzip
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,8 +12,9 @@ from messages import message_of
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.embed.join import _UnknownWords
-from elmo_zh.embed.survey import Survey, check_room, survey_text
+from elmo_zh.embed.survey import Survey, check_disk_space, count_lines_and_tokens
 from elmo_zh.errors import CorpusError, OutputError
+from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import SilentReporter, format_bytes
 
 
@@ -31,47 +33,62 @@ class Heard(SilentReporter):
 
 def test_segmented_tokens_are_counted(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     path = write_lines(tmp_path / "file.txt", ["我 吃  苹果", "", " 好"] * 1000)
-    assert survey_text(embedder, path, segmented=True) == Survey(lines=3000, tokens=4000)
+    assert count_lines_and_tokens(embedder, path, segmented=True) == Survey(lines=3000, tokens=4000)
 
 
 def test_raw_tokens_are_estimated(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     lines = [f"今天天气很好，我们去公园散步{'。' * (number % 7)}" for number in range(3001)]
-    found = survey_text(embedder, write_lines(tmp_path / "file.txt", lines), segmented=False)
+    found = count_lines_and_tokens(embedder, write_lines(tmp_path / "file.txt", lines), segmented=False)
     exact = sum(len(embedder.tokens(line)) for line in lines)
     assert found.lines == 3001
     assert 256 <= found.sampled_lines < 512
     assert found.tokens == pytest.approx(exact, rel=0.02)
-    assert found.describe() == f"3,001 lines, about {found.tokens:,} tokens (by {found.sampled_lines} of the lines)"
-    few = survey_text(embedder, write_lines(tmp_path / "file.txt", lines[:20]), segmented=False)
+    assert (
+        found.describe() == f"3,001 lines, about {found.tokens:,} tokens (estimated from {found.sampled_lines} lines)"
+    )
+    few = count_lines_and_tokens(embedder, write_lines(tmp_path / "file.txt", lines[:20]), segmented=False)
     assert few == Survey(lines=20, tokens=sum(len(embedder.tokens(line)) for line in lines[:20]))
-    assert survey_text(embedder, write_lines(tmp_path / "file.txt", []), segmented=False) == Survey(lines=0, tokens=0)
+    assert count_lines_and_tokens(embedder, write_lines(tmp_path / "file.txt", []), segmented=False) == Survey(
+        lines=0, tokens=0
+    )
+
+
+def test_the_digest_comes_from_the_same_reading(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "file.txt", ["我 吃 苹果"] * 30_000)
+    packed = tmp_path / "file.txt.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()) + bytes(512))
+    for source in (path, packed):
+        found = count_lines_and_tokens(embedder, source, segmented=True)
+        assert (found.lines, found.source_digest) == (30_000, file_digest(source))
 
 
 def test_a_bad_last_line_is_found_before_the_work(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     path = write_lines(tmp_path / "file.txt", ["好"] * 5000)
     with path.open("ab") as file:
         file.write(b"\xb0\xa1\n")
-    told = message_of(CorpusError, lambda: survey_text(embedder, path, segmented=True))
+    told = message_of(CorpusError, lambda: count_lines_and_tokens(embedder, path, segmented=True))
     assert told.startswith(f"{path}: line 5001, byte 20000 (0xb0) is not UTF-8.")
 
 
-def test_a_share_of_a_text_is_estimated() -> None:
+def test_a_shard_of_a_text_is_estimated() -> None:
     whole = Survey(lines=10, tokens=70)
-    assert whole.share(10) == whole
-    assert whole.share(3) == Survey(lines=3, tokens=21, sampled_lines=3)
+    assert whole.shard(10) == whole
+    assert whole.shard(3) == Survey(lines=3, tokens=21, sampled_lines=3)
 
 
 def test_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=10**9))
     output, heard = tmp_path / "not there yet" / "out", Heard()
-    told = check_room(output, 9e8, is_exact=True, reporter=heard)
-    assert told == "900.0 MB needed on the way, 1.0 GB free"
+    told = check_disk_space(output, 9e8, is_exact=True, reporter=heard)
+    assert told == "900.0 MB of disk space needed, 1.0 GB free"
     assert heard.warnings == []
     # An estimate is believed by half.
-    check_room(output, 1.9e9, is_exact=False, reporter=heard)
-    assert heard.warnings == [f"{output}: about 1.9 GB will be needed, but its disk has 1.0 GB free."]
+    check_disk_space(output, 1.9e9, is_exact=False, reporter=heard)
+    assert heard.warnings == [
+        f"{output}: about 1.9 GB of disk space will be needed until it is finished, but only 1.0 GB are free."
+    ]
     for needed, is_exact in ((1.1e9, True), (2.1e9, False)):
-        message_of(OutputError, lambda n=needed, e=is_exact: check_room(output, n, is_exact=e, reporter=heard))
+        message_of(OutputError, lambda n=needed, e=is_exact: check_disk_space(output, n, is_exact=e, reporter=heard))
 
 
 def test_sizes_for_people() -> None:

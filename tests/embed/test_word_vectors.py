@@ -1,4 +1,4 @@
-"""Vectors of words: each computed once, kept within a bound, and of unknown words the mean of their pieces."""
+"""Vectors of words: each computed once, kept within a bound, and of unknown words the mean of their subwords."""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from elmo_zh.embed import word_vectors
-from elmo_zh.embed.word_vectors import WordVectors, find_pieces
+from elmo_zh.embed.word_vectors import WordVectors, find_subwords
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
@@ -160,13 +160,13 @@ def test_an_unknown_word_reads_the_row_of_unknown_ones() -> None:
     assert WordVectors(bilm, Lexicon(VOCABULARY, None))([]).shape == (2, P)
 
 
-def test_an_unknown_word_may_read_the_mean_of_its_pieces() -> None:
+def test_an_unknown_word_may_read_the_mean_of_its_subwords() -> None:
     bilm = draw_bilm("token")
     rows = dict(zip((*SPECIALS, *WORDS), bilm.token_table.weight.detach(), strict=True))
     found = WordVectors(bilm, Lexicon(VOCABULARY, None), unknown="backoff")(
         ["苹果", "北京大学", "吃桃吃", "桃", "<S>", "a<S>b", "我们们"]
     )
-    for vector, pieces in zip(
+    for vector, subwords in zip(
         found[2:],
         (
             ["苹", "果"],
@@ -179,7 +179,7 @@ def test_an_unknown_word_may_read_the_mean_of_its_pieces() -> None:
         ),
         strict=True,
     ):
-        torch.testing.assert_close(vector, torch.stack([rows[piece] for piece in pieces]).mean(dim=0))
+        torch.testing.assert_close(vector, torch.stack([rows[subword] for subword in subwords]).mean(dim=0))
 
 
 def test_in_character_mode_nothing_backs_off() -> None:
@@ -188,7 +188,7 @@ def test_in_character_mode_nothing_backs_off() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "pieces"),
+    ("word", "subwords"),
     [
         ("", []),
         ("桃", []),
@@ -200,30 +200,30 @@ def test_in_character_mode_nothing_backs_off() -> None:
         ("aab", ["a", "ab"]),
         ("<S>", []),
         ("a<UNK>", ["a"]),
-        # The whole word is not looked for, what is inside it is.
+        # The word as a whole is not looked up.
         ("我们", ["我"]),
         ("我", []),
         ("😀吃𠮷", ["吃"]),
     ],
 )
-def test_pieces_by_hand(word: str, pieces: list[str]) -> None:
-    assert find_pieces(word, VOCABULARY) == pieces
+def test_subwords_by_hand(word: str, subwords: list[str]) -> None:
+    assert find_subwords(word, VOCABULARY) == subwords
 
 
 @given(
     word=st.text("abc桃", max_size=11), words=st.sets(st.text("abc桃", min_size=1, max_size=3), min_size=1, max_size=13)
 )
-def test_pieces_are_what_a_regular_expression_finds(word: str, words: set[str]) -> None:
+def test_subwords_are_what_a_regular_expression_finds(word: str, words: set[str]) -> None:
     """Of alternatives it takes the first that fits, here the longest, and goes on after it."""
     alternatives = sorted(words - {word}, key=len, reverse=True)
     expected = re.findall("|".join(alternatives), word) if alternatives else []
-    pieces = find_pieces(word, Vocabulary((*SPECIALS, *sorted(words))))
-    assert pieces == expected
-    assert all(piece in words and piece != word for piece in pieces)
+    subwords = find_subwords(word, Vocabulary((*SPECIALS, *sorted(words))))
+    assert subwords == expected
+    assert all(subword in words and subword != word for subword in subwords)
 
 
-def test_every_piece_is_the_longest_that_fits_there() -> None:
+def test_every_subword_is_the_longest_that_fits_there() -> None:
     vocabulary = Vocabulary((*SPECIALS, "a", "ab", "abc", "cd", "d"))
-    assert find_pieces("abcd", vocabulary) == ["abc", "d"]
-    assert find_pieces("xabcd", vocabulary) == ["abc", "d"]
-    assert find_pieces("abxcd", vocabulary) == ["ab", "cd"]
+    assert find_subwords("abcd", vocabulary) == ["abc", "d"]
+    assert find_subwords("xabcd", vocabulary) == ["abc", "d"]
+    assert find_subwords("abxcd", vocabulary) == ["ab", "cd"]

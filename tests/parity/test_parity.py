@@ -15,6 +15,7 @@ from elmo_zh.bundle.write import BundleSource, write_bundle
 from elmo_zh.config import TextConfig, TrainConfig
 from elmo_zh.embed.dump import DumpSettings, dump_vectors
 from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.embed.jobs import Job
 from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.language_model import LanguageModel
@@ -103,7 +104,8 @@ def text_path(tmp_path: Path) -> Path:
 def test_dumped_vectors_equal_the_oracle(bundle_path: Path, text_path: Path, tmp_path: Path) -> None:
     embedder = ElmoEmbedder.load(bundle_path)
     settings = DumpSettings(segmented=True, layers="all", dtype="float32")
-    dump_vectors(embedder, text_path, tmp_path / "out.hdf5", settings, force=False, reporter=SilentReporter())
+    job = Job(text_path, tmp_path / "out.hdf5")
+    dump_vectors(embedder, job, settings, force=False, reporter=SilentReporter())
     reference = oracle.load_bundle(bundle_path)
     with h5py.File(tmp_path / "out.hdf5") as file:
         for number, line in enumerate(LINES):

@@ -281,7 +281,7 @@ def test_a_run_takes_the_settings_of_the_model(mode: str, bundle: Bundle) -> Non
     assert config.model == replace(Config().model, **model_settings(bundle))
     assert replace(config, model=before.model) == before
     (note,) = listener.notes
-    assert note.startswith(f"As {bundle.path} has it: ")
+    assert note.startswith(f"Taken from {bundle.path}: ")
     assert "model.cell_dim = 7" in note
     assert adopt_bundle(config, bundle.path, {}, (), listener) == config
     assert len(listener.notes) == 1
@@ -306,7 +306,7 @@ def test_no_words_can_be_kept_of_a_model_without_any(tmp_path: Path) -> None:
     bundle = write(tmp_path / "bundle", drawn_model(CHARACTER, OLD, seed=3), None, softmax=False)
     config = Config(vocab=VocabConfig(init=str(bundle.path)))
     message = message_of(BundleError, lambda: adopt_bundle(config, bundle.path, {}, (), SilentReporter()))
-    assert message.startswith(f"{bundle.path} came without a vocabulary, so there are no words to keep.")
+    assert message.startswith(f"{bundle.path} has no vocabulary, so there are no words to keep.")
     assert message.endswith(f"--set train.init={bundle.path}")
 
 
@@ -338,8 +338,8 @@ def test_text_prepared_otherwise_is_refused(tmp_path: Path) -> None:
     bundle = write(tmp_path / "bundle", drawn_model(TOKEN, OLD, seed=3))
     settings = prepared(segmenter="jieba", split_sentences=False, segmenter_version={"name": "jieba", "version": "7"})
     assert message_of(RunError, lambda: require_same_text(bundle, settings, SilentReporter())) == (
-        f"{bundle.path} was trained on text prepared otherwise (text.segmenter = character there, jieba here,"
-        " text.split_sentences = true there, false here), so its words would not match. Have the corpus segmented"
+        f"{bundle.path} was trained on text prepared differently (text.segmenter = character there, jieba here,"
+        " text.split_sentences = true there, false here), so its words would not match. Segment the corpus"
         " (elmo-zh segment, or pipeline) with: --set text.segmenter=character --set text.split_sentences=true"
     )
 

@@ -1,31 +1,35 @@
-"""HDF5 with the vectors of all lines in one dataset, and a table of the start of each line.
+"""HDF5 with the vectors of all lines in one dataset, and a table of where each line begins.
 
 `vectors` (N, 2P), or (L + 1, N, 2P) for all layers; `line_offsets` int64 (lines + 1): line i has the rows from
-line_offsets[i] to line_offsets[i + 1]; `tokens` (N,) and `unknown` (N,); `character_offsets` int32 (N, 2), for raw
-text. With one vector per line the table applies to the tokens only. Parts of unfinished outputs and shards are such
-files too.
+line_offsets[i] to line_offsets[i + 1]; `tokens` (N,) and `unknown` (N,); `character_offsets` int32 (N, 2) of raw text.
+With pooling the table holds for the tokens only, and `vectors` has one row for each line. Shards and the parts of an
+unfinished dump are such files too.
 """
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import h5py
 import numpy as np
+from numpy.typing import NDArray
 
-from elmo_zh.embed.blocks import Contents, LineBlock
+from elmo_zh.embed.blocks import Contents, LineBlock, TextBlock
 from elmo_zh.embed.formats import OutputForm
 from elmo_zh.hdf5 import create_hdf5
 
 SUFFIX = ".hdf5"
 
-# Measured size of a token: HDF5 stores a variable-length string with overhead, and an entry in the dataset.
+# HDF5 stores a string of variable length with this much around it, and an entry in the dataset.
 _TOKEN_BYTES = 50
 _CHUNK_BYTES = 2**18
 # Most lines and tokens read at a time.
 BLOCK_LINES = 2000
 BLOCK_TOKENS = 20_000
+
+Block = TypeVar("Block", bound=TextBlock)
 
 
 def check() -> None:
@@ -37,26 +41,36 @@ def estimate_bytes(contents: Contents) -> int:
     return contents.vector_bytes + contents.num_tokens * _TOKEN_BYTES + contents.num_lines * 8
 
 
-def write(
-    path: Path,
-    contents: Contents,
-    blocks: Iterator[LineBlock],
-    form: OutputForm,
-    extra: Mapping[str, Any] | None = None,
-) -> Mapping[str, int]:
-    """Write the file, with further datasets if `extra` has any."""
+def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:
+    """Write the file."""
     with create_hdf5(path) as file:
-        file.attrs.update({**contents.attributes, "layout": "packed", "first_line": contents.first_line})
         file.create_dataset("vectors", contents.shape, contents.dtype, **_storage(contents, form.compression))
-        file.create_dataset("line_offsets", (contents.num_lines + 1,), np.int64)
-        file.create_dataset("tokens", (contents.num_tokens,), h5py.string_dtype())
-        file.create_dataset("unknown", (contents.num_tokens,), np.bool_)
-        if contents.has_offsets:
-            file.create_dataset("character_offsets", (contents.num_tokens, 2), np.int32)
-        _write_blocks(file, blocks)
-        for name, array in (extra or {}).items():
-            file.create_dataset(name, data=array)
+        _create_text(file, contents)
+        row = 0
+        for block in _write_text(file, blocks):
+            if num_rows := block.vectors.shape[-2]:
+                file["vectors"][..., row : row + num_rows, :] = block.vectors
+            row += num_rows
     return {}
+
+
+def write_text(path: Path, contents: Contents, blocks: Iterable[TextBlock], *, with_vectors: bool) -> None:
+    """Write everything but the values of the vectors.
+
+    Args:
+        path: The new file.
+        contents: Description of the lines.
+        blocks: The lines.
+        with_vectors: Create the dataset of the vectors too, for `VectorFile` to fill: it takes up no disk space before.
+    """
+    with create_hdf5(path) as file:
+        if with_vectors:
+            allocated = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            allocated.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+            file.create_dataset("vectors", contents.shape, contents.dtype, fill_time="never", dcpl=allocated)
+        _create_text(file, contents)
+        for _ in _write_text(file, blocks):
+            pass
 
 
 def _storage(contents: Contents, compression: str) -> dict[str, Any]:
@@ -69,14 +83,21 @@ def _storage(contents: Contents, compression: str) -> dict[str, Any]:
     return {"chunks": (*layers, rows, contents.dimension), "compression": compression, "shuffle": True}
 
 
-def _write_blocks(file: Any, blocks: Iterator[LineBlock]) -> None:
+def _create_text(file: Any, contents: Contents) -> None:
+    file.attrs.update({**contents.attributes, "layout": "packed", "first_line": contents.first_line})
+    file.create_dataset("line_offsets", (contents.num_lines + 1,), np.int64)
+    file.create_dataset("tokens", (contents.num_tokens,), h5py.string_dtype())
+    file.create_dataset("unknown", (contents.num_tokens,), np.bool_)
+    if contents.has_offsets:
+        file.create_dataset("character_offsets", (contents.num_tokens, 2), np.int32)
+
+
+def _write_text(file: Any, blocks: Iterable[Block]) -> Iterator[Block]:
+    """Write the lines of each block and pass the block on."""
     line = token = 0
     for block in blocks:
-        rows = (line, line + block.num_lines) if block.is_pooled else (token, token + len(block.tokens))
         file["line_offsets"][line + 1 : line + block.num_lines + 1] = block.line_offsets[1:] + token
         line += block.num_lines
-        if rows[1] > rows[0]:
-            file["vectors"][..., slice(*rows), :] = block.vectors
         if block.tokens:
             own = slice(token, token + len(block.tokens))
             file["tokens"][own] = np.array(block.tokens, object)
@@ -84,31 +105,90 @@ def _write_blocks(file: Any, blocks: Iterator[LineBlock]) -> None:
             if block.character_offsets is not None:
                 file["character_offsets"][own] = block.character_offsets
         token += len(block.tokens)
+        yield block
 
 
-def iter_blocks(paths: list[Path]) -> Iterator[LineBlock]:
-    """Yield the lines of packed files in order, some thousands of tokens at a time."""
-    return chain.from_iterable(map(_iter_file_blocks, paths))
+class VectorFile:
+    """The dataset of the vectors in a file of `write_text`, written in place and not through the HDF5 library.
+
+    So nothing but the vectors themselves changes: a process that is killed leaves a file that is still sound HDF5.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with h5py.File(path, "r") as file:
+            vectors = file["vectors"]
+            self._shape, self._dtype = vectors.shape, vectors.dtype
+            # None if there are no rows.
+            self._start = vectors.id.get_offset()
+
+    def write(self, first_row: int, vectors: NDArray[Any]) -> None:
+        """Write consecutive rows in every layer, and wait until they are on the disk.
+
+        Args:
+            first_row: Number of the first row.
+            vectors: The rows, in the dtype of the file, shape (R, 2P) or (L + 1, R, 2P).
+        """
+        if vectors.size == 0:
+            return
+        assert vectors.dtype == self._dtype, vectors.dtype
+        num_rows, dimension = self._shape[-2:]
+        with self._path.open("r+b") as file:
+            for number, layer in enumerate(vectors if vectors.ndim == 3 else vectors[None]):
+                file.seek(self._start + (number * num_rows + first_row) * dimension * self._dtype.itemsize)
+                file.write(np.ascontiguousarray(layer).data)
+            file.flush()
+            os.fsync(file.fileno())
 
 
-def _iter_file_blocks(path: Path) -> Iterator[LineBlock]:
+def iter_blocks(paths: Iterable[Path]) -> Iterator[LineBlock]:
+    """Yield the lines of packed files in order, with their vectors, some thousand tokens at a time."""
+    return chain.from_iterable(map(_iter_line_blocks, paths))
+
+
+def iter_text_blocks(paths: Iterable[Path]) -> Iterator[TextBlock]:
+    """Yield the lines of packed files in order, without vectors, some thousand tokens at a time."""
+    return chain.from_iterable(map(_iter_text_blocks, paths))
+
+
+def _iter_line_blocks(path: Path) -> Iterator[LineBlock]:
     with h5py.File(path, "r") as file:
-        first_line, is_pooled = int(file.attrs["first_line"]), "pool" in file.attrs
-        num_lines = len(file["line_offsets"]) - 1
-        start = 0
-        while start < num_lines:
-            offsets = file["line_offsets"][start : start + BLOCK_LINES + 1]
-            count = max(1, int(np.searchsorted(offsets, offsets[0] + BLOCK_TOKENS, side="right")) - 1)
-            offsets = offsets[: count + 1]
-            own = slice(int(offsets[0]), int(offsets[-1]))
-            rows = slice(start, start + count) if is_pooled else own
-            yield LineBlock(
-                first_line=first_line + start,
-                line_offsets=offsets - offsets[0],
-                tokens=file["tokens"][own].tolist(),
-                unknown=file["unknown"][own],
-                character_offsets=file["character_offsets"][own] if "character_offsets" in file else None,
-                vectors=file["vectors"][..., rows, :],
-                is_pooled=is_pooled,
-            )
-            start += count
+        is_pooled = "pool" in file.attrs
+        row = 0
+        for block in _read_text_blocks(file):
+            end = row + (block.num_lines if is_pooled else len(block.tokens))
+            yield block.with_vectors(file["vectors"][..., row:end, :], is_pooled=is_pooled)
+            row = end
+
+
+def _iter_text_blocks(path: Path) -> Iterator[TextBlock]:
+    with h5py.File(path, "r") as file:
+        yield from _read_text_blocks(file)
+
+
+def _read_text_blocks(file: Any) -> Iterator[TextBlock]:
+    num_lines, start = len(file["line_offsets"]) - 1, 0
+    while start < num_lines:
+        offsets = file["line_offsets"][start : start + BLOCK_LINES + 1]
+        count = max(1, int(np.searchsorted(offsets, offsets[0] + BLOCK_TOKENS, side="right")) - 1)
+        yield read_lines(file, start, start + count)
+        start += count
+
+
+def read_lines(file: Any, start: int, stop: int) -> TextBlock:
+    """Read consecutive lines of an open packed file, without vectors.
+
+    Args:
+        file: The h5py.File.
+        start: The first line, counted from the first one of the file.
+        stop: The line after the last.
+    """
+    offsets = file["line_offsets"][start : stop + 1]
+    own = slice(int(offsets[0]), int(offsets[-1]))
+    return TextBlock(
+        first_line=int(file.attrs["first_line"]) + start,
+        line_offsets=offsets - offsets[0],
+        tokens=file["tokens"][own].tolist(),
+        unknown=file["unknown"][own],
+        character_offsets=file["character_offsets"][own] if "character_offsets" in file else None,
+    )

@@ -18,11 +18,10 @@ from parity import numpy_oracle as oracle
 from parity.numpy_bilm import Array, Bilm, BilmState, load_bilm, run_bilm
 from parity.numpy_character_cnn import load_character_cnn, sentence_vectors
 
-from elmo_zh.bundle import warm_up as warm_up_module
+from elmo_zh.bundle import warm_state
 from elmo_zh.bundle.options import options_of
 from elmo_zh.bundle.read import load_bundle
-from elmo_zh.bundle.warm_state import load_warm_state, save_warm_state
-from elmo_zh.bundle.warm_up import warm_up
+from elmo_zh.bundle.warm_state import load_warm_state, save_warm_state, warm_up
 from elmo_zh.bundle.weights import save_weights
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError
@@ -135,7 +134,7 @@ def model(request: pytest.FixtureRequest, tmp_path: Path) -> Model:
 def test_the_mean_is_that_of_streams_that_carry_their_state(
     model: Model, monkeypatch: pytest.MonkeyPatch, num_streams: int, lengths: list[int], uncounted: int, count: int
 ) -> None:
-    monkeypatch.setattr(warm_up_module, "_STREAMS", num_streams)
+    monkeypatch.setattr(warm_state, "_STREAMS", num_streams)
     assert warm_up(model.bilm, model.lexicon, iter(model.ids())) == count
     text = iter(SENTENCES)
     streams = [[next(text) for _ in range(length)] for length in lengths]
@@ -144,7 +143,7 @@ def test_the_mean_is_that_of_streams_that_carry_their_state(
 
 def test_a_sentence_longer_than_is_computed_at_once(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(projected_lstm, "_INFERENCE_STEPS", 3)
-    monkeypatch.setattr(warm_up_module, "_STREAMS", 2)
+    monkeypatch.setattr(warm_state, "_STREAMS", 2)
     warm_up(model.bilm, model.lexicon, model.ids())
     model.assert_warm(*model.mean_state([list(SENTENCES[:4]), list(SENTENCES[4:])], 2))
 
@@ -157,7 +156,7 @@ def test_a_warm_state_of_before_has_no_influence(model: Model) -> None:
 
 def test_no_more_text_is_read_than_is_needed(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight words in four sentences; the third is empty."""
-    monkeypatch.setattr(warm_up_module, "_MOST_TOKENS", 8)
+    monkeypatch.setattr(warm_state, "_MOST_TOKENS", 8)
 
     def sentences() -> Iterator[NDArray[Any]]:
         yield from model.ids()[:4]

@@ -1,4 +1,4 @@
-"""Shares of a file that several processes or machines take, and the file that they become again."""
+"""Shards of a dump: lines of a file that one of several processes or machines embeds, and their merge."""
 
 import json
 import re
@@ -13,7 +13,7 @@ import h5py
 from elmo_zh.embed.blocks import Contents
 from elmo_zh.embed.formats import OutputForm, choose_writer
 from elmo_zh.embed.join import DumpReport, check_form, claimed_output, join_files
-from elmo_zh.embed.survey import check_room
+from elmo_zh.embed.survey import check_disk_space
 from elmo_zh.embed.unfinished import DumpCounts
 from elmo_zh.errors import OutputError
 from elmo_zh.run.reporter import Reporter
@@ -25,17 +25,17 @@ _SHARD_ATTRIBUTE = "shard"
 
 @dataclass(frozen=True)
 class Shard:
-    """One of `count` shares of a file's lines, from number 1."""
+    """One of `count` ranges of a file's lines, numbered from 1."""
 
     number: int
     count: int
 
     @classmethod
     def parse(cls, text: str) -> "Shard":
-        """Return what "2/4" means.
+        """Parse text such as "2/4".
 
         Raises:
-            OutputError: If it is something else.
+            OutputError: If the text is anything else.
         """
         match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
         if not match or not 1 <= int(match[1]) <= int(match[2]):
@@ -43,15 +43,15 @@ class Shard:
         return cls(int(match[1]), int(match[2]))
 
     def output(self, whole: Path) -> Path:
-        """Return where this share of an output is written."""
+        """Return the path of this shard, given that of the whole output."""
         return whole.with_name(f"{whole.name}.shard-{self.number}-of-{self.count}")
 
     def lines(self, num_lines: int) -> range:
-        """Return which of a file's lines it has; the shares differ by one line at most."""
+        """Return the lines of this shard; shards of a file differ by one line at most."""
         return range(num_lines * (self.number - 1) // self.count, num_lines * self.number // self.count)
 
     def attributes(self, manifest: dict[str, Any], total_lines: int, counts: dict[str, int]) -> dict[str, str]:
-        """Return what makes its file a shard: what has to be equal in all of them, and what is its own."""
+        """Return the root attribute that makes a packed file a shard: what all shards share, and its own counts."""
         described = {
             "number": self.number,
             "count": self.count,
@@ -80,13 +80,13 @@ def merge_shards(
 
     Args:
         paths: The shards, in any order.
-        output: Default: their common name.
-        form: What to write.
+        output: Path of the output; default their common name.
+        form: The form of the output.
         force: Replace an existing output.
-        reporter: Where to tell.
+        reporter: Receives messages and progress.
 
     Raises:
-        OutputError: If a shard is missing, twice there or of another text, model or settings; if the output exists.
+        OutputError: If a shard is missing, given twice or of another text, model or settings; if the output exists.
     """
     shards = sorted((_read(path) for path in paths), key=lambda shard: shard.number)
     _check_together(shards)
@@ -98,13 +98,13 @@ def merge_shards(
         counts.add(shard.counts)
     contents = first.contents.with_size(num_lines=counts.lines, num_tokens=counts.tokens)
     with claimed_output(output, force=force):
-        check_room(output, choose_writer(form).estimate_bytes(contents), is_exact=True, reporter=reporter)
+        check_disk_space(output, choose_writer(form).estimate_bytes(contents), is_exact=True, reporter=reporter)
         return join_files([shard.path for shard in shards], output, contents, counts, form, reporter)
 
 
 def _read(path: Path) -> _ShardFile:
     if not path.is_file():
-        raise OutputError(f"{path} does not exist or is no file. Give the files that `elmo-zh embed --shard` wrote.")
+        raise OutputError(f"{path} does not exist or is not a file. Give the files that `elmo-zh embed --shard` wrote.")
     try:
         with h5py.File(path, "r") as file:
             attributes = dict(file.attrs)
@@ -123,7 +123,7 @@ def _read(path: Path) -> _ShardFile:
                 has_offsets="character_offsets" in file,
             )
     except (OSError, KeyError):
-        raise OutputError(f"{path} is no shard. Give the files that `elmo-zh embed --shard` wrote.") from None
+        raise OutputError(f"{path} is not a shard. Give the files that `elmo-zh embed --shard` wrote.") from None
     return _ShardFile(path, contents=contents, counts=counts, **described)
 
 
@@ -136,7 +136,7 @@ def _check_together(shards: Sequence[_ShardFile]) -> None:
             raise OutputError(f"{first.path} and {shard.path} do not belong together: they differ in {what}.")
     for before, shard in pairwise(shards):
         if before.number == shard.number:
-            raise OutputError(f"{before.path} and {shard.path} are the same share of the text. Give each one once.")
+            raise OutputError(f"{before.path} and {shard.path} are the same shard of the text. Give each one once.")
     missing = sorted(set(range(1, first.count + 1)) - {shard.number for shard in shards})
     if missing:
         named = ", ".join(f"{number}/{first.count}" for number in missing[:10])

@@ -1,6 +1,6 @@
-"""The files of a model from elsewhere: a folder or a zip archive, taken for what is in them and never for their names.
+"""The files of another program's model, in a folder or a zip archive; what is in a file counts, not its name.
 
-No code is run, no path that stands inside a file is followed, and sizes are checked before anything is unpacked.
+No code is run, no path inside a file is followed, and sizes are checked before anything is unpacked.
 """
 
 import gzip
@@ -18,20 +18,20 @@ import h5py
 from elmo_zh.errors import BundleError, ElmoZhError
 from elmo_zh.run.files import remove
 
-# What a model may consist of; everything else in an archive stays there.
+# Suffixes of the files of a model; nothing else is unpacked from an archive.
 _WANTED = (".json", ".hdf5", ".h5", ".txt", ".data", ".gz", ".dic", ".pkl")
-# Weights hardly shrink at all and word lists by three; far more is an archive that means harm.
+# Weights hardly compress at all, word lists to a third; far more is a malicious archive.
 _MOST_COMPRESSION = 50
 _COPY_BYTES = 1 << 20
-# What reading a damaged, encrypted or strangely compressed archive raises; OSError is left to mean the disk.
-_DAMAGES = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, RuntimeError, EOFError)
+# Exceptions for a damaged, encrypted or unusually compressed archive; OSError is left to problems of the disk.
+_ARCHIVE_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, RuntimeError, EOFError)
 
 
 @contextmanager
 def opened_source(source: Path, unpacked: Path) -> Iterator[Path]:
-    """Yield the folder of a model's files; an archive is unpacked to `unpacked` meanwhile.
+    """Yield the folder of a model's files; an archive is unpacked to `unpacked` in the meantime.
 
-    What a killed process left there is replaced.
+    Files that a killed process left there are replaced.
 
     Raises:
         BundleError: If there is no such folder or archive, or the archive is damaged or unsafe.
@@ -41,7 +41,7 @@ def opened_source(source: Path, unpacked: Path) -> Iterator[Path]:
         return
     if not source.is_file() or not zipfile.is_zipfile(source):
         raise BundleError(
-            f"{source} is no folder and no zip archive. Give the folder (or zip) that holds the model's options and"
+            f"{source} is neither a folder nor a zip archive. Give the folder or zip with the model's options and"
             " weights."
         )
     remove(unpacked)
@@ -50,7 +50,7 @@ def opened_source(source: Path, unpacked: Path) -> Iterator[Path]:
         _unpack(source, unpacked)
         yield unpacked
     except ElmoZhError as error:
-        # The folder will be gone when this is read.
+        # The folder will have been removed when the message is read.
         raise type(error)(*(message.replace(str(unpacked), str(source)) for message in error.messages)) from None
     finally:
         remove(unpacked)
@@ -67,7 +67,7 @@ def _unpack(source: Path, folder: Path) -> None:
                 )
             for entry in chosen:
                 _unpack_file(archive, entry, folder / PurePosixPath(entry.filename).name, source)
-    except _DAMAGES as error:
+    except _ARCHIVE_ERRORS as error:
         raise BundleError(f"{source} cannot be unpacked ({error}). Download or copy it again.") from None
 
 
@@ -102,7 +102,7 @@ def _unpack_file(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, s
 
 
 def require_sane_gzip(path: Path) -> None:
-    """Raise BundleError if a .gz file grows as no word list does; what is damaged is told when it is read."""
+    """Raise BundleError if a .gz file expands as no word list does; damage is reported when the file is read."""
     if path.suffix != ".gz":
         return
     allowed = _COPY_BYTES + _MOST_COMPRESSION * path.stat().st_size
@@ -111,7 +111,7 @@ def require_sane_gzip(path: Path) -> None:
             allowed -= len(block)
             if allowed < 0:
                 raise BundleError(
-                    f"{path} grows more than {_MOST_COMPRESSION} times, as no word list does. It is not safe."
+                    f"{path} expands more than {_MOST_COMPRESSION} times, as no word list does. It is not safe."
                 )
 
 
@@ -133,12 +133,12 @@ class PublishedFiles:
 
 
 def find_published_files(folder: Path, chosen: "ChosenFiles") -> PublishedFiles:
-    """Return the files of a model in the published layout: those that were named, else those that the folder holds.
+    """Return the files of a model in the published layout: those that were named, else those in the folder.
 
-    Weights are the one HDF5 file with LSTM cells in it; options the one JSON file that is named so.
+    The weights are the only HDF5 file with LSTM cells, the options the only JSON file of that name.
 
     Raises:
-        BundleError: If a file is missing, or it is not clear which one is meant.
+        BundleError: If a file is missing or ambiguous.
     """
     return PublishedFiles(
         options=chosen.options or _only(folder, _named(folder, "options.json", "*options.json"), "options"),
@@ -150,7 +150,7 @@ def find_published_files(folder: Path, chosen: "ChosenFiles") -> PublishedFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenFiles:
-    """Files that the user named, each instead of one that would be looked for."""
+    """Files that the user named; the others are searched for."""
 
     options: Path | None = None
     weights: Path | None = None
@@ -158,7 +158,7 @@ class ChosenFiles:
     token_embeddings: Path | None = None
 
     def options_given(self) -> list[str]:
-        """Return the command line's names of the files that were named."""
+        """Return the command-line options of the files that were named."""
         given = {
             "--options": self.options,
             "--weights": self.weights,
@@ -169,7 +169,7 @@ class ChosenFiles:
 
 
 def _named(folder: Path, *patterns: str) -> list[Path]:
-    """Return the files that the first fitting pattern finds."""
+    """Return the files of the first pattern that matches any."""
     for pattern in patterns:
         if found := sorted(path for path in folder.glob(pattern) if path.is_file()):
             return found
@@ -190,11 +190,10 @@ def _holds(path: Path, group: str) -> bool:
 
 def _only(folder: Path, found: list[Path], what: str) -> Path:
     if len(found) != 1:
-        names = (
-            f"{len(found)} files could be it: {', '.join(path.name for path in found)}" if found else "no file is it"
-        )
+        names = f"{len(found)} files match: {', '.join(path.name for path in found)}" if found else "no file matches"
         raise BundleError(
-            f"{folder}: which are the model's {what}? {names}. Name one with --{what} FILE (unpack an archive first)."
+            f"{folder}: which file holds the model's {what}? {names}. Name it with --{what} FILE (unpack an archive"
+            " first)."
         )
     return found[0]
 

@@ -1,0 +1,128 @@
+"""The first half of a dump: the lines of a text become tokens, all of them before the first vector.
+
+Then the number of tokens is known, so that the vectors can be written where they stay.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from elmo_zh.corpus.files import iter_lines
+from elmo_zh.embed.blocks import Contents, TextBlock
+from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.embed.formats import hdf5_packed
+from elmo_zh.embed.unfinished import DumpCounts, Parts
+from elmo_zh.errors import CorpusError
+from elmo_zh.run.files import atomic_path
+from elmo_zh.run.reporter import Reporter
+from elmo_zh.text.alignment import TokenisedLine
+
+# A file of tokens ends after so many lines or tokens: little is lost by an interruption, and memory stays bounded.
+TEXT_LINES = 50_000
+TEXT_TOKENS = 500_000
+# Attribute of a file of tokens: how many of them are longer than the character slots.
+_CUT_TOKENS = "cut_tokens"
+
+
+def write_text_files(
+    embedder: ElmoEmbedder,
+    source: Path,
+    lines: range,
+    parts: Parts,
+    describe: Callable[..., Contents],
+    reporter: Reporter,
+) -> None:
+    """Write the tokens of those lines that are not in finished files of tokens.
+
+    Args:
+        embedder: The model.
+        source: The text.
+        lines: The lines to take.
+        parts: The unfinished output.
+        describe: Returns the description of `num_lines` lines with `num_tokens` tokens from `first_line` on.
+        reporter: Receives the progress.
+
+    Raises:
+        CorpusError: If the text cannot be read, holds a NUL character in a token, or has changed since its survey.
+    """
+    segmented = not describe(num_lines=0, num_tokens=0).has_offsets
+    done = sum(_count(path).lines for path in parts.text_files())
+    with reporter.progress("tokens", unit="lines", total=len(lines), initial=done) as progress:
+        for block_lines in _iter_prepared(embedder, source, range(lines.start + done, lines.stop), segmented):
+            tokens = [token for line in block_lines for token in line.tokens]
+            contents = describe(first_line=lines.start + done, num_lines=len(block_lines), num_tokens=len(tokens))
+            cut_tokens = {_CUT_TOKENS: embedder.count_cut(tokens)}
+            block = _build_block(embedder, block_lines, tokens, contents)
+            with atomic_path(parts.text_file(contents.first_line)) as unfinished:
+                described = contents.with_attributes(cut_tokens)
+                hdf5_packed.write_text(unfinished, described, [block], with_vectors=False)
+            done += len(block_lines)
+            progress.update(len(block_lines))
+    if done != len(lines):
+        parts.remove()
+        raise CorpusError(f"{source} has changed while it was read. Type the same command again.")
+
+
+def _iter_prepared(
+    embedder: ElmoEmbedder, source: Path, lines: range, segmented: bool
+) -> Iterator[list[TokenisedLine]]:
+    """Yield the lines as tokens, as many at a time as go into one file."""
+    chosen: list[TokenisedLine] = []
+    num_tokens = 0
+    for number, text in enumerate(islice(iter_lines(source), lines.start, lines.stop), start=lines.start + 1):
+        line = embedder.prepare(text, segmented=segmented)
+        if "\0" in text and any("\0" in token for token in line.tokens):
+            raise CorpusError(f"{source}: line {number} holds a NUL character, which HDF5 cannot store. Remove it.")
+        chosen.append(line)
+        num_tokens += len(line.tokens)
+        if len(chosen) >= TEXT_LINES or num_tokens >= TEXT_TOKENS:
+            yield chosen
+            chosen, num_tokens = [], 0
+    if chosen:
+        yield chosen
+
+
+def _build_block(
+    embedder: ElmoEmbedder, lines: Sequence[TokenisedLine], tokens: list[str], contents: Contents
+) -> TextBlock:
+    return TextBlock(
+        first_line=contents.first_line,
+        line_offsets=np.cumsum([0, *(len(line.tokens) for line in lines)], dtype=np.int64),
+        tokens=[token.encode() for token in tokens],
+        unknown=embedder.find_unknown(tokens),
+        character_offsets=np.concatenate([line.offsets for line in lines]) if contents.has_offsets else None,
+    )
+
+
+def count_text(parts: Parts) -> DumpCounts:
+    """Return the counts of all files of tokens."""
+    counts = DumpCounts()
+    for path in parts.text_files():
+        counts.add(_count(path))
+    return counts
+
+
+def _count(path: Path) -> DumpCounts:
+    with h5py.File(path, "r") as file:
+        offsets = file["line_offsets"][()]
+        return DumpCounts(
+            lines=len(offsets) - 1,
+            empty_lines=int((np.diff(offsets) == 0).sum()),
+            tokens=int(offsets[-1]),
+            unknown_tokens=int(file["unknown"][()].sum()),
+            cut_tokens=int(file.attrs[_CUT_TOKENS]),
+        )
+
+
+def write_packed(parts: Parts, contents: Contents, counts: DumpCounts) -> None:
+    """Write the packed file of all lines, with room for their vectors, and remove the files of tokens."""
+    parts.remove_records()
+    parts.save_counts(counts)
+    text_files = parts.text_files()
+    with atomic_path(parts.packed) as unfinished:
+        hdf5_packed.write_text(unfinished, contents, hdf5_packed.iter_text_blocks(text_files), with_vectors=True)
+    for path in text_files:
+        path.unlink()
