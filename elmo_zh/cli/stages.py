@@ -297,7 +297,7 @@ def _tell_plan(common: Common, run: RunDir) -> None:
     """Tell what was planned beside what came, where the run was planned; a damaged plan is no reason to fail now."""
     from elmo_zh.errors import RunError
     from elmo_zh.planning.comparison import changed_settings, compare, load_plan
-    from elmo_zh.planning.render import describe_comparison
+    from elmo_zh.planning.plan_lines import describe_comparison
 
     try:
         plan = load_plan(run)

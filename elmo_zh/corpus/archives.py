@@ -5,7 +5,8 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
+from os import SEEK_END
+from pathlib import PurePosixPath
 from shutil import copyfileobj
 from tempfile import SpooledTemporaryFile
 from typing import BinaryIO, Self, cast
@@ -34,14 +35,14 @@ def is_tar(head: bytes) -> bool:
     return True
 
 
-def zip_contents(path: Path, name: str, passed_over: PassedOver) -> Iterator[Content]:
+def zip_contents(packed: BinaryIO, name: str, passed_over: PassedOver) -> Iterator[Content]:
     """Yield the members of a zip archive in its order.
 
     Raises:
         CorpusError: If it is damaged, encrypted, or would unpack to far more than its size.
     """
     try:
-        archive = zipfile.ZipFile(path)
+        archive = zipfile.ZipFile(packed)
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise CorpusError(f"{name} is a damaged zip archive ({error}). Fetch or pack it again.") from None
     with archive:
@@ -49,7 +50,7 @@ def zip_contents(path: Path, name: str, passed_over: PassedOver) -> Iterator[Con
         if any(member.filename == "[Content_Types].xml" for member in members):
             raise UnsuitableError(name, "an office document", "Save it as text and give that file.")
         # zipfile never reads past these sizes, so what they claim is a bound.
-        if sum(member.file_size for member in members) > most_unpacked_bytes(path.stat().st_size):
+        if sum(member.file_size for member in members) > most_unpacked_bytes(packed.seek(0, SEEK_END)):
             raise expansion_error(name)
         for member in members:
             own_name = _readable_name(member)

@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -69,7 +69,36 @@ def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[B
     return [replace(whole, start=start, end=end) for start, end in zip([0, *cuts], [*cuts, size], strict=True)]
 
 
-def _whole_range(source: Source, config: TextConfig, size: int) -> ByteRange | None:
+def ranges_at(
+    source: Source, config: TextConfig, places: Sequence[int], range_bytes: int, *, trusts_head: bool
+) -> list[ByteRange]:
+    """Return ranges of about `range_bytes` that begin after the given places; none if the file cannot be split.
+
+    Of two ranges that would overlap, the second is left out.
+
+    Args:
+        source: The file.
+        config: The text settings.
+        places: Bytes of the file, rising.
+        range_bytes: Size of a range, at least.
+        trusts_head: Whether a file whose start is UTF-8 is taken for UTF-8 throughout, as `read_source` does.
+    """
+    size = source.path.stat().st_size
+    whole = _whole_range(source, config, size, trusts_head=trusts_head)
+    if whole is None:
+        return []
+    found: list[ByteRange] = []
+    with source.open_packed() as file:
+        boundary = _boundary(file, whole.kind)
+        for place in places:
+            start = _find(file, place, boundary) if place > 0 else 0
+            if start is not None and (found[-1].end if found else 0) <= start < size:
+                end = _find(file, start + range_bytes, boundary) or size
+                found.append(replace(whole, start=start, end=end))
+    return found
+
+
+def _whole_range(source: Source, config: TextConfig, size: int, *, trusts_head: bool = False) -> ByteRange | None:
     """Return the whole file as one range, if its format is one of those that can be split."""
     with source.open_packed() as file:
         head = file.read(512)
@@ -84,7 +113,7 @@ def _whole_range(source: Source, config: TextConfig, size: int) -> ByteRange | N
             return None
     else:
         try:
-            encoding = find_encoding(content, config.encoding)
+            encoding = find_encoding(content, config.encoding, trusts_head=trusts_head)
         except CorpusError:
             return None  # to be told by whoever reads it
     text = DecodedText(content, encoding)

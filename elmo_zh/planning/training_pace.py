@@ -3,13 +3,14 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 from elmo_zh.allocator import keep_freed_memory
-from elmo_zh.config import Config
+from elmo_zh.config import Config, load_config
 from elmo_zh.model.language_model import build_shape
 from elmo_zh.model.precision import choose_device
 from elmo_zh.training.computation import choose_computation
@@ -19,6 +20,9 @@ from elmo_zh.training.trial import build_trial, draw_words
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
+# Smallest first; those in character mode after those in token mode.
+SHIPPED_NAMES = ("tiny", "small", "base", "original", "tiny-char", "small-char", "base-char", "original-char")
+_CONFIG_DIR = Path(__file__).parents[2] / "configs"
 # A configuration whose step should take longer, were it products alone, is not tried.
 _LONGEST_STEP_SECONDS = 3.0
 # As many steps as fit into the time, but two in any case: the first one makes kernels ready.
@@ -62,6 +66,12 @@ class TrainingForecast:
     memory_bytes: int
     checkpoint_bytes: int
     bundle_bytes: int
+
+
+def shipped_configs(folder: Path = _CONFIG_DIR) -> dict[str, Config]:
+    """Return the shipped configurations by name; none where the package was installed without them."""
+    paths = {name: folder / f"{name}.toml" for name in SHIPPED_NAMES}
+    return {name: load_config(Config(), path, []) for name, path in paths.items() if path.is_file()}
 
 
 def forecast_training(configs: Mapping[str, Config], size: CorpusSize) -> dict[str, TrainingForecast]:

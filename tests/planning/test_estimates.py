@@ -5,13 +5,13 @@ import random
 
 import pytest
 
-from elmo_zh.planning.estimates import Density, Estimate, estimate_total, quantile
+from elmo_zh.planning.estimates import Density, Estimate, estimate_total, product_of, student_quantile, sum_of
 
 
 @pytest.mark.parametrize(("freedom", "expected"), [(3, 3.182), (5, 2.571), (10, 2.228), (30, 2.042), (127, 1.979)])
 def test_students_t(freedom: int, expected: float) -> None:
     """Against the tables of Student's distribution."""
-    assert abs(quantile(freedom) - expected) < 0.15
+    assert student_quantile(freedom) == pytest.approx(expected, abs=0.001)
 
 
 def plain(*values: float) -> list[Density]:
@@ -30,7 +30,7 @@ def test_a_total_by_hand() -> None:
     """Densities 1, 2, 3, 4 a byte: mean 2.5, deviation sqrt(5/3), error of the mean that over 2, t about 3."""
     found = estimate_total(plain(1, 2, 3, 4), 100, 0.0)
     assert found.value == 250
-    reach = quantile(3) * math.sqrt(5 / 3) / 2 * 100
+    reach = student_quantile(3) * math.sqrt(5 / 3) / 2 * 100
     assert (found.low, found.high) == pytest.approx((250 - reach, 250 + reach))
 
 
@@ -55,3 +55,13 @@ def test_an_estimate_survives_json() -> None:
     assert estimate.described() == {"value": 10, "low": 9, "high": 12}
     assert not estimate.holds(12.4)
     assert estimate.holds(12.4, rounding=0.5)
+
+
+def test_errors_of_independent_estimates_add_up_in_squares() -> None:
+    left, right = Estimate(value=100, low=97, high=106), Estimate(value=10, low=6, high=18)
+    assert sum_of([left, right]) == Estimate(value=110, low=105, high=120)
+    assert sum_of([]) == Estimate.exact(0)
+    assert product_of(left, Estimate.exact(2)) == Estimate(value=200, low=194, high=212)
+    assert product_of(Estimate(value=10, low=7, high=13), Estimate(value=10, low=6, high=14)) == Estimate(
+        value=100, low=50, high=150
+    )
