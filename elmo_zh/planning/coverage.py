@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ LITTLE_GAIN = 0.01
 # Where the truth lies between what the sample's words cover of it and what those of one half cover of the other.
 _TOWARDS_OTHER_HALF = 0.4
 _MOST_TIMES = 5000
+_GROUPS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,9 +86,9 @@ def exact_curve(counts: Counter[str]) -> CoverageCurve:
     return CoverageCurve(num_words=len(counts), ranks=ranks, covered=covered, low=covered, high=covered)
 
 
-def _cumulated(counts: Sequence[int]) -> NDArray[np.float64]:
-    sums = np.cumsum([0, *counts], dtype=np.float64)
-    return np.asarray(sums / max(1.0, float(sums[-1])))
+def _cumulated(counts: Sequence[int], total: int = 0) -> NDArray[np.float64]:
+    """Return the fraction of all tokens that the first 0, 1, 2, ... words cover."""
+    return np.asarray(np.cumsum([0, *counts], dtype=np.float64) / max(1, total or sum(counts)))
 
 
 def estimate_curve(
@@ -102,18 +104,28 @@ def estimate_curve(
     """
     halves = [merged(blocks[start::2]) for start in (0, 1)]
     counts = merged(halves)
+    ranked = [word for word, _ in counts.most_common()]
     unseen = max(0.0, 1 - counts.total() / num_tokens)
     sizes = [float(size) for size in ROUND_SIZES if size <= num_words]
     steps = np.round(np.geomspace(1, max(2.0, num_words), 400))
     ranks = np.unique([0.0, *steps, *sizes, min(float(len(counts)), num_words), num_words])
-    own = _at_ranks(ranks, _cumulated(sorted(counts.values(), reverse=True)))
-    other = np.mean([_at_ranks(ranks, _across(*pair)) for pair in (halves, halves[::-1])], axis=0)
+    own = _at_ranks(ranks, _cumulated([counts[word] for word in ranked]))
+    # What the words of one half, most frequent first, cover of the other half.
+    across = [
+        _cumulated([measured[word] for word, _ in chosen.most_common()], measured.total())
+        for chosen, measured in (halves, halves[::-1])
+    ]
+    other = np.mean([_at_ranks(ranks, covered) for covered in across], axis=0)
     low, middle = (own - unseen * fraction * (own - other) for fraction in (1.0, _TOWARDS_OTHER_HALF))
-    rare = _rare_curve(ranks, num_words, new_fraction, num_tokens)
+    # Beyond the sample's words, those left out are the rarest: all that occur once, then twice, ...
+    words = words_by_times(num_words, new_fraction, _MOST_TIMES)
+    left = np.concatenate([[num_words], num_words - np.cumsum(words)])
+    lost = np.concatenate([[0.0], np.cumsum(words * np.arange(1, _MOST_TIMES + 1))]) / num_tokens
+    rare = 1 - np.interp(ranks, left[::-1], lost[::-1])
     change = np.clip(2 * ranks / max(1, len(counts)) - 1, 0.0, 1.0)
     value = (1 - change) * middle + change * rare
     is_known = ranks <= len(counts)
-    reach = np.where(is_known, math.sqrt(unseen) * _error_of_choice(ranks, blocks, counts), (1 - value) / 2)
+    reach = np.where(is_known, math.sqrt(unseen) * _error_of_choice(ranks, blocks, ranked), (1 - value) / 2)
     low = np.where(is_known, np.minimum(low, value), value) - reach
     high = np.where(is_known, np.maximum(own, value), value) + reach
     # Curves put together from parts need not rise.
@@ -125,36 +137,13 @@ def _at_ranks(ranks: NDArray[np.float64], covered: NDArray[np.float64]) -> NDArr
     return np.interp(ranks, np.arange(len(covered)), covered)
 
 
-def _error_of_choice(
-    ranks: NDArray[np.float64], blocks: Sequence[Counter[str]], counts: Counter[str]
-) -> NDArray[np.float64]:
-    """Return how far the curve may be off because other blocks might have been chosen."""
-    if len(blocks) < 2:
+def _error_of_choice(ranks: NDArray[np.float64], blocks: Sequence[Counter[str]], words: list[str]) -> Any:
+    """Return how far the curve may be off because other blocks might have been chosen, by the spread of groups."""
+    groups = [merged(blocks[start::_GROUPS]) for start in range(min(_GROUPS, len(blocks)))]
+    if len(groups) < 2:
         return np.ones(len(ranks))
-    rank_of = {word: rank for rank, (word, _) in enumerate(counts.most_common())}
-    covered = []
-    for block in blocks:
-        found = np.array([(rank_of[word], count) for word, count in block.items()] or [(0, 0)], np.int64)
-        found = found[np.argsort(found[:, 0])]
-        sums = np.concatenate([[0], np.cumsum(found[:, 1])])
-        covered.append(sums[np.searchsorted(found[:, 0], ranks)] / max(1, sums[-1]))
-    return np.asarray(student_quantile(len(blocks) - 1) * np.std(covered, axis=0, ddof=1) / math.sqrt(len(blocks)))
-
-
-def _across(chosen_by: Counter[str], measured_on: Counter[str]) -> NDArray[np.float64]:
-    """Return what the most frequent words of one half cover of the other."""
-    found = [measured_on[word] for word, _ in chosen_by.most_common()]
-    return np.cumsum([0, *found], dtype=np.float64) / max(1, measured_on.total())
-
-
-def _rare_curve(
-    ranks: NDArray[np.float64], num_words: float, new_fraction: float, num_tokens: float
-) -> NDArray[np.float64]:
-    """Return what words cover if those left out are the rarest: all that occur once, then twice, ..."""
-    words = words_by_times(num_words, new_fraction, _MOST_TIMES)
-    left = np.concatenate([[num_words], num_words - np.cumsum(words)])
-    lost = np.concatenate([[0.0], np.cumsum(words * np.arange(1, _MOST_TIMES + 1))]) / num_tokens
-    return np.asarray(1 - np.interp(ranks, left[::-1], lost[::-1]))
+    covered = [_at_ranks(ranks, _cumulated([group[word] for word in words])) for group in groups]
+    return student_quantile(len(groups) - 1) * np.std(covered, axis=0, ddof=1) / math.sqrt(len(groups))
 
 
 def recommend_size(curve: CoverageCurve, num_frequent: float) -> int:

@@ -80,36 +80,31 @@ def student_quantile(freedom: int) -> float:
     return float(stdtrit(max(freedom, _LEAST_FREEDOM), 0.975))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Density:
-    """How much of something one unit of a part holds, and the weight of the part: its size in these units."""
+def estimate_total(
+    counts: Sequence[float], sizes: Sequence[float], whole_size: float, sampled_fraction: float
+) -> Estimate:
+    """Return the total of something from its counts in independent parts: their mean density times the whole size.
 
-    value: float
-    weight: float = 1.0
-
-
-def estimate_total(densities: Sequence[Density], size: float, sampled_fraction: float) -> Estimate:
-    """Return the total of something from its density in parts that were chosen at equal distances.
-
-    The total is the mean density times the size. The spread of parts at equal distances is at most about that of parts
-    drawn singly, which the interval assumes. What was sampled is known exactly.
+    The spread of parts chosen at equal distances is at most about that of parts drawn singly, which the interval
+    assumes. What was sampled is known exactly.
 
     Args:
-        densities: One for each part; parts are independent of each other.
-        size: Size of the whole, in the units of the densities.
+        counts: Count in each part.
+        sizes: Size of each part.
+        whole_size: Size of the whole, in the same units.
         sampled_fraction: Fraction of the whole that the parts cover; 1 if they are all of it.
     """
-    weights = sum(each.weight for each in densities)
-    mean = sum(each.value * each.weight for each in densities) / weights if weights else 0.0
-    value = mean * size
+    size = sum(sizes)
+    mean = sum(counts) / size if size else 0.0
+    value = mean * whole_size
     if sampled_fraction >= 1:
         return Estimate.exact(value)
-    number = len(densities)
-    if number < 2 or not weights:
+    number = len(counts)
+    if number < 2 or not size:
         reach = _ONE_PART_REACH * value
     else:
         # Ratio of two sums: Cochran (1977), Sampling Techniques, 6.5.
-        squares = sum((each.weight * (each.value - mean)) ** 2 for each in densities)
-        error = math.sqrt(number / (number - 1) * squares) / weights * math.sqrt(1 - sampled_fraction)
-        reach = student_quantile(number - 1) * error * size
+        squares = sum((count - mean * each) ** 2 for count, each in zip(counts, sizes, strict=True))
+        error = math.sqrt(number / (number - 1) * squares * (1 - sampled_fraction)) / size
+        reach = student_quantile(number - 1) * error * whole_size
     return Estimate(value=value, low=max(value * sampled_fraction, value - reach), high=value + reach)

@@ -13,7 +13,7 @@ from elmo_zh.corpus.sources import Sources
 from elmo_zh.planning.estimates import Estimate
 from elmo_zh.planning.reading import SampleSize
 from elmo_zh.planning.sampling import Sample, take_sample
-from elmo_zh.planning.stage_costs import stage_figures, stage_memory, try_stages
+from elmo_zh.planning.stage_costs import stage_figures, stage_memory
 from elmo_zh.planning.words import WordForecast, forecast_words
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.version import __version__
@@ -43,13 +43,12 @@ def make_plan(
     blocks = [block.words() for block in sample.blocks]
     words = forecast_words(blocks, tokens, train_fraction, config.vocab, is_all=sample.is_all)
     reporter.note("Trying the stages on part of the sample ...")
-    trial = try_stages((sentence for block in sample.blocks for sentence in block.sentences), config)
     figures = {
         **totals,
         "distinct_words": words.distinct,
         "rows": words.rows,
         "coverage": words.coverage,
-        **stage_figures(sample, totals, words, trial, config),
+        **stage_figures(sample, totals["tokens"], words.rows, config),
     }
     training: dict[str, Any] = {}
     if size.tries_training:

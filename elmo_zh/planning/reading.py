@@ -20,7 +20,7 @@ from elmo_zh.corpus.readers.formats import Documents
 from elmo_zh.corpus.sources import Source
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.planning.blocks import Block, BlockPicker
-from elmo_zh.planning.estimates import Density, Estimate, estimate_total, sum_of
+from elmo_zh.planning.estimates import Estimate, estimate_total, sum_of
 from elmo_zh.segmenting.duplicates import key_rule
 
 # Files from this size on are read in ranges where their format allows it. Wikitext is slow to read, other text is not.
@@ -69,8 +69,8 @@ class _ReadSource:
         if name == "documents" and self.is_one_document:
             return Estimate.exact(1)
         if self.fraction < 1 and len(self.parts) > 1:
-            densities = [Density(value=counts[name] / size, weight=size) for size, counts in self.parts]
-            return estimate_total(densities, self.file_bytes, self.fraction)
+            counts, sizes = [counts[name] for _, counts in self.parts], [size for size, _ in self.parts]
+            return estimate_total(counts, sizes, self.file_bytes, self.fraction)
         value = read / self.fraction
         reach = _UNSURE_REST * (value - read)
         return Estimate(value=value, low=value - reach, high=value + reach)
@@ -116,11 +116,8 @@ class CorpusReading:
         if self.skipped_bytes:
             # Documents are estimated from the number of files, which may be one document each; all else from bytes.
             sizes = [1 if name == "documents" else source.file_bytes for source in self.sources]
-            densities = [
-                Density(value=each.value / size, weight=size) for each, size in zip(totals, sizes, strict=True)
-            ]
             skipped = len(self.skipped_bytes) if name == "documents" else sum(self.skipped_bytes)
-            totals.append(estimate_total(densities, skipped, 0.0))
+            totals.append(estimate_total([total.value for total in totals], sizes, skipped, 0.0))
         return sum_of(totals)
 
 

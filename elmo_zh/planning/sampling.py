@@ -14,7 +14,7 @@ from elmo_zh.corpus.cleaning.counts import LineCounts
 from elmo_zh.corpus.sources import Source
 from elmo_zh.errors import CorpusError
 from elmo_zh.planning.blocks import Block
-from elmo_zh.planning.estimates import Density, Estimate, estimate_total, product_of
+from elmo_zh.planning.estimates import Estimate, estimate_total, product_of
 from elmo_zh.planning.reading import CorpusReading, SampleSize, find_copies, read_corpus
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.segmenting.preparation import CorpusPreparation
@@ -80,19 +80,12 @@ class Sample:
         originals = Estimate(value=1 - self.copied.value, low=1 - self.copied.high, high=1 - self.copied.low)
         characters = product_of(self.reading.total("line_characters"), originals)
         for name, count in _SEGMENTED.items():
-            per_character = estimate_total(
-                [
-                    Density(value=count(block) / max(1, block.characters), weight=block.characters)
-                    for block in self.blocks
-                ],
-                1.0,
-                self.fraction,
-            )
+            sizes = [block.characters for block in self.blocks]
+            each = estimate_total(list(map(count, self.blocks)), sizes, 1.0, self.fraction)
             if name == "kept_characters":
-                per_character = Estimate(
-                    value=per_character.value, low=per_character.low - _UNSURE_KEPT, high=min(1.0, per_character.high)
-                )
-            totals[name] = product_of(characters, per_character)
+                low, high = each.low - _UNSURE_KEPT, min(1.0, each.high + _UNSURE_KEPT)
+                each = Estimate(value=each.value, low=low, high=high)
+            totals[name] = product_of(characters, each)
         return totals
 
 

@@ -1,7 +1,7 @@
 """Time, disk and memory of the stages before training: they are run on part of the sample, in a folder of their own."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +10,6 @@ from elmo_zh.config import Config, TextConfig
 from elmo_zh.engine.choice import SMALL_BYTES
 from elmo_zh.planning.estimates import Estimate
 from elmo_zh.planning.sampling import Sample
-from elmo_zh.planning.words import WordForecast
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import load_record
 from elmo_zh.run.reporter import SilentReporter
@@ -31,7 +30,7 @@ _TEXT_FACTOR, _IDS_FACTOR, _DIGITS_FACTOR = 1.03, 1.1, 1.1
 _PROCESS_BYTES, _WORD_BYTES, _ROW_BYTES = 60_000_000, 140, 600
 # Time until a worker process has started and imported what it needs.
 _WORKER_SECONDS = 0.35
-# Text that is segmented and normalised already stays as it is.
+# Settings that leave text as it is that was segmented and normalised before.
 _AS_IT_IS = TextConfig(
     segmenter="whitespace",
     split_sentences=False,
@@ -45,29 +44,32 @@ _AS_IT_IS = TextConfig(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class StageTrial:
-    """What the stages took on part of the sample, in one process.
+@dataclass(frozen=True)
+class _Trial:
+    """What the stages made of some tokens, and the seconds and bytes that each took, in one process."""
 
-    Attributes:
-        starting_seconds: Seconds of vocab and of encode whatever the number of tokens.
-        vocab_seconds: Seconds for each token.
-        encode_seconds: Seconds for each token.
-        word2vec_token_seconds: Seconds for each token and epoch; 0 where word2vec is switched off.
-        word2vec_row_seconds: Seconds for each word with a vector.
-        segmented_bytes: Bytes on disk for each token.
-        id_bytes: Bytes on disk for each token.
-        word2vec_bytes: Bytes on disk for each word with a vector.
-    """
+    num_tokens: int
+    train_tokens: int
+    rows: int
+    seconds: Mapping[str, float]
+    num_bytes: Mapping[str, int]
 
-    starting_seconds: float
-    vocab_seconds: float
-    encode_seconds: float
-    word2vec_token_seconds: float = 0.0
-    word2vec_row_seconds: float = 0.0
-    segmented_bytes: float
-    id_bytes: float
-    word2vec_bytes: float = 0.0
+    @classmethod
+    def run(cls, run: RunDir, sentences: Sequence[Sequence[str]], config: Config, epochs: Sequence[int]) -> "_Trial":
+        """Run the stages, word2vec once for each number of epochs."""
+        text, silent = run.path.with_suffix(".txt"), SilentReporter()
+        text.write_text("".join(f"{' '.join(sentence)}\n" for sentence in sentences), encoding="utf-8", newline="\n")
+        counts = segment(run, config, [str(text)], force=True, reporter=silent).counts
+        rows = vocab(run, config, force=True, reporter=silent).counts["rows"]
+        encode(run, config, force=True, reporter=silent)
+        seconds = {name: load_record(run.stage_record(name))["seconds"] for name in ("vocab", "encode")}
+        for number in epochs:
+            once = replace(config, word2vec=replace(config.word2vec, epochs=number))
+            word2vec(run, once, force=True, reporter=silent)
+            seconds[f"word2vec {number}"] = load_record(run.stage_record("word2vec"))["seconds"]
+        num_bytes = {path.stem: folder_bytes(path) for path in (run.segmented, run.ids, run.word2vec)}
+        train_tokens = max(1, counts["train_tokens"])
+        return cls(train_tokens + counts["heldout_tokens"], train_tokens, rows, seconds, num_bytes)
 
 
 def folder_bytes(path: Path) -> int:
@@ -77,77 +79,22 @@ def folder_bytes(path: Path) -> int:
     return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
 
 
-def try_stages(sentences: Iterable[Sequence[str]], config: Config) -> StageTrial:
-    """Run the stages on the first of the sentences, and return what they took."""
-    some = _first(sentences, _TRIED_TOKENS)
-    reading = replace(_AS_IT_IS, heldout_min_sentences=config.text.heldout_min_sentences)
-    settings = replace(config, text=reading, vocab=replace(config.vocab, init="", words="", min_count=1))
-    with TemporaryDirectory(prefix="elmo-zh-plan-") as folder:
-        few_tokens, *few_seconds = _run_stages(RunDir(Path(folder, "few")), _first(some, _FEW_TOKENS), settings)
-        run = RunDir(Path(folder, "run"))
-        num_tokens, *all_seconds = _run_stages(run, some, settings)
-        more_tokens = num_tokens - few_tokens
-        # More tokens take longer, whatever the clock says of so few of them.
-        vocab_seconds, encode_seconds = (
-            max(seconds - short, seconds / 10) / more_tokens if more_tokens else seconds / num_tokens
-            for seconds, short in zip(all_seconds, few_seconds, strict=True)
-        )
-        return replace(
-            _try_word2vec(run, settings),
-            starting_seconds=max(0.0, all_seconds[0] - vocab_seconds * num_tokens),
-            vocab_seconds=vocab_seconds,
-            encode_seconds=encode_seconds,
-            segmented_bytes=folder_bytes(run.segmented) / num_tokens,
-            id_bytes=folder_bytes(run.ids) / num_tokens,
-        )
-
-
-def _first(sentences: Iterable[Sequence[str]], num_tokens: int) -> list[Sequence[str]]:
-    """Return the first sentences, until they have so many tokens."""
-    first = []
-    for sentence in sentences:
-        first.append(sentence)
-        num_tokens -= len(sentence)
-        if num_tokens <= 0:
+def _try_stages(sample: Sample, config: Config) -> tuple[_Trial, _Trial]:
+    """Run the stages on next to none and on the first of the sample's sentences."""
+    sentences, ends, num_tokens = [], [], 0
+    for sentence in (sentence for block in sample.blocks for sentence in block.sentences):
+        sentences.append(sentence)
+        num_tokens += len(sentence)
+        if num_tokens >= _FEW_TOKENS and not ends:
+            ends.append(len(sentences))
+        if num_tokens >= _TRIED_TOKENS:
             break
-    return first
-
-
-def _run_stages(run: RunDir, sentences: Sequence[Sequence[str]], settings: Config) -> tuple[int, float, float]:
-    """Run segment, vocab and encode; return the number of tokens and the seconds of vocab and encode."""
-    text = run.path.with_suffix(".txt")
-    text.write_text("".join(f"{' '.join(sentence)}\n" for sentence in sentences), encoding="utf-8", newline="\n")
-    segment(run, settings, [str(text)], force=True, reporter=SilentReporter())
-    vocab(run, settings, force=True, reporter=SilentReporter())
-    encode(run, settings, force=True, reporter=SilentReporter())
-    counts = load_record(run.stage_record("segment"))["counts"]
-    num_tokens = max(1, counts["train_tokens"] + counts["heldout_tokens"])
-    return num_tokens, _seconds(run, "vocab"), _seconds(run, "encode")
-
-
-def _try_word2vec(run: RunDir, settings: Config) -> StageTrial:
-    trial = StageTrial(starting_seconds=0, vocab_seconds=0, encode_seconds=0, segmented_bytes=0, id_bytes=0)
-    if not settings.word2vec.enabled or settings.word2vec.vectors:
-        return trial
-    num_tokens = max(1, load_record(run.stage_record("segment"))["counts"]["train_tokens"])
-    rows = load_record(run.stage_record("vocab"))["counts"]["rows"]
-    seconds = {}
-    for epochs in (1, 2):
-        once = replace(settings, word2vec=replace(settings.word2vec, epochs=epochs))
-        word2vec(run, once, force=True, reporter=SilentReporter())
-        seconds[epochs] = _seconds(run, "word2vec")
-    # Two epochs take longer than one, whatever the clock says of so little text.
-    epoch_seconds = max(seconds[2] - seconds[1], seconds[1] / 10)
-    return replace(
-        trial,
-        word2vec_token_seconds=epoch_seconds / num_tokens,
-        word2vec_row_seconds=max(0.0, seconds[1] - epoch_seconds) / rows,
-        word2vec_bytes=folder_bytes(run.word2vec) / rows,
-    )
-
-
-def _seconds(run: RunDir, stage: str) -> float:
-    return float(load_record(run.stage_record(stage))["seconds"])
+    text = replace(_AS_IT_IS, heldout_min_sentences=config.text.heldout_min_sentences)
+    config = replace(config, text=text, vocab=replace(config.vocab, init="", words="", min_count=1))
+    epochs = (1, 2) if config.word2vec.enabled and not config.word2vec.vectors else ()
+    with TemporaryDirectory(prefix="elmo-zh-plan-") as folder:
+        few = _Trial.run(RunDir(Path(folder, "few")), sentences[: ends[0] if ends else None], config, ())
+        return few, _Trial.run(RunDir(Path(folder, "more")), sentences, config, epochs)
 
 
 def _num_workers(config: Config, num_bytes: float) -> int:
@@ -155,43 +102,55 @@ def _num_workers(config: Config, num_bytes: float) -> int:
     return (config.text.num_workers or os.cpu_count() or 1) if num_bytes >= SMALL_BYTES else 1
 
 
-def stage_figures(
-    sample: Sample, totals: Mapping[str, Estimate], words: WordForecast, trial: StageTrial, config: Config
-) -> dict[str, Estimate]:
+def stage_figures(sample: Sample, tokens: Estimate, rows: Estimate, config: Config) -> dict[str, Estimate]:
     """Return time and disk of each stage before training.
 
     Args:
-        sample: The sample, read and segmented in one process, with the time that this took.
-        totals: Totals of the corpus.
-        words: Words of its training text.
-        trial: What the stages took on part of the sample.
+        sample: The sample, with the time that reading and segmenting it in one process took.
+        tokens: Tokens of the corpus.
+        rows: Rows of its vocabulary.
         config: The settings.
     """
-    tokens, rows = totals["tokens"], words.rows
-    reading = sample.reading.seconds * sample.corpus_bytes / max(1, sample.reading.counts["line_bytes"])
-    segmenting = sample.segmenting_seconds * tokens.value / max(1, sample.num_tokens)
+    few, trial = _try_stages(sample, config)
+    more_tokens = trial.num_tokens - few.num_tokens
+    token_bytes = {name: size / trial.num_tokens for name, size in trial.num_bytes.items()}
+    segmented_bytes = tokens.times(token_bytes["segmented"])
 
     def on_all_workers(seconds: float, num_bytes: float) -> float:
         num_workers = _num_workers(config, num_bytes)
         return seconds / num_workers + (_WORKER_SECONDS if num_workers > 1 else 0)
 
-    segmented_bytes = tokens.times(trial.segmented_bytes)
+    def per_token(stage: str) -> float:
+        # More tokens take longer, whatever the clock says of so few of them.
+        seconds = trial.seconds[stage]
+        return (
+            max(seconds - few.seconds[stage], seconds / 10) / more_tokens if more_tokens else seconds / trial.num_tokens
+        )
+
+    reading = sample.reading.seconds * sample.corpus_bytes / max(1, sample.reading.counts["line_bytes"])
+    segmenting = sample.segmenting_seconds * tokens.value / max(1, sample.num_tokens)
+    start = max(0.0, trial.seconds["vocab"] - per_token("vocab") * trial.num_tokens)
     seconds = {
         # Every worker loads the dictionary.
         "segment": sample.starting_seconds + on_all_workers(reading + segmenting, sample.corpus_bytes),
-        "vocab": trial.starting_seconds + on_all_workers(trial.vocab_seconds * tokens.value, segmented_bytes.value),
-        "word2vec": trial.word2vec_token_seconds * tokens.value * config.word2vec.epochs
-        + trial.word2vec_row_seconds * rows.value,
-        "encode": trial.starting_seconds + on_all_workers(trial.encode_seconds * tokens.value, segmented_bytes.value),
+        "vocab": start + on_all_workers(per_token("vocab") * tokens.value, segmented_bytes.value),
+        "word2vec": 0.0,
+        "encode": start + on_all_workers(per_token("encode") * tokens.value, segmented_bytes.value),
     }
+    if "word2vec 1" in trial.seconds:
+        # Two epochs take longer than one, whatever the clock says of so little text.
+        one, two = trial.seconds["word2vec 1"], trial.seconds["word2vec 2"]
+        epoch = max(two - one, one / 10)
+        seconds["word2vec"] = epoch / trial.train_tokens * tokens.value * config.word2vec.epochs
+        seconds["word2vec"] += max(0.0, one - epoch) / trial.rows * rows.value
     # Ids of two bytes reach so far; the part of the sample that was tried has fewer rows.
-    is_wide = rows.value > 2**16 and config.model.mode == "token"
+    wider = 2 if rows.value > 2**16 and config.model.mode == "token" else 0
     return {
         **{f"seconds.{name}": Estimate.within_factor(seconds[name], _TIME_FACTORS[name]) for name in seconds},
         "bytes.segmented": segmented_bytes.widened(_TEXT_FACTOR),
-        "bytes.ids": tokens.times(trial.id_bytes + (2 if is_wide else 0)).widened(_IDS_FACTOR),
+        "bytes.ids": tokens.times(token_bytes["ids"] + wider).widened(_IDS_FACTOR),
         # Rare words have smaller numbers, which take more digits, and the part tried has more of these.
-        "bytes.word2vec": rows.times(trial.word2vec_bytes).widened(_DIGITS_FACTOR),
+        "bytes.word2vec": rows.times(trial.num_bytes["word2vec"] / trial.rows).widened(_DIGITS_FACTOR),
     }
 
 

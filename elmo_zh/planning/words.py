@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from elmo_zh.config import VocabConfig
 from elmo_zh.planning.coverage import CoverageCurve, estimate_curve, exact_curve, merged, recommend_size, words_by_times
 from elmo_zh.planning.estimates import Estimate
-from elmo_zh.planning.growth import Growth, estimate_words
+from elmo_zh.planning.growth import estimate_words
 from elmo_zh.vocabulary.vocabulary import SPECIALS
 
 # By which factor the counts of words may be off because held-out text is chosen at random, and where besides the corpus
@@ -106,18 +106,11 @@ def _extrapolated(
     slope = growth.slope_at(factor)
     curve = estimate_curve(blocks, num_tokens, words.value, slope) if factor > 1 else exact_curve(counts)
     distinct = words.times(train_fraction**slope)
-    once = slope * math.sqrt(_bunched(growth, counts))
+    # Words that are new in a block may occur there more than once. The sample shows how many do; in the corpus some of
+    # them occur elsewhere too, so about half of the effect is left, as a logarithm.
+    once_of_sample = sum(count == 1 for count in counts.values()) / max(1, len(counts))
+    once = slope * math.sqrt(min(1.0, once_of_sample / growth.slope) if growth.slope else 1.0)
     rare = words_by_times(distinct.value, once, max(1, min_count - 1))[: min_count - 1]
     frequent = distinct.times(1 - float(rare.sum()) / distinct.value).widened(_SAMPLED_FACTOR)
     lost = sum(times * float(number) for times, number in enumerate(rare, start=1))
     return curve, distinct, frequent, max(0.0, 1 - lost / (num_tokens * train_fraction))
-
-
-def _bunched(growth: Growth, counts: Counter[str]) -> float:
-    """Return which fraction of the words that are new in a block occur only once there.
-
-    This is of the sample. In the corpus some of the others occur elsewhere too, so half of the effect is left, as a
-    logarithm.
-    """
-    num_once = sum(count == 1 for count in counts.values())
-    return min(1.0, num_once / max(1, len(counts)) / growth.slope) if growth.slope else 1.0
