@@ -13,7 +13,13 @@ from typing import BinaryIO, Self, cast
 
 from elmo_zh.corpus.content import Content, UnsuitableError
 from elmo_zh.corpus.names import is_archive_name, is_hidden, is_other_name, shown
-from elmo_zh.corpus.packing import compression_of, damage_told, expansion_error, most_unpacked_bytes, unpacked
+from elmo_zh.corpus.packing import (
+    compression_of,
+    damage_as_corpus_error,
+    expansion_error,
+    most_unpacked_bytes,
+    unpacked,
+)
 from elmo_zh.corpus.tally import PassedOver
 from elmo_zh.errors import CorpusError
 
@@ -102,7 +108,11 @@ def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) ->
             # The directory at the archive's end may lead anywhere and name anything.
             raise _damaged_member(name, error) from None
         try:
-            with damage_told(name), stream, _plain(cast(BinaryIO, stream), name, member.file_size) as content:
+            with (
+                damage_as_corpus_error(name),
+                stream,
+                _plain(cast(BinaryIO, stream), name, member.file_size) as content,
+            ):
                 yield content
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:
             raise _damaged_member(name, error) from None

@@ -104,17 +104,14 @@ def take_sample(
     preparation.sentences("开始。", LineCounts())
     started_at = time.monotonic()
     is_all = reading.is_complete and sum(block.num_bytes for block in reading.blocks) == reading.counts["line_bytes"]
-    order = list(range(len(reading.blocks)))
-    Random(size.seed).shuffle(order)  # noqa: S311
-    segmented: list[int] = []
-    with reporter.progress("plan", unit="blocks", total=len(order)) as progress:
-        for number in order:
-            if segmented and not is_all and time.monotonic() - started_at > size.seconds:
-                break
-            _segment(reading.blocks[number], preparation, is_copy)
-            segmented.append(number)
-            progress.update(1)
-    blocks = [reading.blocks[number] for number in sorted(segmented)]
+    blocks: list[Block] = []
+    with reporter.progress("plan", unit="blocks", total=len(reading.blocks)) as progress:
+        for block in Random(size.seed).sample(reading.blocks, len(reading.blocks)):  # noqa: S311
+            if not blocks or is_all or time.monotonic() - started_at <= size.seconds:
+                _segment(block, preparation, is_copy)
+                blocks.append(block)
+                progress.update(1)
+    blocks.sort(key=lambda block: block.first_line)
     if not any(block.sentences for block in blocks):
         raise _empty_error(sources, reading)
     return Sample(
