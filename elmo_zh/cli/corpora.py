@@ -61,8 +61,9 @@ def plan(
       elmo-zh plan news.jsonl.gz --field data.text --no-training
     """
     from elmo_zh.corpus.sources import gathered_sources
-    from elmo_zh.planning.plan import SampleSize, make_plan
-    from elmo_zh.planning.render import describe_plan
+    from elmo_zh.planning.plan import make_plan
+    from elmo_zh.planning.plan_lines import describe_plan
+    from elmo_zh.planning.reading import SampleSize
     from elmo_zh.run.files import write_json
     from elmo_zh.stages.inputs import find_user_dictionary
 
@@ -120,7 +121,7 @@ def inspect(common: Common, run_path: Path, num_samples: int, num_tokens: int, s
       elmo-zh inspect runs/mine --json
     """
     from elmo_zh.inspection.inspect_run import inspect_run
-    from elmo_zh.inspection.render import describe_inspection
+    from elmo_zh.inspection.inspection_lines import describe_inspection
 
     run = RunDir(run_path)
     common.resolve(run)

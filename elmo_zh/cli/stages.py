@@ -316,7 +316,7 @@ def _compare_with_plan(common: Common, run: RunDir) -> None:
     """Compare the finished run with its plan, if it has one; a damaged plan is only a warning."""
     from elmo_zh.errors import RunError
     from elmo_zh.planning.comparison import changed_settings, compare, load_plan
-    from elmo_zh.planning.render import describe_comparison
+    from elmo_zh.planning.plan_lines import describe_comparison
 
     try:
         plan = load_plan(run)

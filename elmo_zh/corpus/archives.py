@@ -5,14 +5,21 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
+from os import SEEK_END
+from pathlib import PurePosixPath
 from shutil import copyfileobj
 from tempfile import SpooledTemporaryFile
 from typing import BinaryIO, Self, cast
 
 from elmo_zh.corpus.content import Content, UnsuitableError
 from elmo_zh.corpus.names import is_archive_name, is_hidden, is_other_name, shown
-from elmo_zh.corpus.packing import compression_of, damage_told, expansion_error, most_unpacked_bytes, unpacked
+from elmo_zh.corpus.packing import (
+    compression_of,
+    damage_as_corpus_error,
+    expansion_error,
+    most_unpacked_bytes,
+    unpacked,
+)
 from elmo_zh.corpus.tally import PassedOver
 from elmo_zh.errors import CorpusError
 
@@ -34,14 +41,14 @@ def is_tar(head: bytes) -> bool:
     return True
 
 
-def zip_contents(path: Path, name: str, passed_over: PassedOver) -> Iterator[Content]:
+def zip_contents(packed: BinaryIO, name: str, passed_over: PassedOver) -> Iterator[Content]:
     """Yield the members of a zip archive in order.
 
     Raises:
         CorpusError: If it is damaged, encrypted, or would unpack to far more than its size.
     """
     try:
-        archive = zipfile.ZipFile(path)
+        archive = zipfile.ZipFile(packed)
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise CorpusError(f"{name} is a damaged zip archive ({error}). Fetch or pack it again.") from None
     with archive:
@@ -49,7 +56,7 @@ def zip_contents(path: Path, name: str, passed_over: PassedOver) -> Iterator[Con
         if any(member.filename == "[Content_Types].xml" for member in members):
             raise UnsuitableError(name, "an office document", "Save it as text and give that file.")
         # zipfile never reads past the sizes claimed here, so they are a bound.
-        if sum(member.file_size for member in members) > most_unpacked_bytes(path.stat().st_size):
+        if sum(member.file_size for member in members) > most_unpacked_bytes(packed.seek(0, SEEK_END)):
             raise expansion_error(name)
         for member in members:
             own_name = _readable_name(member)
@@ -101,7 +108,11 @@ def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) ->
             # The directory at the end of the archive may point anywhere and claim anything.
             raise _damaged_member(name, error) from None
         try:
-            with damage_told(name), stream, _plain(cast(BinaryIO, stream), name, member.file_size) as content:
+            with (
+                damage_as_corpus_error(name),
+                stream,
+                _plain(cast(BinaryIO, stream), name, member.file_size) as content,
+            ):
                 yield content
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:
             raise _damaged_member(name, error) from None

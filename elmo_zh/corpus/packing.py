@@ -1,4 +1,4 @@
-"""Compressed files: told by their first bytes, unpacked as a stream, with an end to how much comes out."""
+"""Compressed files: recognised by their first bytes and unpacked as a stream, up to a limit."""
 
 import bz2
 import importlib
@@ -13,17 +13,17 @@ from typing import Any, BinaryIO, Protocol, cast
 from elmo_zh.errors import CorpusError
 
 COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
-# What is made to fill disks unpacks to a thousand times its size and more, text to ten or twenty times.
+# Files made to fill disks unpack to a thousand times their size and more, text to ten or twenty times.
 MOST_EXPANSION = 250
 ALWAYS_ALLOWED_BYTES = 2**30
 
 _FIRST_BYTES = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
-# zstd files may start with a frame to be skipped, as those of pzstd do: 0x5? and these.
+# zstd files may start with a frame to skip, as those of pzstd do: 0x5? and these bytes.
 _SKIPPABLE = b"\x2a\x4d\x18"
 _LONGEST_START = max(map(len, _FIRST_BYTES))
 _BUFFER_BYTES = 2**18
 _INPUT_BYTES = 2**16
-# xz files may ask for 4 GiB; its highest level needs 64 MiB.
+# xz files may ask for 4 GiB; the highest level of xz needs 64 MiB.
 _MOST_DICTIONARY_BYTES = 2**29
 
 
@@ -35,20 +35,20 @@ def compression_of(head: bytes) -> str | None:
 
 
 def most_unpacked_bytes(packed_bytes: int) -> int:
-    """Return how much may come out of so many bytes."""
+    """Return how many bytes a file of so many packed bytes may unpack to."""
     return max(ALWAYS_ALLOWED_BYTES, MOST_EXPANSION * packed_bytes)
 
 
 def expansion_error(name: str) -> CorpusError:
-    """Return the error for what unpacks to more than it may."""
+    """Return the error for a file that unpacks to more than it may."""
     return CorpusError(
         f"{name} unpacks to more than {MOST_EXPANSION} times its size and {ALWAYS_ALLOWED_BYTES // 2**30} GiB, as files"
-        " do that are made to fill disks. Unpack it yourself if you trust it, and give what comes out."
+        " made to fill disks do. If you trust it, unpack it yourself and give the result."
     )
 
 
 @contextmanager
-def damage_told(name: str) -> Iterator[None]:
+def damage_as_corpus_error(name: str) -> Iterator[None]:
     """Turn what the unpacking libraries raise for damaged files into CorpusError."""
     zstd = _zstd()
     try:
@@ -62,18 +62,18 @@ def damage_told(name: str) -> Iterator[None]:
         raise _damage(name, str(error)) from None
 
 
-def _damage(name: str, told: str) -> CorpusError:
-    return CorpusError(f"{name} is damaged or cut off ({told}). Fetch or compress it again.")
+def _damage(name: str, message: str) -> CorpusError:
+    return CorpusError(f"{name} is damaged or cut off ({message}). Fetch or compress it again.")
 
 
 def unpacked(packed: BinaryIO, suffix: str, name: str, packed_bytes: int) -> BinaryIO:
-    """Return the unpacked bytes of a stream.
+    """Return a stream of the unpacked bytes of a stream.
 
     Args:
-        packed: Read from where it stands; whoever opened it closes it.
+        packed: The packed bytes, read from the current position; the caller closes it.
         suffix: The compression, one of `COMPRESSED_SUFFIXES`.
-        name: What an error calls it.
-        packed_bytes: Its size, which limits what may come out.
+        name: Name of the file in errors.
+        packed_bytes: Size of the packed bytes, which limits the unpacked size.
     """
     return io.BufferedReader(_Unpacked(packed, suffix, name, most_unpacked_bytes(packed_bytes)), _BUFFER_BYTES)
 
@@ -83,7 +83,7 @@ def _zstd() -> Any:
 
 
 class _Decompressor(Protocol):
-    """What bz2, lzma and zstd have in common, for one of the streams that a file may consist of."""
+    """Common interface of bz2, lzma and zstd, for one of the streams that a file may consist of."""
 
     @property
     def eof(self) -> bool: ...
@@ -95,7 +95,7 @@ class _Decompressor(Protocol):
 
 
 class _GzipDecompressor:
-    """One member of a gzip file by the interface of the others; zlib checks its sum and its length."""
+    """One member of a gzip file with the interface of the others; zlib checks its checksum and length."""
 
     def __init__(self) -> None:
         self._inner = zlib.decompressobj(16 + zlib.MAX_WBITS)
@@ -129,14 +129,14 @@ def _new_decompressor(suffix: str) -> _Decompressor:
 class _Unpacked(io.RawIOBase):
     """The streams of a compressed file one after the other, to its very end.
 
-    The file objects of bz2 and lzma take a stream that is damaged at its start for the end of the file, and what stood
-    in it would be lost without a word. Here only zeros may follow, with which some programs fill blocks.
+    The file objects of bz2 and lzma take a stream that is damaged at its start for the end of the file and would drop
+    its content silently. Here only zeros may follow, with which some programs fill blocks.
     """
 
     def __init__(self, packed: BinaryIO, suffix: str, name: str, most_bytes: int) -> None:
         self._packed, self._suffix, self._name = packed, suffix, name
         self._left = most_bytes
-        # None between two streams; the input that was read and not yet given to one; where it ends in the file.
+        # The open stream, None between two; input read but not yet unpacked; number of bytes read from the file.
         self._stream: _Decompressor | None = None
         self._input = b""
         self._num_read = 0
@@ -145,7 +145,7 @@ class _Unpacked(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        with damage_told(self._name):
+        with damage_as_corpus_error(self._name):
             data = self._next(len(buffer))
         self._left -= len(data)
         if self._left < 0:
@@ -172,7 +172,7 @@ class _Unpacked(io.RawIOBase):
         return b""
 
     def _find_stream(self) -> bool:
-        """Start the stream that follows; return whether there is one."""
+        """Start the next stream; return whether there is one."""
         is_first = not self._num_read
         while len(self._input) < _LONGEST_START and self._read():
             if not is_first:
@@ -194,7 +194,7 @@ class _Unpacked(io.RawIOBase):
             )
         place = self._num_read - len(self._input)
         return CorpusError(
-            f"{self._name} is damaged or goes on with something else at byte {place:,}, where its packed content ends."
+            f"{self._name} is damaged or has other content at byte {place:,}, where its packed content ends."
             " Fetch or compress it again."
         )
 

@@ -1,8 +1,8 @@
-"""Ranges of one large file, each to be read by itself: plain text, JSON lines and MediaWiki dumps."""
+"""Byte ranges of one large file that can be read independently: plain text, JSON lines and MediaWiki dumps."""
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,7 +13,7 @@ from elmo_zh.corpus.archives import ZIP_STARTS, is_tar
 from elmo_zh.corpus.content import Content
 from elmo_zh.corpus.decoding import DecodedText, readable_lines
 from elmo_zh.corpus.encodings import Encoding, find_encoding
-from elmo_zh.corpus.packing import compression_of, damage_told, unpacked
+from elmo_zh.corpus.packing import compression_of, damage_as_corpus_error, unpacked
 from elmo_zh.corpus.readers.fields import listed, parse_fields
 from elmo_zh.corpus.readers.formats import Documents, find_format, read_documents
 from elmo_zh.corpus.sources import Source
@@ -21,10 +21,10 @@ from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 
 _BLOCK_BYTES = 2**18
-# Further than this from where a cut is wanted none is made: there are no lines, or no pages.
+# A boundary is looked for no further than this: where there is none, the file has no lines or no pages.
 _FURTHEST_BYTES = 2**26
 _PAGE = re.compile(rb"<page>")
-# A stream of bz2 and its first block. By chance these bytes stand there once in 10^24 places.
+# Start of a bz2 stream and of its first block. These bytes occur by chance once in 10^24 places.
 _STREAM = re.compile(rb"BZh[1-9]1AY&SY")
 _LINE_END = re.compile(rb"\n")
 _DUMP_START, _DUMP_END = b"<mediawiki>", b"</mediawiki>"
@@ -32,15 +32,15 @@ _DUMP_START, _DUMP_END = b"<mediawiki>", b"</mediawiki>"
 
 @dataclass(frozen=True, kw_only=True)
 class ByteRange:
-    """Part of a file, from one byte up to another, and what the start of the file says of all of it.
+    """A range of bytes of a file, and what the start of the file says about all of it.
 
     Attributes:
         start: First byte.
         end: The byte after the last.
-        file_bytes: Of the whole file.
+        file_bytes: Size of the whole file.
         kind: Format.
-        encoding: Of the whole file.
-        field: That JSON lines have their text in.
+        encoding: Encoding of the whole file.
+        field: Field of JSON lines that has the text.
     """
 
     start: int
@@ -52,13 +52,14 @@ class ByteRange:
 
 
 def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[ByteRange]:
-    """Return ranges of about so many bytes that can be read by themselves; none if the file has to be read as a whole.
+    """Return ranges of about `range_bytes` that together are the file; none if it has to be read as a whole.
 
-    Lines and pages belong to the range that they start in. Of packed files only dumps in many streams of bz2 are split.
+    Lines and pages belong to the range that they start in. The only packed files that are split are dumps in many
+    streams of bz2.
     """
     size = source.path.stat().st_size
     if size <= range_bytes or config.bad_bytes == "strict":
-        return []  # an error is to name the line of the file
+        return []  # errors name the line of the file
     whole = _whole_range(source, config, size)
     if whole is None:
         return []
@@ -69,7 +70,36 @@ def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[B
     return [replace(whole, start=start, end=end) for start, end in zip([0, *cuts], [*cuts, size], strict=True)]
 
 
-def _whole_range(source: Source, config: TextConfig, size: int) -> ByteRange | None:
+def ranges_at(
+    source: Source, config: TextConfig, places: Sequence[int], range_bytes: int, *, trusts_head: bool
+) -> list[ByteRange]:
+    """Return ranges of about `range_bytes` that begin after the given places; none if the file cannot be split.
+
+    Of two ranges that would overlap, the second is left out.
+
+    Args:
+        source: The file.
+        config: The text settings.
+        places: Bytes of the file, rising.
+        range_bytes: Size of a range, at least.
+        trusts_head: Whether a file whose start is UTF-8 is taken for UTF-8 throughout, as `read_source` does.
+    """
+    size = source.path.stat().st_size
+    whole = _whole_range(source, config, size, trusts_head=trusts_head)
+    if whole is None:
+        return []
+    found: list[ByteRange] = []
+    with source.open_packed() as file:
+        boundary = _boundary(file, whole.kind)
+        for place in places:
+            start = _find(file, place, boundary) if place > 0 else 0
+            if start is not None and (found[-1].end if found else 0) <= start < size:
+                end = _find(file, start + range_bytes, boundary) or size
+                found.append(replace(whole, start=start, end=end))
+    return found
+
+
+def _whole_range(source: Source, config: TextConfig, size: int, *, trusts_head: bool = False) -> ByteRange | None:
     """Return the whole file as one range, if its format is one of those that can be split."""
     with source.open_packed() as file:
         head = file.read(512)
@@ -78,15 +108,15 @@ def _whole_range(source: Source, config: TextConfig, size: int) -> ByteRange | N
     content = Content(name=source.name, file_name=source.file_name, open=source.open, is_named=source.is_named)
     is_packed = compression_of(head) is not None
     if is_packed:
-        # Dumps are UTF-8 always; reading one twice to make sure would take as long as all the rest.
+        # Dumps are always UTF-8; reading one twice to make sure would take as long as all the rest.
         encoding = Encoding("utf-8", 1)
         if config.encoding not in ("auto", "utf-8"):
             return None
     else:
         try:
-            encoding = find_encoding(content, config.encoding)
+            encoding = find_encoding(content, config.encoding, trusts_head=trusts_head)
         except CorpusError:
-            return None  # to be told by whoever reads it
+            return None  # reading it raises the error
     text = DecodedText(content, encoding)
     kind = find_format(text, config.format)
     whole = ByteRange(start=0, end=size, file_bytes=size, kind=kind, encoding=encoding, field="")
@@ -106,7 +136,7 @@ def _field_of_records(text: DecodedText, config: TextConfig) -> str | None:
     try:
         next(read_documents("jsonl", text, config, tally, PassedOver()), None)
     except CorpusError:
-        return None  # to be told by whoever reads it
+        return None  # reading it raises the error
     return config.field or tally.read_field
 
 
@@ -118,7 +148,7 @@ def _boundary(file: BinaryIO, kind: str) -> re.Pattern[bytes]:
 
 
 def _cuts(file: BinaryIO, size: int, range_bytes: int, boundary: re.Pattern[bytes]) -> Iterator[int]:
-    """Yield where a range starts, the first one aside."""
+    """Yield where ranges start, except the first one."""
     last = 0
     for wanted in range(range_bytes, size, range_bytes):
         if wanted <= last:
@@ -130,7 +160,7 @@ def _cuts(file: BinaryIO, size: int, range_bytes: int, boundary: re.Pattern[byte
 
 
 def _find(file: BinaryIO, start: int, boundary: re.Pattern[bytes]) -> int | None:
-    """Return the first boundary from a place on: after a line feed, before a page or a stream."""
+    """Return the first boundary at or after a place: after a line feed, before a page or a stream."""
     start -= boundary is _LINE_END
     file.seek(start)
     rest, place = b"", start
@@ -144,40 +174,42 @@ def _find(file: BinaryIO, start: int, boundary: re.Pattern[bytes]) -> int | None
     return None
 
 
-def read_range(source: Source, part: ByteRange, config: TextConfig, tally: Tally, passed_over: PassedOver) -> Documents:
-    """Yield the documents of a range as `read_source` does those of a file; a document that goes on counts once."""
-    opened = partial(_open_range, source, part)
+def read_range(
+    source: Source, byte_range: ByteRange, config: TextConfig, tally: Tally, passed_over: PassedOver
+) -> Documents:
+    """Yield the documents of a range as `read_source` does for a file; a document in several ranges counts once."""
+    opened = partial(_open_range, source, byte_range)
     content = Content(name=source.name, file_name=source.file_name, open=opened, is_named=source.is_named)
-    text = DecodedText(content, part.encoding, is_start=part.start == 0)
-    config = replace(config, field=part.field) if part.kind == "jsonl" else config
-    if part.start == 0:
-        tally.forms[part.kind, part.encoding.name, listed(parse_fields(part.field))] += 1
-    goes_on = part.kind == "text" and config.document == "file" and part.start > 0
-    for document in read_documents(part.kind, text, config, tally, passed_over, is_part=True):
+    text = DecodedText(content, byte_range.encoding, is_start=byte_range.start == 0)
+    config = replace(config, field=byte_range.field) if byte_range.kind == "jsonl" else config
+    if byte_range.start == 0:
+        tally.forms[byte_range.kind, byte_range.encoding.name, listed(parse_fields(byte_range.field))] += 1
+    goes_on = byte_range.kind == "text" and config.document == "file" and byte_range.start > 0
+    for document in read_documents(byte_range.kind, text, config, tally, passed_over, is_part=True):
         tally.documents += not goes_on
-        yield readable_lines(document, part.encoding, config.bad_bytes, tally)
+        yield readable_lines(document, byte_range.encoding, config.bad_bytes, tally)
 
 
 @contextmanager
-def _open_range(source: Source, part: ByteRange) -> Iterator[BinaryIO]:
+def _open_range(source: Source, byte_range: ByteRange) -> Iterator[BinaryIO]:
     with source.open_packed() as file:
         packed = compression_of(file.read(6))
-        file.seek(part.start)
-        stream: io.RawIOBase = _Part(file, part.end - part.start)
-        if part.kind != "wikidump":
+        file.seek(byte_range.start)
+        stream: io.RawIOBase = _NextBytes(file, byte_range.end - byte_range.start)
+        if byte_range.kind != "wikidump":
             yield io.BufferedReader(stream, _BLOCK_BYTES)
             return
-        before = _DUMP_START if part.start else b""
-        after = _DUMP_END if part.end < part.file_bytes else b""
+        before = _DUMP_START if byte_range.start else b""
+        after = _DUMP_END if byte_range.end < byte_range.file_bytes else b""
         inner = cast(BinaryIO, io.BufferedReader(stream, _BLOCK_BYTES))
         if packed:
-            # Not a BZ2File, which takes a damaged stream for the end: the pages behind it would be lost without a word.
-            inner = unpacked(inner, packed, source.name, part.end - part.start)
+            # Not a BZ2File, which takes a damaged stream for the end and would drop the pages after it silently.
+            inner = unpacked(inner, packed, source.name, byte_range.end - byte_range.start)
         yield cast(BinaryIO, io.BufferedReader(_Wrapped(source.name, before, inner, after), _BLOCK_BYTES))
 
 
-class _Part(io.RawIOBase):
-    """The next so many bytes of a file."""
+class _NextBytes(io.RawIOBase):
+    """The next `num_bytes` bytes of a file."""
 
     def __init__(self, file: BinaryIO, num_bytes: int) -> None:
         self._file, self._left = file, num_bytes
@@ -193,7 +225,7 @@ class _Part(io.RawIOBase):
 
 
 class _Wrapped(io.RawIOBase):
-    """A part of a dump between the start and the end of one."""
+    """A range of a dump between the start and the end tags of a dump."""
 
     def __init__(self, name: str, before: bytes, inner: BinaryIO, after: bytes) -> None:
         self._name, self._inner = name, inner
@@ -206,7 +238,7 @@ class _Wrapped(io.RawIOBase):
         if self._before:
             data, self._before = self._before[: len(buffer)], self._before[len(buffer) :]
         else:
-            with damage_told(self._name):
+            with damage_as_corpus_error(self._name):
                 data = self._inner.read(len(buffer))
             if not data:
                 data, self._after = self._after[: len(buffer)], self._after[len(buffer) :]

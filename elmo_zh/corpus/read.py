@@ -45,10 +45,9 @@ def read_source(
 def _contents(source: Source, passed_over: PassedOver) -> Iterator[Content]:
     """Yield the file itself, or the files in an archive."""
     with source.open_packed() as stream:
-        start = stream.read(4)
-    if start in ZIP_STARTS:
-        yield from zip_contents(source.path, source.name, passed_over)
-        return
+        if stream.read(4) in ZIP_STARTS:
+            yield from zip_contents(stream, source.name, passed_over)
+            return
     with source.open() as stream:
         head = stream.read(512)
         # An archive without members is zeros.

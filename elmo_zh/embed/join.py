@@ -11,7 +11,7 @@ from elmo_zh.embed.blocks import Contents, LineBlock, TextBlock
 from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed, npy
 from elmo_zh.embed.unfinished import DumpCounts
 from elmo_zh.errors import OutputError
-from elmo_zh.run.files import atomic_path, locked, place
+from elmo_zh.run.files import atomic_path, link_or_copy, locked
 from elmo_zh.run.reporter import Progress, Reporter
 
 # Distinct unknown words that are counted; when there are more, the rarer half is forgotten.
@@ -79,7 +79,7 @@ def finish_packed(packed: Path, output: Path, counts: DumpCounts) -> DumpReport:
     for block in hdf5_packed.iter_text_blocks([packed]):
         unknown.add(block)
     with atomic_path(output) as unfinished:
-        place(packed, unfinished)
+        link_or_copy(packed, unfinished)
     return DumpReport(output=output, counts=counts, unknown_words=unknown.most_frequent(), extra={})
 
 

@@ -1,74 +1,71 @@
-"""What a run holds, from whatever of it is there."""
+"""What a run holds, from whatever of it exists."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from elmo_zh.errors import RunError
-from elmo_zh.inspection.coverage_picture import draw_coverage
 from elmo_zh.inspection.oddities import find_oddities
-from elmo_zh.inspection.text_survey import TextSurvey, survey_text
-from elmo_zh.pictures import can_draw
-from elmo_zh.planning.comparison import changed_settings, compare, load_plan
+from elmo_zh.inspection.segmented_text import TextSurvey, survey_segmented
+from elmo_zh.pictures import can_draw, save_picture
+from elmo_zh.planning.comparison import STAGES, changed_settings, compare, load_plan
 from elmo_zh.planning.coverage import ROUND_SIZES
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import load_record
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, load_counts, load_vocabulary
 
-_STAGES = ("segment", "vocab", "word2vec", "encode", "train", "export")
-
 
 def inspect_run(run: RunDir, *, num_samples: int, num_tokens: int, seed: int, reporter: Reporter) -> dict[str, Any]:
-    """Return what a run holds; coverage.png is drawn on the way where there are counts.
+    """Return what a run holds, and draw coverage.png where there are counts.
 
     Args:
-        run: Finished or not.
-        num_samples: Sentences to show.
-        num_tokens: Frequent and long tokens to show.
-        seed: Of the choice of sentences.
-        reporter: Where to tell.
+        run: The run, finished or not.
+        num_samples: Number of sentences to show.
+        num_tokens: Number of frequent and of long tokens to show.
+        seed: Seed of the choice of sentences.
+        reporter: Where to report.
 
     Raises:
         RunError: If there is no such run, nothing in it, or something in it is damaged.
     """
-    records = {name: load_record(run.stage_record(name)) for name in _STAGES}
-    done = {name: record for name, record in records.items() if record.get("finished")}
+    records = {name: load_record(run.stage_record(name)) for name in STAGES}
+    finished = {name: record for name, record in records.items() if record.get("finished")}
     plan = load_plan(run)
     files = run.train_files()
-    if not (done or plan or files):
+    if not (finished or plan or files):
         what = "holds no run" if run.path.exists() else "does not exist"
         raise RunError(f"{run.path} {what}. Begin one with: elmo-zh segment CORPUS --run {run.path}")
     survey = None
     if files:
-        survey = survey_text(files, num_samples=num_samples, num_longest=num_tokens, seed=seed, reporter=reporter)
-    segmented = done.get("segment", {})
-    counts, num_counted = _counts(run, survey)
-    coverage = done.get("vocab", {}).get("counts", {}).get("coverage")
+        survey = survey_segmented(files, num_samples=num_samples, num_longest=num_tokens, seed=seed, reporter=reporter)
+    segmented = finished.get("segment", {})
+    counts, num_counted = _word_counts(run, survey)
+    coverage = finished.get("vocab", {}).get("counts", {}).get("coverage")
     oddities = find_oddities(survey, segmented.get("sources", {}), segmented.get("counts", {}), coverage)
     return {
         "run": str(run.path),
-        "stages": {name: {"seconds": record["seconds"], **record["counts"]} for name, record in done.items()},
+        "stages": {name: {"seconds": record["seconds"], **record["counts"]} for name, record in finished.items()},
         "sources": segmented.get("sources", {}),
         "passed_over": segmented.get("passed_over", {}),
         "text": _describe(survey, num_tokens) if survey else {},
-        "coverage_curve": _curve([count for _, count in counts], num_counted),
-        "coverage_picture": _draw(run, [count for _, count in counts], num_counted, reporter),
-        "oddities": [oddity.described() for oddity in oddities],
+        "coverage_curve": _curve(counts, num_counted),
+        "coverage_picture": _picture(run, counts, num_counted, reporter),
+        "oddities": [asdict(oddity) for oddity in oddities],
         "plan": {each.name: each.described() for each in compare(run, plan)} if plan else {},
         "changed_settings": changed_settings(run, plan) if plan else [],
     }
 
 
-def _counts(run: RunDir, survey: TextSurvey | None) -> tuple[list[tuple[str, int]], int]:
-    """Return words with their counts, falling, and the tokens of the text, from the vocabulary if there is one."""
+def _word_counts(run: RunDir, survey: TextSurvey | None) -> tuple[list[int], int]:
+    """Return the counts of words, falling, and the tokens of the text, from the vocabulary if there is one."""
     if run.vocab.exists() and run.vocab_counts.exists():
-        vocabulary = load_vocabulary(run.vocab)
-        counts = load_counts(run.vocab_counts, vocabulary)
-        words = list(zip(vocabulary.tokens, counts, strict=True))[len(SPECIALS) :]
-        return words, sum(counts[UNKNOWN_ID:])
+        counts = load_counts(run.vocab_counts, load_vocabulary(run.vocab))
+        return list(counts[len(SPECIALS) :]), sum(counts[UNKNOWN_ID:])
     if survey is None:
         return [], 0
-    return survey.tokens.most_common(), survey.num_tokens
+    return [count for _, count in survey.tokens.most_common()], survey.num_tokens
 
 
 def _describe(survey: TextSurvey, num_tokens: int) -> dict[str, Any]:
@@ -76,8 +73,8 @@ def _describe(survey: TextSurvey, num_tokens: int) -> dict[str, Any]:
         "sentences": survey.num_sentences,
         "tokens": survey.num_tokens,
         "kinds": {
-            what: {kind: round(share, 6) for kind, share in shares.items()}
-            for what, shares in survey.kinds.shares().items()
+            what: {kind: round(fraction, 6) for kind, fraction in fractions.items()}
+            for what, fractions in survey.kinds.fractions().items()
         },
         "single_character_share": round(survey.single_han_tokens / max(1, survey.num_tokens), 6),
         "sentence_lengths": survey.length_quantiles(),
@@ -88,17 +85,11 @@ def _describe(survey: TextSurvey, num_tokens: int) -> dict[str, Any]:
 
 
 def _curve(counts: Sequence[int], num_tokens: int) -> list[dict[str, float]]:
-    sizes = [size for size in (100, *ROUND_SIZES) if size < len(counts)]
-    sizes += [len(counts)] if counts else []
-    wanted, covered, curve = set(sizes), 0, []
-    for number, count in enumerate(counts, start=1):
-        covered += count
-        if number in wanted:
-            curve.append({"words": number, "share": round(covered / max(1, num_tokens), 6)})
-    return curve
+    sizes = [size for size in (100, *ROUND_SIZES) if size < len(counts)] + ([len(counts)] if counts else [])
+    return [{"words": size, "share": round(sum(counts[:size]) / max(1, num_tokens), 6)} for size in sizes]
 
 
-def _draw(run: RunDir, counts: Sequence[int], num_tokens: int, reporter: Reporter) -> str:
+def _picture(run: RunDir, counts: Sequence[int], num_tokens: int, reporter: Reporter) -> str:
     if not counts:
         return ""
     if not can_draw():
@@ -108,6 +99,26 @@ def _draw(run: RunDir, counts: Sequence[int], num_tokens: int, reporter: Reporte
     return str(run.coverage_picture)
 
 
-def dropped_characters(source: Mapping[str, Any]) -> int:
-    """Return how many characters of a source were left out."""
-    return int(source["characters"]) - int(source["kept_characters"])
+def draw_coverage(counts: Sequence[int], num_tokens: int, output: Path) -> None:
+    """Draw the fraction of tokens covered over the number of words.
+
+    Args:
+        counts: Counts of the words, falling.
+        num_tokens: Tokens of the text, those of other words included.
+        output: The PNG file to write.
+    """
+    import numpy as np
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import PercentFormatter, StrMethodFormatter
+
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(np.arange(1, len(counts) + 1), np.cumsum(counts) / max(1, num_tokens))
+    axes.set_xscale("log")
+    axes.set_ylim(0, 1)
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.set_xlabel("most frequent words")
+    axes.set_ylabel("tokens of the training text covered")
+    axes.grid(alpha=0.3, which="both")
+    save_picture(figure, output)

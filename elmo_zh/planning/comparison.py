@@ -1,16 +1,21 @@
-"""What was planned beside what came of it."""
+"""Compare a plan with what the run turned out to be."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from elmo_zh.config import result_settings
 from elmo_zh.errors import RunError
 from elmo_zh.planning.estimates import Estimate
 from elmo_zh.planning.plan import PLAN_FORMAT, SECTIONS
-from elmo_zh.planning.stage_pace import folder_bytes
+from elmo_zh.planning.stage_costs import folder_bytes
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import load_record
+
+STAGES = ("segment", "vocab", "word2vec", "encode", "train", "export")
+# Which stage makes what a figure of disk space is about.
+MAKERS = {"segmented": "segment", "ids": "encode", "word2vec": "word2vec", "checkpoints": "train", "model": "export"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +28,7 @@ class Comparison:
 
     @property
     def deviation(self) -> float:
-        """How much more was planned than came, as a share of what came."""
+        """By which fraction of the truth the plan was too high."""
         return self.planned.value / self.actual - 1 if self.actual else float(self.planned.value != 0)
 
     @property
@@ -45,17 +50,16 @@ def load_plan(run: RunDir) -> dict[str, Any]:
     """
     if not run.plan.exists():
         return {}
-    remedy = "Make it again with: elmo-zh plan CORPUS --run"
+    remedy = f"Make it again with: elmo-zh plan CORPUS --run {run.path}"
     try:
         plan = json.loads(run.plan.read_text(encoding="utf-8"))
         for values in plan["figures"].values():
             Estimate.load(values)
-        settings = plan["settings"]
-        found = plan["format"]
+        settings, found = plan["settings"], plan["format"]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise RunError(f"{run.plan} is damaged ({type(error).__name__}: {error}). {remedy} {run.path}") from None
+        raise RunError(f"{run.plan} is damaged ({type(error).__name__}: {error}). {remedy}") from None
     if found != PLAN_FORMAT or not isinstance(settings, dict):
-        raise RunError(f"{run.plan} is of format {found}, expected {PLAN_FORMAT}. {remedy} {run.path}")
+        raise RunError(f"{run.plan} is of format {found}, expected {PLAN_FORMAT}. {remedy}")
     return dict(plan)
 
 
@@ -70,41 +74,27 @@ def compare(run: RunDir, plan: Mapping[str, Any]) -> list[Comparison]:
 
 
 def actual_figures(run: RunDir) -> dict[str, float]:
-    """Return the figures of the stages that are done, by the names that a plan gives them."""
-    records = {name: load_record(run.stage_record(name), damaged_is_none=True) for name in _RECORDED}
-    done = {name: record for name, record in records.items() if record.get("finished")}
-    figures: dict[str, float] = {f"seconds.{name}": record["seconds"] for name, record in done.items()}
-    if "segment" in done:
-        counts = done["segment"]["counts"]
-        figures |= {name: counts[name] for name in ("documents", "characters", "kept_characters") if name in counts}
-        figures["sentences"] = counts["train_sentences"] + counts["heldout_sentences"]
-        figures["tokens"] = counts["train_tokens"] + counts["heldout_tokens"]
-    if "vocab" in done:
-        figures |= {name: done["vocab"]["counts"][name] for name in ("distinct_words", "rows", "coverage")}
-    if "train" in done:
-        # A stage that was interrupted counts its last part only.
-        figures["seconds.train"] = done["train"]["counts"]["training_seconds"]
-    made = {"segmented": run.segmented, "word2vec": run.word2vec, "ids": run.ids}
-    made |= {"checkpoints": run.checkpoints, "model": run.model}
-    makers = {
-        "segmented": "segment",
-        "word2vec": "word2vec",
-        "ids": "encode",
-        "checkpoints": "train",
-        "model": "export",
-    }
-    figures |= {f"bytes.{name}": folder_bytes(path) for name, path in made.items() if makers[name] in done}
-    figures.pop("seconds.export", None)
+    """Return the figures of the finished stages, by the names that a plan gives them."""
+    records = {name: load_record(run.stage_record(name), damaged_is_none=True) for name in STAGES}
+    finished = {name: record for name, record in records.items() if record.get("finished")}
+    counts: dict[str, dict[str, Any]] = {name: record["counts"] for name, record in finished.items()}
+    figures: dict[str, float] = {f"seconds.{name}": record["seconds"] for name, record in finished.items()}
+    figures |= {f"bytes.{name}": folder_bytes(getattr(run, name)) for name in MAKERS if MAKERS[name] in finished}
+    if segmented := counts.get("segment"):
+        names = ("documents", "characters", "kept_characters")
+        figures |= {name: segmented[name] for name in names if name in segmented}
+        for name in ("sentences", "tokens"):
+            figures[name] = segmented[f"train_{name}"] + segmented[f"heldout_{name}"]
+    if "vocab" in counts:
+        figures |= {name: counts["vocab"][name] for name in ("distinct_words", "rows", "coverage")}
+    if "train" in counts:
+        # The record's own seconds are those after the last interruption.
+        figures["seconds.train"] = counts["train"]["training_seconds"]
     return figures
 
 
-_RECORDED = ("segment", "vocab", "word2vec", "encode", "train", "export")
-
-
 def changed_settings(run: RunDir, plan: Mapping[str, Any]) -> list[str]:
-    """Return the settings that are no longer what the plan was made with, as section.key."""
-    from elmo_zh.config import result_settings
-
+    """Return the settings that are no longer those of the plan, as section.key."""
     if not run.config.exists():
         return []
     config = run.load_config(None, [])

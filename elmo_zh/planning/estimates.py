@@ -1,20 +1,21 @@
-"""Estimates with intervals, and totals of a corpus from pieces of it."""
+"""Estimates with 95% intervals, and totals of a corpus estimated from parts of it."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_Z = 1.96
-# Fewer pieces than this say next to nothing of their own spread.
+from scipy.special import stdtrit
+
+# Fewer parts than this say next to nothing about their own spread.
 _LEAST_FREEDOM = 3
-# How far off the value may be where there is but one piece.
-_ONE_PIECE_SHARE = 0.5
+# Relative reach of the interval where there is only one part.
+_ONE_PART_REACH = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A value and the interval that should hold the truth 95 times in 100; both ends are the value if it is exact."""
+    """A value with its 95% interval; both ends equal the value if it is exact."""
 
     value: float
     low: float
@@ -22,7 +23,7 @@ class Estimate:
 
     @classmethod
     def exact(cls, value: float) -> "Estimate":
-        """Return what is known for certain."""
+        """Return a value that is known exactly."""
         return cls(value=value, low=value, high=value)
 
     @classmethod
@@ -32,7 +33,7 @@ class Estimate:
 
     @classmethod
     def load(cls, values: Mapping[str, Any]) -> "Estimate":
-        """Return what `described` gave."""
+        """Return the estimate that `described` wrote."""
         return cls(value=float(values["value"]), low=float(values["low"]), high=float(values["high"]))
 
     @property
@@ -41,19 +42,15 @@ class Estimate:
         return self.low == self.high
 
     def times(self, factor: float) -> "Estimate":
-        """Return the estimate of something in proportion."""
+        """Return the estimate multiplied by a known factor."""
         return Estimate(value=self.value * factor, low=self.low * factor, high=self.high * factor)
 
     def widened(self, factor: float) -> "Estimate":
-        """Return the same value, with ends that may be off by a factor."""
+        """Return the same value with each end moved out by a factor."""
         return Estimate(value=self.value, low=self.low / factor, high=self.high * factor)
 
-    def plus(self, amount: float) -> "Estimate":
-        """Return the estimate with a known amount on top."""
-        return Estimate(value=self.value + amount, low=self.low + amount, high=self.high + amount)
-
     def holds(self, truth: float, *, rounding: float = 0.0) -> bool:
-        """Return whether the truth lies in the interval, each end widened by what rounding may have cost."""
+        """Return whether the truth lies in the interval, each end moved out by the possible rounding error."""
         return self.low - rounding <= truth <= self.high + rounding
 
     def described(self, digits: int = 0) -> dict[str, float]:
@@ -62,51 +59,52 @@ class Estimate:
         return {name: round(end, digits) if digits else round(end) for name, end in ends.items()}
 
 
-def quantile(freedom: int) -> float:
-    """Return how many standard errors to either side hold 95 in 100: Student's t by its expansion around the normal.
-
-    Abramowitz and Stegun (1964), 26.7.5; right to 0.15 from 3 degrees of freedom on.
-    """
-    freedom = max(freedom, _LEAST_FREEDOM)
-    first = (_Z**3 + _Z) / 4
-    second = (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / 96
-    return _Z + first / freedom + second / freedom**2
+def sum_of(estimates: Sequence[Estimate]) -> Estimate:
+    """Return the sum of independent estimates: their errors add up in squares."""
+    value = sum(each.value for each in estimates)
+    below = math.hypot(*(each.value - each.low for each in estimates))
+    above = math.hypot(*(each.high - each.value for each in estimates))
+    return Estimate(value=value, low=value - below, high=value + above)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Density:
-    """How much of something there is for each byte of a piece, and the weight of the piece."""
+def product_of(left: Estimate, right: Estimate) -> Estimate:
+    """Return the product of two independent estimates: their relative errors add up in squares."""
+    value = left.value * right.value
+    below = math.hypot((left.value - left.low) * right.value, (right.value - right.low) * left.value)
+    above = math.hypot((left.high - left.value) * right.value, (right.high - right.value) * left.value)
+    return Estimate(value=value, low=max(0.0, value - below), high=value + above)
 
-    value: float
-    weight: float = 1.0
+
+def student_quantile(freedom: int) -> float:
+    """Return how many standard errors to either side hold 95%, by Student's t."""
+    return float(stdtrit(max(freedom, _LEAST_FREEDOM), 0.975))
 
 
 def estimate_total(
-    densities: Sequence[Density], size: float, sampled_share: float, *, unsure_share: float = 0.0
+    counts: Sequence[float], sizes: Sequence[float], whole_size: float, sampled_fraction: float
 ) -> Estimate:
-    """Return the total of something over a corpus from how dense it is at places chosen in proportion to size.
+    """Return the total of something from its counts in independent parts: their mean density times the whole size.
 
-    Hansen and Hurwitz (1943): the mean density times the size. The spread of places at equal distances is at most
-    about that of places drawn singly, which is what the interval takes it for; what was sampled is known for certain.
+    The spread of parts chosen at equal distances is at most about that of parts drawn singly, which the interval
+    assumes. What was sampled is known exactly.
 
     Args:
-        densities: One for each piece, drawn independently of each other.
-        size: Bytes of the corpus.
-        sampled_share: Share of the corpus that the pieces are; 1 if they are all of it.
-        unsure_share: Of the value, by which it may be off besides.
+        counts: Count in each part.
+        sizes: Size of each part.
+        whole_size: Size of the whole, in the same units.
+        sampled_fraction: Fraction of the whole that the parts cover; 1 if they are all of it.
     """
-    weights = sum(each.weight for each in densities)
-    mean = sum(each.value * each.weight for each in densities) / weights
-    value = mean * size
-    if sampled_share >= 1:
+    size = sum(sizes)
+    mean = sum(counts) / size if size else 0.0
+    value = mean * whole_size
+    if sampled_fraction >= 1:
         return Estimate.exact(value)
-    number = len(densities)
-    if number < 2:
-        reach = _ONE_PIECE_SHARE * value
+    number = len(counts)
+    if number < 2 or not size:
+        reach = _ONE_PART_REACH * value
     else:
-        # Of a ratio of two sums: Cochran (1977), Sampling Techniques, 6.5.
-        squares = sum((each.weight * (each.value - mean)) ** 2 for each in densities)
-        error = math.sqrt(number / (number - 1) * squares) / weights * math.sqrt(1 - sampled_share)
-        reach = quantile(number - 1) * error * size
-    reach += unsure_share * value
-    return Estimate(value=value, low=max(value * sampled_share, value - reach), high=value + reach)
+        # Ratio of two sums: Cochran (1977), Sampling Techniques, 6.5.
+        squares = sum((count - mean * each) ** 2 for count, each in zip(counts, sizes, strict=True))
+        error = math.sqrt(number / (number - 1) * squares * (1 - sampled_fraction)) / size
+        reach = student_quantile(number - 1) * error * whole_size
+    return Estimate(value=value, low=max(value * sampled_fraction, value - reach), high=value + reach)

@@ -1,98 +1,54 @@
-"""A sample at work: its pieces read as `segment` reads files, and segmented as the settings say."""
+"""The sample of a plan: blocks of a corpus that was read, segmented as the settings say, and the corpus's totals."""
 
-import io
 import time
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.counts import LineCounts
-from elmo_zh.corpus.read import read_source
 from elmo_zh.corpus.sources import Source
-from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
-from elmo_zh.planning.pieces import Piece, Pieces
+from elmo_zh.planning.blocks import Block
+from elmo_zh.planning.estimates import Estimate, estimate_total, product_of
+from elmo_zh.planning.reading import CorpusReading, SampleSize, find_copies, read_corpus
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.segmenting.corpus_preparation import CorpusPreparation
-from elmo_zh.segmenting.duplicates import key_rule
 
-# Formats of which one file is one document, unless plain text is told to have more.
-_ONE_DOCUMENT = ("text", "html", "markdown")
-
-
-@dataclass(frozen=True, kw_only=True)
-class _PieceSource(Source):
-    """A piece in the guise of a file."""
-
-    data: bytes
-
-    def open_packed(self) -> BinaryIO:
-        return io.BytesIO(self.data)
-
-
-@dataclass(kw_only=True)
-class Block:
-    """What a piece holds.
-
-    Attributes:
-        piece: The piece.
-        documents: How many; of files that are one document each, the part of it that the piece is.
-        characters: Read, line ends not counted.
-        kept_characters: Of lines that gave sentences.
-        lines: As they were read.
-        sentences: Each its tokens.
-        is_one_document: Whether each file of the piece's kind is a document.
-    """
-
-    piece: Piece
-    documents: float = 0.0
-    characters: int = 0
-    kept_characters: int = 0
-    lines: list[str] = field(default_factory=list)
-    sentences: list[list[str]] = field(default_factory=list)
-    is_one_document: bool = False
-
-    @property
-    def num_tokens(self) -> int:
-        """Tokens of all sentences."""
-        return sum(map(len, self.sentences))
-
-    def words(self) -> Counter[str]:
-        """Return how often each word stands there."""
-        return Counter(token for sentence in self.sentences for token in sentence)
+# If more of what was read is copies, too little is left to tell the corpus by.
+_MOST_COPIED = 0.8
+# How many more copies chance may have kept out of what was read.
+_CHANCE_OF_COPIES = 1.25
+# Lines of a kind that is dropped may be too rare for the sample.
+_UNSURE_KEPT = 0.002
+_SEGMENTED: Mapping[str, Callable[[Block], float]] = {
+    "kept_characters": lambda block: block.kept_characters,
+    "sentences": lambda block: len(block.sentences),
+    "tokens": lambda block: block.num_tokens,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """A sample of a corpus, read and segmented.
+    """A sample of a corpus, segmented.
 
     Attributes:
-        blocks: One for each piece.
-        corpus_bytes: Of the corpus, unpacked.
-        is_all: Whether the blocks are all of it.
-        sampled_share: Share of the corpus that the blocks are.
-        copied_share: Share of the characters in lines that are left out as copies of others in the sample.
-        num_portions: Files, members of archives among them.
-        num_unreached: Places that were not looked at for want of time.
-        passed_over: What is no corpus.
-        reading_seconds: Spent on reading, decoding and taking text out of its format.
-        segmenting_seconds: Spent on sentences and words, in one process.
-        starting_seconds: Spent until the segmenter had its dictionary.
+        reading: What was read of the corpus.
+        blocks: The segmented blocks.
+        is_all: Whether the blocks are all of the corpus.
+        copied: Fraction of the corpus's characters in lines that are copies of others.
+        segmenting_seconds: Time spent on sentences and words, in one process.
+        starting_seconds: Time until the segmenter had its dictionary.
     """
 
+    reading: CorpusReading
     blocks: Sequence[Block]
-    corpus_bytes: float
     is_all: bool
-    sampled_share: float
-    copied_share: float
-    num_portions: int
-    num_unreached: int
-    passed_over: PassedOver
-    reading_seconds: float
+    copied: Estimate
     segmenting_seconds: float
     starting_seconds: float
 
@@ -103,133 +59,95 @@ class Sample:
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of all pieces."""
-        return sum(block.piece.num_bytes for block in self.blocks)
+        """Bytes of all blocks in UTF-8."""
+        return sum(block.num_bytes for block in self.blocks)
+
+    @property
+    def corpus_bytes(self) -> float:
+        """Bytes of the corpus's text in UTF-8."""
+        return self.reading.total("line_bytes").value
+
+    @property
+    def fraction(self) -> float:
+        """Fraction of the corpus that the blocks are."""
+        return 1.0 if self.is_all else min(1.0, self.num_bytes / max(1.0, self.corpus_bytes))
+
+    def totals(self) -> dict[str, Estimate]:
+        """Return documents, characters, kept characters, sentences and tokens of the whole corpus."""
+        totals = {name: self.reading.total(name) for name in ("documents", "characters")}
+        if self.is_all:
+            return totals | {name: Estimate.exact(sum(map(count, self.blocks))) for name, count in _SEGMENTED.items()}
+        originals = Estimate(value=1 - self.copied.value, low=1 - self.copied.high, high=1 - self.copied.low)
+        characters = product_of(self.reading.total("line_characters"), originals)
+        for name, count in _SEGMENTED.items():
+            sizes = [block.characters for block in self.blocks]
+            each = estimate_total(list(map(count, self.blocks)), sizes, 1.0, self.fraction)
+            if name == "kept_characters":
+                low, high = each.low - _UNSURE_KEPT, min(1.0, each.high + _UNSURE_KEPT)
+                each = Estimate(value=each.value, low=low, high=high)
+            totals[name] = product_of(characters, each)
+        return totals
 
 
-def segment_pieces(
-    pieces: Pieces,
-    num_portions: int,
-    config: TextConfig,
-    user_dictionary: Path | None,
-    seconds: float,
-    seed: int,
-    reporter: Reporter,
+def take_sample(
+    sources: Sequence[Source], config: TextConfig, user_dictionary: Path | None, size: SampleSize, reporter: Reporter
 ) -> Sample:
-    """Read the pieces, then clean and segment them, in an order of chance, until all are done or time is up.
+    """Read a corpus, then clean and segment blocks of it in random order until all are done or time is over.
 
     Raises:
         CorpusError: If a file that was named is no corpus, or nothing in the sample is text.
     """
-    start = time.monotonic()
-    passed_over = PassedOver()
-    blocks = [_read_block(piece, config, passed_over) for piece in pieces.pieces]
-    has_read = time.monotonic()
-    left_out = find_copies([block.lines for block in blocks], config)
+    reading = read_corpus(sources, config, size)
+    is_copy = find_copies(np.frombuffer(reading.keys, np.uint64), config)
+    has_read_at = time.monotonic()
     preparation = CorpusPreparation.build(config, user_dictionary)
     preparation.sentences("开始。", LineCounts())
-    begun = time.monotonic()
-    order = list(range(len(blocks)))
-    Random(seed).shuffle(order)  # noqa: S311
-    done: list[int] = []
-    with reporter.progress("plan", unit="pieces", total=len(order)) as progress:
-        for number in order:
-            if done and not pieces.is_all and time.monotonic() - begun > seconds:
-                break
-            # Where all of the corpus is known, so are all copies; of a sample their share is told.
-            _segment_block(blocks[number], preparation, left_out[number] if pieces.is_all else frozenset())
-            done.append(number)
-            progress.update(1)
-    ended = time.monotonic()
-    copied = sum(len(blocks[number].lines[line]) for number in done for line in left_out[number])
-    blocks = [blocks[number] for number in sorted(done)]
-    _require_text(pieces, blocks, passed_over)
-    share = sum(block.piece.num_bytes for block in blocks) / max(1.0, pieces.corpus_bytes)
+    started_at = time.monotonic()
+    is_all = reading.is_complete and sum(block.num_bytes for block in reading.blocks) == reading.counts["line_bytes"]
+    blocks: list[Block] = []
+    with reporter.progress("plan", unit="blocks", total=len(reading.blocks)) as progress:
+        for block in Random(size.seed).sample(reading.blocks, len(reading.blocks)):  # noqa: S311
+            if not blocks or is_all or time.monotonic() - started_at <= size.seconds:
+                _segment(block, preparation, is_copy)
+                blocks.append(block)
+                progress.update(1)
+    blocks.sort(key=lambda block: block.first_line)
+    if not any(block.sentences for block in blocks):
+        raise _empty_error(sources, reading)
     return Sample(
+        reading=reading,
         blocks=blocks,
-        corpus_bytes=pieces.corpus_bytes,
-        is_all=pieces.is_all,
-        sampled_share=1.0 if pieces.is_all else min(1.0, share),
-        copied_share=copied / max(1, sum(block.characters for block in blocks)),
-        num_portions=num_portions,
-        num_unreached=pieces.num_unreached,
-        passed_over=passed_over,
-        reading_seconds=(has_read - start) * len(blocks) / max(1, len(order)),
-        segmenting_seconds=ended - begun,
-        starting_seconds=begun - has_read,
+        is_all=is_all,
+        copied=_copied(reading, is_copy),
+        segmenting_seconds=time.monotonic() - started_at,
+        starting_seconds=started_at - has_read_at,
     )
 
 
-def _read_block(piece: Piece, config: TextConfig, passed_over: PassedOver) -> Block:
-    source = piece.portion.source
-    as_file = _PieceSource(
-        name=piece.portion.name,
-        path=source.path,
-        file_name=piece.portion.file_name,
-        # The middle of a file may lack what tells its format or field, its start never does.
-        is_named=source.is_named and not piece.is_cut and not piece.portion.member,
-        data=piece.data,
-    )
-    block, tally = Block(piece=piece), Tally()
-    try:
-        block.lines += _lines(as_file, config, tally, passed_over)
-    except CorpusError:
-        # Where it was cut, a file may seem damaged; if there is nothing but such pieces, that is told.
-        if not piece.is_cut:
-            raise
-        passed_over.add("pieces that cannot be read without the rest of their file", piece.portion.name)
-    block.characters = tally.characters + sum(map(len, block.lines))
-    kinds = {kind for kind, _, _ in tally.forms}
-    block.is_one_document = kinds <= set(_ONE_DOCUMENT) and not (kinds == {"text"} and config.document != "file")
-    block.documents = float(tally.documents)
-    if block.is_one_document and piece.is_cut:
-        size = piece.portion.num_bytes * (piece.expansion if piece.portion.compression else 1.0)
-        block.documents = piece.num_bytes / size
-    return block
-
-
-def _segment_block(block: Block, preparation: CorpusPreparation, left_out: Collection[int]) -> None:
+def _segment(block: Block, preparation: CorpusPreparation, is_copy: NDArray[np.bool_]) -> None:
     counts = LineCounts()
-    for number, line in enumerate(block.lines):
-        if number not in left_out:
+    for number, line in enumerate(block.lines, start=block.first_line):
+        if not is_copy[number]:
             block.sentences += preparation.sentences(line, counts)
+            block.characters += len(line)
     block.kept_characters = counts.kept_characters
 
 
-def find_copies(texts: Sequence[Sequence[str]], config: TextConfig) -> list[set[int]]:
-    """Return for each text the numbers of its lines that are left out as copies, as the segment stage does."""
-    rule = key_rule(config)
-    if rule is None:
-        return [set() for _ in texts]
-    keys = [[rule.key(line, line.encode("utf-8", "replace")) for line in lines] for lines in texts]
-    copies = Counter(key for mine in keys for key in mine if key is not None)
-    most = config.boilerplate_copies
-    seen: set[int] = set()
-    left_out: list[set[int]] = []
-    for mine in keys:
-        left_out.append(set())
-        for number, key in enumerate(mine):
-            if key is not None and ((key in seen and key & 1) or (most and copies[key] > most)):
-                left_out[-1].add(number)
-            if key is not None:
-                seen.add(key)
-    return left_out
+def _copied(reading: CorpusReading, is_copy: NDArray[np.bool_]) -> Estimate:
+    """Return which fraction of the corpus's characters is in copies.
+
+    Of a line with two copies, both were read as often as the square of the fraction read says; of a line with very many
+    copies, those that were read have as large a part of their copies there as of anything. The truth lies between.
+    """
+    seen = float(np.frombuffer(reading.lengths, np.uint32)[is_copy].sum()) / max(1.0, reading.counts["line_characters"])
+    if reading.is_complete:
+        return Estimate.exact(seen)
+    read = min(1.0, reading.counts["line_bytes"] / max(1.0, reading.total("line_bytes").value))
+    most = min(_MOST_COPIED, _CHANCE_OF_COPIES * seen / max(read, 1e-9))
+    return Estimate(value=min(_MOST_COPIED, seen / max(read, 1e-9) ** 0.5), low=min(seen, most), high=max(seen, most))
 
 
-def _lines(source: Source, config: TextConfig, tally: Tally, passed_over: PassedOver) -> Iterator[str]:
-    for document in read_source(source, replace(config, bad_bytes=_lenient(config)), tally, passed_over):
-        yield from document
-
-
-def _lenient(config: TextConfig) -> str:
-    """Return what to do with bytes that do not decode: a plan tells how much text there is, whatever is refused."""
-    return "skip-line" if config.bad_bytes == "strict" else config.bad_bytes
-
-
-def _require_text(pieces: Pieces, blocks: Sequence[Block], passed_over: PassedOver) -> None:
-    if any(block.sentences for block in blocks):
-        return
-    names = ", ".join(dict.fromkeys(piece.portion.name for piece in pieces.pieces[:3]))
-    other = "; ".join(f"{count:,} {reason}" for reason, count in sorted(passed_over.counts.items()))
-    found = f"{len(blocks)} pieces of it, all empty" + (f"; left out: {other}" if other else "")
-    raise CorpusError(f"{names or 'The corpus'} holds no text ({found}). Give a file with text.")
+def _empty_error(sources: Sequence[Source], reading: CorpusReading) -> CorpusError:
+    names = ", ".join(source.name for source in sources[:3])
+    other = "; ".join(f"{count:,} {reason}" for reason, count in sorted(reading.passed_over.counts.items()))
+    return CorpusError(f"{names} holds no text{f' (passed over: {other})' if other else ''}. Give a file with text.")

@@ -1,15 +1,16 @@
-"""How long training will take: a few real steps on words of chance, or, where a step takes long, by its products."""
+"""How long training will take: from a few real steps on random words or, if a step is long, from its products."""
 
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 from elmo_zh.allocator import keep_freed_memory
-from elmo_zh.config import Config
+from elmo_zh.config import Config, load_config
 from elmo_zh.model.language_model import build_shape
 from elmo_zh.model.precision import choose_device
 from elmo_zh.training.computation import choose_computation
@@ -19,15 +20,18 @@ from elmo_zh.training.trial import build_trial, draw_words
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
-# A configuration whose step should take longer, were it products alone, is not tried.
+# Smallest first; those in character mode after those in token mode.
+SHIPPED_NAMES = ("tiny", "small", "base", "original", "tiny-char", "small-char", "base-char", "original-char")
+_CONFIG_DIR = Path(__file__).parents[2] / "configs"
+# A configuration whose step would take longer, if it were products alone, is not tried.
 _LONGEST_STEP_SECONDS = 3.0
-# As many steps as fit into the time, but two in any case: the first one makes kernels ready.
+# As many steps as fit into the time, but at least two: the first one compiles kernels.
 _LEAST_STEPS, _MOST_STEPS, _TRIAL_SECONDS = 2, 40, 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusSize:
-    """What training takes from a corpus: tokens and sentences to train on, held-out tokens, words frequent enough."""
+    """What training uses of a corpus: tokens and sentences to train on, held-out tokens, words frequent enough."""
 
     train_tokens: int
     train_sentences: int
@@ -40,16 +44,16 @@ class TrainingForecast:
     """What training with one configuration takes.
 
     Attributes:
-        rows: Of the vocabulary.
-        tokens: To train, one direction.
+        rows: Rows of the vocabulary.
+        tokens: Tokens to train on, all epochs, in one direction.
         epochs: Passes over the text.
-        seconds: Of all steps and evaluations.
-        tokens_per_second: Of steps alone.
-        is_measured: Whether steps were tried; else derived from what was measured of another configuration.
-        parameters: Numbers that are trained.
-        memory_bytes: At most.
-        checkpoint_bytes: Of one checkpoint.
-        bundle_bytes: Of the exported bundle.
+        seconds: Seconds of all steps and evaluations.
+        tokens_per_second: Speed of the steps alone.
+        is_measured: Whether steps were tried; otherwise derived from what was measured of another configuration.
+        parameters: Number of trained parameters.
+        memory_bytes: Memory at most.
+        checkpoint_bytes: Size of one checkpoint.
+        bundle_bytes: Size of the exported bundle.
     """
 
     rows: int
@@ -64,30 +68,39 @@ class TrainingForecast:
     bundle_bytes: int
 
 
+def shipped_configs(folder: Path = _CONFIG_DIR) -> dict[str, Config]:
+    """Return the shipped configurations by name; none where the package was installed without them."""
+    paths = {name: folder / f"{name}.toml" for name in SHIPPED_NAMES}
+    return {name: load_config(Config(), path, []) for name, path in paths.items() if path.is_file()}
+
+
 def forecast_training(configs: Mapping[str, Config], size: CorpusSize) -> dict[str, TrainingForecast]:
-    """Return what training takes with each configuration, those of the smallest steps tried first."""
+    """Return what training takes with each configuration; those of the smallest steps are tried first."""
     keep_freed_memory()
     threads = torch.get_num_threads()
-    order = sorted(configs, key=lambda name: _step_flops(configs[name], _rows(configs[name], size)))
-    done: dict[str, TrainingForecast] = {}
+    rows_of = {name: _rows(config, size) for name, config in configs.items()}
+    flops_of = {name: _step_flops(config, rows_of[name]) for name, config in configs.items()}
+    order = sorted(configs, key=flops_of.__getitem__)
+    found: dict[str, TrainingForecast] = {}
     tried: dict[tuple[Any, ...], float] = {}
-    # Of products alone; then, by mode, of the largest configuration tried: small ones spend their time elsewhere.
-    rates = {"": _product_rate(configs[order[0]])}
+    product_rate = _product_rate(configs[order[0]])
+    # Rate of the largest configuration tried, by mode: small ones spend their time elsewhere.
+    rates: dict[str, float] = {}
     for name in order:
-        config, rows = configs[name], _rows(configs[name], size)
-        mode, flops = config.model.mode, _step_flops(config, rows)
-        is_tried = flops / rates[""] <= _LONGEST_STEP_SECONDS or mode not in rates
+        config, rows, flops = configs[name], rows_of[name], flops_of[name]
+        mode = config.model.mode
+        is_tried = flops / product_rate <= _LONGEST_STEP_SECONDS or mode not in rates
         if is_tried:
             key = (config.model, config.train, rows)
             tried[key] = tried.get(key) or _step_seconds(config, rows)
             rates[mode] = flops / tried[key]
-        done[name] = _forecast(config, rows, size, flops / rates[mode], rates[mode], is_measured=is_tried)
+        found[name] = _forecast(config, rows, size, flops / rates[mode], rates[mode], is_measured=is_tried)
     torch.set_num_threads(threads)
-    return {name: done[name] for name in configs}
+    return {name: found[name] for name in configs}
 
 
 def _product_rate(config: Config) -> float:
-    """Return the rate of plain products, of such sizes as the LSTMs have, in a second."""
+    """Return the floating point operations per second in plain products of sizes as the LSTMs have them."""
     device = choose_device(config.train.device)
     choose_computation(config.train, device, {})
     left, right = torch.ones(64, 512, device=device), torch.ones(512, 4096, device=device)
@@ -115,69 +128,63 @@ def _forecast(
     evaluated = num_evaluations * min(train.evaluate_sample_tokens, size.heldout_tokens) + size.heldout_tokens
     precision = choose_computation(train, choose_device(train.device), {}).precision
     shape = build_shape(model, rows)
-    has_table = shape.characters is None
+    # Parameters of the network, of the token table, and of the softmax, which may share the table and has biases.
     table = rows * model.projection_dim
-    network = shape.num_parameters() - (table if has_table else 0)
-    tables = table * (2 if has_table and not model.is_tied else 1) + rows
-    # Beside AdamW the tables' optimiser keeps a number for each row.
-    num_tables = 1 if model.is_tied or not has_table else 2
-    states, table_states = (2, rows * (num_tables + 1)) if train.optimizer == "adamw" else (1, tables)
+    own_table = table if shape.characters is None else 0
+    network = shape.num_parameters() - own_table
+    tables = table * (2 if own_table and not model.is_tied else 1) + rows
+    # AdamW keeps two numbers for each parameter, its tables' optimiser one for each row; others one for each parameter.
+    num_tables = 1 if model.is_tied or not own_table else 2
+    states = 2 * network + rows * (num_tables + 1) if train.optimizer == "adamw" else network + tables
     return TrainingForecast(
         rows=rows,
         tokens=tokens,
         epochs=tokens / predictions,
-        seconds=steps * step_seconds + evaluated * _scoring_flops(config, rows) / rate,
+        seconds=steps * step_seconds + evaluated * _token_flops(config, rows) / rate,
         tokens_per_second=step_tokens(train) / step_seconds,
         is_measured=is_measured,
         parameters=network + tables,
         memory_bytes=predict_memory(model, train, 2 if precision == "bfloat16" else 4, rows, size.train_tokens),
-        checkpoint_bytes=4 * (network * (1 + states) + tables + table_states),
-        bundle_bytes=4 * (network + tables + (table if has_table else 0)),
+        checkpoint_bytes=4 * (network + tables + states),
+        bundle_bytes=4 * (network + tables + own_table),
     )
 
 
-def _layer_flops(config: Config) -> float:
-    """Return the products of the LSTMs for one token, both directions, forward."""
+def _token_flops(config: Config, num_scored: int) -> float:
+    """Return the products for one token, forward: of the LSTMs, and of `num_scored` words, in both directions."""
     model = config.model
     cell = 2 * model.projection_dim * 4 * model.cell_dim + model.cell_dim * model.projection_dim
-    return 2.0 * 2 * model.num_layers * cell
-
-
-def _scoring_flops(config: Config, rows: int) -> float:
-    """Return the products of one exact prediction in both directions."""
-    return _layer_flops(config) + 2.0 * 2 * rows * config.model.projection_dim
+    return 2.0 * 2 * (model.num_layers * cell + num_scored * model.projection_dim)
 
 
 def _step_flops(config: Config, rows: int) -> float:
     """Return the products of one training step: forward, and twice that backward.
 
-    Of the character CNN, which reads each distinct word of a step once, that is the windows and the highways.
+    Those of the character CNN, which reads each distinct word of a step once, are the windows and the highways.
     """
     train, model = config.train, config.model
-    scored = rows if scores_every_word(train, rows) else train.num_negatives
-    flops = step_tokens(train) * (_layer_flops(config) + 2.0 * 2 * scored * model.projection_dim)
+    flops = step_tokens(train) * _token_flops(config, rows if scores_every_word(train, rows) else train.num_negatives)
     characters = build_shape(model, rows).characters
     if characters is not None:
         filters = characters.num_filters
         windows = sum(width * count for width, count in characters.filters) * characters.embedding_dim * 12
         layers = characters.num_highways * 2 * filters**2 + filters * model.projection_dim
-        flops += _distinct_words(config, rows) * 2.0 * (windows + layers)
+        words = draw_words(rows, (2 * step_tokens(train),), np.random.default_rng(1))
+        flops += len(np.unique(words)) * 2.0 * (windows + layers)
     return 3 * flops
-
-
-def _distinct_words(config: Config, rows: int) -> int:
-    return len(np.unique(draw_words(rows, (2 * step_tokens(config.train),), np.random.default_rng(1))))
 
 
 def _step_seconds(config: Config, rows: int) -> float:
     """Return the duration of the shortest of a few training steps."""
     device = choose_device(config.train.device)
     computation = choose_computation(config.train, device, {})
-    lexicon = Lexicon(Vocabulary([*SPECIALS, *_made_up_words(rows - len(SPECIALS))]), config.model.num_slots)
+    # Different words of three characters and more.
+    words = [np.base_repr(number, 36).rjust(3, "0").translate(_HAN_DIGITS) for number in range(rows - len(SPECIALS))]
+    lexicon = Lexicon(Vocabulary([*SPECIALS, *words]), config.model.num_slots)
     learner = build_trial(config, lexicon, device, computation.product_dtype)
-    shortest, begun = float("inf"), time.monotonic()
+    shortest, started_at = float("inf"), time.monotonic()
     for number in range(_MOST_STEPS):
-        if number >= _LEAST_STEPS and time.monotonic() - begun > _TRIAL_SECONDS:
+        if number >= _LEAST_STEPS and time.monotonic() - started_at > _TRIAL_SECONDS:
             break
         start = time.monotonic()
         learner.train_step(number, 1.0, average_loss=lambda loss: loss)
@@ -185,13 +192,4 @@ def _step_seconds(config: Config, rows: int) -> float:
     return shortest
 
 
-def _made_up_words(number: int) -> list[str]:
-    """Return different words of two to four characters."""
-    digits = [chr(0x4E00 + 7 * digit) for digit in range(100)]
-    return [
-        digits[index % 100]
-        + digits[index // 100 % 100]
-        + (digits[index // 10_000 % 100] if index >= 10_000 else "")
-        + (digits[index // 1_000_000] if index >= 1_000_000 else "")
-        for index in range(number)
-    ]
+_HAN_DIGITS = {ord(digit): 0x4E00 + 7 * place for place, digit in enumerate("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")}

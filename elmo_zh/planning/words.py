@@ -1,4 +1,4 @@
-"""What a plan says of words: how many differ, how many get a row, and how much these cover of the training text."""
+"""The words of the training text: how many differ, how many get a row, and how much of the text these cover."""
 
 import math
 from collections import Counter
@@ -6,22 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from elmo_zh.config import VocabConfig
-from elmo_zh.planning.coverage import (
-    CoverageCurve,
-    estimate_curve,
-    exact_curve,
-    merged,
-    once_share,
-    recommend_size,
-    words_by_times,
-)
+from elmo_zh.planning.coverage import CoverageCurve, estimate_curve, exact_curve, merged, recommend_size, words_by_times
 from elmo_zh.planning.estimates import Estimate
-from elmo_zh.planning.growth import estimate_words, fit_growth
+from elmo_zh.planning.growth import estimate_words
 from elmo_zh.vocabulary.vocabulary import SPECIALS
 
-# By which share the counts of words of the training text may be off where what is held out is left to chance, and where
-# besides the corpus was sampled.
-_UNSURE_SHARE, _UNSURE_SHARE_SAMPLED = 0.02, 0.05
+# By which factor the counts of words may be off because held-out text is chosen at random, and where besides the corpus
+# was sampled.
+_SPLIT_FACTOR, _SAMPLED_FACTOR = 1.02, 1.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,12 +21,12 @@ class WordForecast:
     """Words of the training text.
 
     Attributes:
-        distinct: Different words.
-        frequent: Those that stand at least `vocab.min_count` times.
-        rows: Of the vocabulary, specials included.
-        coverage: Share of the tokens that are in the vocabulary.
-        curve: Shares covered by the most frequent words of the corpus.
-        recommended_size: For `vocab.size`.
+        distinct: Number of different words.
+        frequent: Number of words that occur at least `vocab.min_count` times.
+        rows: Rows of the vocabulary, specials included.
+        coverage: Fraction of the tokens that are in the vocabulary.
+        curve: Fraction that the most frequent words of the corpus cover.
+        recommended_size: Recommended `vocab.size`.
     """
 
     distinct: Estimate
@@ -46,86 +38,79 @@ class WordForecast:
 
 
 def forecast_words(
-    blocks: Sequence[Counter[str]], num_tokens: float, train_share: float, config: VocabConfig, *, is_all: bool
+    blocks: Sequence[Counter[str]], num_tokens: float, train_fraction: float, config: VocabConfig, *, is_all: bool
 ) -> WordForecast:
-    """Return what is to be expected of a corpus's words.
+    """Return what to expect of a corpus's words.
 
     Args:
-        blocks: The words of each piece of the sample.
-        num_tokens: Of the corpus.
-        train_share: Share of the tokens that are not held out.
-        config: Which words get a row.
-        is_all: Whether the pieces are all of the corpus.
+        blocks: Words of each block of the sample.
+        num_tokens: Tokens of the corpus.
+        train_fraction: Fraction of the tokens that are not held out.
+        config: Settings that say which words get a row.
+        is_all: Whether the blocks are all of the corpus.
     """
-    if is_all:
-        counts = merged(blocks)
-        curve = exact_curve(counts)
-        distinct, frequent, most = _thinned(counts, train_share, config.min_count)
-    else:
-        curve, distinct, frequent, most = _extrapolated(blocks, num_tokens, train_share, config.min_count)
+    estimate = _thinned if is_all else _extrapolated
+    curve, distinct, frequent, most = estimate(blocks, num_tokens, train_fraction, config.min_count)
     room = config.size - len(SPECIALS) if config.size else frequent.value
-    own_rows = Estimate(value=min(room, frequent.value), low=min(room, frequent.low), high=min(room, frequent.high))
-    value, low, high = curve.at(own_rows.value)
+    value, low, high = (min(room, end) for end in (frequent.value, frequent.low, frequent.high))
+    covered, least_covered, most_covered = curve.at(value)
     if frequent.value <= room:
-        value = most
-    unsure = _UNSURE_SHARE * (1 - value)
+        covered = most
+    unsure = (_SPLIT_FACTOR - 1) * (1 - covered)
     coverage = Estimate(
-        value=value,
-        low=max(0.0, min(low, value, curve.at(own_rows.low)[1]) - unsure),
-        high=min(1.0, max(high, value, curve.at(own_rows.high)[2]) + unsure),
+        value=covered,
+        low=max(0.0, min(least_covered, covered, curve.at(low)[1]) - unsure),
+        high=min(1.0, max(most_covered, covered, curve.at(high)[2]) + unsure),
     )
+    specials = len(SPECIALS)
     return WordForecast(
         distinct=distinct,
         frequent=frequent,
-        rows=own_rows.plus(len(SPECIALS)),
+        rows=Estimate(value=value + specials, low=low + specials, high=high + specials),
         coverage=coverage,
         curve=curve,
         recommended_size=recommend_size(curve, frequent.value),
     )
 
 
-def _thinned(counts: Counter[str], share: float, min_count: int) -> tuple[Estimate, Estimate, float]:
-    """Return different words, frequent words and what these cover where a share of all tokens is left by chance."""
+_Forecast = tuple[CoverageCurve, Estimate, Estimate, float]
+
+
+def _thinned(blocks: Sequence[Counter[str]], num_tokens: float, train_fraction: float, min_count: int) -> _Forecast:
+    """Return curve, different words, frequent words and what these cover if a random part of known text is held out."""
+    counts = merged(blocks)
     distinct = frequent = covered = 0.0
     for times, num_words in Counter(counts.values()).items():
-        chances = [_binomial(times, left, share) for left in range(min(min_count, times + 1))]
+        chances = [
+            math.comb(times, left) * train_fraction**left * (1 - train_fraction) ** (times - left)
+            for left in range(min(min_count, times + 1))
+        ]
         distinct += num_words * (1 - chances[0])
         if times >= min_count:
             frequent += num_words * (1 - sum(chances))
-            covered += num_words * (times * share - sum(left * chance for left, chance in enumerate(chances)))
-    return (
-        _unsure(distinct, len(counts), _UNSURE_SHARE),
-        _unsure(frequent, len(counts), _UNSURE_SHARE),
-        covered / max(1.0, share * counts.total()),
-    )
-
-
-def _binomial(number: int, found: int, share: float) -> float:
-    return math.comb(number, found) * share**found * (1 - share) ** (number - found)
-
-
-def _unsure(value: float, most: float, share: float) -> Estimate:
-    return Estimate(value=value, low=value * (1 - share), high=min(most, value * (1 + share)))
+            covered += num_words * (times * train_fraction - sum(left * each for left, each in enumerate(chances)))
+    ends = [
+        Estimate(value=value, low=value / _SPLIT_FACTOR, high=min(len(counts), value * _SPLIT_FACTOR))
+        for value in (distinct, frequent)
+    ]
+    return exact_curve(counts), ends[0], ends[1], covered / max(1.0, train_fraction * num_tokens)
 
 
 def _extrapolated(
-    blocks: Sequence[Counter[str]], num_tokens: float, train_share: float, min_count: int
-) -> tuple[CoverageCurve, Estimate, Estimate, float]:
-    sampled = sum(block.total() for block in blocks)
-    factor = max(1.0, num_tokens / sampled)
-    kinds = [set(block) for block in blocks]
-    growth, words = estimate_words(kinds, factor)
+    blocks: Sequence[Counter[str]], num_tokens: float, train_fraction: float, min_count: int
+) -> _Forecast:
+    """Return curve, different words, frequent words and what these cover of a corpus that was sampled."""
     counts = merged(blocks)
-    curve = estimate_curve(blocks, growth, num_tokens, words.value) if factor > 1 else exact_curve(counts)
-    distinct = words.times(train_share ** growth.slope_at(factor))
-    new_share = once_share(fit_growth(kinds), counts, factor)
-    rare = words_by_times(distinct.value, new_share, max(1, min_count - 1))[: min_count - 1]
-    left_out = float(rare.sum()) / distinct.value
-    frequent = distinct.times(1 - left_out)
-    frequent = Estimate(
-        value=frequent.value,
-        low=frequent.low * (1 - _UNSURE_SHARE_SAMPLED),
-        high=frequent.high * (1 + _UNSURE_SHARE_SAMPLED),
-    )
-    lost = sum((times + 1) * float(number) for times, number in enumerate(rare))
-    return curve, distinct, frequent, max(0.0, 1 - lost / (num_tokens * train_share))
+    factor = max(1.0, num_tokens / counts.total())
+    growth, words = estimate_words([set(block) for block in blocks], factor)
+    slope = growth.slope_at(factor)
+    curve = estimate_curve(blocks, num_tokens, words.value, slope) if factor > 1 else exact_curve(counts)
+    distinct = words.times(train_fraction**slope)
+    # Words that are new in a block may occur there more than once. The sample shows how many do; in the corpus some of
+    # them occur elsewhere too, so about half of the effect is left, as a logarithm.
+    once_of_sample = sum(count == 1 for count in counts.values()) / max(1, len(counts))
+    once = slope * math.sqrt(min(1.0, once_of_sample / growth.slope) if growth.slope else 1.0)
+    rare = words_by_times(distinct.value, once, max(1, min_count - 1))[: min_count - 1]
+    frequent = distinct.times(1 - float(rare.sum()) / distinct.value).widened(_SAMPLED_FACTOR)
+    lost = sum(times * float(number) for times, number in enumerate(rare, start=1))
+    return curve, distinct, frequent, max(0.0, 1 - lost / (num_tokens * train_fraction))

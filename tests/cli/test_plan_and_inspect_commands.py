@@ -108,7 +108,7 @@ def test_paths_and_corpora_that_are_not_there() -> None:
     assert elmo_zh("plan", "empty", *PLAN_FAST).only_error().startswith("empty holds no text files (")
     Path("a.txt").touch()
     told = elmo_zh("plan", "a.txt", *PLAN_FAST).only_error()
-    assert told == "The corpus holds no text (0 pieces of it, all empty). Give a file with text."
+    assert told == "a.txt holds no text. Give a file with text."
     Path("a.json").write_text('{"name": "x"}', encoding="utf-8")
     told = elmo_zh("plan", "a.json", *PLAN_FAST).only_error()
     assert told == "a.json: no field is text for sure among name. Name one or several: --field NAME"
@@ -146,7 +146,7 @@ def test_a_run_that_is_only_segmented() -> None:
     answer = elmo_zh("inspect", "run", "--samples", "3")
     assert answer.status == 0, answer.stderr
     lines = answer.stdout.splitlines()
-    start = lines.index("Sentences by chance:")
+    start = lines.index("Random sentences:")
     sentences = [
         line for path in Path("run/segmented").glob("train-*.txt") for line in path.read_text("utf-8").split("\n")
     ]
@@ -161,7 +161,7 @@ def test_a_run_that_is_only_planned() -> None:
     assert elmo_zh("plan", write_corpus(), "--run", "run", *PLAN_FAST, *WIDTH).status == 0
     found = elmo_zh("inspect", "run", "--json").result()
     assert (found["stages"], found["text"], found["plan"]) == ({}, {}, {})
-    assert elmo_zh("inspect", "run").stdout.splitlines()[0] == "No stage is done yet."
+    assert elmo_zh("inspect", "run").stdout.splitlines()[0] == "No stage has finished yet."
 
 
 def test_a_finished_run(sample_run: SampleRun, run: Path) -> None:

@@ -189,7 +189,7 @@ def test_no_line_is_lost_behind_a_damaged_second_stream(tmp_path: Path, suffix: 
     assert list(iter_lines(path)) == ["一", "二"]
     written(path, first + b"?" + second[1:])
     told = message_of(CorpusError, lambda: list(iter_lines(path)))
-    assert told.startswith(f"{path} is damaged or goes on with something else at byte {len(first)}, ")
+    assert told.startswith(f"{path} is damaged or has other content at byte {len(first)}, ")
 
 
 def test_a_folder_that_cannot_be_read_is_not_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,7 @@ def test_a_second_stream_that_is_damaged_is_not_taken_for_the_end(suffix: str) -
     for rest in (b"?" + second[1:], b"garbage", b"\0\0?"):
         place = len(first) + len(rest) - len(rest.lstrip(b"\0"))
         assert message_of(CorpusError, lambda rest=rest: unpack(first + rest, suffix)) == (
-            f"a.txt is damaged or goes on with something else at byte {place}, where its packed content ends."
+            f"a.txt is damaged or has other content at byte {place}, where its packed content ends."
             " Fetch or compress it again."
         )
     told = message_of(CorpusError, lambda: unpack(first + second[:-1], suffix))

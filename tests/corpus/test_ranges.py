@@ -1,4 +1,4 @@
-"""Parts of one file, read by themselves, are together what the whole file is."""
+"""Byte ranges of one file, read independently, are together what the whole file is."""
 
 import bz2
 import json
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from messages import message_of
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.ranges import read_range, split_source
+from elmo_zh.corpus.ranges import ranges_at, read_range, split_source
 from elmo_zh.corpus.read import read_source
 from elmo_zh.corpus.sources import Source
 from elmo_zh.corpus.tally import PassedOver, Tally
@@ -100,6 +100,22 @@ def test_a_part_without_one_record_that_has_the_field(tmp_path: Path) -> None:
     require_the_same(path, CONFIG, 1000, 4)
 
 
+def test_ranges_at_places_hold_whole_lines_and_do_not_overlap(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    lines = [f"第{number}行。" for number in range(500)]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    places = [0, 100, 150, 3000, path.stat().st_size - 3]
+    found = ranges_at(source_of(path), CONFIG, places, 200, trusts_head=True)
+    # The second and third places lie in the first range; after the last one no line starts.
+    assert [(each.start == 0, each.end - each.start >= 200) for each in found] == [(True, True), (False, True)]
+    assert found[1].start >= 3000
+    for each in found:
+        (document,) = read_range(source_of(path), each, CONFIG, Tally(), PassedOver())
+        read = list(document)
+        assert read == lines[(start := lines.index(read[0])) : start + len(read)]
+    assert ranges_at(source_of(path), replace(CONFIG, document="paragraph"), places, 200, trusts_head=True) == []
+
+
 def page(number: int) -> str:
     text = f"'''条目{number}'''是第{number}个条目。\n\n它有两段，&lt;page&gt;不是新的一页。"
     namespace = 1 if number % 10 == 3 else 0
@@ -161,4 +177,4 @@ def test_a_damaged_stream_within_a_part_is_not_its_end(tmp_path: Path) -> None:
     path = tmp_path / "wiki.xml.bz2"
     path.write_bytes(b"".join(streams))
     told = message_of(CorpusError, lambda: read_parts(path, CONFIG, 2000))
-    assert told.startswith(f"{path} is damaged or goes on with something else at byte ")
+    assert told.startswith(f"{path} is damaged or has other content at byte ")

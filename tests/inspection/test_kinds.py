@@ -2,7 +2,7 @@
 
 import pytest
 
-from elmo_zh.inspection.kinds import KINDS, KindCounts, kind_of, kind_of_token
+from elmo_zh.inspection.counting import KINDS, KindCounts, kind_of, kind_of_token
 
 
 @pytest.mark.parametrize(
@@ -32,10 +32,10 @@ def test_shares_by_hand_add_up_to_one() -> None:
     counts.add("卡拉OK", 2)
     counts.add("。", 1)
     counts.add("12", 1)
-    shares = counts.shares()
+    shares = counts.fractions()
     assert shares["tokens"] == {"Han": 0.5, "Latin": 0, "digits": 0.25, "punctuation": 0.25, "other": 0}
     assert shares["characters"] == pytest.approx(
         {"Han": 4 / 11, "Latin": 4 / 11, "digits": 2 / 11, "punctuation": 1 / 11, "other": 0}
     )
     assert all(sum(each.values()) == pytest.approx(1) for each in shares.values())
-    assert KindCounts().shares() == {what: dict.fromkeys(KINDS, 0.0) for what in ("tokens", "characters")}
+    assert KindCounts().fractions() == {what: dict.fromkeys(KINDS, 0.0) for what in ("tokens", "characters")}

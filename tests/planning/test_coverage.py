@@ -45,18 +45,18 @@ def estimated() -> tuple[CoverageCurve, CoverageCurve]:
     truth = exact_curve(merged(blocks))
     sample = blocks[::10]
     growth, words = estimate_words([set(block) for block in sample], 10)
-    return estimate_curve(sample, growth, 180_000, words.value), truth
+    return estimate_curve(sample, 180_000, words.value, growth.slope_at(10)), truth
 
 
 def test_the_curve_rises_from_nothing_to_all_within_its_ends(estimated: tuple[CoverageCurve, CoverageCurve]) -> None:
     curve, _ = estimated
-    for values in (curve.shares, curve.low, curve.high):
+    for values in (curve.covered, curve.low, curve.high):
         assert values[0] == pytest.approx(0, abs=1e-9)
         assert (np.diff(values) >= 0).all()
         assert values.max() <= 1.0
-    assert curve.shares[-1] == pytest.approx(1.0)
-    assert (curve.low <= curve.shares).all()
-    assert (curve.shares <= curve.high + 1e-12).all()
+    assert curve.covered[-1] == pytest.approx(1.0)
+    assert (curve.low <= curve.covered).all()
+    assert (curve.covered <= curve.high + 1e-12).all()
 
 
 @pytest.mark.parametrize("words", [10, 100, 1000, 3000, 8000, 15_000])
@@ -70,7 +70,7 @@ def test_the_curve_is_that_of_ten_times_the_sample(estimated: tuple[CoverageCurv
 
 def curve_of(points: dict[int, float]) -> CoverageCurve:
     ranks, shares = (np.array(each, np.float64) for each in (list(points), list(points.values())))
-    return CoverageCurve(num_words=ranks[-1], ranks=ranks, shares=shares, low=shares, high=shares)
+    return CoverageCurve(num_words=ranks[-1], ranks=ranks, covered=shares, low=shares, high=shares)
 
 
 def test_recommended_is_what_covers_enough() -> None:

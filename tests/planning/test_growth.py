@@ -20,13 +20,13 @@ def test_rarefaction_is_the_mean_over_all_choices() -> None:
 
 
 def test_a_straight_line_goes_on() -> None:
-    growth = Growth(num_pieces=20, num_words=1000, slope=0.5, bend=0.0)
+    growth = Growth(num_words=1000, slope=0.5, bend=0.0)
     assert growth.words(4) == pytest.approx(2000)
     assert growth.slope_at(100) == 0.5
 
 
 def test_a_bent_line_never_falls() -> None:
-    growth = Growth(num_pieces=20, num_words=1000, slope=0.5, bend=-0.1)
+    growth = Growth(num_words=1000, slope=0.5, bend=-0.1)
     assert growth.words(math.e, 1.0) == pytest.approx(1000 * math.exp(0.5 - 0.1))
     far = [growth.words(10.0**power, 1.0) for power in range(6)]
     assert far == sorted(far)

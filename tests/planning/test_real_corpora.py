@@ -9,10 +9,8 @@ from planning.corpora import CHARACTERS
 from elmo_zh.config import TextConfig, VocabConfig
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.planning.coverage import merged
-from elmo_zh.planning.pieces import take_pieces
-from elmo_zh.planning.plan import _totals
-from elmo_zh.planning.portions import find_portions
-from elmo_zh.planning.sampling import Sample, segment_pieces
+from elmo_zh.planning.reading import SampleSize
+from elmo_zh.planning.sampling import Sample, take_sample
 from elmo_zh.planning.words import WordForecast, forecast_words
 from elmo_zh.run.reporter import SilentReporter
 
@@ -27,10 +25,9 @@ def segmenter() -> TextConfig:
     return TextConfig(segmenter="rjieba")
 
 
-def read(path: Path, config: TextConfig, num_bytes: int) -> Sample:
-    portions = find_portions(find_sources([str(path)]).sources)
-    pieces = take_pieces(portions, num_bytes, 600, 1)
-    return segment_pieces(pieces, len(portions), config, None, 600, 1, SilentReporter())
+def read(path: Path, config: TextConfig, num_bytes: int, seed: int = 1) -> Sample:
+    sources = find_sources([str(path)]).sources
+    return take_sample(sources, config, None, SampleSize(num_bytes=num_bytes, seconds=600, seed=seed), SilentReporter())
 
 
 def forecast(sample: Sample, num_tokens: float) -> WordForecast:
@@ -44,7 +41,7 @@ def test_the_truth_lies_in_the_intervals(name: str) -> None:
     truth, sample = read(RAW / name, config, 10**9), read(RAW / name, config, 2**21)
     assert truth.is_all
     assert not sample.is_all
-    totals, exact = _totals(sample), _totals(truth)
+    totals, exact = sample.totals(), truth.totals()
     assert totals["tokens"].value == pytest.approx(exact["tokens"].value, rel=0.01)
     found = forecast(sample, totals["tokens"].value)
     counts = merged(block.words() for block in truth.blocks)
@@ -60,13 +57,26 @@ def test_the_truth_lies_in_the_intervals(name: str) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
-def test_characters_of_a_folder_of_everything(seed: int) -> None:
+def test_a_folder_of_everything(seed: int) -> None:
     """Eleven files, packed: text of eleven fields in which an interval from one field would be far off."""
-    portions = find_portions(find_sources([str(RAW)]).sources)
-    pieces = take_pieces(portions, 2**21, 600, seed)
-    sample = segment_pieces(pieces, len(portions), CHARACTERS, None, 600, seed, SilentReporter())
-    found = _totals(sample)["characters"]
+    totals = read(RAW, CHARACTERS, 2**21, seed).totals()
     # data/README.md of that folder, in millions, by file.
     truth = 1e6 * (10.26 + 4.56 + 4.92 + 3.67 + 3.11 + 2.51 + 1.44 + 1.41 + 1.17 + 1.01 + 0.86)
-    assert found.holds(truth, rounding=1e5), found
-    assert found.value == pytest.approx(truth, rel=0.05)
+    assert totals["characters"].holds(truth, rounding=1e5)
+    assert totals["characters"].value == pytest.approx(truth, rel=0.005)
+    assert totals["tokens"].value == pytest.approx(truth, rel=0.02)
+
+
+def test_a_small_folder_of_all_formats() -> None:
+    """18 files, among them the same text packed in two ways."""
+    pytest.importorskip("lxml")
+    pytest.importorskip("mwparserfromhell")
+    folder = Path(TEST_DATA or ".") / "data" / "formats"
+    sample, truth = read(folder, segmenter(), 2**21), read(folder, segmenter(), 10**9)
+    assert not sample.is_all
+    totals, exact = sample.totals(), truth.totals()
+    assert totals["documents"] == exact["documents"]
+    assert totals["characters"] == exact["characters"]
+    for name in ("kept_characters", "sentences", "tokens"):
+        assert totals[name].holds(exact[name].value), name
+        assert totals[name].value == pytest.approx(exact[name].value, rel=0.03), name

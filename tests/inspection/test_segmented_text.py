@@ -8,7 +8,7 @@ import pytest
 from elmo_zh.corpus.cleaning.examples import visible
 from elmo_zh.inspection.odd_text import OddCounts
 from elmo_zh.inspection.oddities import find_oddities
-from elmo_zh.inspection.text_survey import TextSurvey, survey_text
+from elmo_zh.inspection.segmented_text import TextSurvey, survey_segmented
 from elmo_zh.run.reporter import SilentReporter
 
 LINES = ["我 爱 北京 。", "他 也 爱 北京 。", "hello 12 。", ""]
@@ -17,7 +17,7 @@ LINES = ["我 爱 北京 。", "他 也 爱 北京 。", "hello 12 。", ""]
 def survey(tmp_path: Path, lines: list[str], *, samples: int = 2, seed: int = 1, most: int = 1000) -> TextSurvey:
     path = tmp_path / "train-00000.txt"
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return survey_text(
+    return survey_segmented(
         [path], num_samples=samples, num_longest=3, seed=seed, reporter=SilentReporter(), most_tokens=most
     )
 
@@ -37,7 +37,7 @@ def test_by_hand(tmp_path: Path) -> None:
 
 def test_bounded_memory_changes_no_share(tmp_path: Path) -> None:
     lines = [f"词{number} 的 {number}" for number in range(200)]
-    assert survey(tmp_path, lines, most=5).kinds.shares() == survey(tmp_path, lines).kinds.shares()
+    assert survey(tmp_path, lines, most=5).kinds.fractions() == survey(tmp_path, lines).kinds.fractions()
     assert survey(tmp_path, lines, most=5).tokens.most_common(1) == [("的", 200)]
 
 
@@ -63,7 +63,7 @@ def test_samples_are_chosen_by_the_seed_and_fairly(tmp_path: Path) -> None:
 )
 def test_signs_of_wrong_decoding(line: str, kind: str) -> None:
     odd = OddCounts()
-    odd.look_at(line)
+    odd.check_decoding(line)
     assert dict(odd.counts) == {kind: 1}
     assert odd.examples[kind] in visible(line)
 
@@ -71,7 +71,7 @@ def test_signs_of_wrong_decoding(line: str, kind: str) -> None:
 @pytest.mark.parametrize("line", ["café naïve Zürich Ångström", "很 烫 。 烫 手", "Müller 先生 说", "汉字 。", "plain"])
 def test_sound_text_is_not_odd(line: str) -> None:
     odd = OddCounts()
-    odd.look_at(line)
+    odd.check_decoding(line)
     assert not odd.counts
 
 

@@ -1,13 +1,13 @@
-"""A plan as lines for people."""
+"""Lines of text that show a plan, and a plan beside the truth."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from elmo_zh.planning.comparison import Comparison
+from elmo_zh.planning.comparison import MAKERS, STAGES, Comparison
 from elmo_zh.planning.estimates import Estimate
 from elmo_zh.run.reporter import format_bytes, format_seconds
 
-TITLES = {
+_TITLES = {
     "documents": "documents",
     "characters": "characters",
     "kept_characters": "of them kept",
@@ -17,24 +17,15 @@ TITLES = {
     "rows": "vocabulary rows",
     "coverage": "tokens covered",
 }
-_STAGES = ("segment", "vocab", "word2vec", "encode", "train")
-_MADE_BY = {
-    "segmented": "segment",
-    "ids": "encode",
-    "word2vec": "word2vec",
-    "checkpoints": "train",
-    "model": "export",
-}
 
 
-def title_of(name: str) -> str:
-    """Return what a figure is called."""
+def _title(name: str) -> str:
     kind, _, what = name.partition(".")
-    return TITLES.get(name, f"{what}, {'time' if kind == 'seconds' else 'disk'}")
+    return _TITLES.get(name, f"{what}, {'time' if kind == 'seconds' else 'disk'}")
 
 
-def show_figure(name: str, value: float) -> str:
-    """Return a figure for people, in its own unit."""
+def _show(name: str, value: float) -> str:
+    """Return a figure in its own unit."""
     if name == "coverage":
         return f"{value:.2%}"
     if name.startswith("seconds."):
@@ -42,11 +33,8 @@ def show_figure(name: str, value: float) -> str:
     return format_bytes(value) if name.startswith("bytes.") else f"{value:,.0f}"
 
 
-def show_interval(name: str, estimate: Estimate) -> str:
-    """Return the ends of an estimate, or that it is exact."""
-    if estimate.is_exact:
-        return "exact"
-    return f"{show_figure(name, estimate.low)} to {show_figure(name, estimate.high)}"
+def _show_interval(name: str, estimate: Estimate) -> str:
+    return "exact" if estimate.is_exact else f"{_show(name, estimate.low)} to {_show(name, estimate.high)}"
 
 
 def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:
@@ -55,20 +43,18 @@ def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:
     yield from _sample(plan["sample"], plan["passed_over"])
     yield ""
     rows = [("corpus", "about", "95 in 100")]
-    rows += [
-        (title_of(name), show_figure(name, figures[name].value), show_interval(name, figures[name])) for name in TITLES
-    ]
+    rows += [(_TITLES[name], _show(name, figures[name].value), _show_interval(name, figures[name])) for name in _TITLES]
     yield from aligned(rows)
     yield ""
     yield from _coverage(plan, figures)
     yield ""
-    yield from _stages(plan, figures)
+    yield from _stages(plan["memory_bytes"], figures)
     if plan["training"]:
         yield ""
         yield from _training(plan["training"])
-    dump = Estimate.load(plan["embedding_bytes"])
     yield ""
-    yield f"Vectors of the whole corpus, as section embed has them: about {format_bytes(dump.value)}."
+    size = format_bytes(plan["embedding_bytes"]["value"])
+    yield f"Vectors of the whole corpus, with the settings of section embed: about {size}."
 
 
 def _sample(sample: Mapping[str, Any], passed_over: Mapping[str, Any]) -> Iterator[str]:
@@ -77,13 +63,13 @@ def _sample(sample: Mapping[str, Any], passed_over: Mapping[str, Any]) -> Iterat
         yield f"All of the corpus was read: {files}, {format_bytes(sample['bytes'])}."
     else:
         yield (
-            f"Sample: {sample['pieces']} pieces, {format_bytes(sample['bytes'])} of {files}, about"
-            f" {format_bytes(sample['corpus_bytes'])} unpacked ({sample['share']:.2%})."
+            f"Sample: {sample['pieces']} blocks, {format_bytes(sample['bytes'])} of {files}, about"
+            f" {format_bytes(sample['corpus_bytes'])} of text ({sample['share']:.2%})."
         )
     if sample["places_not_reached"]:
         yield (
-            f"{sample['places_not_reached']} places were not reached in time, since what is packed is read from its"
-            " start; the ends of those files may differ. More time: --seconds"
+            f"{sample['places_not_reached']} files or ranges of files were not read to their end in time; the rest may"
+            " differ. To allow more time: --seconds"
         )
     for reason, found in passed_over.items():
         yield f"Passed over in the sample: {found['count']:,} {reason}, such as {found['names'][0]}."
@@ -101,28 +87,15 @@ def _coverage(plan: Mapping[str, Any], figures: Mapping[str, Estimate]) -> Itera
     )
 
 
-def _stages(plan: Mapping[str, Any], figures: Mapping[str, Estimate]) -> Iterator[str]:
+def _stages(memory: Mapping[str, float], figures: Mapping[str, Estimate]) -> Iterator[str]:
+    seconds = {stage: figures[name].value for stage in STAGES if (name := f"seconds.{stage}") in figures}
+    disk = {stage: figures[name].value for what, stage in MAKERS.items() if (name := f"bytes.{what}") in figures}
     rows = [("stage", "time", "memory", "disk")]
-    for stage in (*_STAGES, "export"):
-        seconds = figures.get(f"seconds.{stage}")
-        disk = [
-            figures[f"bytes.{what}"].value
-            for what, maker in _MADE_BY.items()
-            if maker == stage and f"bytes.{what}" in figures
-        ]
-        memory = plan["memory_bytes"].get(stage)
-        if seconds or disk:
-            rows.append(
-                (
-                    stage,
-                    format_seconds(seconds.value) if seconds else "",
-                    format_bytes(memory) if memory else "",
-                    format_bytes(sum(disk)) if disk else "",
-                )
-            )
-    total = sum(figure.value for name, figure in figures.items() if name.startswith("seconds."))
-    size = sum(figure.value for name, figure in figures.items() if name.startswith("bytes."))
-    rows.append(("together", format_seconds(total), "", format_bytes(size)))
+    for stage in STAGES:
+        if stage in seconds or stage in disk:
+            sizes = [format_bytes(found[stage]) if found.get(stage) else "" for found in (memory, disk)]
+            rows.append((stage, format_seconds(seconds[stage]) if stage in seconds else "", sizes[0], sizes[1]))
+    rows.append(("together", format_seconds(sum(seconds.values())), "", format_bytes(sum(disk.values()))))
     yield from aligned(rows)
 
 
@@ -146,15 +119,15 @@ def _training(training: Mapping[str, Any]) -> Iterator[str]:
 
 
 def describe_comparison(comparisons: Sequence[Comparison], differences: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of what was planned beside what came of it."""
+    """Yield the lines that show planned figures beside the actual ones."""
     rows = [("", "planned", "actual", "deviation", "in the interval")]
     rows += [
         (
-            title_of(each.name),
-            show_figure(each.name, each.planned.value),
-            show_figure(each.name, each.actual),
+            _title(each.name),
+            _show(each.name, each.planned.value),
+            _show(each.name, each.actual),
             f"{each.deviation:+.1%}",
-            "yes" if each.is_within else f"no ({show_interval(each.name, each.planned)})",
+            "yes" if each.is_within else f"no ({_show_interval(each.name, each.planned)})",
         )
         for each in comparisons
     ]
@@ -164,8 +137,8 @@ def describe_comparison(comparisons: Sequence[Comparison], differences: Sequence
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the rows of a table, first column to the left, others to the right."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    """Yield the rows of a table, the first column aligned to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
         yield "  ".join(cells).rstrip()

@@ -1,14 +1,13 @@
-"""What a run holds, as lines for people."""
+"""Lines of text that show what a run holds."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from elmo_zh.corpus.cleaning.examples import visible
-from elmo_zh.inspection.inspect_run import dropped_characters
 from elmo_zh.planning.comparison import Comparison
 from elmo_zh.planning.estimates import Estimate
-from elmo_zh.planning.render import aligned, describe_comparison
+from elmo_zh.planning.plan_lines import aligned, describe_comparison
 from elmo_zh.run.reporter import format_seconds
 
 _MOST_SOURCES, _MOST_REASONS = 20, 3
@@ -16,8 +15,8 @@ _BAR = 40
 
 
 def describe_inspection(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of what `inspect_run` found, part by part, empty lines between."""
-    parts = (
+    """Yield the lines that show what `inspect_run` found, section by section, with empty lines between."""
+    sections = (
         _stages(found["stages"]),
         _sources(found["sources"]),
         _curve(found["coverage_curve"], found["coverage_picture"]),
@@ -25,26 +24,23 @@ def describe_inspection(found: Mapping[str, Any]) -> Iterator[str]:
         _oddities(found["oddities"]),
         _plan(found["plan"], found["changed_settings"]),
     )
-    is_first = True
-    for part in parts:
-        for number, line in enumerate(part):
-            if number == 0 and not is_first:
-                yield ""
-            yield line
-            is_first = False
+    shown = [lines for section in sections if (lines := list(section))]
+    for number, lines in enumerate(shown):
+        yield from ([""] if number else [])
+        yield from lines
 
 
 def _stages(stages: Mapping[str, Any]) -> Iterator[str]:
     if not stages:
-        yield "No stage is done yet."
+        yield "No stage has finished yet."
         return
     for name, stage in stages.items():
-        told = ", ".join(
+        counts = ", ".join(
             f"{key.replace('_', ' ')} {value:,}"
             for key, value in stage.items()
             if key != "seconds" and isinstance(value, int | float) and not isinstance(value, bool)
         )
-        yield f"{name} ({format_seconds(stage['seconds'])}): {told}"
+        yield f"{name} ({format_seconds(stage['seconds'])}): {counts}"
 
 
 def _sources(sources: Mapping[str, Any]) -> Iterator[str]:
@@ -62,14 +58,14 @@ def _sources(sources: Mapping[str, Any]) -> Iterator[str]:
 
 def _source_row(name: str, sources: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     characters = sum(source["characters"] for source in sources)
-    kept = characters - sum(dropped_characters(source) for source in sources)
+    kept = sum(source["kept_characters"] for source in sources)
     reasons: Counter[str] = Counter()
     for source in sources:
         reasons.update({reason: dropped["characters"] for reason, dropped in source["dropped"].items()})
-    told = ", ".join(f"{reason} {count:,}" for reason, count in reasons.most_common(_MOST_REASONS) if count)
+    left_out = ", ".join(f"{reason} {count:,}" for reason, count in reasons.most_common(_MOST_REASONS) if count)
     files = sum(read["files"] for source in sources for read in source["read_as"])
     documents = sum(source["documents"] for source in sources)
-    return name, f"{files:,}", f"{documents:,}", f"{characters:,}", f"{kept / max(1, characters):.1%}", told
+    return name, f"{files:,}", f"{documents:,}", f"{characters:,}", f"{kept / max(1, characters):.1%}", left_out
 
 
 def _curve(curve: Sequence[Mapping[str, float]], picture: str) -> Iterator[str]:
@@ -95,7 +91,7 @@ def _text(text: Mapping[str, Any]) -> Iterator[str]:
     yield "Most frequent: " + "  ".join(f"{visible(word)} {count:,}" for word, count in text["most_frequent"].items())
     yield "Longest: " + "  ".join(map(visible, text["longest"]))
     if text["samples"]:
-        yield "Sentences by chance:"
+        yield "Random sentences:"
         yield from (f"  {visible(line)}" for line in text["samples"])
 
 
@@ -114,11 +110,7 @@ def _plan(plan: Mapping[str, Any], changed: Sequence[str]) -> Iterator[str]:
     if not plan:
         return
     comparisons = [
-        Comparison(
-            name=name,
-            planned=Estimate(value=each["planned"], low=each["low"], high=each["high"]),
-            actual=each["actual"],
-        )
+        Comparison(name=name, planned=Estimate.load({**each, "value": each["planned"]}), actual=each["actual"])
         for name, each in plan.items()
     ]
     yield from describe_comparison(comparisons, changed)

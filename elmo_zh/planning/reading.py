@@ -1,0 +1,276 @@
+"""Read a corpus for a plan: all of it if time allows, else byte ranges of large files and the start of the others."""
+
+import time
+from array import array
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.encodings import MistakenEncodingError
+from elmo_zh.corpus.names import format_of_name
+from elmo_zh.corpus.ranges import ranges_at, read_range
+from elmo_zh.corpus.read import read_source
+from elmo_zh.corpus.readers.formats import Documents
+from elmo_zh.corpus.sources import Source
+from elmo_zh.corpus.tally import PassedOver, Tally
+from elmo_zh.planning.blocks import Block, BlockPicker
+from elmo_zh.planning.estimates import Estimate, estimate_total, sum_of
+from elmo_zh.segmenting.duplicates import key_rule
+
+# Files from this size on are read in ranges where their format allows it. Wikitext is slow to read, other text is not.
+_RANGED_FROM_BYTES, _RANGED_DUMP_FROM_BYTES = 2**26, 2**22
+_RANGE_BYTES, _MOST_RANGES, _LEAST_RANGES = 2**16, 256, 4
+# Larger corpora are read in random order, so that what time does not suffice for is random too.
+_IN_ORDER_BYTES = 2**26
+# A source gets time in proportion to its size, but at least this much.
+_LEAST_SECONDS = 1.0
+# By how much the rest of a file may differ from its start.
+_UNSURE_REST = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleSize:
+    """How much of a corpus a plan looks at.
+
+    Attributes:
+        num_bytes: Bytes of text to segment, at most.
+        seconds: Time limit for reading, and again for segmenting.
+        seed: Seed of the random choices.
+        tries_training: Whether to try some training steps.
+    """
+
+    num_bytes: int = 2**21
+    seconds: float = 20.0
+    seed: int = 1
+    tries_training: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ReadSource:
+    """What was read of one source: one part, or several byte ranges, each with its bytes on disk and its counts."""
+
+    file_bytes: int
+    parts: Sequence[tuple[int, Counter[str]]]
+    is_one_document: bool
+
+    @property
+    def fraction(self) -> float:
+        return sum(num_bytes for num_bytes, _ in self.parts) / self.file_bytes
+
+    def total(self, name: str) -> Estimate:
+        """Return the estimate of one of the counts for the whole source."""
+        read = sum(counts[name] for _, counts in self.parts)
+        if name == "documents" and self.is_one_document:
+            return Estimate.exact(1)
+        if self.fraction < 1 and len(self.parts) > 1:
+            counts, sizes = [counts[name] for _, counts in self.parts], [size for size, _ in self.parts]
+            return estimate_total(counts, sizes, self.file_bytes, self.fraction)
+        value = read / self.fraction
+        reach = _UNSURE_REST * (value - read)
+        return Estimate(value=value, low=value - reach, high=value + reach)
+
+
+@dataclass(kw_only=True)
+class CorpusReading:
+    """What was read of a corpus.
+
+    Attributes:
+        counts: Sums of documents, characters (line ends not counted, text that does not decode counted),
+            line_characters and line_bytes (of lines, in UTF-8).
+        sources: What was read of each source.
+        skipped_bytes: Sizes of the sources that time did not suffice for.
+        num_files: Files, members of archives among them.
+        num_unreached: Sources and ranges that were not read, or not to their end.
+        keys: Key of each line for finding copies, 0 where it needs none, uint64.
+        lengths: Characters of each line, uint32.
+        blocks: Blocks of lines to segment, chosen with equal chance for each byte of text.
+        seconds: Time spent.
+        passed_over: What is no corpus.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    sources: list[_ReadSource] = field(default_factory=list)
+    skipped_bytes: list[int] = field(default_factory=list)
+    num_files: int = 0
+    num_unreached: int = 0
+    keys: "array[int]" = field(default_factory=lambda: array("Q"))
+    lengths: "array[int]" = field(default_factory=lambda: array("I"))
+    blocks: Sequence[Block] = ()
+    seconds: float = 0.0
+    passed_over: PassedOver = field(default_factory=PassedOver)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all of the corpus was read."""
+        return self.num_unreached == 0 and all(source.fraction >= 1 for source in self.sources)
+
+    def total(self, name: str) -> Estimate:
+        """Return the estimate of one of the counts for the whole corpus."""
+        totals = [source.total(name) for source in self.sources]
+        if self.skipped_bytes:
+            # Documents are estimated from the number of files, which may be one document each; all else from bytes.
+            sizes = [1 if name == "documents" else source.file_bytes for source in self.sources]
+            skipped = len(self.skipped_bytes) if name == "documents" else sum(self.skipped_bytes)
+            totals.append(estimate_total([total.value for total in totals], sizes, skipped, 0.0))
+        return sum_of(totals)
+
+
+def read_corpus(sources: Sequence[Source], config: TextConfig, size: SampleSize) -> CorpusReading:
+    """Read a corpus as far as the time limit allows.
+
+    Raises:
+        CorpusError: If a file that was named is no corpus, or a file is damaged.
+    """
+    # A plan says how much text there is even where `segment` would refuse it.
+    config = replace(config, bad_bytes="skip-line" if config.bad_bytes == "strict" else config.bad_bytes)
+    try:
+        return _CorpusReader(config, size, trusts_head=True).read(sources)
+    except MistakenEncodingError:
+        return _CorpusReader(config, size, trusts_head=False).read(sources)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _WatchedSource(Source):
+    """A source that keeps its packed file, opened last, whose position says how far reading has come."""
+
+    opened: list[BinaryIO]
+
+    def open_packed(self) -> BinaryIO:
+        self.opened[:] = [super().open_packed()]
+        return self.opened[0]
+
+    def position(self) -> int:
+        """Return how many bytes of the file were read; all where it has been closed."""
+        return self.path.stat().st_size if self.opened[0].closed else self.opened[0].tell()
+
+
+class _CorpusReader:
+    """Reads sources into one `CorpusReading`."""
+
+    def __init__(self, config: TextConfig, size: SampleSize, *, trusts_head: bool) -> None:
+        self._config, self._size, self._trusts_head = config, size, trusts_head
+        self._rule = key_rule(config)
+        self._random = Random(size.seed)  # noqa: S311
+        self._found = CorpusReading()
+        self._picker = BlockPicker(size.num_bytes, self._random)
+
+    def read(self, sources: Sequence[Source]) -> CorpusReading:
+        started_at = time.monotonic()
+        sizes = {source: size for source in sources if (size := source.path.stat().st_size)}
+        order, bytes_left = list(sizes), sum(sizes.values())
+        if bytes_left > _IN_ORDER_BYTES:
+            self._random.shuffle(order)
+        for source in order:
+            seconds_left = started_at + self._size.seconds - time.monotonic()
+            if seconds_left <= 0 and self._found.sources:
+                self._found.skipped_bytes.append(sizes[source])
+            else:
+                seconds = max(min(_LEAST_SECONDS, seconds_left), seconds_left * sizes[source] / bytes_left)
+                if not self._read_ranges(source, sizes[source], seconds):
+                    self._read_start(source, sizes[source], seconds)
+            bytes_left -= sizes[source]
+        found = self._found
+        found.num_files += len(found.skipped_bytes)
+        found.num_unreached += len(found.skipped_bytes)
+        found.blocks = self._picker.chosen()
+        found.seconds = time.monotonic() - started_at
+        return found
+
+    def _read_start(self, source: Source, file_bytes: int, seconds: float) -> None:
+        """Read a source until it ends or its time is over."""
+        deadline = time.monotonic() + seconds
+        watched = _WatchedSource(**vars(source), opened=[])
+        tally = Tally()
+        documents = read_source(watched, self._config, tally, self._found.passed_over, trusts_head=self._trusts_head)
+        num_read, before, reached = file_bytes, self._found.counts.copy(), 0
+        for line in (line for document in documents for line in document):
+            if self._take(line) and time.monotonic() > deadline:
+                # The chunk of the file that was read last is taken to its end.
+                position = watched.position()
+                if reached and position > reached:
+                    num_read = reached
+                    self._found.num_unreached += 1
+                    break
+                reached = position
+        documents.close()  # type: ignore[attr-defined]
+        counts = self._count(tally, before)
+        is_one = num_read < file_bytes and counts["documents"] == 1
+        self._found.sources.append(
+            _ReadSource(file_bytes=file_bytes, parts=[(num_read, counts)], is_one_document=is_one)
+        )
+
+    def _read_ranges(self, source: Source, file_bytes: int, seconds: float) -> bool:
+        """Read ranges of a large source at equal distances, in random order; return whether it has any."""
+        is_dump = format_of_name(source.file_name) == "wikidump"
+        if file_bytes < (_RANGED_DUMP_FROM_BYTES if is_dump else _RANGED_FROM_BYTES):
+            return False
+        deadline = time.monotonic() + seconds
+        number = min(_MOST_RANGES, file_bytes // (4 * _RANGE_BYTES))
+        places = [int((i + self._random.random()) * file_bytes / number) for i in range(number)]
+        ranges = ranges_at(source, self._config, places, _RANGE_BYTES, trusts_head=self._trusts_head)
+        if len(ranges) < _LEAST_RANGES:
+            return False
+        self._random.shuffle(ranges)
+        texts: list[tuple[int, list[str], Tally]] = []
+        for each in ranges:
+            if len(texts) < _LEAST_RANGES or time.monotonic() <= deadline:
+                tally = Tally()
+                documents = read_range(source, each, self._config, tally, self._found.passed_over)
+                texts.append((each.end - each.start, _lines_of(documents), tally))
+        self._picker.finish_block()
+        parts, weight = [], file_bytes / sum(num_bytes for num_bytes, _, _ in texts)
+        for num_bytes, lines, tally in texts:
+            before = self._found.counts.copy()
+            for line in lines:
+                self._take(line, weight)
+            self._picker.finish_block()
+            parts.append((num_bytes, self._count(tally, before)))
+        is_one = ranges[0].kind == "text" and self._config.document == "file"
+        self._found.num_unreached += len(ranges) - len(texts)
+        self._found.sources.append(_ReadSource(file_bytes=file_bytes, parts=parts, is_one_document=is_one))
+        return True
+
+    def _take(self, line: str, weight: float = 1.0) -> bool:
+        """Count a line and add it to the block being built; return whether that ended the block."""
+        encoded = line.encode("utf-8", "replace")
+        number = len(self._found.keys)
+        self._found.keys.append((self._rule and self._rule.key(line, encoded)) or 0)
+        self._found.lengths.append(len(line))
+        self._found.counts["line_characters"] += len(line)
+        self._found.counts["line_bytes"] += len(encoded)
+        return self._picker.add(line, len(encoded), number, weight)
+
+    def _count(self, tally: Tally, before: Counter[str]) -> Counter[str]:
+        """Count what lines do not tell; return all counts of a part that began with the counts `before`."""
+        counts = self._found.counts
+        counts["documents"] += tally.documents
+        counts["characters"] += tally.characters + counts["line_characters"] - before["line_characters"]
+        self._found.num_files += tally.forms.total()
+        return counts - before
+
+
+def _lines_of(documents: Documents) -> list[str]:
+    return [line for document in documents for line in document]
+
+
+def find_copies(keys: NDArray[np.uint64], config: TextConfig) -> NDArray[np.bool_]:
+    """Return which lines the segment stage leaves out as copies, by the keys of all lines."""
+    is_copy = np.zeros(len(keys), np.bool_)
+    if not len(keys) or key_rule(config) is None:
+        return is_copy
+    order = np.argsort(keys, kind="stable")
+    ranked = keys[order]
+    starts = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]])
+    number = np.diff(np.r_[starts, len(keys)])
+    repeated = ranked & np.uint64(1) == 1
+    repeated[starts] = False
+    if config.boilerplate_copies:
+        repeated |= np.repeat(number > config.boilerplate_copies, number)
+    is_copy[order] = repeated & (ranked != 0)
+    return is_copy
