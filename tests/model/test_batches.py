@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_zh.id_store.encoded_sentences import EncodedSentences, ShardArrays, ShardSize
-from elmo_zh.model import batches as module
 from elmo_zh.model.batches import iter_length_sorted, mark_sentence, pad_sentences
+from elmo_zh.training import streams as module
 from elmo_zh.training.streams import PackedStreams, ShuffledOrder, StreamBatch
 
 LENGTHS = st.lists(st.integers(0, 7), min_size=1, max_size=23)
