@@ -165,7 +165,7 @@ def test_a_vocabulary_without_the_specials(untrained_run: Path) -> None:
     for command in ("word2vec", "encode", "train"):
         told = elmo_zh(command, "--run", untrained_run).only_error()
         assert told.startswith(f"{vocab}: the first three lines are {words[:3]}, expected ['<S>', '</S>', '<UNK>'].")
-        assert "make the file with: elmo-zh vocab" in told
+        assert "Make the file with: elmo-zh vocab" in told
 
 
 def other_vocabulary(run: Path) -> tuple[str, str]:

@@ -35,7 +35,7 @@ def unpack(data: bytes, suffix: str) -> bytes:
 @pytest.mark.parametrize(
     ("data", "suffix"),
     [
-        (gzip.compress(b"x"), ".gz"),
+        (gzip.compress(b"x", mtime=0), ".gz"),
         (bz2.compress(b"x"), ".bz2"),
         (lzma.compress(b"x"), ".xz"),
         (b"\x28\xb5\x2f\xfd", ".zst"),

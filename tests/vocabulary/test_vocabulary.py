@@ -165,7 +165,7 @@ def test_another_word_or_order_is_another_digest() -> None:
         ),
         (
             "<S>\n</S>\n<UNK>\n\n好\n",
-            "a line is empty, so rows and words would not agree. Make the file with: elmo-zh vocab",
+            "a line is empty, so rows and words would not match. Make the file with: elmo-zh vocab",
         ),
     ],
 )
