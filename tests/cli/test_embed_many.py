@@ -151,7 +151,7 @@ def test_shards_that_do_not_make_a_whole(sample_run: SampleRun, source: Path, sh
     told = elmo_zh("merge", *shards, shards[1]).only_error()
     assert told.startswith(f"{shards[1]} and {shards[1]} are the same shard of the text.")
     assert elmo_zh("merge", source).only_error().startswith(f"{source} is not a shard.")
-    assert elmo_zh("merge", "nowhere").only_error().startswith("nowhere does not exist or is no file.")
+    assert elmo_zh("merge", "nowhere").only_error().startswith("nowhere does not exist or is not a file.")
     embed(sample_run, source, "--segmented", "--shard", "2/3", "--force", "--layers", "top")
     told = elmo_zh("merge", *shards).only_error()
     assert told == f"{shards[0]} and {shards[1]} do not belong together: they differ in layers."
