@@ -31,10 +31,10 @@ import torch
 
 from elmo_zh.allocator import keep_freed_memory, let_idle_threads_sleep
 from elmo_zh.config import Config
+from elmo_zh.config.schema import EMBED_PRECISIONS
 from elmo_zh.embed.sentence_vectors import SentenceVectors
+from elmo_zh.model.kernels.execution import side_by_side
 from elmo_zh.model.kernels.products import can_pack, multiply, pack
-from elmo_zh.model.kernels.reading_product import PRECISIONS
-from elmo_zh.model.kernels.side_by_side import side_by_side
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.training.optimizer import step_tokens
 from elmo_zh.training.trial import SENTENCE_TOKENS, build_trial, draw_words
@@ -147,7 +147,7 @@ def list_rows() -> list[dict[str, str]]:
         {"work": "embed", "size": size, "mode": mode, "precision": precision, "softmax": "none"}
         for size in SIZES
         for mode in ("token", "character")
-        for precision in PRECISIONS
+        for precision in EMBED_PRECISIONS
     ]
 
 

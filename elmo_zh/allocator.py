@@ -41,7 +41,7 @@ def let_idle_threads_sleep(environment: MutableMapping[str, str] = os.environ) -
     """Let a thread that has nothing to do go to sleep soon; to be called before torch is imported.
 
     By itself GNU's OpenMP lets it turn round in circles for milliseconds, on the very core on which the second
-    direction works (`kernels.side_by_side`): a tenth of the time of a large model, almost half of a small one. What the
+    direction works (`kernels.execution`): a tenth of the time of a large model, almost half of a small one. What the
     user has set in the environment stays.
     """
     if not any(name in environment for name in _SETTINGS):

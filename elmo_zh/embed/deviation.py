@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.bundle.read import Bundle
+from elmo_zh.config.schema import EMBED_PRECISIONS
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.model.kernels.reading_product import PRECISIONS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,11 +36,11 @@ def measure_deviations(bundle: Bundle, sentences: Sequence[Sequence[str]]) -> li
     """Return the deviations of every precision but float32 on segmented sentences, on the processor."""
     exact, *others = (
         np.concatenate(ElmoEmbedder(bundle, "cpu", precision).embed_tokens(sentences), axis=1, dtype=np.float64)
-        for precision in PRECISIONS
+        for precision in EMBED_PRECISIONS
     )
     return [
         _compare(precision, layer, vectors[layer], exact[layer])
-        for precision, vectors in zip(PRECISIONS[1:], others, strict=True)
+        for precision, vectors in zip(EMBED_PRECISIONS[1:], others, strict=True)
         for layer in range(len(exact))
     ]
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elmo_zh.bundle.read import Bundle, load_bundle
+from elmo_zh.config.schema import EMBED_PRECISIONS
 from elmo_zh.embed.hub_outputs import hub_outputs
 from elmo_zh.embed.sentence_vectors import SentenceVectors
 from elmo_zh.embed.word_vectors import UNKNOWN_WAYS
 from elmo_zh.errors import BundleError, ElmoZhError
-from elmo_zh.model.kernels.reading_product import PRECISIONS
 from elmo_zh.model.precision import DEVICES, choose_device
 from elmo_zh.text.alignment import TokenisedLine, find_tokens
 from elmo_zh.text.preparation import TextPreparation
@@ -76,7 +76,7 @@ class ElmoEmbedder:
     ) -> None:
         for name, value, known in (
             ("device", device, DEVICES),
-            ("precision", precision, PRECISIONS),
+            ("precision", precision, EMBED_PRECISIONS),
             ("unknown", unknown, UNKNOWN_WAYS),
         ):
             if value not in known:

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from elmo_zh.model.character_cnn import CharacterCNN, CharacterShape
 from elmo_zh.model.kernels.buffers import BufferPool
+from elmo_zh.model.kernels.cells import LSTMState
 from elmo_zh.model.kernels.dropout import drop
-from elmo_zh.model.projected_lstm import LSTMState, ProjectedLSTM
+from elmo_zh.model.projected_lstm import ProjectedLSTM
 from elmo_zh.model.token_encoder import TokenInputs, TokenTable
 
 
@@ -162,7 +163,7 @@ class BiLM(nn.Module):
         for index, (layer, carried) in enumerate(zip(self.lstm_layers(), state, strict=True)):
             hidden = drop(hidden, dropout)
             output, after = layer(hidden, carried, keep, lengths)
-            hidden = output + hidden if index > 0 and self.shape.skip_connections else output
+            hidden = skip_connection(self.shape, index, hidden, output)
             activations.append(hidden)
             new_state.append(after)
         activations[-1] = drop(hidden, dropout)
@@ -199,6 +200,11 @@ class BiLM(nn.Module):
         index = order[None, :, :, None].expand_as(backward_lm)
         both = torch.cat([forward_lm, backward_lm.gather(2, index)], dim=3)
         return both * mask[None, :, :, None], state
+
+
+def skip_connection(shape: BiLMShape, layer: int, inputs: Tensor, outputs: Tensor) -> Tensor:
+    """Return a layer's outputs, plus its inputs where it has a skip connection: in every layer but the first."""
+    return outputs + inputs if layer > 0 and shape.skip_connections else outputs
 
 
 def read_both_ways(inputs: TokenInputs, mask: Tensor) -> TokenInputs:

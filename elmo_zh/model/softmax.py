@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmo_zh.model.kernels.prediction_loss import FullLoss, SampledLoss
+from elmo_zh.model.kernels.next_token_loss import FullLoss, SampledLoss
 from elmo_zh.model.kernels.products import can_pack, multiply, pack
 from elmo_zh.model.precision import choose_product_dtype
 
-# Probabilities that training keeps at once for a product over them (64 MB of float32), whatever the vocabulary.
-BLOCK_SCORES = 16_000_000
-# Scores that evaluation holds at once, and the predictions that these are of at least: a product of fewer rows over a
-# large vocabulary takes four times as long for each.
-PIECE_SCORES, PIECE_PREDICTIONS = 2**21, 8
+# Probabilities that training keeps at a time for a product over them (64 MB of float32), whatever the vocabulary.
+MAX_TRAINING_SCORES = 16_000_000
+# Scores that evaluation holds at a time, and the minimum of predictions that it scores together: a product of fewer
+# rows over a large vocabulary takes four times as long for each.
+MAX_EVALUATION_SCORES, MIN_EVALUATION_ROWS = 2**21, 8
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Softmax(nn.Module):
         """
         dtype = choose_product_dtype(self.product_dtype, self.weight)
         loss: Tensor = SampledLoss.apply(  # type: ignore[no-untyped-call]
-            hidden, self.weight, self.bias, targets, negatives.ids, -negatives.log_expected, dtype, BLOCK_SCORES
+            hidden, self.weight, self.bias, targets, negatives.ids, -negatives.log_expected, dtype, MAX_TRAINING_SCORES
         )
         return loss
 
@@ -111,7 +111,7 @@ class Softmax(nn.Module):
         """Return the mean exact loss in nats, for outputs of shape (N, P) and targets of shape (N,)."""
         dtype = choose_product_dtype(self.product_dtype, self.weight)
         loss: Tensor = FullLoss.apply(  # type: ignore[no-untyped-call]
-            hidden, self.weight, self.bias, targets, dtype, BLOCK_SCORES
+            hidden, self.weight, self.bias, targets, dtype, MAX_TRAINING_SCORES
         )
         return loss
 
@@ -120,7 +120,7 @@ class Softmax(nn.Module):
         """Return the exact cost of each target in nats, float32, shape (N,), for outputs of shape (N, P)."""
         is_packed = can_pack(self.bias, self.weight.dtype)
         weight = pack(self.weight.T, is_packed)
-        size = max(PIECE_PREDICTIONS, PIECE_SCORES // len(self.bias))
+        size = max(MIN_EVALUATION_ROWS, MAX_EVALUATION_SCORES // len(self.bias))
         # One tensor for all costs: small ones made between the scores would keep the allocator from reusing those.
         costs = hidden.new_empty(len(hidden))
         for rows, goals, cost in zip(*(torch.split(each, size) for each in (hidden, targets, costs)), strict=True):

@@ -4,18 +4,17 @@ import importlib.util
 import os
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
 from elmo_zh.model import projected_lstm
-from elmo_zh.model.kernels import gpu_graph, gpu_loop, gpu_recurrence
+from elmo_zh.model.kernels import gpu_loop, gpu_recurrence, graphs
 from elmo_zh.model.kernels.buffers import BufferPool
+from elmo_zh.model.kernels.cells import Clips, LayerWeights
 from elmo_zh.model.kernels.gpu_loop import PLAIN_STEPS, CellSteps, LoopShape, TimeLoop
 from elmo_zh.model.kernels.recurrence import run_recurrence
-from elmo_zh.model.kernels.recurrence_passes import Clips
 from elmo_zh.model.projected_lstm import LSTMState, ProjectedLSTM
 
 STEPS, STREAMS, INPUT, CELL, OUTPUT = 5, 3, 7, 11, 2
@@ -52,14 +51,13 @@ def run_recurrences(
     """Values, and gradients where they are asked for, of one of the two recurrences."""
     dtype = layer.bias.dtype
     inputs = draw(2, STEPS, STREAMS, INPUT, seed=8, dtype=product_dtype).requires_grad_()
-    state = draw(2, STREAMS, layer.output_dim, seed=5, dtype=dtype), draw(2, STREAMS, CELL, seed=6, dtype=dtype)
-    weights = (layer.input_weight, layer.recurrent_weight, layer.bias, layer.projection)
-    arguments = (inputs, *weights, *state, start_flags(dtype) if with_starts else None)
-    clips = layer.cell_clip, layer.projection_clip
-    if on_gpu_path:
-        outputs, cells = gpu_recurrence.run_gpu_recurrence(*arguments, *clips, None)
-    else:
-        outputs, cells = run_recurrence(*arguments, Clips(*clips))
+    state = LSTMState(
+        draw(2, STREAMS, layer.output_dim, seed=5, dtype=dtype), draw(2, STREAMS, CELL, seed=6, dtype=dtype)
+    )
+    weights = LayerWeights(layer.input_weight, layer.recurrent_weight, layer.bias, layer.projection)
+    arguments = (inputs, weights, state, start_flags(dtype) if with_starts else None, layer.clips, None)
+    run = gpu_recurrence.run_gpu_recurrence if on_gpu_path else run_recurrence
+    outputs, cells = run(*arguments)
     if not torch.is_grad_enabled():
         return [outputs, cells]
     weighting = draw(*outputs.shape, seed=7, dtype=dtype)
@@ -111,12 +109,15 @@ def test_the_loop_with_fused_cells_equals_the_processors(
 
 def test_a_loop_may_go_back_again_and_others_may_run_meanwhile() -> None:
     layer = build_layer((0.3, 0.4), OUTPUT)
-    state = draw(2, STREAMS, OUTPUT, seed=5, dtype=torch.float64), draw(2, STREAMS, CELL, seed=6, dtype=torch.float64)
-    weights = (layer.input_weight, layer.recurrent_weight, layer.bias, layer.projection)
+    state = LSTMState(
+        draw(2, STREAMS, OUTPUT, seed=5, dtype=torch.float64), draw(2, STREAMS, CELL, seed=6, dtype=torch.float64)
+    )
+    weights = LayerWeights(layer.input_weight, layer.recurrent_weight, layer.bias, layer.projection)
 
     def run(seed: int) -> Tensor:
         inputs = draw(2, STEPS, STREAMS, INPUT, seed=seed, dtype=torch.float64)
-        return gpu_recurrence.run_gpu_recurrence(inputs, *weights, *state, None, 0.3, 0.4, None)[0].square().sum()
+        outputs, _ = gpu_recurrence.run_gpu_recurrence(inputs, weights, state, None, layer.clips, None)
+        return outputs.square().sum()
 
     first = run(1)
     expected = torch.autograd.grad(first, layer.recurrent_weight, retain_graph=True)[0]
@@ -159,12 +160,8 @@ def pretended_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     def capture(functions: Sequence[Callable[[], None]], _: torch.device) -> list[SimpleNamespace]:
         return [SimpleNamespace(replay=function) for function in functions]
 
-    def run(*arguments: Any) -> tuple[Tensor, Tensor]:
-        *tensors, clips, pool = arguments
-        return gpu_recurrence.run_gpu_recurrence(*tensors, clips.cell, clips.output, pool)
-
-    monkeypatch.setattr(gpu_graph, "_capture", capture)
-    monkeypatch.setattr(projected_lstm, "run_recurrence", run)
+    monkeypatch.setattr(graphs, "_capture", capture)
+    monkeypatch.setattr(projected_lstm, "run_recurrence", gpu_recurrence.run_gpu_recurrence)
 
 
 @pytest.mark.parametrize("with_starts", [False, True])
@@ -202,14 +199,14 @@ def test_where_capturing_fails_operations_start_one_by_one(monkeypatch: pytest.M
 
     shape = LoopShape(
         num_steps=STEPS, num_streams=STREAMS, cell_dim=CELL, output_dim=OUTPUT, product_dtype=torch.float32,
-        state_dtype=torch.float32, device=torch.device("cpu"), has_projection=True, has_keep=False, cell_clip=3.0,
-        output_clip=3.0, is_traced=True,
+        state_dtype=torch.float32, device=torch.device("cpu"), has_projection=True, has_keep=False,
+        clips=Clips(3.0, 3.0), is_traced=True,
     )  # fmt: skip
-    monkeypatch.setattr(gpu_graph, "_capture", fail)
+    monkeypatch.setattr(graphs, "_capture", fail)
     pool = BufferPool()
     for _ in range(2):
         assert type(gpu_recurrence._take_loop(shape, pool)) is TimeLoop
-        monkeypatch.setattr(gpu_graph, "_capture", None)  # not tried again
+        monkeypatch.setattr(graphs, "_capture", None)  # not tried again
     assert not pool.can_capture
 
 
@@ -259,7 +256,7 @@ def test_a_gpu_embeds_as_a_processor() -> None:
     with torch.inference_mode():
         for device in ("cpu", "cuda"):
             layer.to(device)
-            state = LSTMState(*(value[:, :1].expand(-1, STREAMS, -1) for value in vars(layer.zero_state(1)).values()))
+            state = LSTMState(*(value[:, :1].expand(-1, STREAMS, -1) for value in layer.zero_state(1)))
             outputs, after = layer(inputs.to(device), state, None, lengths.to(device))
             results.append([outputs.cpu(), after.output.cpu(), after.cell.cpu()])
     for processors, ours in zip(*results, strict=True):

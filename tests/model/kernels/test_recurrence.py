@@ -10,7 +10,7 @@ from model.test_projected_lstm import plain_lstm
 from torch import Tensor
 
 from elmo_zh.model.bilm import BiLM, BiLMShape
-from elmo_zh.model.kernels import recurrence_passes
+from elmo_zh.model.kernels import passes
 from elmo_zh.model.kernels.buffers import BufferPool
 from elmo_zh.model.kernels.products import can_pack
 from elmo_zh.model.projected_lstm import LSTMState, ProjectedLSTM
@@ -92,7 +92,7 @@ def test_float32_equals_the_plain_version(
     monkeypatch: pytest.MonkeyPatch, sizes: Sequence[int], is_packed: bool, with_starts: bool
 ) -> None:
     if not is_packed:
-        monkeypatch.setattr(recurrence_passes, "can_pack", lambda *_: False)
+        monkeypatch.setattr(passes, "can_pack", lambda *_: False)
     elif not can_pack(torch.zeros(1), torch.float32):
         pytest.skip("matrices cannot be packed here")
     keep = start_flags(sizes[0]) if with_starts else None
@@ -107,7 +107,7 @@ def test_bfloat16_is_as_near_as_its_rounding(
 ) -> None:
     """Of 8 bits; without clips, whose gradient a rounding may turn on or off."""
     if not is_packed:
-        monkeypatch.setattr(recurrence_passes, "can_pack", lambda *_: False)
+        monkeypatch.setattr(passes, "can_pack", lambda *_: False)
     elif not can_pack(torch.zeros(1), torch.bfloat16):
         pytest.skip("matrices cannot be packed here")
     keep = start_flags(sizes[0])
@@ -136,11 +136,10 @@ def test_one_thread_and_two_give_the_same_bits(sizes: Sequence[int], dtype: torc
 def test_compiled_and_plain_python_give_the_same_bits(
     monkeypatch: pytest.MonkeyPatch, sizes: Sequence[int], dtype: torch.dtype | None
 ) -> None:
-    assert isinstance(recurrence_passes.scripted(recurrence_passes.loop_forward), torch.jit.ScriptFunction)
     layer, keep = build_layer(sizes, dtype), start_flags(sizes[0])
     # Again and again: TorchScript watches the first runs and then compiles anew.
     compiled = [run(layer, sizes, keep) for _ in range(4)]
-    monkeypatch.setattr(recurrence_passes, "scripted", lambda function: function)
+    monkeypatch.setattr(passes, "scripted", lambda function: function)
     plain = run(layer, sizes, keep)
     for result in compiled:
         assert_same_bits(result, plain)

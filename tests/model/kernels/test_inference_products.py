@@ -1,4 +1,4 @@
-"""Products made ready for reading against NumPy, and what happens where the operators are missing or wrong."""
+"""Products prepared for inference against NumPy, and what happens where the operators are missing or wrong."""
 
 import functools
 from collections.abc import Callable
@@ -11,8 +11,9 @@ from contract.command_line import ROOT, run_python
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elmo_zh.model.kernels import reading_product
-from elmo_zh.model.kernels.reading_product import PRECISIONS, build_product, quantise_columns, read_product
+from elmo_zh.config.schema import EMBED_PRECISIONS
+from elmo_zh.model.kernels import products
+from elmo_zh.model.kernels.products import build_inference_product, inference_product, quantise_columns
 
 # Rows, width, columns: distinct primes, and what models have.
 SIZES = [(1, 1, 3), (3, 5, 7), (67, 127, 509), (19, 128, 512), (11, 512, 128)]
@@ -32,8 +33,8 @@ def as_read(rows: Tensor, precision: str) -> Tensor:
 
 def unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the library's own layouts be missing."""
-    monkeypatch.setattr(reading_product, "can_pack", lambda *_: False)
-    monkeypatch.setattr(reading_product, "_quantised_product_works", lambda: False)
+    monkeypatch.setattr(products, "can_pack", lambda *_: False)
+    monkeypatch.setattr(products, "_quantised_product_works", lambda: False)
 
 
 def quantised_by_hand(values: NDArray[np.float32], axis: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -62,7 +63,7 @@ def test_a_product_is_that_of_numpy_rounded(
     num_rows, width, num_columns = sizes
     rows, matrix = draw(1, num_rows, width), draw(2, width, num_columns)
     bias = draw(3, num_columns) if with_bias else None
-    found = read_product(as_read(rows, precision), build_product(matrix, bias, precision))
+    found = inference_product(as_read(rows, precision), build_inference_product(matrix, bias, precision))
     assert (found.dtype, found.shape) == (torch.float32, (num_rows, num_columns))
     factors = [as_read(each, precision).double().numpy() for each in (rows, matrix)]
     expected = factors[0] @ factors[1] + (0.0 if bias is None else bias.double().numpy())
@@ -83,9 +84,9 @@ def test_an_int8_product_is_the_quantised_one_worked_out_by_hand(
     rows = draw(1, num_rows, width) * torch.logspace(-3, 3, num_rows)[:, None]
     matrix = draw(2, width, num_columns) * torch.logspace(2, -2, num_columns)
     bias = draw(3, num_columns) if with_bias else None
-    product = build_product(matrix, bias, "int8")
-    assert product.is_packed is (is_packed and reading_product._quantised_product_works())
-    found = read_product(rows, product)
+    product = build_inference_product(matrix, bias, "int8")
+    assert product.is_packed is (is_packed and products._quantised_product_works())
+    found = inference_product(rows, product)
     assert (found.dtype, found.shape) == (torch.float32, (num_rows, num_columns))
     np.testing.assert_allclose(found.double().numpy(), int8_by_hand(rows, matrix, bias), rtol=1e-6, atol=1e-6)
 
@@ -94,7 +95,7 @@ def test_an_int8_product_is_the_quantised_one_worked_out_by_hand(
 def test_an_int8_product_is_close_to_the_exact_one(sizes: tuple[int, int, int]) -> None:
     num_rows, width, num_columns = sizes
     rows, matrix = draw(1, num_rows, width), draw(2, width, num_columns)
-    found = read_product(rows, build_product(matrix, None, "int8"))
+    found = inference_product(rows, build_inference_product(matrix, None, "int8"))
     # Each factor is off by half a step at most; the errors of a sum mostly cancel.
     row_steps, column_steps = rows.abs().amax(dim=1, keepdim=True) / 127, matrix.abs().amax(dim=0) / 127
     size = rows.abs().sum(dim=1, keepdim=True) * column_steps + matrix.abs().sum(dim=0) * row_steps
@@ -112,7 +113,7 @@ def test_a_quantised_matrix_by_hand() -> None:
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
-@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("precision", EMBED_PRECISIONS)
 def test_rows_and_columns_of_zeros_give_the_bias(
     monkeypatch: pytest.MonkeyPatch, precision: str, is_packed: bool
 ) -> None:
@@ -120,42 +121,42 @@ def test_rows_and_columns_of_zeros_give_the_bias(
         unpacked(monkeypatch)
     rows, matrix, bias = draw(1, 5, 11), draw(2, 11, 7), torch.arange(7.0)
     rows[3], matrix[:, 2] = 0.0, 0.0
-    found = read_product(as_read(rows, precision), build_product(matrix, bias, precision))
+    found = inference_product(as_read(rows, precision), build_inference_product(matrix, bias, precision))
     assert torch.equal(found[3], bias)
     assert torch.equal(found[:, 2], bias[2].expand(5))
-    without = read_product(as_read(rows, precision), build_product(matrix, None, precision))
+    without = inference_product(as_read(rows, precision), build_inference_product(matrix, None, precision))
     assert not without[3].any()
     assert not without[:, 2].any()
     assert without[[0, 1, 2, 4]][:, [0, 1, 3, 4, 5, 6]].all()
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("precision", EMBED_PRECISIONS)
 @pytest.mark.parametrize("sizes", [(67, *rest) for _, *rest in SIZES])
 def test_a_row_does_not_depend_on_those_beside_it(sizes: tuple[int, int, int], precision: str) -> None:
     """Not in one bit."""
     num_rows, width, num_columns = sizes
     rows = as_read(draw(1, num_rows, width), precision)
-    product = build_product(draw(2, width, num_columns), draw(3, num_columns), precision)
+    product = build_inference_product(draw(2, width, num_columns), draw(3, num_columns), precision)
     if not product.is_packed and precision != "int8":
         pytest.skip("matrices cannot be packed here")
-    whole = read_product(rows, product)
+    whole = inference_product(rows, product)
     for some in (*(slice(0, n) for n in (1, 2, 3, 5, 16, 17, 32, 33)), slice(66, 67), slice(13, 30)):
-        assert torch.equal(read_product(rows[some], product), whole[some])
+        assert torch.equal(inference_product(rows[some], product), whole[some])
     others = as_read(draw(4, num_rows, width) * 1e4, precision)
     others[41] = rows[41]
-    assert torch.equal(read_product(others, product)[41], whole[41])
+    assert torch.equal(inference_product(others, product)[41], whole[41])
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("precision", EMBED_PRECISIONS)
 def test_rows_stay_as_they_are(precision: str) -> None:
     rows = as_read(draw(1, 3, 5), precision)
     before = rows.clone()
-    read_product(rows, build_product(draw(2, 5, 7), draw(3, 7), precision))
+    inference_product(rows, build_inference_product(draw(2, 5, 7), draw(3, 7), precision))
     assert torch.equal(rows, before)
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
-@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("precision", EMBED_PRECISIONS)
 def test_what_is_ready_has_no_gradient_and_later_changes_do_not_reach_it(
     monkeypatch: pytest.MonkeyPatch, precision: str, is_packed: bool
 ) -> None:
@@ -163,12 +164,12 @@ def test_what_is_ready_has_no_gradient_and_later_changes_do_not_reach_it(
         unpacked(monkeypatch)
     rows = as_read(draw(1, 3, 5), precision)
     matrix = draw(2, 5, 7).requires_grad_()
-    product = build_product(matrix, draw(3, 7).requires_grad_(), precision)
-    before = read_product(rows, product)
+    product = build_inference_product(matrix, draw(3, 7).requires_grad_(), precision)
+    before = inference_product(rows, product)
     assert not before.requires_grad
     with torch.no_grad():
         matrix.zero_()
-    assert torch.equal(read_product(rows, product), before)
+    assert torch.equal(inference_product(rows, product), before)
 
 
 @pytest.mark.parametrize("num_rows", [1, 3, 67])
@@ -181,15 +182,15 @@ def test_int8_sums_of_the_largest_numbers(monkeypatch: pytest.MonkeyPatch, num_r
     rows = torch.full((num_rows, width), 3.0)
     matrix = torch.full((width, num_columns), 2.0)
     matrix[:, ::2] = -2.0
-    found = read_product(rows, build_product(matrix, None, "int8"))
+    found = inference_product(rows, build_inference_product(matrix, None, "int8"))
     torch.testing.assert_close(found, rows @ matrix, rtol=1e-6, atol=0)
 
 
 LARGEST_NUMBERS = """
 import torch
-from elmo_zh.model.kernels.reading_product import build_product, read_product
+from elmo_zh.model.kernels.products import build_inference_product, inference_product
 rows, matrix = torch.full((3, 61), 3.0), torch.full((61, 37), -2.0)
-found = read_product(rows, build_product(matrix, None, "int8"))
+found = inference_product(rows, build_inference_product(matrix, None, "int8"))
 print((found / (rows @ matrix) - 1).abs().max().item())
 """
 
@@ -261,13 +262,13 @@ def test_operators_that_are_missing_or_wrong_are_noticed(
     monkeypatch: pytest.MonkeyPatch, stand_in: Any, works: bool
 ) -> None:
     monkeypatch.setattr(torch.ops, "onednn", stand_in, raising=False)
-    try_it = functools.cache(reading_product._quantised_product_works.__wrapped__)
-    monkeypatch.setattr(reading_product, "_quantised_product_works", try_it)
+    try_it = functools.cache(products._quantised_product_works.__wrapped__)
+    monkeypatch.setattr(products, "_quantised_product_works", try_it)
     assert try_it() is works
     if not works:
         rows, matrix = draw(1, 3, 5), draw(2, 5, 7)
-        product = build_product(matrix, None, "int8")
+        product = build_inference_product(matrix, None, "int8")
         assert product.is_packed is False
         np.testing.assert_allclose(
-            read_product(rows, product).numpy(), int8_by_hand(rows, matrix, None), rtol=1e-6, atol=1e-6
+            inference_product(rows, product).numpy(), int8_by_hand(rows, matrix, None), rtol=1e-6, atol=1e-6
         )

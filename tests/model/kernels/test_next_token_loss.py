@@ -1,4 +1,4 @@
-"""Losses and all their gradients, written by hand and in pieces, against plain formulas and autograd."""
+"""Losses and all their gradients, written by hand and in row chunks, against plain formulas and autograd."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 from elmo_zh.model import softmax
 from elmo_zh.model.bilm import BiLMShape
-from elmo_zh.model.kernels import prediction_loss
+from elmo_zh.model.kernels import next_token_loss
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.model.softmax import Negatives, Softmax
 from elmo_zh.model.token_encoder import TokenInputs
@@ -66,18 +66,18 @@ def differentiate(loss: Tensor, *inputs: Tensor) -> list[Tensor]:
     return [loss.detach(), *torch.autograd.grad(3 * loss, inputs)]
 
 
-@pytest.fixture(params=["whole", "one row", "odd pieces", "blocks of pieces"])
-def _pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sizes are in scores: of 31 words in full softmax, of 7 negatives in sampled; a core has half of a block."""
-    piece, block = {
+@pytest.fixture(params=["whole", "one row", "odd chunks", "spans of chunks"])
+def _chunks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes are in scores: of 31 words in full softmax, of 7 negatives in sampled; a core has half of a span."""
+    chunk, span = {
         "whole": (10**9, 10**9),
         "one row": (1, 1),
-        "odd pieces": (2 * WORDS + 1, 10**9),
-        "blocks of pieces": (2 * WORDS, 2 * 3 * WORDS),
+        "odd chunks": (2 * WORDS + 1, 10**9),
+        "spans of chunks": (2 * WORDS, 2 * 3 * WORDS),
     }[request.param]
-    monkeypatch.setitem(prediction_loss._PIECE_SCORES, "cpu", piece)
-    monkeypatch.setattr(prediction_loss, "PIECE_ROWS", 1)
-    monkeypatch.setattr(softmax, "BLOCK_SCORES", block)
+    monkeypatch.setitem(next_token_loss._CHUNK_SCORES, "cpu", chunk)
+    monkeypatch.setattr(next_token_loss, "MIN_CHUNK_ROWS", 1)
+    monkeypatch.setattr(softmax, "MAX_TRAINING_SCORES", span)
 
 
 def compare(kind: str, num_rows: int, dtype: torch.dtype, product_dtype: torch.dtype | None) -> list[list[Tensor]]:
@@ -94,7 +94,7 @@ def compare(kind: str, num_rows: int, dtype: torch.dtype, product_dtype: torch.d
     return results
 
 
-@pytest.mark.usefixtures("_pieces")
+@pytest.mark.usefixtures("_chunks")
 @pytest.mark.parametrize("num_rows", [1, 2, 13, 23])
 @pytest.mark.parametrize("kind", ["full", "sampled"])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-11), (torch.float32, 3e-6)])
@@ -105,7 +105,7 @@ def test_loss_and_gradients_equal_the_formula(kind: str, num_rows: int, dtype: t
         torch.testing.assert_close(dense, plain, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.usefixtures("_pieces")
+@pytest.mark.usefixtures("_chunks")
 @pytest.mark.parametrize("kind", ["full", "sampled"])
 def test_bfloat16_is_as_near_as_its_rounding(kind: str) -> None:
     """bfloat16 keeps 8 bits. What is carried on stays float32."""
@@ -169,8 +169,8 @@ def test_gradcheck(kind: str, differentiated: int) -> None:
     def loss(changed: Tensor) -> Tensor:
         parts = [Dense.apply(changed) if at == differentiated else part for at, part in enumerate(inputs)]
         if kind == "full":
-            return prediction_loss.FullLoss.apply(*parts, targets, dtype, 10**9)
-        return prediction_loss.SampledLoss.apply(*parts, targets, negatives.ids, offset, dtype, 10**9)
+            return next_token_loss.FullLoss.apply(*parts, targets, dtype, 10**9)
+        return next_token_loss.SampledLoss.apply(*parts, targets, negatives.ids, offset, dtype, 10**9)
 
     assert torch.autograd.gradcheck(loss, [inputs[differentiated].requires_grad_()])
 
