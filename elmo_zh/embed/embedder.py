@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elmo_zh.bundle.read import Bundle, load_bundle
-from elmo_zh.config.schema import EMBED_PRECISIONS
 from elmo_zh.embed.hub_outputs import hub_outputs
 from elmo_zh.embed.sentence_vectors import SentenceVectors
 from elmo_zh.embed.word_vectors import UNKNOWN_WAYS
 from elmo_zh.errors import BundleError, ElmoZhError
-from elmo_zh.model.precision import DEVICES, choose_device
+from elmo_zh.model.precision import DEVICES, PRECISIONS, choose_device
 from elmo_zh.text.alignment import TokenisedLine, find_tokens
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters.registry import split_tokens
@@ -76,7 +75,7 @@ class ElmoEmbedder:
     ) -> None:
         for name, value, known in (
             ("device", device, DEVICES),
-            ("precision", precision, EMBED_PRECISIONS),
+            ("precision", precision, tuple(PRECISIONS)),
             ("unknown", unknown, UNKNOWN_WAYS),
         ):
             if value not in known:
@@ -84,8 +83,8 @@ class ElmoEmbedder:
         self.bundle, self.precision, self.unknown = bundle, precision, unknown
         self.batch_tokens, self.is_stateful = batch_tokens, stateful
         self._device_name, self._device = device, choose_device(device)
-        if precision == "int8" and self._device.type != "cpu":
-            raise ElmoZhError("precision int8 is for processors. On a GPU use bfloat16, or give device cpu.")
+        if not PRECISIONS[precision].runs_on(self._device):
+            raise ElmoZhError(f"precision {precision} is for processors. On a GPU use bfloat16, or give device cpu.")
         self._bilm = bundle.bilm.to(self._device)
         self._lexicon = bundle.build_lexicon()
         self._preparation: TextPreparation | None = None
@@ -192,7 +191,7 @@ class ElmoEmbedder:
             # The weights are made ready when they are first needed.
             if self._vectors is None:
                 self._vectors = SentenceVectors(
-                    self._bilm, self._lexicon, self._device, self.precision, self.batch_tokens, self.unknown
+                    self._bilm, self._lexicon, self._device, PRECISIONS[self.precision], self.batch_tokens, self.unknown
                 )
             if not self.is_stateful:
                 return self._vectors.read(sentences)

@@ -14,7 +14,7 @@ from elmo_zh.model.kernels.buffers import BufferPool
 from elmo_zh.model.kernels.cells import Clips, LayerWeights, LSTMState
 from elmo_zh.model.kernels.library_lstm import run_library_lstm, suits_library
 from elmo_zh.model.kernels.recurrence import run_recurrence
-from elmo_zh.model.precision import choose_product_dtype
+from elmo_zh.model.precision import FLOAT32, Precision
 
 # Time steps computed at a time where no gradient is needed, so that memory stays bounded for long sentences.
 _INFERENCE_STEPS = 256
@@ -37,7 +37,6 @@ class ProjectedLSTM(nn.Module):
         super().__init__()
         self.cell_dim, self.output_dim = cell_dim, projection_dim
         self.clips = Clips(cell_clip, projection_clip)
-        self.product_dtype: torch.dtype | None = None  # None: that of the weights
         self.buffer_pool: BufferPool | None = None
         self.input_weight = nn.Parameter(torch.empty(2, input_dim, 4 * cell_dim))
         self.recurrent_weight = nn.Parameter(torch.empty(2, projection_dim, 4 * cell_dim))
@@ -48,7 +47,7 @@ class ProjectedLSTM(nn.Module):
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw the weights uniformly as Glorot and Bengio (2010), the input and recurrent rows as one matrix."""
+        """Draw the weights uniformly as Glorot and Bengio (2010), input and recurrent rows as one matrix."""
         fan_in = self.input_weight.shape[1] + self.output_dim
         bound = (6 / (fan_in + 4 * self.cell_dim)) ** 0.5
         self.input_weight.uniform_(-bound, bound, generator=generator)
@@ -59,12 +58,17 @@ class ProjectedLSTM(nn.Module):
             self.projection.uniform_(-bound, bound, generator=generator)
 
     def zero_state(self, num_streams: int) -> LSTMState:
-        """Return the state that every sentence starts from."""
+        """Return a state of zeros."""
         output = self.bias.new_zeros(2, num_streams, self.output_dim)
         return LSTMState(output, self.bias.new_zeros(2, num_streams, self.cell_dim))
 
     def forward(
-        self, inputs: Tensor, state: LSTMState, keep: Tensor | None = None, lengths: Tensor | None = None
+        self,
+        inputs: Tensor,
+        state: LSTMState,
+        keep: Tensor | None = None,
+        lengths: Tensor | None = None,
+        precision: Precision = FLOAT32,
     ) -> tuple[Tensor, LSTMState]:
         """Run over time.
 
@@ -74,11 +78,12 @@ class ProjectedLSTM(nn.Module):
             keep: 0 where a sentence starts, so that nothing of the state reaches that step, else 1; float32,
                 shape (T, B, 1). None keeps all.
             lengths: Number of real steps of each stream, at least 1, int64, shape (B,). None counts all.
+            precision: Precision of matrix products.
 
         Returns:
             The outputs, shape (2, T, B, P), and the state after the last real step, without a gradient.
         """
-        read = inputs.to(choose_product_dtype(self.product_dtype, self.bias))
+        read = inputs.to(precision.product_dtype(self.bias))
         if lengths is None and suits_library(read, self.bias, keep, self.clips):
             return self._run_library(read, state)
         # Without a gradient only some steps are computed at a time, and memory stays bounded.

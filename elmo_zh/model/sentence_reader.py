@@ -18,6 +18,7 @@ from elmo_zh.model.kernels.cells import Clips, LSTMState
 from elmo_zh.model.kernels.execution import scripted, side_by_side
 from elmo_zh.model.kernels.loops import InferenceWeights, infer_layer
 from elmo_zh.model.kernels.products import build_inference_product
+from elmo_zh.model.precision import Precision
 from elmo_zh.model.projected_lstm import ProjectedLSTM
 
 
@@ -54,12 +55,12 @@ class PackedSentences:
 class SentenceReader:
     """A biLM's LSTM layers, prepared for inference; later changes of the biLM do not affect it."""
 
-    def __init__(self, bilm: BiLM, precision: str) -> None:
+    def __init__(self, bilm: BiLM, precision: Precision) -> None:
         """Prepare the weights.
 
         Args:
             bilm: The model, on the CPU.
-            precision: Of matrix products: float32, bfloat16 or int8.
+            precision: Precision of matrix products.
         """
         self._shape = bilm.shape
         self._layers = [
@@ -104,7 +105,7 @@ class SentenceReader:
         return skip_connection(self._shape, index, hidden, outputs)
 
 
-def _prepare(layer: ProjectedLSTM, direction: int, precision: str) -> InferenceWeights:
+def _prepare(layer: ProjectedLSTM, direction: int, precision: Precision) -> InferenceWeights:
     weight = torch.cat([layer.input_weight[direction], layer.recurrent_weight[direction]])
     bias = layer.bias[direction].detach().clone()
     bias[2 * layer.cell_dim : 3 * layer.cell_dim] += 1.0

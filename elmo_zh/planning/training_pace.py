@@ -113,7 +113,7 @@ def _forecast(
     tokens = steps * step_tokens(train)
     num_evaluations = 2 + tokens // max(1, train.evaluate_every_tokens)
     evaluated = num_evaluations * min(train.evaluate_sample_tokens, size.heldout_tokens) + size.heldout_tokens
-    precision = choose_computation(train, choose_device(train.device), {}).precision
+    product_bytes = choose_computation(train, choose_device(train.device), {}).product_bytes
     shape = build_shape(model, rows)
     has_table = shape.characters is None
     table = rows * model.projection_dim
@@ -130,7 +130,7 @@ def _forecast(
         tokens_per_second=step_tokens(train) / step_seconds,
         is_measured=is_measured,
         parameters=network + tables,
-        memory_bytes=predict_memory(model, train, 2 if precision == "bfloat16" else 4, rows, size.train_tokens),
+        memory_bytes=predict_memory(model, train, product_bytes, rows, size.train_tokens),
         checkpoint_bytes=4 * (network * (1 + states) + tables + table_states),
         bundle_bytes=4 * (network + tables + (table if has_table else 0)),
     )
@@ -174,7 +174,7 @@ def _step_seconds(config: Config, rows: int) -> float:
     device = choose_device(config.train.device)
     computation = choose_computation(config.train, device, {})
     lexicon = Lexicon(Vocabulary([*SPECIALS, *_made_up_words(rows - len(SPECIALS))]), config.model.num_slots)
-    learner = build_trial(config, lexicon, device, computation.product_dtype)
+    learner = build_trial(config, lexicon, device, computation.product_precision)
     shortest, begun = float("inf"), time.monotonic()
     for number in range(_MOST_STEPS):
         if number >= _LEAST_STEPS and time.monotonic() - begun > _TRIAL_SECONDS:

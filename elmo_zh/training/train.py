@@ -53,7 +53,7 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: Group = AL
     device = group.choose_device(config.train.device)
     checkpoints = _open_checkpoints(run, config, group)
     computation = _choose_computation(config, device, checkpoints, reporter)
-    memory = _predict_memory(config, store, computation.precision, group)
+    memory = _predict_memory(config, store, computation.product_bytes, group)
     group.first(lambda: _require_memory(memory, device))
     baselines = group.first(lambda: _report_baselines(config, store, reporter))
     # Only now: what counting took is given back.
@@ -145,14 +145,14 @@ def _require_vectors_of_this_vocabulary(run: RunDir) -> None:
         )
 
 
-def _predict_memory(config: Config, store: IdStore, precision: str, group: Group) -> int:
+def _predict_memory(config: Config, store: IdStore, product_bytes: int, group: Group) -> int:
     """Return the bytes that each process takes."""
     lexicon = store.lexicon
     mine = replace(config.train, batch_size=len(group.share_of(config.train.batch_size)))
     return predict_memory(
         config.model,
         mine,
-        2 if precision == "bfloat16" else 4,
+        product_bytes,
         len(lexicon.vocabulary),
         store.train.num_tokens,
         len(lexicon.other_words),

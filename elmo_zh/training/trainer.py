@@ -78,8 +78,9 @@ class Trainer:
         self._position = _Position()
         self._unlogged = _Pace()
         self.computation = computation
-        model.prepare_for_training(computation.product_dtype)
-        self._learner = Learner(model, store, config, device, initialise, group)
+        model.prepare_for_training()
+        precision = computation.product_precision
+        self._learner = Learner(model, store, config, device, initialise, group, precision)
 
     @property
     def step(self) -> int:

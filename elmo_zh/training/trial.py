@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from elmo_zh.config import Config
 from elmo_zh.id_store.sentences import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.model.language_model import LanguageModel, build_shape
+from elmo_zh.model.precision import Precision
 from elmo_zh.training.distributed import ALONE
 from elmo_zh.training.learner import Learner
 from elmo_zh.training.optimizer import step_tokens
@@ -27,20 +28,20 @@ def draw_words(num_rows: int, shape: tuple[int, ...], generator: np.random.Gener
     return generator.choice(len(shares), shape, p=shares / shares.sum()) + len(SPECIALS)
 
 
-def build_trial(config: Config, lexicon: Lexicon, device: torch.device, product_dtype: torch.dtype | None) -> Learner:
+def build_trial(config: Config, lexicon: Lexicon, device: torch.device, precision: Precision) -> Learner:
     """Return a learner that is about to train a new model on sentences of drawn words.
 
     Args:
         config: Of the model and of training.
         lexicon: Whose words to draw.
         device: Where to train.
-        product_dtype: As `choose_computation` has it.
+        precision: Precision of matrix products.
     """
     num_rows = len(lexicon.vocabulary)
     model = LanguageModel.build(build_shape(config.model, num_rows), tie_softmax=config.model.is_tied)
-    model.prepare_for_training(product_dtype)
+    model.prepare_for_training()
     store = _draw_store(lexicon, num_tokens=_DIFFERENT_STEPS * step_tokens(config.train))
-    return Learner(model, store, config.train, device, lambda new: new.initialise(config.train.seed), ALONE)
+    return Learner(model, store, config.train, device, lambda new: new.initialise(config.train.seed), ALONE, precision)
 
 
 def _draw_store(lexicon: Lexicon, num_tokens: int) -> IdStore:

@@ -66,7 +66,7 @@ def test_a_tiny_text_is_learned(tmp_path: Path, changes: dict[str, object]) -> N
         device, choose_computation(config, device, {}), SilentReporter(), lambda m: initialise_model(m, 1, None),
     )  # fmt: skip
     trainer.train()
-    model.prepare_for_training(None)
+    model.prepare_for_training()
     nats = score_sentences(
         model.bilm, model.softmax, Lexicon(VOCABULARY, None), [np.array(sentence) for sentence in SENTENCES]
     )

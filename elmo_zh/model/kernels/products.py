@@ -17,7 +17,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from elmo_zh.model.precision import computed_dtype
+from elmo_zh.model.precision import Precision, computed_dtype
 
 # oneDNN is fast with unsigned rows only: they are stored 128 higher.
 _ZERO_POINT = 128
@@ -121,26 +121,26 @@ class InferenceProduct(NamedTuple):
     rows_dtype: torch.dtype
 
 
-def build_inference_product(matrix: Tensor, bias: Tensor | None, precision: str) -> InferenceProduct:
+def build_inference_product(matrix: Tensor, bias: Tensor | None, precision: Precision) -> InferenceProduct:
     """Prepare a matrix.
 
     Args:
         matrix: Float32, shape (I, O).
         bias: Float32, shape (O,), or None.
-        precision: One of PRECISIONS.
+        precision: Precision of the product.
     """
     matrix = matrix.detach()
     bias = None if bias is None else bias.detach()
-    if precision != "int8":
-        dtype = getattr(torch, precision)
+    dtype = precision.dtype
+    if not precision.is_quantised:
         is_packed = can_pack(matrix[:1], dtype)
         prepared = pack(matrix.to(dtype, copy=not is_packed), is_packed)
         return InferenceProduct(prepared, bias, None, is_packed, dtype)
     quantised, scales = quantise_columns(matrix)
     if _quantised_product_works():
         packed = torch.ops.onednn.qlinear_prepack(quantised.mT.contiguous(), None)
-        return InferenceProduct(packed, bias, scales, True, matrix.dtype)
-    return InferenceProduct(quantised.float(), bias, scales, False, matrix.dtype)
+        return InferenceProduct(packed, bias, scales, True, dtype)
+    return InferenceProduct(quantised.float(), bias, scales, False, dtype)
 
 
 def quantise_columns(matrix: Tensor) -> tuple[Tensor, Tensor]:

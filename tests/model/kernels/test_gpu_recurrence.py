@@ -15,6 +15,7 @@ from elmo_zh.model.kernels.buffers import BufferPool
 from elmo_zh.model.kernels.cells import Clips, LayerWeights
 from elmo_zh.model.kernels.gpu_loop import PLAIN_STEPS, CellSteps, LoopShape, TimeLoop
 from elmo_zh.model.kernels.recurrence import run_recurrence
+from elmo_zh.model.precision import BFLOAT16, FLOAT32, Precision
 from elmo_zh.model.projected_lstm import LSTMState, ProjectedLSTM
 
 STEPS, STREAMS, INPUT, CELL, OUTPUT = 5, 3, 7, 11, 2
@@ -132,7 +133,7 @@ def test_without_cuda_cells_are_torchs() -> None:
 SEVERAL = 3
 
 
-def train_layers(device: str, product_dtype: torch.dtype | None = None, with_starts: bool = True) -> list[Tensor]:
+def train_layers(device: str, precision: Precision = FLOAT32, with_starts: bool = True) -> list[Tensor]:
     """Three steps of two layers of one shape with one pool, the state carried on."""
     pool, layers = BufferPool(), [build_layer((0.3, 0.4), INPUT, torch.float32).to(device) for _ in range(2)]
     states = [layer.zero_state(STREAMS) for layer in layers]
@@ -140,12 +141,12 @@ def train_layers(device: str, product_dtype: torch.dtype | None = None, with_sta
     optimizer = torch.optim.SGD(parameters, lr=0.1)
     told = []
     for layer in layers:
-        layer.buffer_pool, layer.product_dtype = pool, product_dtype
+        layer.buffer_pool = pool
     for step in range(SEVERAL):
         hidden = draw(2, STEPS, STREAMS, INPUT, seed=step, dtype=torch.float32).to(device)
         keep = start_flags(torch.float32).to(device) if with_starts else None
         for index, layer in enumerate(layers):
-            hidden, states[index] = layer(hidden, states[index], keep)
+            hidden, states[index] = layer(hidden, states[index], keep, precision=precision)
         optimizer.zero_grad()
         hidden.square().mean().backward()
         optimizer.step()
@@ -168,11 +169,11 @@ def pretended_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_loops_used_again_train_as_new_ones(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, with_starts: bool
 ) -> None:
-    processors = train_layers("cpu", None, with_starts)
+    processors = train_layers("cpu", FLOAT32, with_starts)
     request.getfixturevalue("pretended_graphs")
-    again = train_layers("cpu", None, with_starts)
+    again = train_layers("cpu", FLOAT32, with_starts)
     monkeypatch.setattr(gpu_recurrence, "_USE_GRAPHS", False)
-    for ours, new, theirs in zip(again, train_layers("cpu", None, with_starts), processors, strict=True):
+    for ours, new, theirs in zip(again, train_layers("cpu", FLOAT32, with_starts), processors, strict=True):
         assert torch.equal(ours, new)
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
 
@@ -216,20 +217,20 @@ def test_where_capturing_fails_operations_start_one_by_one(monkeypatch: pytest.M
 @pytest.mark.gpu
 @needs_gpu
 @pytest.mark.parametrize("with_starts", [False, True])
-@pytest.mark.parametrize(("dtype", "tolerance"), [(None, 1e-5), (torch.bfloat16, 0.05)])
-def test_a_gpu_trains_as_a_processor(dtype: torch.dtype | None, tolerance: float, with_starts: bool) -> None:
-    pairs = zip(train_layers("cuda", dtype, with_starts), train_layers("cpu", dtype, with_starts), strict=True)
+@pytest.mark.parametrize(("precision", "tolerance"), [(FLOAT32, 1e-5), (BFLOAT16, 0.05)])
+def test_a_gpu_trains_as_a_processor(precision: Precision, tolerance: float, with_starts: bool) -> None:
+    pairs = zip(train_layers("cuda", precision, with_starts), train_layers("cpu", precision, with_starts), strict=True)
     for ours, processors in pairs:
         torch.testing.assert_close(ours, processors, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.gpu
 @needs_gpu
-@pytest.mark.parametrize("dtype", [None, torch.bfloat16])
-def test_graphs_change_no_bit(monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype | None) -> None:
-    captured = train_layers("cuda", dtype)
+@pytest.mark.parametrize("precision", [FLOAT32, BFLOAT16])
+def test_graphs_change_no_bit(monkeypatch: pytest.MonkeyPatch, precision: Precision) -> None:
+    captured = train_layers("cuda", precision)
     monkeypatch.setattr(gpu_recurrence, "_USE_GRAPHS", False)
-    for ours, plain in zip(captured, train_layers("cuda", dtype), strict=True):
+    for ours, plain in zip(captured, train_layers("cuda", precision), strict=True):
         assert torch.equal(ours, plain)
 
 

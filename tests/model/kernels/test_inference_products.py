@@ -11,13 +11,13 @@ from contract.command_line import ROOT, run_python
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elmo_zh.config.schema import EMBED_PRECISIONS
 from elmo_zh.model.kernels import products
 from elmo_zh.model.kernels.products import build_inference_product, inference_product, quantise_columns
+from elmo_zh.model.precision import BFLOAT16, FLOAT32, INT8, PRECISIONS, Precision
 
 # Rows, width, columns: distinct primes, and what models have.
 SIZES = [(1, 1, 3), (3, 5, 7), (67, 127, 509), (19, 128, 512), (11, 512, 128)]
-ROUNDING = {"float32": 2.0**-24, "bfloat16": 2.0**-8}
+ROUNDING = {FLOAT32: 2.0**-24, BFLOAT16: 2.0**-8}
 
 Array = NDArray[np.float64]
 
@@ -26,9 +26,9 @@ def draw(seed: int, *shape: int) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
-def as_read(rows: Tensor, precision: str) -> Tensor:
+def as_read(rows: Tensor, precision: Precision) -> Tensor:
     """Rows in the dtype that the product takes."""
-    return rows.to(torch.bfloat16) if precision == "bfloat16" else rows
+    return rows.to(precision.dtype)
 
 
 def unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,10 +53,10 @@ def int8_by_hand(rows: Tensor, matrix: Tensor, bias: Tensor | None) -> Array:
 
 @pytest.mark.parametrize("with_bias", [False, True])
 @pytest.mark.parametrize("is_packed", [False, True])
-@pytest.mark.parametrize("precision", list(ROUNDING))
+@pytest.mark.parametrize("precision", ROUNDING, ids=lambda precision: precision.name)
 @pytest.mark.parametrize("sizes", SIZES)
 def test_a_product_is_that_of_numpy_rounded(
-    monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, int, int], precision: str, is_packed: bool, with_bias: bool
+    monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, int, int], precision: Precision, is_packed: bool, with_bias: bool
 ) -> None:
     if not is_packed:
         unpacked(monkeypatch)
@@ -84,7 +84,7 @@ def test_an_int8_product_is_the_quantised_one_worked_out_by_hand(
     rows = draw(1, num_rows, width) * torch.logspace(-3, 3, num_rows)[:, None]
     matrix = draw(2, width, num_columns) * torch.logspace(2, -2, num_columns)
     bias = draw(3, num_columns) if with_bias else None
-    product = build_inference_product(matrix, bias, "int8")
+    product = build_inference_product(matrix, bias, INT8)
     assert product.is_packed is (is_packed and products._quantised_product_works())
     found = inference_product(rows, product)
     assert (found.dtype, found.shape) == (torch.float32, (num_rows, num_columns))
@@ -95,7 +95,7 @@ def test_an_int8_product_is_the_quantised_one_worked_out_by_hand(
 def test_an_int8_product_is_close_to_the_exact_one(sizes: tuple[int, int, int]) -> None:
     num_rows, width, num_columns = sizes
     rows, matrix = draw(1, num_rows, width), draw(2, width, num_columns)
-    found = inference_product(rows, build_inference_product(matrix, None, "int8"))
+    found = inference_product(rows, build_inference_product(matrix, None, INT8))
     # Each factor is off by half a step at most; the errors of a sum mostly cancel.
     row_steps, column_steps = rows.abs().amax(dim=1, keepdim=True) / 127, matrix.abs().amax(dim=0) / 127
     size = rows.abs().sum(dim=1, keepdim=True) * column_steps + matrix.abs().sum(dim=0) * row_steps
@@ -113,9 +113,9 @@ def test_a_quantised_matrix_by_hand() -> None:
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
-@pytest.mark.parametrize("precision", EMBED_PRECISIONS)
+@pytest.mark.parametrize("precision", PRECISIONS.values(), ids=list(PRECISIONS))
 def test_rows_and_columns_of_zeros_give_the_bias(
-    monkeypatch: pytest.MonkeyPatch, precision: str, is_packed: bool
+    monkeypatch: pytest.MonkeyPatch, precision: Precision, is_packed: bool
 ) -> None:
     if not is_packed:
         unpacked(monkeypatch)
@@ -130,14 +130,14 @@ def test_rows_and_columns_of_zeros_give_the_bias(
     assert without[[0, 1, 2, 4]][:, [0, 1, 3, 4, 5, 6]].all()
 
 
-@pytest.mark.parametrize("precision", EMBED_PRECISIONS)
+@pytest.mark.parametrize("precision", PRECISIONS.values(), ids=list(PRECISIONS))
 @pytest.mark.parametrize("sizes", [(67, *rest) for _, *rest in SIZES])
-def test_a_row_does_not_depend_on_those_beside_it(sizes: tuple[int, int, int], precision: str) -> None:
+def test_a_row_does_not_depend_on_those_beside_it(sizes: tuple[int, int, int], precision: Precision) -> None:
     """Not in one bit."""
     num_rows, width, num_columns = sizes
     rows = as_read(draw(1, num_rows, width), precision)
     product = build_inference_product(draw(2, width, num_columns), draw(3, num_columns), precision)
-    if not product.is_packed and precision != "int8":
+    if not product.is_packed and not precision.is_quantised:
         pytest.skip("matrices cannot be packed here")
     whole = inference_product(rows, product)
     for some in (*(slice(0, n) for n in (1, 2, 3, 5, 16, 17, 32, 33)), slice(66, 67), slice(13, 30)):
@@ -147,8 +147,8 @@ def test_a_row_does_not_depend_on_those_beside_it(sizes: tuple[int, int, int], p
     assert torch.equal(inference_product(others, product)[41], whole[41])
 
 
-@pytest.mark.parametrize("precision", EMBED_PRECISIONS)
-def test_rows_stay_as_they_are(precision: str) -> None:
+@pytest.mark.parametrize("precision", PRECISIONS.values(), ids=list(PRECISIONS))
+def test_rows_stay_as_they_are(precision: Precision) -> None:
     rows = as_read(draw(1, 3, 5), precision)
     before = rows.clone()
     inference_product(rows, build_inference_product(draw(2, 5, 7), draw(3, 7), precision))
@@ -156,9 +156,9 @@ def test_rows_stay_as_they_are(precision: str) -> None:
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
-@pytest.mark.parametrize("precision", EMBED_PRECISIONS)
+@pytest.mark.parametrize("precision", PRECISIONS.values(), ids=list(PRECISIONS))
 def test_what_is_ready_has_no_gradient_and_later_changes_do_not_reach_it(
-    monkeypatch: pytest.MonkeyPatch, precision: str, is_packed: bool
+    monkeypatch: pytest.MonkeyPatch, precision: Precision, is_packed: bool
 ) -> None:
     if not is_packed:
         unpacked(monkeypatch)
@@ -182,15 +182,16 @@ def test_int8_sums_of_the_largest_numbers(monkeypatch: pytest.MonkeyPatch, num_r
     rows = torch.full((num_rows, width), 3.0)
     matrix = torch.full((width, num_columns), 2.0)
     matrix[:, ::2] = -2.0
-    found = inference_product(rows, build_inference_product(matrix, None, "int8"))
+    found = inference_product(rows, build_inference_product(matrix, None, INT8))
     torch.testing.assert_close(found, rows @ matrix, rtol=1e-6, atol=0)
 
 
 LARGEST_NUMBERS = """
 import torch
 from elmo_zh.model.kernels.products import build_inference_product, inference_product
+from elmo_zh.model.precision import INT8
 rows, matrix = torch.full((3, 61), 3.0), torch.full((61, 37), -2.0)
-found = inference_product(rows, build_inference_product(matrix, None, "int8"))
+found = inference_product(rows, build_inference_product(matrix, None, INT8))
 print((found / (rows @ matrix) - 1).abs().max().item())
 """
 
@@ -267,7 +268,7 @@ def test_operators_that_are_missing_or_wrong_are_noticed(
     assert try_it() is works
     if not works:
         rows, matrix = draw(1, 3, 5), draw(2, 5, 7)
-        product = build_inference_product(matrix, None, "int8")
+        product = build_inference_product(matrix, None, INT8)
         assert product.is_packed is False
         np.testing.assert_allclose(
             inference_product(rows, product).numpy(), int8_by_hand(rows, matrix, None), rtol=1e-6, atol=1e-6
