@@ -57,6 +57,11 @@ class Computation:
         ]
 
 
+def kernel_fallback(device: torch.device) -> str:
+    """Return why a GPU computes LSTM cells by torch's operations, which are slower than Triton's kernels; else ""."""
+    return choose_steps(device, torch.float32).fallback_reason
+
+
 def choose_computation(config: TrainConfig, device: torch.device, before: Mapping[str, Any]) -> Computation:
     """Choose for a device, and let torch have as many threads.
 

@@ -23,7 +23,7 @@ from elmo_zh.run.reporter import Reporter, format_seconds
 from elmo_zh.training.adaptation import Start, prepare_start
 from elmo_zh.training.baselines import measure_baselines
 from elmo_zh.training.checkpoint import CheckpointFolder
-from elmo_zh.training.computation import Computation, choose_computation
+from elmo_zh.training.computation import Computation, choose_computation, kernel_fallback
 from elmo_zh.training.distributed import ALONE, Group
 from elmo_zh.training.event_files import MetricsWithEvents
 from elmo_zh.training.heldout_sample import evaluate_heldout, measure_text
@@ -87,6 +87,8 @@ def _choose_computation(
     steps = checkpoints.steps()
     before = checkpoints.state(steps[-1]).get("computation", {}) if steps else {}
     computation = choose_computation(config.train, device, before)
+    if reason := kernel_fallback(device):
+        reporter.warn(f"Triton's LSTM kernels do not work here, so training is slower ({reason}).")
     for difference in computation.differences(before):
         reporter.warn(
             f"{difference[0].upper()}{difference[1:]}: what follows is not bit for bit what it would have been."

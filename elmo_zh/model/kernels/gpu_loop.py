@@ -9,7 +9,7 @@ it reads and writes, so that it can be captured as a CUDA graph (`kernels.graphs
 import functools
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -19,11 +19,19 @@ from elmo_zh.model.kernels.cells import Clips, LayerWeights, LSTMState, step_bac
 
 @dataclass(frozen=True)
 class CellSteps:
-    """One step of the cell forward and backward; arguments as in `kernels.fused_cell`."""
+    """One step of the cell forward and backward; arguments as in `kernels.fused_cell`.
+
+    Attributes:
+        name: triton or torch.
+        forward: Computes a step.
+        backward: Computes the gradients of a step.
+        fallback_reason: Why these steps replace Triton's, such as a missing package; empty if they do not.
+    """
 
     name: str
     forward: Callable[..., None]
     backward: Callable[..., None]
+    fallback_reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -213,30 +221,32 @@ PLAIN_STEPS = CellSteps("torch", _plain_forward, _plain_backward)
 
 
 def choose_steps(device: torch.device, state_dtype: torch.dtype) -> CellSteps:
-    """Return Triton's steps where they are to be had and work, else torch's."""
+    """Return Triton's steps where they are available and work, else torch's."""
     if device.type != "cuda" or state_dtype != torch.float32:
         return PLAIN_STEPS
-    return _fused_steps_that_work(device) or PLAIN_STEPS
+    return _fused_steps_or_plain(device)
 
 
 @functools.cache
-def _fused_steps_that_work(device: torch.device) -> CellSteps | None:
-    """Try them: Triton is there with most of torch's builds only, and needs a C compiler on the machine."""
+def _fused_steps_or_plain(device: torch.device) -> CellSteps:
+    """Try Triton's steps: only most of torch's builds bring Triton, and it needs a C compiler on the machine."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what Triton will do otherwise in another version
+            warnings.simplefilter("ignore")  # deprecations within Triton
             from elmo_zh.model.kernels.fused_cell import fused_backward, fused_forward
 
             steps = CellSteps("triton", fused_forward, fused_backward)
             found, expected = (_try_steps(each, device) for each in (steps, PLAIN_STEPS))
-    # Whatever is missing, from the package to the compiler, torch's own operations do without it.
-    except Exception:
-        return None
-    return steps if torch.allclose(found, expected, rtol=1e-3, atol=1e-4) else None
+    # Triton's own errors, the driver's and the compiler's have no common base; torch's operations need none of them.
+    except Exception as error:
+        return replace(PLAIN_STEPS, fallback_reason=f"{type(error).__name__}: {error}")
+    if not torch.allclose(found, expected, rtol=1e-3, atol=1e-4):
+        return replace(PLAIN_STEPS, fallback_reason="its results are wrong on this device")
+    return steps
 
 
 def _try_steps(steps: CellSteps, device: torch.device) -> Tensor:
-    """Return the gradient of z of a step forward and one backward with some numbers."""
+    """Return the gradient of z after one step forward and backward on test values."""
     z = torch.linspace(-2, 2, 2 * 3 * 20, device=device).view(2, 3, 20)
     before = torch.linspace(-1, 1, 2 * 3 * 5, device=device).view(2, 3, 5)
     cell, tanh_cell, given = before.clone(), before.clone(), before.clone()

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import sys
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 
@@ -128,6 +129,14 @@ def test_a_loop_may_go_back_again_and_others_may_run_meanwhile() -> None:
 
 def test_without_cuda_cells_are_torchs() -> None:
     assert gpu_loop.choose_steps(torch.device("cpu"), torch.float32) is PLAIN_STEPS
+    assert not PLAIN_STEPS.fallback_reason
+
+
+def test_without_triton_the_reason_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "elmo_zh.model.kernels.fused_cell", None)
+    steps = gpu_loop._fused_steps_or_plain.__wrapped__(torch.device("cpu"))
+    assert (steps.name, steps.forward) == (PLAIN_STEPS.name, PLAIN_STEPS.forward)
+    assert steps.fallback_reason.startswith("ModuleNotFoundError: ")
 
 
 SEVERAL = 3
