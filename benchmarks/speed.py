@@ -32,10 +32,10 @@ import torch
 from elmo_zh.allocator import keep_freed_memory, let_idle_threads_sleep
 from elmo_zh.config import Config
 from elmo_zh.embed.sentence_vectors import SentenceVectors
+from elmo_zh.model.kernels.execution import side_by_side
 from elmo_zh.model.kernels.products import can_pack, multiply, pack
-from elmo_zh.model.kernels.reading_product import PRECISIONS
-from elmo_zh.model.kernels.side_by_side import side_by_side
 from elmo_zh.model.language_model import LanguageModel, build_shape
+from elmo_zh.model.precision import BFLOAT16, PRECISIONS
 from elmo_zh.training.optimizer import step_tokens
 from elmo_zh.training.trial import SENTENCE_TOKENS, build_trial, draw_words
 from elmo_zh.vocabulary.lexicon import Lexicon
@@ -109,8 +109,8 @@ def embedding_flops_per_token(config: Config) -> float:
 
 def train_tokens_per_second(config: Config, seconds: float) -> float:
     """Return the tokens trained per second in whole steps, from the streams to the optimisers."""
-    product_dtype = torch.bfloat16 if config.train.precision == "bfloat16" else None
-    learner = build_trial(config, build_lexicon(config), torch.device("cpu"), product_dtype)
+    precision = PRECISIONS[config.train.precision]
+    learner = build_trial(config, build_lexicon(config), torch.device("cpu"), precision)
     numbers = count()
     return per_second(lambda: learner.train_step(next(numbers), 1.0, lambda loss: loss), seconds) * step_tokens(
         config.train
@@ -122,7 +122,8 @@ def embed_tokens_per_second(config: Config, precision: str, seconds: float) -> f
     model = LanguageModel.build(build_shape(config.model, config.vocab.size), tie_softmax=False)
     model.initialise(1)
     lexicon, generator = build_lexicon(config), np.random.default_rng(1)
-    vectors = SentenceVectors(model.bilm, lexicon, torch.device("cpu"), precision, config.embed.batch_tokens, "unk")
+    cpu, batch_tokens = torch.device("cpu"), config.embed.batch_tokens
+    vectors = SentenceVectors(model.bilm, lexicon, cpu, PRECISIONS[precision], batch_tokens, "unk")
 
     def embed() -> object:
         rows = draw_words(config.vocab.size, (EMBEDDED_SENTENCES, SENTENCE_TOKENS), generator)
@@ -133,15 +134,16 @@ def embed_tokens_per_second(config: Config, precision: str, seconds: float) -> f
 
 def list_rows() -> list[dict[str, str]]:
     """Return the rows of the table to measure."""
+    trained = [name for name, precision in PRECISIONS.items() if precision.can_train]
     rows = [
         {"work": "train", "size": size, "mode": mode, "precision": precision, "softmax": "sampled"}
         for size in SIZES
         for mode in ("token", "character")
-        for precision in ("float32", "bfloat16")
+        for precision in trained
     ]
     rows += [
         {"work": "train", "size": "SMALL", "mode": "token", "precision": precision, "softmax": "full"}
-        for precision in ("float32", "bfloat16")
+        for precision in trained
     ]
     return rows + [
         {"work": "embed", "size": size, "mode": mode, "precision": precision, "softmax": "none"}
@@ -161,9 +163,9 @@ def measure(row: dict[str, str], seconds: float) -> dict[str, Any]:
         train=replace(config.train, precision=row["precision"], softmax=row["softmax"]),
     )
     # torch has no int8 product to compare with, so int8 is compared with bfloat16.
-    rates = product_gflops(
-        config, torch.float32 if row["precision"] == "float32" else torch.bfloat16, min(3.0, seconds)
-    )
+    precision = PRECISIONS[row["precision"]]
+    compared = BFLOAT16 if precision.is_quantised else precision
+    rates = product_gflops(config, compared.dtype, min(3.0, seconds))
     if row["work"] == "train":
         tokens, flops = train_tokens_per_second(config, seconds), training_flops_per_token(config)
     else:

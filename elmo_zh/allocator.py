@@ -41,7 +41,7 @@ def let_idle_threads_sleep(environment: MutableMapping[str, str] = os.environ) -
     """Let idle OpenMP threads sleep soon. Has to be called before torch is imported.
 
     By default GNU OpenMP lets an idle thread spin for milliseconds, on the core that the other direction needs
-    (`kernels.side_by_side`). This takes a tenth of the time of a large model, and almost half of a small one's.
+    (`kernels.execution`). This takes a tenth of the time of a large model, and almost half of a small one's.
     Settings that the user has made in the environment are kept.
     """
     if not any(name in environment for name in _SETTINGS):

@@ -143,7 +143,6 @@ def _write_golden(path: Path, source: BundleSource) -> None:
     """
     preparation = TextPreparation.build(source.text, source.user_dictionary) if source.text else None
     lexicon = build_lexicon(source.bilm, source.vocabulary, source.alphabet)
-    source.bilm.set_product_dtype(None)
     with create_hdf5(path) as file:
         file.attrs["tolerance"] = GOLDEN_TOLERANCE
         for line, text in enumerate(GOLDEN_TEXTS):

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.bundle.read import Bundle
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.model.kernels.reading_product import PRECISIONS
+from elmo_zh.model.precision import FLOAT32, PRECISIONS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,13 +34,14 @@ class Deviation:
 
 def measure_deviations(bundle: Bundle, sentences: Sequence[Sequence[str]]) -> list[Deviation]:
     """Return the deviations of every precision but float32, for segmented sentences, on the processor."""
-    exact, *others = (
-        np.concatenate(ElmoEmbedder(bundle, "cpu", precision).embed_tokens(sentences), axis=1, dtype=np.float64)
-        for precision in PRECISIONS
-    )
+    found = {
+        name: np.concatenate(ElmoEmbedder(bundle, "cpu", name).embed_tokens(sentences), axis=1, dtype=np.float64)
+        for name in PRECISIONS
+    }
+    exact = found.pop(FLOAT32.name)
     return [
-        _compare(precision, layer, vectors[layer], exact[layer])
-        for precision, vectors in zip(PRECISIONS[1:], others, strict=True)
+        _compare(name, layer, vectors[layer], exact[layer])
+        for name, vectors in found.items()
         for layer in range(len(exact))
     ]
 

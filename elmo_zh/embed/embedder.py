@@ -16,8 +16,7 @@ from elmo_zh.choices import DEVICES, UNKNOWN_WAYS
 from elmo_zh.embed.hub_outputs import hub_outputs
 from elmo_zh.embed.sentence_vectors import SentenceVectors
 from elmo_zh.errors import BundleError, ElmoZhError
-from elmo_zh.model.kernels.reading_product import PRECISIONS
-from elmo_zh.model.precision import choose_device
+from elmo_zh.model.precision import PRECISIONS, choose_device
 from elmo_zh.text.alignment import TokenisedLine, find_tokens
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters.registry import split_tokens
@@ -79,7 +78,7 @@ class ElmoEmbedder:
     ) -> None:
         for name, value, known in (
             ("device", device, DEVICES),
-            ("precision", precision, PRECISIONS),
+            ("precision", precision, tuple(PRECISIONS)),
             ("unknown", unknown, UNKNOWN_WAYS),
         ):
             if value not in known:
@@ -87,8 +86,8 @@ class ElmoEmbedder:
         self.bundle, self.precision, self.unknown = bundle, precision, unknown
         self.batch_tokens, self.is_stateful = batch_tokens, stateful
         self._device_name, self._device = device, choose_device(device)
-        if precision == "int8" and self._device.type != "cpu":
-            raise ElmoZhError("precision int8 is for processors. On a GPU use bfloat16, or give device cpu.")
+        if not PRECISIONS[precision].runs_on(self._device):
+            raise ElmoZhError(f"precision {precision} is for processors. On a GPU use bfloat16, or give device cpu.")
         self._bilm = bundle.bilm.to(self._device)
         self._lexicon = bundle.build_lexicon()
         self._preparation: TextPreparation | None = None
@@ -214,7 +213,7 @@ class ElmoEmbedder:
             # The weights are prepared when they are first needed.
             if self._vectors is None:
                 self._vectors = SentenceVectors(
-                    self._bilm, self._lexicon, self._device, self.precision, self.batch_tokens, self.unknown
+                    self._bilm, self._lexicon, self._device, PRECISIONS[self.precision], self.batch_tokens, self.unknown
                 )
             if not self.is_stateful:
                 return self._vectors.read(sentences)

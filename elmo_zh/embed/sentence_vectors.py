@@ -16,6 +16,7 @@ from torch.nn import functional
 from elmo_zh.embed.word_vectors import WordVectors
 from elmo_zh.model.batches import iter_length_sorted, pad_sentences
 from elmo_zh.model.bilm import BiLM, State
+from elmo_zh.model.precision import Precision
 from elmo_zh.model.sentence_reader import PackedSentences, SentenceReader
 from elmo_zh.vocabulary.lexicon import Lexicon
 
@@ -44,7 +45,7 @@ class SentenceVectors:
     """Computes the vectors of whole sentences with a biLM."""
 
     def __init__(
-        self, bilm: BiLM, lexicon: Lexicon, device: torch.device, precision: str, batch_tokens: int, unknown: str
+        self, bilm: BiLM, lexicon: Lexicon, device: torch.device, precision: Precision, batch_tokens: int, unknown: str
     ) -> None:
         """Prepare a model for inference.
 
@@ -52,7 +53,7 @@ class SentenceVectors:
             bilm: The model, on its device.
             lexicon: The ids of its words.
             device: Device of the model.
-            precision: Precision of the matrix products: float32, bfloat16 or, on a processor, int8.
+            precision: Precision of the matrix products.
             batch_tokens: Tokens computed together.
             unknown: Input for an unknown word, as in `WordVectors`.
         """
@@ -111,7 +112,7 @@ class SentenceVectors:
 
 
 class _ProcessorReader:
-    def __init__(self, bilm: BiLM, precision: str) -> None:
+    def __init__(self, bilm: BiLM, precision: Precision) -> None:
         self._reader = SentenceReader(bilm, precision)
 
     def __call__(
@@ -121,18 +122,16 @@ class _ProcessorReader:
 
 
 class _GpuReader:
-    def __init__(self, bilm: BiLM, precision: str, device: torch.device) -> None:
-        self._bilm, self._device = bilm, device
-        self._product_dtype = torch.bfloat16 if precision == "bfloat16" else None
+    def __init__(self, bilm: BiLM, precision: Precision, device: torch.device) -> None:
+        self._bilm, self._precision, self._device = bilm, precision, device
 
     @torch.no_grad()
     def __call__(
         self, word_vectors: Tensor, sentences: Sequence[NDArray[np.int64]], state: State
     ) -> tuple[Tensor, State]:
-        # Embedders may share a bundle, and its biLM with it.
-        self._bilm.set_product_dtype(self._product_dtype)
         numbers, mask = (each.pin_memory().to(self._device, non_blocking=True) for each in pad_sentences(sentences))
-        layers, after = self._bilm.read_sentences(functional.embedding(numbers, word_vectors), mask, state)
+        token_vectors = functional.embedding(numbers, word_vectors)
+        layers, after = self._bilm.read_sentences(token_vectors, mask, state, self._precision)
         words = mask.clone()
         words[:, 0] = False
         words[torch.arange(len(words), device=self._device), mask.sum(dim=1) - 1] = False

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from elmo_zh.model.batches import build_inputs
 from elmo_zh.model.bilm import BiLM
+from elmo_zh.model.precision import FLOAT32, Precision
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, UNKNOWN_ID, Vocabulary
 
@@ -17,18 +18,17 @@ _MOST_KEPT_WORDS = 50_000
 class WordVectors:
     """Computes the token layer's vectors of words, preceded by those of <S> and </S>."""
 
-    def __init__(self, bilm: BiLM, lexicon: Lexicon, precision: str = "float32", unknown: str = "unk") -> None:
+    def __init__(self, bilm: BiLM, lexicon: Lexicon, precision: Precision = FLOAT32, unknown: str = "unk") -> None:
         """Prepare the token layer of a biLM.
 
         Args:
             bilm: The model, on its device.
             lexicon: The ids of the model's words.
-            precision: bfloat16 for the products of a character CNN; they are float32 otherwise.
+            precision: Precision of the products of a character CNN; for int8 they are float32.
             unknown: In token mode, the input for a word outside the vocabulary: unk is the vector of <UNK>; backoff is
                 the mean of its subwords' vectors (`find_subwords`), or that of <UNK> if it has none.
         """
-        self._bilm, self._lexicon = bilm, lexicon
-        self._product_dtype = torch.bfloat16 if precision == "bfloat16" else None
+        self._bilm, self._lexicon, self._precision = bilm, lexicon, precision
         self._backs_off = unknown == "backoff" and bilm.shape.characters is None
         self._marks = self._encode(lexicon.without_other_words(), [BEGIN_ID, END_ID])
         # Row of each word that the character CNN has computed already. The table is uninitialised memory, so that only
@@ -66,13 +66,9 @@ class WordVectors:
 
     @torch.no_grad()
     def _encode(self, lexicon: Lexicon, ids: Sequence[int]) -> Tensor:
-        if self._bilm.shape.characters is not None:
-            # Embedders may share a bundle, and its biLM with it.
-            self._bilm.character_cnn.product_dtype = self._product_dtype
         device = self._bilm.lstm_layers()[0].bias.device
         inputs = build_inputs(lexicon, torch.tensor(ids, dtype=torch.int64)).to(device)
-        vectors: Tensor = self._bilm.token_layer(inputs)
-        return vectors
+        return self._bilm.encode_tokens(inputs, self._precision)
 
 
 def find_subwords(word: str, vocabulary: Vocabulary) -> list[str]:

@@ -1,4 +1,4 @@
-"""Padded batches of whole sentences, and the lexicon that gives their words input ids."""
+"""Padded batches of whole sentences, and the lexicon that maps their words to input ids."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, SPECIALS, Vocabulary
 
 
 def build_inputs(lexicon: Lexicon, ids: Tensor) -> TokenInputs:
-    """Return input ids of any shape as the token layer reads them: in character mode each distinct word once."""
+    """Return input ids of any shape as the token layer takes them: in character mode each distinct word once."""
     if lexicon.num_slots is None:
         return TokenInputs(ids)
     distinct, places = torch.unique(ids, return_inverse=True)
@@ -58,7 +58,7 @@ def pad_sentences(sentences: Sequence[NDArray[np.int64]]) -> tuple[Tensor, Tenso
 
 
 def build_lexicon(bilm: BiLM, vocabulary: Vocabulary | None, alphabet: Alphabet) -> Lexicon:
-    """Return what gives words their input ids for a model; without a vocabulary, that of character mode."""
+    """Return the lexicon that maps words to a model's input ids; without a vocabulary, that of character mode."""
     characters = bilm.shape.characters
     num_slots = characters.num_slots if characters else None
     return Lexicon(vocabulary or Vocabulary(SPECIALS), num_slots, alphabet=alphabet)

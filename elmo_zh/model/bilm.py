@@ -12,14 +12,16 @@ from torch import Tensor, nn
 
 from elmo_zh.model.character_cnn import CharacterCNN, CharacterShape
 from elmo_zh.model.kernels.buffers import BufferPool
+from elmo_zh.model.kernels.cells import LSTMState
 from elmo_zh.model.kernels.dropout import drop
-from elmo_zh.model.projected_lstm import LSTMState, ProjectedLSTM
+from elmo_zh.model.precision import FLOAT32, Precision
+from elmo_zh.model.projected_lstm import ProjectedLSTM
 from elmo_zh.model.token_encoder import TokenInputs, TokenTable
 
 
 @dataclass(frozen=True, kw_only=True)
 class BiLMShape:
-    """What decides the biLM's parameters and function; 0 as a clip means none; without `characters`, token mode."""
+    """The architecture of a biLM; 0 as a clip means none; token mode if there are no `characters`."""
 
     num_tokens: int
     cell_dim: int
@@ -32,11 +34,11 @@ class BiLMShape:
 
     @property
     def mode(self) -> str:
-        """What the token layer reads: token or character."""
+        """The kind of token layer: token or character."""
         return "character" if self.characters else "token"
 
     def num_parameters(self) -> int:
-        """Return how many numbers the biLM has, the softmax not included."""
+        """Return the number of parameters of the biLM, without the softmax."""
         P, D = self.projection_dim, self.cell_dim
         layer = 2 * P * 4 * D + 4 * D + (D * P if P < D else 0)
         characters, V = self.characters, self.num_tokens
@@ -51,8 +53,8 @@ class BiLM(nn.Module):
     """Two stacks of LSTM layers over one token layer, one reading forward, one reading backward.
 
     Attributes:
-        warm_output: What sentences start from in place of zero outputs, shape (L, 2, 1, P), or None.
-        warm_cell: What sentences start from in place of zero cells, shape (L, 2, 1, D), or None.
+        warm_output: Outputs that sentences start from instead of zeros, shape (L, 2, 1, P), or None.
+        warm_cell: Cell states that sentences start from instead of zeros, shape (L, 2, 1, D), or None.
     """
 
     warm_output: Tensor | None
@@ -61,7 +63,6 @@ class BiLM(nn.Module):
     def __init__(self, shape: BiLMShape) -> None:
         super().__init__()
         self.shape = shape
-        self.product_dtype: torch.dtype | None = None
         if shape.characters is None:
             self.token_table = TokenTable(shape.num_tokens, shape.projection_dim)
         else:
@@ -77,7 +78,7 @@ class BiLM(nn.Module):
 
     @property
     def token_layer(self) -> TokenTable | CharacterCNN:
-        """What turns tokens into vectors."""
+        """The module that maps tokens to vectors."""
         return self.token_table if self.shape.characters is None else self.character_cnn
 
     def initialise(self, generator: torch.Generator) -> None:
@@ -86,26 +87,18 @@ class BiLM(nn.Module):
         for layer in self.lstm_layers():
             layer.initialise(generator)
 
-    def set_product_dtype(self, dtype: torch.dtype | None) -> None:
-        """Choose the precision of matrix products; None is that of the weights."""
-        self.product_dtype = dtype
-        if self.shape.characters is not None:
-            self.character_cnn.product_dtype = dtype
-        for layer in self.lstm_layers():
-            layer.product_dtype = dtype
-
     def reuse_buffers(self) -> None:
-        """Let training use its large tensors again at every step; see `ProjectedLSTM.buffer_pool`."""
+        """Let training reuse its large tensors at every step; see `ProjectedLSTM.buffer_pool`."""
         pool = BufferPool()
         for layer in self.lstm_layers():
             layer.buffer_pool = pool
 
     def zero_state(self, num_streams: int) -> State:
-        """Return a state of zeros, one entry a layer."""
+        """Return a state of zeros, one entry per layer."""
         return [layer.zero_state(num_streams) for layer in self.lstm_layers()]
 
     def start_state(self, num_streams: int) -> State:
-        """Return the state that every sentence starts from: the warm state where there is one, else zeros."""
+        """Return the state that every sentence starts from: the warm state if there is one, else zeros."""
         if self.warm_output is None or self.warm_cell is None:
             return self.zero_state(num_streams)
         return [
@@ -129,20 +122,29 @@ class BiLM(nn.Module):
         keep: Tensor | None = None,
         dropout: float = 0.0,
         lengths: Tensor | None = None,
+        precision: Precision = FLOAT32,
     ) -> tuple[list[Tensor], State]:
         """Run both LMs over streams of tokens.
 
         Args:
-            inputs: What each LM reads in its order of reading, ids of shape (2, T, B).
-            state: Carried in, one entry a layer.
-            keep: 0 where a sentence starts from zero state, else 1; float32, shape (T, B, 1). None carries on.
-            dropout: Share to drop.
-            lengths: Steps of each stream that count for the state, int64, shape (B,). None counts all.
+            inputs: Tokens in each LM's reading order, ids of shape (2, T, B).
+            state: Carried in, one entry per layer.
+            keep: 0 where a sentence starts from zero state, else 1; float32, shape (T, B, 1). None keeps all.
+            dropout: Fraction to drop.
+            lengths: Number of real steps of each stream, int64, shape (B,). None counts all.
+            precision: Precision of matrix products.
 
         Returns:
             The token layer and then each LSTM layer's outputs, each (2, T, B, P), and the state after the last step.
         """
-        return self.run_layers(self.token_layer(inputs), state, keep, dropout, lengths)
+        return self.run_layers(self.encode_tokens(inputs, precision), state, keep, dropout, lengths, precision)
+
+    def encode_tokens(self, inputs: TokenInputs, precision: Precision = FLOAT32) -> Tensor:
+        """Return the token layer's vectors, float32, shape (..., P)."""
+        vectors: Tensor = (
+            self.token_table(inputs) if self.shape.characters is None else self.character_cnn(inputs, precision)
+        )
+        return vectors
 
     def run_layers(
         self,
@@ -151,25 +153,26 @@ class BiLM(nn.Module):
         keep: Tensor | None = None,
         dropout: float = 0.0,
         lengths: Tensor | None = None,
+        precision: Precision = FLOAT32,
     ) -> tuple[list[Tensor], State]:
-        """Do what `forward` does from token vectors on, shape (2, T, B, P).
+        """Run as `forward`, from token vectors of shape (2, T, B, P).
 
-        A skip connection adds to the output of each layer but the first its input, as dropout left it; the state
-        carried on stays without it. Dropout falls on each layer's input and on the top output.
+        A skip connection adds each layer's input, after dropout, to its output, except in the first layer; the state
+        carried on does not include it. Dropout applies to each layer's input and to the top output.
         """
         hidden = token_vectors
         activations, new_state = [hidden], []
         for index, (layer, carried) in enumerate(zip(self.lstm_layers(), state, strict=True)):
             hidden = drop(hidden, dropout)
-            output, after = layer(hidden, carried, keep, lengths)
-            hidden = output + hidden if index > 0 and self.shape.skip_connections else output
+            output, after = layer(hidden, carried, keep, lengths, precision)
+            hidden = skip_connection(self.shape, index, hidden, output)
             activations.append(hidden)
             new_state.append(after)
         activations[-1] = drop(hidden, dropout)
         return activations, new_state
 
     @torch.no_grad()
-    def layer_activations(self, inputs: TokenInputs, mask: Tensor) -> Tensor:
+    def layer_activations(self, inputs: TokenInputs, mask: Tensor, precision: Precision = FLOAT32) -> Tensor:
         """Return every layer's output for a padded batch of whole sentences.
 
         Each sentence starts from the same state, so its vectors do not depend on the batch.
@@ -177,22 +180,26 @@ class BiLM(nn.Module):
         Args:
             inputs: Sentences with <S> and </S> in place, any id where padded, ids of shape (B, T).
             mask: True where there is a token, shape (B, T); a sentence's tokens come first.
+            precision: Precision of matrix products.
 
         Returns:
             Shape (L + 1, B, T, 2P), float32. The token layer comes first, written twice so that all layers have
             one width; then the LSTM layers upward, forward LM first in the last axis. Padded positions are zero.
         """
-        return self.read_sentences(self.token_layer(inputs), mask, self.start_state(len(mask)))[0]
+        token_vectors, state = self.encode_tokens(inputs, precision), self.start_state(len(mask))
+        return self.read_sentences(token_vectors, mask, state, precision)[0]
 
-    def read_sentences(self, token_vectors: Tensor, mask: Tensor, state: State) -> tuple[Tensor, State]:
-        """Return what `layer_activations` does for token vectors of shape (B, T, P), and each sentence's last state.
+    def read_sentences(
+        self, token_vectors: Tensor, mask: Tensor, state: State, precision: Precision = FLOAT32
+    ) -> tuple[Tensor, State]:
+        """Return the layers as `layer_activations`, from token vectors (B, T, P), and the state after each sentence.
 
         The state is that of each direction after its last real step.
         """
         order = reversal(mask)
         reversed_vectors = token_vectors.gather(1, order[:, :, None].expand_as(token_vectors))
         read = torch.stack([token_vectors, reversed_vectors]).transpose(1, 2)
-        activations, state = self.run_layers(read, state, lengths=mask.sum(dim=1))
+        activations, state = self.run_layers(read, state, lengths=mask.sum(dim=1), precision=precision)
         layers = torch.stack(activations)  # (L + 1, 2, T, B, P)
         forward_lm = layers[:, 0].transpose(1, 2)
         backward_lm = layers[:, 1].transpose(1, 2)
@@ -201,8 +208,13 @@ class BiLM(nn.Module):
         return both * mask[None, :, :, None], state
 
 
+def skip_connection(shape: BiLMShape, layer: int, inputs: Tensor, outputs: Tensor) -> Tensor:
+    """Return a layer's outputs, plus its inputs where it has a skip connection: in every layer but the first."""
+    return outputs + inputs if layer > 0 and shape.skip_connections else outputs
+
+
 def read_both_ways(inputs: TokenInputs, mask: Tensor) -> TokenInputs:
-    """Return the ids that each LM reads in its order, shape (2, T, B), for padded sentences of shape (B, T)."""
+    """Return ids in each LM's reading order, shape (2, T, B), for padded sentences of shape (B, T)."""
     ids = torch.stack([inputs.ids, inputs.ids.gather(1, reversal(mask))]).transpose(1, 2)
     return replace(inputs, ids=ids)
 

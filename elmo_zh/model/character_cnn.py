@@ -1,8 +1,8 @@
-"""The token layer that reads characters: convolutions over a word's spelling, highway layers, a projection.
+"""The token layer of character mode: convolutions over a word's spelling, highway layers, a projection.
 
-Follows Peters et al. (2018) and Kim et al. (2015) as bilm-tf has it. Every matrix stands as in the published file:
-y = x W + b. Shape letters beside those of `model.bilm`: W distinct words, c width of a character's embedding, N filters
-of all widths.
+Follows Peters et al. (2018) and Kim et al. (2015) as implemented in bilm-tf. Matrices are oriented as in the published
+file: y = x W + b. Shape letters in addition to those of `model.bilm`: W distinct words, c width of a character's
+embedding, N filters of all widths.
 """
 
 from dataclasses import dataclass
@@ -14,26 +14,26 @@ from torch.nn import functional
 from elmo_zh.model.kernels.affine import affine
 from elmo_zh.model.kernels.character_windows import largest_responses
 from elmo_zh.model.kernels.products import multiply_once
-from elmo_zh.model.precision import choose_product_dtype
+from elmo_zh.model.precision import FLOAT32, Precision
 from elmo_zh.model.token_encoder import TokenInputs
 
-# Words computed at once: memory stays bounded, and words of like length share the slots that they need.
+# Words computed at a time: memory stays bounded, and words of similar length share the slots that they need.
 _CHUNK_WORDS = 512
 
 
 @dataclass(frozen=True, kw_only=True)
 class CharacterShape:
-    """What decides the character CNN's parameters and function.
+    """The architecture of a character CNN.
 
     Attributes:
-        num_characters: Different character ids; the last one is padding.
-        num_slots: Character ids of each word (C), marks and padding included.
+        num_characters: Number of character ids; the last one is padding.
+        num_slots: Number of character ids of each word (C), including marks and padding.
         embedding_dim: Width of a character's embedding (c).
-        filters: (width in characters, how many) of each convolution.
-        num_highways: Highway layers.
-        activation: relu or tanh, after the largest response of each filter was taken.
-        word_dim: Width of a word's own embedding, which then stands before the filters' output (ELMoForManyLangs);
-            0 in the published architecture.
+        filters: (width in characters, number of filters) of each convolution.
+        num_highways: Number of highway layers.
+        activation: relu or tanh, applied to the largest response of each filter.
+        word_dim: Width of a word's own embedding, which precedes the filters' output (ELMoForManyLangs); 0 in the
+            published architecture.
         is_published: Whether the characters are UTF-8 bytes under the published numbers.
     """
 
@@ -48,15 +48,15 @@ class CharacterShape:
 
     @property
     def num_filters(self) -> int:
-        """Filters of all widths (N)."""
+        """Number of filters of all widths (N)."""
         return sum(count for _, count in self.filters)
 
     def has_projection(self, output_dim: int) -> bool:
-        """Return whether a projection follows: not where the filters are as wide as the output already."""
+        """Return whether a projection follows: not if the filters are already as many as the output is wide."""
         return self.word_dim > 0 or output_dim != self.num_filters
 
     def num_parameters(self, output_dim: int, num_tokens: int) -> int:
-        """Return how many numbers a CNN of this shape has."""
+        """Return the number of parameters of a CNN of this shape."""
         N = self.num_filters
         convolutions = sum(width * self.embedding_dim * count + count for width, count in self.filters)
         projection = (self.word_dim + N + 1) * output_dim if self.has_projection(output_dim) else 0
@@ -69,7 +69,7 @@ class Highway(nn.Module):
     """One highway layer: y = g relu(x W_t + b_t) + (1 - g) x with g = sigmoid(x W_c + b_c).
 
     Attributes:
-        carry_weight: W_c, shape (N, N). The published name; what it gates in is the transformed part.
+        carry_weight: W_c, shape (N, N). The name is the published one, though the gate lets in the transformed x.
         carry_bias: b_c, shape (N,).
         transform_weight: W_t, shape (N, N).
         transform_bias: b_t, shape (N,).
@@ -84,7 +84,7 @@ class Highway(nn.Module):
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw weights with deviation 1/sqrt(N) and start by letting most of x through, as bilm-tf does."""
+        """Draw weights with deviation 1/sqrt(N) and a bias that passes most of x at first, as bilm-tf does."""
         for weight in (self.carry_weight, self.transform_weight):
             weight.normal_(0.0, len(weight) ** -0.5, generator=generator)
         self.carry_bias.fill_(-2.0)
@@ -98,23 +98,21 @@ class Highway(nn.Module):
 
 
 class CharacterCNN(nn.Module):
-    """From spellings to token vectors, once for each distinct word.
+    """Computes token vectors from spellings, once for each distinct word.
 
     Attributes:
         embedding: Shape (number of characters, c).
-        kernels: One a width, shape (width, c, filters).
-        kernel_biases: One a width, shape (filters,).
+        kernels: One for each filter width, shape (width, c, filters).
+        kernel_biases: One for each filter width, shape (filters,).
         highways: The highway layers.
         word_embedding: Shape (V, word_dim), or None without word embeddings.
         projection_weight: Shape (N, P), or (word_dim + N, P); None where N = P.
         projection_bias: Shape (P,), or None where N = P.
-        product_dtype: Of matrix products; None is that of the weights.
     """
 
     def __init__(self, shape: CharacterShape, output_dim: int, num_tokens: int) -> None:
         super().__init__()
         self.shape, self.output_dim = shape, output_dim
-        self.product_dtype: torch.dtype | None = None
         self.embedding = nn.Parameter(torch.empty(shape.num_characters, shape.embedding_dim))
         self.kernels = nn.ParameterList(
             nn.Parameter(torch.empty(width, shape.embedding_dim, count)) for width, count in shape.filters
@@ -132,7 +130,7 @@ class CharacterCNN(nn.Module):
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw all weights as bilm-tf does; word embeddings, which it has not, with deviation 1."""
+        """Draw all weights as bilm-tf does; word embeddings, which bilm-tf lacks, with deviation 1."""
         self.embedding.uniform_(-1.0, 1.0, generator=generator)
         for kernel, bias in zip(self.kernels, self.kernel_biases, strict=True):
             if self.shape.activation == "relu":
@@ -151,51 +149,51 @@ class CharacterCNN(nn.Module):
     def _highways(self) -> list[Highway]:
         return [layer for layer in self.highways if isinstance(layer, Highway)]
 
-    def forward(self, inputs: TokenInputs) -> Tensor:
+    def forward(self, inputs: TokenInputs, precision: Precision = FLOAT32) -> Tensor:
         """Return the vectors of tokens, float32, shape (..., P)."""
         assert inputs.spellings is not None, "character mode needs spellings"
-        return functional.embedding(inputs.ids, self.encode(inputs.spellings, inputs.words))
+        return functional.embedding(inputs.ids, self.encode(inputs.spellings, inputs.words, precision))
 
-    def encode(self, character_ids: Tensor, words: Tensor | None = None) -> Tensor:
+    def encode(self, character_ids: Tensor, words: Tensor | None = None, precision: Precision = FLOAT32) -> Tensor:
         """Return one vector for each word.
 
         Args:
             character_ids: Spellings, padded on the right, int64, shape (W, C).
-            words: Vocabulary rows, int64, shape (W,); read only with word embeddings.
+            words: Vocabulary rows, int64, shape (W,); used only with word embeddings.
+            precision: Precision of matrix products.
 
         Returns:
             float32, shape (W, P).
         """
-        return self._combine(self._respond(character_ids), words)
+        dtype = precision.product_dtype(self.embedding)
+        return self._combine(self._respond(character_ids, dtype), words, dtype)
 
-    def _respond(self, character_ids: Tensor) -> Tensor:
+    def _respond(self, character_ids: Tensor, dtype: torch.dtype) -> Tensor:
         """Return each filter's largest response to spellings, shape (W, N)."""
         if torch.compiler.is_compiling() or not len(character_ids):
-            return self._respond_to_chunk(character_ids)
+            return self._respond_to_chunk(character_ids, dtype)
         if self.embedding.device.type == "cpu":
-            return self._respond_by_endings(character_ids)
-        return self._respond_by_windows(character_ids)
+            return self._respond_by_endings(character_ids, dtype)
+        return self._respond_by_windows(character_ids, dtype)
 
-    def _respond_by_endings(self, character_ids: Tensor) -> Tensor:
-        dtype = choose_product_dtype(self.product_dtype, self.embedding)
+    def _respond_by_endings(self, character_ids: Tensor, dtype: torch.dtype) -> Tensor:
         with torch.autocast(self.embedding.device.type, enabled=False):
             padding, kernels = self.shape.num_characters - 1, list(self.kernels)
             responses = largest_responses(character_ids, padding, self.embedding, kernels, dtype)
             return responses + torch.cat(list(self.kernel_biases))
 
-    def _respond_by_windows(self, character_ids: Tensor) -> Tensor:
+    def _respond_by_windows(self, character_ids: Tensor, dtype: torch.dtype) -> Tensor:
         lengths = (character_ids != self.shape.num_characters - 1).sum(dim=1)
         order = lengths.argsort(stable=True)
         longest_window = max(width for width, _ in self.shape.filters)
         responses = []
         for chunk in torch.split(order, _CHUNK_WORDS):
-            # Windows of nothing but padding all respond alike, so that one of them stands for all.
+            # Windows of nothing but padding all respond alike, so one of them is enough.
             needed = min(self.shape.num_slots, int(lengths[chunk[-1]]) + longest_window)
-            responses.append(self._respond_to_chunk(character_ids[chunk, :needed]))
+            responses.append(self._respond_to_chunk(character_ids[chunk, :needed], dtype))
         return torch.cat(responses)[order.argsort()]
 
-    def _respond_to_chunk(self, character_ids: Tensor) -> Tensor:
-        dtype = choose_product_dtype(self.product_dtype, self.embedding)
+    def _respond_to_chunk(self, character_ids: Tensor, dtype: torch.dtype) -> Tensor:
         with torch.autocast(self.embedding.device.type, enabled=False):
             characters = functional.embedding(character_ids, self.embedding)
             responses = [
@@ -204,9 +202,8 @@ class CharacterCNN(nn.Module):
             ]
             return torch.cat(responses, dim=1)
 
-    def _combine(self, responses: Tensor, words: Tensor | None) -> Tensor:
-        """Return the token vectors, shape (W, P), that follow from the filters' responses, shape (W, N)."""
-        dtype = choose_product_dtype(self.product_dtype, self.embedding)
+    def _combine(self, responses: Tensor, words: Tensor | None, dtype: torch.dtype) -> Tensor:
+        """Return the token vectors, shape (W, P), from the filters' responses, shape (W, N)."""
         with torch.autocast(self.embedding.device.type, enabled=False):
             activate = functional.relu if self.shape.activation == "relu" else torch.tanh
             x = activate(responses)

@@ -1,4 +1,4 @@
-"""The biLM and its softmax together: built from settings, saved and restored by parameter name."""
+"""The biLM with its softmax: built from settings, saved and restored by parameter name."""
 
 import json
 from collections.abc import Mapping
@@ -18,14 +18,14 @@ from elmo_zh.vocabulary.alphabet import BYTES
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """What is trained and exported."""
+    """The model that is trained and exported."""
 
     bilm: BiLM
     softmax: Softmax
 
     @classmethod
     def build(cls, shape: BiLMShape, *, tie_softmax: bool) -> "LanguageModel":
-        """Return a model whose weights are still undefined; tying needs token mode."""
+        """Return a model with uninitialised weights; tying needs token mode."""
         bilm = BiLM(shape)
         tied_to = bilm.token_table.weight if tie_softmax else None
         return cls(bilm, Softmax(shape.num_tokens, shape.projection_dim, tied_to))
@@ -36,7 +36,7 @@ class LanguageModel:
         return self.bilm.shape.characters is None and self.softmax.weight is self.bilm.token_table.weight
 
     def initialise(self, seed: int) -> torch.Generator:
-        """Draw all weights; return the generator for more draws."""
+        """Draw all weights; return the generator for further draws."""
         generator = torch.Generator().manual_seed(seed)
         self.bilm.initialise(generator)
         if self.is_tied:
@@ -51,19 +51,17 @@ class LanguageModel:
         self.bilm.to(device)
         self.softmax.to(device)
 
-    def prepare_for_training(self, product_dtype: torch.dtype | None) -> None:
-        """Choose the precision of matrix products, None for that of the weights, and let steps reuse memory."""
-        self.bilm.set_product_dtype(product_dtype)
+    def prepare_for_training(self) -> None:
+        """Let training steps reuse memory."""
         self.bilm.reuse_buffers()
-        self.softmax.product_dtype = product_dtype
 
     def num_parameters(self) -> int:
-        """Return how many numbers are trained."""
+        """Return the number of trained parameters."""
         tied = self.softmax.weight.numel() if self.is_tied else 0
         return sum(p.numel() for m in (self.bilm, self.softmax) for p in m.parameters()) - tied
 
     def named_tensors(self) -> dict[str, Tensor]:
-        """Return all weights by name, one that is shared once only."""
+        """Return all weights by name, a shared one only once."""
         tensors = {f"bilm.{name}": value.detach() for name, value in self.bilm.named_parameters()}
         tensors["softmax.bias"] = self.softmax.bias.detach()
         if not self.is_tied:
@@ -72,12 +70,12 @@ class LanguageModel:
 
     @torch.no_grad()
     def load_named_tensors(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take over weights that `named_tensors` returned."""
+        """Load weights that `named_tensors` returned."""
         for name, own in self.named_tensors().items():
             own.copy_(tensors[name])
 
     def describe(self, vocabulary_digest: str) -> dict[str, Any]:
-        """Return what a checkpoint has to agree with to be loaded into this model."""
+        """Return the values that a checkpoint must share to be loaded into this model."""
         shape = json.loads(json.dumps(asdict(self.bilm.shape)))  # tuples become lists, as in the file
         return {**shape, "tie_softmax": self.is_tied, "vocabulary_digest": vocabulary_digest}
 

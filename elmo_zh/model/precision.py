@@ -1,7 +1,8 @@
-"""The dtype of matrix products."""
+"""Precisions of matrix products, and the device that computes them."""
 
 import functools
 import os
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -9,15 +10,53 @@ from torch import Tensor
 from elmo_zh.errors import ElmoZhError
 
 
-def choose_product_dtype(chosen: torch.dtype | None, weight: Tensor) -> torch.dtype:
-    """Return the dtype for products with a weight: the chosen one, that of an enclosing torch.autocast, or its own."""
-    kind = weight.device.type
-    if chosen is None and torch.is_autocast_enabled(kind):
-        return torch.get_autocast_dtype(kind)
-    return chosen or weight.dtype
+@dataclass(frozen=True, kw_only=True)
+class Precision:
+    """A precision of matrix products; states, weights and sums keep the dtype of the weights.
+
+    Attributes:
+        name: Its name in settings, commands and records.
+        dtype: dtype that the factors of products are rounded to; float32 keeps the dtype of the weights.
+        is_quantised: Whether inference multiplies 8-bit whole numbers instead (`kernels.products`).
+        can_train: Whether training offers it.
+        runs_on_gpu: Whether GPUs offer it.
+    """
+
+    name: str
+    dtype: torch.dtype
+    is_quantised: bool = False
+    can_train: bool = True
+    runs_on_gpu: bool = True
+
+    def product_dtype(self, weight: Tensor) -> torch.dtype:
+        """Return the dtype of products with a weight: for float32 that of an enclosing torch.autocast or its own."""
+        if self.dtype != torch.float32:
+            return self.dtype
+        kind = weight.device.type
+        return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
+
+    def bytes_per_number(self, device: torch.device) -> int:
+        """Return the bytes of a number in products, as a device computes them."""
+        return computed_dtype(self.dtype, device).itemsize
+
+    def runs_on(self, device: torch.device) -> bool:
+        """Return whether a device offers it."""
+        return self.runs_on_gpu or device.type == "cpu"
 
 
-# Instruction sets to which a user can limit oneDNN (ONEDNN_MAX_CPU_ISA) and that multiply no bfloat16.
+FLOAT32 = Precision(name="float32", dtype=torch.float32)
+BFLOAT16 = Precision(name="bfloat16", dtype=torch.bfloat16)
+INT8 = Precision(name="int8", dtype=torch.float32, is_quantised=True, can_train=False, runs_on_gpu=False)
+# By name; settings and commands offer the same names (`config.schema`).
+PRECISIONS = {precision.name: precision for precision in (FLOAT32, BFLOAT16, INT8)}
+
+
+def fastest_training_precision(device: torch.device) -> Precision:
+    """Return bfloat16 where a device has instructions for it, else float32."""
+    return BFLOAT16 if has_fast_bfloat16(device) else FLOAT32
+
+
+# Instruction sets without bfloat16 products to which a user can limit oneDNN (ONEDNN_MAX_CPU_ISA).
 _WITHOUT_BFLOAT16 = {"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_VNNI"}
 
 
@@ -39,9 +78,9 @@ def _processor_multiplies_bfloat16() -> bool:
 def computed_dtype(dtype: torch.dtype, device: torch.device) -> torch.dtype:
     """Return the dtype in which a device multiplies numbers of a dtype.
 
-    It is float32 for bfloat16 on a processor without instructions for it: torch emulates them three times slower, and
-    there a row of the product depends on the rows beside it. Numbers are still rounded to bfloat16 before they are
-    multiplied, so the results are at least as exact.
+    For bfloat16 on a processor without instructions for it, this is float32: torch emulates them three times slower,
+    and then a row of the product depends on its neighbouring rows. Numbers are still rounded to bfloat16 before the
+    product, so the results are at least as exact.
     """
     if dtype == torch.bfloat16 and device.type == "cpu" and not has_fast_bfloat16(device):
         return torch.float32

@@ -1,42 +1,23 @@
 """One LSTM layer with projection and clipping, for both directions at once.
 
-The cell is that of `kernels.lstm_cell`, run over time by `kernels.recurrence`; `torch.nn.LSTM` cannot clip. What a GPU
-trains without clips, state carried, cuDNN does (`kernels.library_lstm`).
+The cell is that of `kernels.cells`, run over time by `kernels.recurrence`; `torch.nn.LSTM` cannot clip. On a GPU, cuDNN
+trains layers without clips whose state is carried (`kernels.library_lstm`).
 
-The forward and the backward LM have the same shapes and never meet, so direction is simply the first axis of every
+The forward and the backward LM have the same shapes and never interact, so direction is simply the first axis of every
 tensor (size 2). Shapes: see `model.bilm`.
 """
-
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from elmo_zh.model.kernels.buffers import BufferPool
+from elmo_zh.model.kernels.cells import Clips, LayerWeights, LSTMState
 from elmo_zh.model.kernels.library_lstm import run_library_lstm, suits_library
 from elmo_zh.model.kernels.recurrence import run_recurrence
-from elmo_zh.model.kernels.recurrence_passes import Clips
-from elmo_zh.model.precision import choose_product_dtype
+from elmo_zh.model.precision import FLOAT32, Precision
 
-# Time steps computed at once where no gradient is needed, so that memory stays bounded for long sentences.
+# Time steps computed at a time where no gradient is needed, so that memory stays bounded for long sentences.
 _INFERENCE_STEPS = 256
-
-
-@dataclass(frozen=True)
-class LSTMState:
-    """What a layer carries on.
-
-    Attributes:
-        output: The projected output h, before any skip connection, shape (2, B, P).
-        cell: The cell state c, shape (2, B, D).
-    """
-
-    output: Tensor
-    cell: Tensor
-
-    def first(self, num_streams: int) -> "LSTMState":
-        """Return the state of the first streams only."""
-        return LSTMState(self.output[:, :num_streams], self.cell[:, :num_streams])
 
 
 class ProjectedLSTM(nn.Module):
@@ -47,7 +28,7 @@ class ProjectedLSTM(nn.Module):
         recurrent_weight: Shape (2, P, 4D).
         bias: Shape (2, 4D), without the forget gate's 1.
         projection: Shape (2, D, P), or None where P = D: then the output is the cell's own.
-        buffer_pool: Where training takes its large tensors; then each forward run has at most one run backward.
+        buffer_pool: Source of training's large tensors; with one, each forward run has at most one run backward.
     """
 
     def __init__(
@@ -55,8 +36,7 @@ class ProjectedLSTM(nn.Module):
     ) -> None:
         super().__init__()
         self.cell_dim, self.output_dim = cell_dim, projection_dim
-        self.cell_clip, self.projection_clip = cell_clip, projection_clip
-        self.product_dtype: torch.dtype | None = None  # None: that of the weights
+        self.clips = Clips(cell_clip, projection_clip)
         self.buffer_pool: BufferPool | None = None
         self.input_weight = nn.Parameter(torch.empty(2, input_dim, 4 * cell_dim))
         self.recurrent_weight = nn.Parameter(torch.empty(2, projection_dim, 4 * cell_dim))
@@ -67,7 +47,7 @@ class ProjectedLSTM(nn.Module):
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw the weights uniformly as Glorot and Bengio (2010), the input and recurrent rows as one matrix."""
+        """Draw the weights uniformly as Glorot and Bengio (2010), input and recurrent rows as one matrix."""
         fan_in = self.input_weight.shape[1] + self.output_dim
         bound = (6 / (fan_in + 4 * self.cell_dim)) ** 0.5
         self.input_weight.uniform_(-bound, bound, generator=generator)
@@ -78,64 +58,61 @@ class ProjectedLSTM(nn.Module):
             self.projection.uniform_(-bound, bound, generator=generator)
 
     def zero_state(self, num_streams: int) -> LSTMState:
-        """Return the state that every sentence starts from."""
+        """Return a state of zeros."""
         output = self.bias.new_zeros(2, num_streams, self.output_dim)
         return LSTMState(output, self.bias.new_zeros(2, num_streams, self.cell_dim))
 
     def forward(
-        self, inputs: Tensor, state: LSTMState, keep: Tensor | None = None, lengths: Tensor | None = None
+        self,
+        inputs: Tensor,
+        state: LSTMState,
+        keep: Tensor | None = None,
+        lengths: Tensor | None = None,
+        precision: Precision = FLOAT32,
     ) -> tuple[Tensor, LSTMState]:
         """Run over time.
 
         Args:
             inputs: Shape (2, T, B, I), float32; the backward LM's already reversed.
-            state: What was carried from before; no gradient reaches it.
+            state: Carried in; no gradient reaches it.
             keep: 0 where a sentence starts, so that nothing of the state reaches that step, else 1; float32,
                 shape (T, B, 1). None keeps all.
-            lengths: Steps of each stream that count, at least 1, int64, shape (B,). None counts all.
+            lengths: Number of real steps of each stream, at least 1, int64, shape (B,). None counts all.
+            precision: Precision of matrix products.
 
         Returns:
-            The outputs, shape (2, T, B, P), and the state after the last step that counts, without a gradient.
+            The outputs, shape (2, T, B, P), and the state after the last real step, without a gradient.
         """
-        read = inputs.to(choose_product_dtype(self.product_dtype, self.bias))
-        if lengths is None and suits_library(read, self.bias, keep, self.cell_clip, self.projection_clip):
+        read = inputs.to(precision.product_dtype(self.bias))
+        if lengths is None and suits_library(read, self.bias, keep, self.clips):
             return self._run_library(read, state)
-        # Without a gradient a part of the time at once will do, and memory stays bounded.
+        # Without a gradient only some steps are computed at a time, and memory stays bounded.
         num_steps = inputs.shape[1]
-        at_once = num_steps if torch.is_grad_enabled() or torch.compiler.is_compiling() else _INFERENCE_STEPS
+        at_a_time = num_steps if torch.is_grad_enabled() or torch.compiler.is_compiling() else _INFERENCE_STEPS
         all_outputs, last = [], state
-        for start in range(0, num_steps, at_once):
-            steps = slice(start, start + at_once)
+        for start in range(0, num_steps, at_a_time):
+            steps = slice(start, start + at_a_time)
             outputs, cells = self._run(read[:, steps], state, None if keep is None else keep[steps])
             state = LSTMState(outputs[:, -1].detach(), cells[:, -1].detach().clone())
             last = state if lengths is None else _state_at(lengths - 1 - start, outputs, cells, last)
             all_outputs.append(outputs)
         return all_outputs[0] if len(all_outputs) == 1 else torch.cat(all_outputs, dim=1), last
 
+    def _weights(self) -> LayerWeights:
+        return LayerWeights(self.input_weight, self.recurrent_weight, self.bias, self.projection)
+
     def _run(self, inputs: Tensor, state: LSTMState, keep: Tensor | None) -> tuple[Tensor, Tensor]:
-        outputs, cells = run_recurrence(
-            inputs,
-            self.input_weight,
-            self.recurrent_weight,
-            self.bias,
-            self.projection,
-            state.output,
-            state.cell,
-            keep,
-            Clips(self.cell_clip, self.projection_clip),
-            self.buffer_pool,
-        )
+        outputs, cells = run_recurrence(inputs, self._weights(), state, keep, self.clips, self.buffer_pool)
         return outputs.to(self.bias.dtype), cells
 
     def _run_library(self, inputs: Tensor, state: LSTMState) -> tuple[Tensor, LSTMState]:
-        weights = (self.input_weight, self.recurrent_weight, self.bias, self.projection)
         with torch.autocast(inputs.device.type, enabled=False):
-            outputs, cell = run_library_lstm(inputs, *weights, state.output, state.cell)
+            outputs, cell = run_library_lstm(inputs, self._weights(), state)
         return outputs, LSTMState(outputs[:, -1].detach(), cell)
 
 
 def _state_at(steps: Tensor, outputs: Tensor, cells: Tensor, otherwise: LSTMState) -> LSTMState:
-    """Return each stream's state after one of the steps at hand, or `otherwise` where its step is not among them."""
+    """Return each stream's state after one of these steps, or `otherwise` where its step is not among them."""
     here = (steps >= 0) & (steps < outputs.shape[1])
     streams = torch.arange(len(steps), device=steps.device)
     steps = steps.clamp(0, outputs.shape[1] - 1)

@@ -1,8 +1,8 @@
-"""A biLM that only reads whole sentences, on a processor: weights made ready once, no step spent on padding.
+"""Inference with a biLM over whole sentences, on a processor: weights prepared once, no step spent on padding.
 
-Sentences of a batch stand longest first, and rows are packed by time step: first the first token of every sentence,
-then the second one of every sentence that has two, and so on. The two directions never meet, so each runs through all
-its layers on its own half of the cores.
+Sentences of a batch come longest first, and rows are packed by time step: first the first token of every sentence,
+then the second one of every sentence that has two, and so on. The two directions never interact, so each runs through
+all its layers on its own half of the cores.
 """
 
 from collections.abc import Sequence
@@ -13,12 +13,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elmo_zh.model.bilm import BiLM, State
-from elmo_zh.model.kernels.reading_loop import read_layer
-from elmo_zh.model.kernels.reading_product import ReadingProduct, build_product
-from elmo_zh.model.kernels.scripted import scripted
-from elmo_zh.model.kernels.side_by_side import side_by_side
-from elmo_zh.model.projected_lstm import LSTMState, ProjectedLSTM
+from elmo_zh.model.bilm import BiLM, State, skip_connection
+from elmo_zh.model.kernels.cells import Clips, LSTMState
+from elmo_zh.model.kernels.execution import scripted, side_by_side
+from elmo_zh.model.kernels.loops import InferenceWeights, infer_layer
+from elmo_zh.model.kernels.products import build_inference_product
+from elmo_zh.model.precision import Precision
+from elmo_zh.model.projected_lstm import ProjectedLSTM
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,9 +27,9 @@ class PackedSentences:
     """Sentences of a batch, packed by time step; N rows, as many as they have tokens, marks included.
 
     Attributes:
-        counts: Sentences that have a token at each step.
-        words: Which word each row reads, of the forward LM and of the backward LM, int64, shape (2, N).
-        places: The row of each token but the marks, sentence by sentence, likewise, int64, shape (2, M).
+        counts: Number of sentences that have a token at each step.
+        words: The word that each row reads, for the forward LM and for the backward LM, int64, shape (2, N).
+        places: The row of each token but the marks, sentence by sentence, for both LMs, int64, shape (2, M).
     """
 
     counts: list[int]
@@ -51,26 +52,19 @@ class PackedSentences:
         return cls([int(count) for count in counts], words, np.concatenate(places, axis=1))
 
 
-@dataclass(frozen=True, eq=False)
-class _ReadyLayer:
-    gates: ReadingProduct
-    projection: ReadingProduct | None
-
-
 class SentenceReader:
-    """A biLM's LSTM layers, made ready for reading; later changes of the biLM do not reach it."""
+    """A biLM's LSTM layers, prepared for inference; later changes of the biLM do not affect it."""
 
-    def __init__(self, bilm: BiLM, precision: str) -> None:
-        """Make the weights ready.
+    def __init__(self, bilm: BiLM, precision: Precision) -> None:
+        """Prepare the weights.
 
         Args:
             bilm: The model, on the CPU.
-            precision: Of matrix products: float32, bfloat16 or int8.
+            precision: Precision of matrix products.
         """
         self._shape = bilm.shape
-        self._read_dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
         self._layers = [
-            [_make_ready(layer, direction, precision) for direction in range(2)] for layer in bilm.lstm_layers()
+            [_prepare(layer, direction, precision) for direction in range(2)] for layer in bilm.lstm_layers()
         ]
 
     @torch.no_grad()
@@ -78,9 +72,9 @@ class SentenceReader:
         """Return every layer's output.
 
         Args:
-            word_vectors: What the token layer gives for the batch's words, float32, shape (W, P).
-            sentences: Of numbers of those words.
-            state: What they start from, one entry a layer, each for all of the B sentences.
+            word_vectors: The token layer's output for the batch's words, float32, shape (W, P).
+            sentences: Sentences of rows of `word_vectors`.
+            state: The state that they start from, one entry a layer, each for all of the B sentences.
 
         Returns:
             Shape (L + 1, M, 2P), float32, for all tokens but the marks, sentence by sentence, and the state after each
@@ -97,28 +91,25 @@ class SentenceReader:
             half = layers[:, :, direction * P : (direction + 1) * P]
             half[0] = hidden.index_select(0, places[direction])
             for index, carried in enumerate(after):
-                output, cell = carried.output[direction], carried.cell[direction]
-                hidden = self._run_layer(index, direction, hidden, sentences.counts, output, cell)
+                own = LSTMState(carried.output[direction], carried.cell[direction])
+                hidden = self._run_layer(index, direction, hidden, sentences.counts, own)
                 half[index + 1] = hidden.index_select(0, places[direction])
 
         side_by_side(run)
         return layers, after
 
-    def _run_layer(
-        self, index: int, direction: int, hidden: Tensor, counts: list[int], output: Tensor, cell: Tensor
-    ) -> Tensor:
-        ready, shape = self._layers[index][direction], self._shape
-        outputs = torch.empty(len(hidden), output.shape[1])
-        scripted(read_layer)(
-            hidden, counts, ready.gates, ready.projection, self._read_dtype, output, cell, shape.cell_clip,
-            shape.projection_clip, outputs,
-        )  # fmt: skip
-        return outputs.add_(hidden) if index > 0 and shape.skip_connections else outputs
+    def _run_layer(self, index: int, direction: int, hidden: Tensor, counts: list[int], state: LSTMState) -> Tensor:
+        weights, clips = self._layers[index][direction], Clips(self._shape.cell_clip, self._shape.projection_clip)
+        outputs = torch.empty(len(hidden), self._shape.projection_dim)
+        scripted(infer_layer)(hidden, counts, weights, state, clips, outputs)
+        return skip_connection(self._shape, index, hidden, outputs)
 
 
-def _make_ready(layer: ProjectedLSTM, direction: int, precision: str) -> _ReadyLayer:
+def _prepare(layer: ProjectedLSTM, direction: int, precision: Precision) -> InferenceWeights:
     weight = torch.cat([layer.input_weight[direction], layer.recurrent_weight[direction]])
     bias = layer.bias[direction].detach().clone()
     bias[2 * layer.cell_dim : 3 * layer.cell_dim] += 1.0
-    projection = None if layer.projection is None else build_product(layer.projection[direction], None, precision)
-    return _ReadyLayer(build_product(weight, bias, precision), projection)
+    gates, projection = build_inference_product(weight, bias, precision), None
+    if layer.projection is not None:
+        projection = build_inference_product(layer.projection[direction], None, precision)
+    return InferenceWeights(gates, projection)

@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmo_zh.model.kernels.prediction_loss import FullLoss, SampledLoss
+from elmo_zh.model.kernels.next_token_loss import FullLoss, SampledLoss
 from elmo_zh.model.kernels.products import can_pack, multiply, pack
-from elmo_zh.model.precision import choose_product_dtype
+from elmo_zh.model.precision import FLOAT32, Precision
 
-# Probabilities that training keeps at once for a product over them (64 MB of float32), whatever the vocabulary.
-BLOCK_SCORES = 16_000_000
-# Scores that evaluation holds at once, and the predictions that these are of at least: a product of fewer rows over a
-# large vocabulary takes four times as long for each.
-PIECE_SCORES, PIECE_PREDICTIONS = 2**21, 8
+# Probabilities that training keeps at a time for a product over them (64 MB of float32), whatever the vocabulary.
+MAX_TRAINING_SCORES = 16_000_000
+# Scores that evaluation holds at a time, and the minimum of predictions that it scores together: a product of fewer
+# rows over a large vocabulary takes four times as long for each.
+MAX_EVALUATION_SCORES, MIN_EVALUATION_ROWS = 2**21, 8
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Negatives:
 
     Attributes:
         ids: Distinct vocabulary rows, int64, shape (S,).
-        log_expected: Log of how often each row of the vocabulary is expected in a draw, float32, shape (V,).
+        log_expected: Log of each vocabulary row's expected count in a draw, float32, shape (V,).
     """
 
     ids: Tensor
@@ -38,10 +38,10 @@ class Negatives:
 
 
 class LogUniformSampler:
-    """Draws distinct rows k with chance proportional to log((k + 2) / (k + 1)), as words by falling count need.
+    """Draws distinct rows k with probability proportional to log((k + 2) / (k + 1)); rows must be sorted by count.
 
     Follows TensorFlow's log_uniform_candidate_sampler with unique=True: rows are drawn one after another until S
-    different ones have come; a row's expected count is 1 - (1 - p)^draws.
+    distinct ones have been drawn; a row's expected count is 1 - (1 - p)^draws.
     """
 
     def __init__(self, num_tokens: int, num_negatives: int) -> None:
@@ -70,19 +70,17 @@ class LogUniformSampler:
 
 
 class Softmax(nn.Module):
-    """Scores of the vocabulary's rows, shared by both directions.
+    """Scores of the vocabulary's rows, with weights shared by both directions.
 
     Attributes:
-        weight: Shape (V, P); with tying the very parameter of the token table.
+        weight: Shape (V, P); with tying the token table's own parameter.
         bias: Shape (V,).
-        product_dtype: Of the matrix products in training; None is that of the weights.
     """
 
     def __init__(self, num_tokens: int, dimension: int, tied_to: nn.Parameter | None = None) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(num_tokens, dimension)) if tied_to is None else tied_to
         self.bias = nn.Parameter(torch.zeros(num_tokens))
-        self.product_dtype: torch.dtype | None = None
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator) -> None:
@@ -90,28 +88,31 @@ class Softmax(nn.Module):
         self.weight.normal_(0.0, self.weight.shape[1] ** -0.5, generator=generator)
         self.bias.zero_()
 
-    def sampled_loss(self, hidden: Tensor, targets: Tensor, negatives: Negatives) -> Tensor:
+    def sampled_loss(
+        self, hidden: Tensor, targets: Tensor, negatives: Negatives, precision: Precision = FLOAT32
+    ) -> Tensor:
         """Return the mean sampled-softmax loss in nats; not comparable with a perplexity.
 
-        Follows Jean et al. (2015) and TensorFlow's sampled_softmax_loss: the log of the expected count is taken
-        off each logit, and a negative that is the target itself (an accidental hit) does not count.
+        Follows Jean et al. (2015) and TensorFlow's sampled_softmax_loss: the log of the expected count is subtracted
+        from each logit, and a negative that is the target itself (an accidental hit) does not count.
 
         Args:
             hidden: Top outputs, shape (N, P).
             targets: The rows to predict, int64, shape (N,).
             negatives: One draw for all of them.
+            precision: Precision of matrix products.
         """
-        dtype = choose_product_dtype(self.product_dtype, self.weight)
+        dtype = precision.product_dtype(self.weight)
         loss: Tensor = SampledLoss.apply(  # type: ignore[no-untyped-call]
-            hidden, self.weight, self.bias, targets, negatives.ids, -negatives.log_expected, dtype, BLOCK_SCORES
+            hidden, self.weight, self.bias, targets, negatives.ids, -negatives.log_expected, dtype, MAX_TRAINING_SCORES
         )
         return loss
 
-    def full_loss(self, hidden: Tensor, targets: Tensor) -> Tensor:
+    def full_loss(self, hidden: Tensor, targets: Tensor, precision: Precision = FLOAT32) -> Tensor:
         """Return the mean exact loss in nats, for outputs of shape (N, P) and targets of shape (N,)."""
-        dtype = choose_product_dtype(self.product_dtype, self.weight)
+        dtype = precision.product_dtype(self.weight)
         loss: Tensor = FullLoss.apply(  # type: ignore[no-untyped-call]
-            hidden, self.weight, self.bias, targets, dtype, BLOCK_SCORES
+            hidden, self.weight, self.bias, targets, dtype, MAX_TRAINING_SCORES
         )
         return loss
 
@@ -120,8 +121,8 @@ class Softmax(nn.Module):
         """Return the exact cost of each target in nats, float32, shape (N,), for outputs of shape (N, P)."""
         is_packed = can_pack(self.bias, self.weight.dtype)
         weight = pack(self.weight.T, is_packed)
-        size = max(PIECE_PREDICTIONS, PIECE_SCORES // len(self.bias))
-        # One tensor for all costs: small ones made between the scores would keep the allocator from reusing those.
+        size = max(MIN_EVALUATION_ROWS, MAX_EVALUATION_SCORES // len(self.bias))
+        # One tensor for all costs: small ones allocated between the scores would keep the allocator from reusing these.
         costs = hidden.new_empty(len(hidden))
         for rows, goals, cost in zip(*(torch.split(each, size) for each in (hidden, targets, costs)), strict=True):
             cost.copy_(functional.cross_entropy(multiply(rows, weight, self.bias, is_packed), goals, reduction="none"))

@@ -1,4 +1,4 @@
-"""The token layer: from tokens to vectors that do not depend on the sentence."""
+"""The token layer: maps tokens to vectors that do not depend on the sentence."""
 
 from dataclasses import dataclass
 
@@ -9,11 +9,11 @@ from torch.nn import functional
 
 @dataclass(frozen=True)
 class TokenInputs:
-    """Tokens as a token layer reads them.
+    """Tokens as a token layer takes them.
 
     Attributes:
         ids: Rows of the token table (token mode) or of `spellings` (character mode), int64, any shape (...).
-        spellings: Character ids of the distinct words among them, int64, shape (W, C); None in token mode.
+        spellings: Character ids of the distinct words, int64, shape (W, C); None in token mode.
         words: Vocabulary rows of those words, int64, shape (W,), for a character CNN with word embeddings.
     """
 
@@ -23,16 +23,16 @@ class TokenInputs:
 
     def to(self, device: torch.device) -> "TokenInputs":
         """Return the same on another device."""
-        parts = (None if part is None else part.to(device) for part in (self.spellings, self.words))
-        return TokenInputs(self.ids.to(device), *parts)
+        others = (None if tensor is None else tensor.to(device) for tensor in (self.spellings, self.words))
+        return TokenInputs(self.ids.to(device), *others)
 
 
 class TokenTable(nn.Module):
-    """One vector a vocabulary row, looked up.
+    """A lookup table with one vector per vocabulary row.
 
     Attributes:
         weight: Shape (V, P), float32.
-        has_sparse_gradient: Whether its gradient holds the rows of the batch only, as training wants it.
+        has_sparse_gradient: Whether its gradient holds only the rows of the batch, as training expects.
     """
 
     def __init__(self, num_tokens: int, dimension: int) -> None:
@@ -42,7 +42,7 @@ class TokenTable(nn.Module):
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw normal numbers that give rows of length about 1."""
+        """Draw normal weights that give rows of length about 1."""
         self.weight.normal_(0.0, self.weight.shape[1] ** -0.5, generator=generator)
 
     def forward(self, inputs: TokenInputs) -> Tensor:
@@ -52,13 +52,13 @@ class TokenTable(nn.Module):
 
 @torch.no_grad()
 def fill_rows(table: Tensor, rows: Tensor, vectors: Tensor, generator: torch.Generator) -> None:
-    """Put ready vectors into rows of a table, and draw all other rows normally with the ready ones' mean and deviation.
+    """Put given vectors into rows of a table, and draw all other rows normally with the same mean and deviation.
 
     Args:
         table: Changed in place, float32, shape (V, P).
-        rows: Which rows, int64, shape (n,), n > 0.
+        rows: The rows to fill, int64, shape (n,), n > 0.
         vectors: Their vectors, float32, shape (n, P).
-        generator: Of the numbers drawn.
+        generator: Source of the random numbers.
     """
     spread = vectors.std(dim=0, unbiased=False)
     table.normal_(0.0, 1.0, generator=generator).mul_(spread).add_(vectors.mean(dim=0))

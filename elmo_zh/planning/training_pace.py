@@ -126,7 +126,7 @@ def _forecast(
     tokens = steps * step_tokens(train)
     num_evaluations = 2 + tokens // max(1, train.evaluate_every_tokens)
     evaluated = num_evaluations * min(train.evaluate_sample_tokens, size.heldout_tokens) + size.heldout_tokens
-    precision = choose_computation(train, choose_device(train.device), {}).precision
+    product_bytes = choose_computation(train, choose_device(train.device), {}).product_bytes
     shape = build_shape(model, rows)
     # Parameters of the network, of the token table, and of the softmax, which may share the table and has biases.
     table = rows * model.projection_dim
@@ -144,7 +144,7 @@ def _forecast(
         tokens_per_second=step_tokens(train) / step_seconds,
         is_measured=is_measured,
         parameters=network + tables,
-        memory_bytes=predict_memory(model, train, 2 if precision == "bfloat16" else 4, rows, size.train_tokens),
+        memory_bytes=predict_memory(model, train, product_bytes, rows, size.train_tokens),
         checkpoint_bytes=4 * (network + tables + states),
         bundle_bytes=4 * (network + tables + own_table),
     )
@@ -181,7 +181,7 @@ def _step_seconds(config: Config, rows: int) -> float:
     # Different words of three characters and more.
     words = [np.base_repr(number, 36).rjust(3, "0").translate(_HAN_DIGITS) for number in range(rows - len(SPECIALS))]
     lexicon = Lexicon(Vocabulary([*SPECIALS, *words]), config.model.num_slots)
-    learner = build_trial(config, lexicon, device, computation.product_dtype)
+    learner = build_trial(config, lexicon, device, computation.product_precision)
     shortest, started_at = float("inf"), time.monotonic()
     for number in range(_MOST_STEPS):
         if number >= _LEAST_STEPS and time.monotonic() - started_at > _TRIAL_SECONDS:

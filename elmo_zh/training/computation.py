@@ -13,7 +13,7 @@ import torch
 from elmo_zh.config import TrainConfig
 from elmo_zh.model.kernels.gpu_loop import choose_steps
 from elmo_zh.model.kernels.products import can_pack
-from elmo_zh.model.precision import has_fast_bfloat16
+from elmo_zh.model.precision import PRECISIONS, Precision, fastest_training_precision
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,9 +35,14 @@ class Computation:
     torch_version: str
 
     @property
-    def product_dtype(self) -> torch.dtype | None:
-        """The dtype of matrix products; None stands for the dtype of the weights."""
-        return torch.bfloat16 if self.precision == "bfloat16" else None
+    def product_precision(self) -> Precision:
+        """The precision of matrix products."""
+        return PRECISIONS[self.precision]
+
+    @property
+    def product_bytes(self) -> int:
+        """Bytes of a number in matrix products, as the device computes them."""
+        return self.product_precision.bytes_per_number(torch.device(self.device))
 
     def describe(self) -> dict[str, Any]:
         """Return JSON values for records."""
@@ -52,6 +57,11 @@ class Computation:
         ]
 
 
+def kernel_fallback(device: torch.device) -> str:
+    """Return why a GPU computes LSTM cells by torch's operations, which are slower than Triton's kernels; else ""."""
+    return choose_steps(device, torch.float32).fallback_reason
+
+
 def choose_computation(config: TrainConfig, device: torch.device, previous: Mapping[str, Any]) -> Computation:
     """Choose how to compute on a device, and set torch's number of threads accordingly.
 
@@ -62,12 +72,12 @@ def choose_computation(config: TrainConfig, device: torch.device, previous: Mapp
     """
     precision = config.precision
     if precision == "auto":
-        precision = previous.get("precision") or ("bfloat16" if has_fast_bfloat16(device) else "float32")
+        precision = previous.get("precision") or fastest_training_precision(device).name
     if num_threads := config.num_threads or previous.get("num_threads"):
         torch.set_num_threads(num_threads)
     if device.type == "cuda":
         _set_up_gpu(config.deterministic)
-    is_packed = can_pack(torch.empty(0, device=device), getattr(torch, precision))
+    is_packed = can_pack(torch.empty(0, device=device), PRECISIONS[precision].dtype)
     return Computation(
         device=device.type,
         precision=precision,

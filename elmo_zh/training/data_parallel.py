@@ -1,5 +1,6 @@
 """Gradient averaging over ranks: DistributedDataParallel for the network, only the touched rows for the tables."""
 
+import functools
 from collections.abc import Callable, Sequence
 
 import torch
@@ -8,6 +9,7 @@ from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
 from elmo_zh.model.bilm import BiLM, State
+from elmo_zh.model.precision import Precision
 from elmo_zh.model.token_encoder import TokenInputs
 from elmo_zh.training.distributed import ProcessGroup
 
@@ -20,23 +22,24 @@ _DENSE = -1
 class _WithoutTables(nn.Module):
     """The part of a biLM whose gradients are dense: the LSTM layers, and the CNN in character mode."""
 
-    def __init__(self, bilm: BiLM) -> None:
+    def __init__(self, bilm: BiLM, precision: Precision) -> None:
         super().__init__()
         self.encoder = nn.Identity() if bilm.shape.characters is None else bilm.character_cnn
         self.layers = bilm.layers
-        self._run_layers = bilm.run_layers
+        self._encode_tokens, self._run_layers, self._precision = bilm.encode_tokens, bilm.run_layers, precision
 
     def forward(
         self, read: Tensor | TokenInputs, state: State, keep: Tensor | None, dropout: float
     ) -> tuple[list[Tensor], State]:
-        return self._run_layers(self.encoder(read), state, keep, dropout)
+        vectors = self._encode_tokens(read, self._precision) if isinstance(read, TokenInputs) else read
+        return self._run_layers(vectors, state, keep, dropout, precision=self._precision)
 
 
-def build_network(bilm: BiLM, group: ProcessGroup) -> Network:
+def build_network(bilm: BiLM, group: ProcessGroup, precision: Precision) -> Network:
     """Return a function like `BiLM.forward` that averages the network's gradients over the ranks."""
     if group.size == 1:
-        return bilm
-    parallel = DistributedDataParallel(_WithoutTables(bilm), gradient_as_bucket_view=True)
+        return functools.partial(bilm, precision=precision)
+    parallel = DistributedDataParallel(_WithoutTables(bilm, precision), gradient_as_bucket_view=True)
 
     def run(inputs: TokenInputs, state: State, keep: Tensor | None, dropout: float) -> tuple[list[Tensor], State]:
         read = inputs if bilm.shape.characters is not None else bilm.token_table(inputs)

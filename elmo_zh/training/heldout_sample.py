@@ -45,8 +45,5 @@ def evaluate_heldout(
 ) -> Figures:
     """Return the exact figures of held-out sentences, computed in float32 as the exported model computes them."""
     sentences = [store.heldout[int(index)] for index in chosen]
-    training_dtype = model.bilm.product_dtype
-    model.bilm.set_product_dtype(None)
     nats = score_sentences(model.bilm, model.softmax, store.lexicon, sentences, progress, group)
-    model.bilm.set_product_dtype(training_dtype)
     return Figures.build(measure_text(store, chosen), *nats)

@@ -12,6 +12,7 @@ from elmo_zh.config import TrainConfig
 from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.model.batches import build_inputs
 from elmo_zh.model.language_model import LanguageModel
+from elmo_zh.model.precision import FLOAT32, Precision
 from elmo_zh.model.softmax import LogUniformSampler
 from elmo_zh.training.checkpoint import Checkpoint
 from elmo_zh.training.data_parallel import average_table_gradients, build_network
@@ -39,8 +40,9 @@ class Learner:
         device: torch.device,
         initialise: Callable[[LanguageModel], object],
         group: ProcessGroup,
+        precision: Precision = FLOAT32,
     ) -> None:
-        self.model, self.device = model, device
+        self.model, self.device, self._precision = model, device, precision
         self._store, self._config = store, config
         self._initialise, self._group = initialise, group
         num_tokens = model.bilm.shape.num_tokens
@@ -58,7 +60,7 @@ class Learner:
         self._group.broadcast(self.model.named_tensors().values())
         config, own_streams = self._config, self._group.slice_of(self._config.batch_size)
         self._optimizers = Optimizers(config, self.model.bilm, self.model.softmax)
-        self._network = build_network(self.model.bilm, self._group)
+        self._network = build_network(self.model.bilm, self._group, self._precision)
         self._streams = PackedStreams(
             self._store.train,
             config.batch_size,
@@ -137,6 +139,6 @@ class Learner:
         activations, state = self._network(inputs, self._state, keep, config.dropout)
         hidden = activations[-1].flatten(0, 2)
         if self._scores_every_word:
-            return self.model.softmax.full_loss(hidden, targets), state
+            return self.model.softmax.full_loss(hidden, targets, self._precision), state
         negatives = self._sampler.draw(np.random.default_rng([config.seed, step]))
-        return self.model.softmax.sampled_loss(hidden, targets, negatives.to(device)), state
+        return self.model.softmax.sampled_loss(hidden, targets, negatives.to(device), self._precision), state

@@ -3,9 +3,9 @@
 from elmo_zh.config import ModelConfig, TrainConfig
 from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
-from elmo_zh.model.kernels.prediction_loss import PIECE_ROWS
+from elmo_zh.model.kernels.next_token_loss import MIN_CHUNK_ROWS
 from elmo_zh.model.language_model import build_shape
-from elmo_zh.model.softmax import BLOCK_SCORES, PIECE_PREDICTIONS, PIECE_SCORES
+from elmo_zh.model.softmax import MAX_EVALUATION_SCORES, MAX_TRAINING_SCORES, MIN_EVALUATION_ROWS
 from elmo_zh.training.baselines import MAX_TRAIN_TOKENS
 from elmo_zh.training.scoring import BATCH_TOKENS
 
@@ -87,13 +87,13 @@ def _softmax(model: ModelConfig, train: TrainConfig, product_bytes: int, num_tok
     scored = num_tokens if scores_every_word(train, num_tokens) else train.num_negatives
     rows = scored * model.projection_dim
     # Each half of the cores works on this many predictions at a time.
-    pieces = min(2 * PIECE_ROWS * scored, BLOCK_SCORES)
-    kept = min(predictions * scored, BLOCK_SCORES) + 4 * rows
-    return product_bytes * (kept + pieces) + _FLOAT * (5 * rows + pieces)
+    chunks = min(2 * MIN_CHUNK_ROWS * scored, MAX_TRAINING_SCORES)
+    kept = min(predictions * scored, MAX_TRAINING_SCORES) + 4 * rows
+    return product_bytes * (kept + chunks) + _FLOAT * (5 * rows + chunks)
 
 
 def _evaluation(model: ModelConfig, num_tokens: int) -> int:
     """Return the bytes of the packed softmax, its scores, and the layer outputs of a batch of sentences."""
     P, D = model.projection_dim, model.cell_dim
     outputs = 2 * BATCH_TOKENS * ((model.num_layers + 1) * P + D)
-    return _FLOAT * (2 * num_tokens * P + 3 * max(PIECE_SCORES, PIECE_PREDICTIONS * num_tokens) + outputs)
+    return _FLOAT * (2 * num_tokens * P + 3 * max(MAX_EVALUATION_SCORES, MIN_EVALUATION_ROWS * num_tokens) + outputs)

@@ -22,7 +22,7 @@ from elmo_zh.run.record import StageResult, load_record
 from elmo_zh.run.reporter import Reporter, format_seconds
 from elmo_zh.training.adaptation import Start, prepare_start
 from elmo_zh.training.checkpoint import CheckpointFolder
-from elmo_zh.training.computation import Computation, choose_computation
+from elmo_zh.training.computation import Computation, choose_computation, kernel_fallback
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
 from elmo_zh.training.distributed_checkpoints import DistributedCheckpoints
 from elmo_zh.training.event_files import MetricsWithEvents
@@ -75,7 +75,7 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
     device = group.choose_device(config.train.device)
     checkpoints = _open_checkpoints(context)
     computation = _choose_computation(context, device, checkpoints)
-    memory_bytes = _predict_memory(context, computation.precision)
+    memory_bytes = _predict_memory(context, computation.product_bytes)
     group.on_rank_0(lambda: _require_memory(memory_bytes, device))
     baselines = group.on_rank_0(lambda: report_baselines(store, config.train.seed, reporter))
     # Called only now, so that the memory for counting bigrams is returned to the system.
@@ -132,14 +132,14 @@ def _require_vectors_of_this_vocabulary(run: RunDir) -> None:
         )
 
 
-def _predict_memory(context: _Context, precision: str) -> int:
+def _predict_memory(context: _Context, product_bytes: int) -> int:
     """Return the peak memory of each process in bytes."""
     config, lexicon = context.config, context.store.lexicon
     own_batch_size = len(context.group.slice_of(config.train.batch_size))
     return predict_memory(
         config.model,
         replace(config.train, batch_size=own_batch_size),
-        2 if precision == "bfloat16" else 4,
+        product_bytes,
         len(lexicon.vocabulary),
         context.store.train.num_tokens,
         len(lexicon.other_words),
@@ -185,6 +185,8 @@ def _choose_computation(context: _Context, device: torch.device, checkpoints: Ch
     steps = checkpoints.steps()
     previous = checkpoints.state(steps[-1]).get("computation", {}) if steps else {}
     computation = choose_computation(context.config.train, device, previous)
+    if reason := kernel_fallback(device):
+        context.reporter.warn(f"Triton's LSTM kernels do not work here, so training is slower ({reason}).")
     for difference in computation.differences(previous):
         context.reporter.warn(
             f"{difference[0].upper()}{difference[1:]}: from here on, results are not bit for bit those of an"

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from elmo_zh.config import Config
 from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.model.language_model import LanguageModel, build_shape
+from elmo_zh.model.precision import Precision
 from elmo_zh.training.distributed import SINGLE_PROCESS
 from elmo_zh.training.learner import Learner
 from elmo_zh.training.optimizer import step_tokens
@@ -27,20 +28,24 @@ def draw_words(num_rows: int, shape: tuple[int, ...], generator: np.random.Gener
     return generator.choice(len(frequencies), shape, p=frequencies / frequencies.sum()) + len(SPECIALS)
 
 
-def build_trial(config: Config, lexicon: Lexicon, device: torch.device, product_dtype: torch.dtype | None) -> Learner:
+def build_trial(config: Config, lexicon: Lexicon, device: torch.device, precision: Precision) -> Learner:
     """Return a learner that is ready to train a new model on sentences of random words.
 
     Args:
         config: Settings of the model and of training.
         lexicon: Lexicon whose words to draw.
         device: Device to train on.
-        product_dtype: dtype of matrix products; None stands for the dtype of the weights.
+        precision: Precision of the matrix products.
     """
     num_rows = len(lexicon.vocabulary)
     model = LanguageModel.build(build_shape(config.model, num_rows), tie_softmax=config.model.is_tied)
-    model.prepare_for_training(product_dtype)
+    model.prepare_for_training()
     store = _draw_store(lexicon, num_tokens=_TEXT_STEPS * step_tokens(config.train))
-    return Learner(model, store, config.train, device, lambda new: new.initialise(config.train.seed), SINGLE_PROCESS)
+
+    def initialise(new: LanguageModel) -> None:
+        new.initialise(config.train.seed)
+
+    return Learner(model, store, config.train, device, initialise, SINGLE_PROCESS, precision)
 
 
 def _draw_store(lexicon: Lexicon, num_tokens: int) -> IdStore:

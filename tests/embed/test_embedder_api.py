@@ -2,6 +2,7 @@
 
 import pickle
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from torch.utils.data import DataLoader, Dataset
 
 from elmo_zh import ElmoEmbedder
+from elmo_zh.bundle.read import load_bundle
 from elmo_zh.config import TextConfig
 from elmo_zh.embed import embedder as embedder_module
 from elmo_zh.embed.embedder import EmbeddedSentence
@@ -251,6 +253,34 @@ def test_threads_share_an_embedder(bundle: Path, precision: str) -> None:
     for theirs, ours in zip(expected, found, strict=True):
         for vectors in ours:
             assert_all_close(vectors, theirs)
+
+
+@pytest.mark.parametrize("lower", ["bfloat16", "int8"])
+def test_embedders_of_different_precision_share_a_bundle(bundle: Path, lower: str) -> None:
+    """In turn and in two threads, each as if it were alone; every call has new words, for the character CNN."""
+    precisions = ("float32", lower)
+    calls = [[[word] * 3, [word, "我"]] for word in dict.fromkeys("".join(LINES)) if word.strip()]
+    alone = (ElmoEmbedder.load(bundle, "cpu", each) for each in precisions)
+    expected = [[embedder.embed_tokens(call) for call in calls] for embedder in alone]
+    loaded = load_bundle(bundle)
+    first, second = (ElmoEmbedder(loaded, "cpu", each) for each in precisions)
+    in_turn = [(first.embed_tokens(call), second.embed_tokens(call)) for call in calls]
+    for found, wanted in zip(in_turn, zip(*expected, strict=True), strict=True):
+        for ours, theirs in zip(found, wanted, strict=True):
+            assert_all_close(ours, theirs, 0)
+    assert max(np.abs(one[0] - other[0]).max() for one, other in in_turn) > 1e-4
+
+    both_ready = threading.Barrier(2)
+
+    def embed_all(precision: str) -> list[list[NDArray[np.float32]]]:
+        embedder = ElmoEmbedder(loaded, "cpu", precision)
+        both_ready.wait()
+        return [embedder.embed_tokens(call) for call in calls]
+
+    with ThreadPoolExecutor(2) as pool:
+        for found, wanted in zip(pool.map(embed_all, precisions), expected, strict=True):
+            for ours, theirs in zip(found, wanted, strict=True):
+                assert_all_close(ours, theirs, 1e-6)
 
 
 def test_threads_take_turns(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ from elmo_zh.embed.selftest import find_neighbours, run_selftest
 from elmo_zh.errors import ConfigError
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
+from elmo_zh.model.kernels.cells import LSTMState
 from elmo_zh.model.sentence_reader import PackedSentences, SentenceReader
 from elmo_zh.model.softmax import Softmax
 from elmo_zh.text.segmenters import rjieba
@@ -264,12 +265,12 @@ def test_directions_that_are_exchanged(sample_run: SampleRun, monkeypatch: pytes
 def test_a_forward_lm_that_sees_one_word_ahead(sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = SentenceReader._run_layer
 
-    def ahead(self: Any, index: int, direction: int, hidden: Tensor, counts: list[int], *state: Tensor) -> Tensor:
+    def ahead(self: Any, index: int, direction: int, hidden: Tensor, counts: list[int], state: LSTMState) -> Tensor:
         seen, first = hidden.clone(), 0
         for here, after in pairwise(counts) if index == direction == 0 else ():
             seen[first : first + after] += hidden[first + here : first + here + after]
             first += here
-        return whole(self, index, direction, seen, counts, *state)
+        return whole(self, index, direction, seen, counts, state)
 
     monkeypatch.setattr(SentenceReader, "_run_layer", ahead)
     assert failed_checks(elmo_zh("selftest", sample_run.model)) == [STORED, FUTURE]

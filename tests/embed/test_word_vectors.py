@@ -15,6 +15,7 @@ from torch import Tensor
 from elmo_zh.embed import word_vectors
 from elmo_zh.embed.word_vectors import WordVectors, find_subwords
 from elmo_zh.model.bilm import BiLM
+from elmo_zh.model.precision import BFLOAT16, INT8
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
@@ -132,7 +133,7 @@ def test_vectors_given_do_not_change_when_others_take_their_place(monkeypatch: p
 
 def test_precisions_share_a_model_and_keep_apart() -> None:
     bilm, words = draw_bilm("character"), ["我们", "桃"]
-    exact, rounded = (WordVectors(bilm, Lexicon(VOCABULARY, SLOTS), precision) for precision in ("int8", "bfloat16"))
+    exact, rounded = (WordVectors(bilm, Lexicon(VOCABULARY, SLOTS), precision) for precision in (INT8, BFLOAT16))
     expected = WordVectors(bilm, Lexicon(VOCABULARY, SLOTS))(words)
     difference = (rounded(words) - expected).abs().max()
     assert 1e-4 < difference < 0.03 * expected.abs().max()

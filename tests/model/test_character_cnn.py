@@ -14,6 +14,7 @@ from elmo_zh.model.batches import build_inputs
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterCNN, CharacterShape
 from elmo_zh.model.kernels import character_windows
+from elmo_zh.model.precision import BFLOAT16
 from elmo_zh.model.token_encoder import TokenInputs
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
@@ -215,8 +216,7 @@ def test_products_in_bfloat16_are_close() -> None:
     cnn = build_cnn().float()
     with torch.no_grad():
         exact = cnn.encode(spellings(WORDS))
-        cnn.product_dtype = torch.bfloat16
-        rounded = cnn.encode(spellings(WORDS))
+        rounded = cnn.encode(spellings(WORDS), precision=BFLOAT16)
     assert rounded.dtype == torch.float32
     difference = (rounded - exact).abs().max() / exact.abs().max()
     assert 1e-4 < difference < 0.03
@@ -230,9 +230,8 @@ def test_autocast_chooses_the_precision_of_products_too() -> None:
         under_autocast = cnn(inputs)
     gradients = torch.autograd.grad(under_autocast.square().sum(), list(cnn.parameters()))
     assert all(gradient.dtype == torch.float32 and gradient.isfinite().all() for gradient in gradients)
-    cnn.product_dtype = torch.bfloat16
     assert under_autocast.dtype == torch.float32
-    assert torch.equal(under_autocast, cnn(inputs))
+    assert torch.equal(under_autocast, cnn(inputs, BFLOAT16))
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])

@@ -36,13 +36,13 @@ def plain_lstm(layer: ProjectedLSTM, inputs: Tensor, state: LSTMState, keep: Ten
             z = inputs[d, t] @ layer.input_weight[d] + h @ layer.recurrent_weight[d] + layer.bias[d]
             i, j, f, o = z.chunk(4, dim=1)
             c = torch.sigmoid(f + 1) * c + torch.sigmoid(i) * torch.tanh(j)
-            if layer.cell_clip:
-                c = c.clamp(-layer.cell_clip, layer.cell_clip)
+            if layer.clips.cell:
+                c = c.clamp(-layer.clips.cell, layer.clips.cell)
             h = torch.sigmoid(o) * torch.tanh(c)
             if layer.projection is not None:
                 h = h @ layer.projection[d]
-                if layer.projection_clip:
-                    h = h.clamp(-layer.projection_clip, layer.projection_clip)
+                if layer.clips.output:
+                    h = h.clamp(-layer.clips.output, layer.clips.output)
             steps.append(h)
         directions.append(torch.stack(steps))
         finals.append(c)
@@ -205,7 +205,7 @@ def test_torch_compile_takes_a_layer_whole(output: int) -> None:
     ("output", "with_starts", "dtype"),
     [(OUTPUT, True, torch.float64), (CELL, False, torch.float64), (OUTPUT, False, torch.bfloat16)],
 )
-def test_the_operators_keep_what_they_promise_to_torch(output: int, with_starts: bool, dtype: torch.dtype) -> None:
+def test_torchs_checker_accepts_the_operators(output: int, with_starts: bool, dtype: torch.dtype) -> None:
     """Schema, derivative and shapes, checked by torch's own checker."""
     layer = build_layer(0.7, 0.4, output)
     state = draw_state(STREAMS, output)
@@ -222,7 +222,7 @@ def test_the_operators_keep_what_they_promise_to_torch(output: int, with_starts:
     torch.library.opcheck(torch.ops.elmo_zh.recurrence.default, arguments, **tolerance)
     with torch.no_grad():
         run = torch.ops.elmo_zh.recurrence(*arguments)
-    tensors = (input_weight, recurrent_weight, projection, state.cell, keep, *run)
+    tensors = (input_weight, recurrent_weight, bias, projection, state.cell, keep, *run)
     plain = tuple(None if tensor is None else tensor.detach() for tensor in tensors)
     backward = torch.ops.elmo_zh.recurrence_backward.default
     torch.library.opcheck(backward, (torch.ones_like(run[0]), *plain, 0.7, 0.4), **tolerance)

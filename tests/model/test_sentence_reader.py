@@ -14,6 +14,7 @@ from torch import Tensor
 from elmo_zh.model import sentence_reader
 from elmo_zh.model.batches import mark_sentence, pad_sentences
 from elmo_zh.model.bilm import BiLM, BiLMShape, State
+from elmo_zh.model.precision import BFLOAT16, FLOAT32, INT8, PRECISIONS, Precision
 from elmo_zh.model.sentence_reader import PackedSentences, SentenceReader
 from elmo_zh.model.token_encoder import TokenInputs
 
@@ -66,7 +67,7 @@ def expected_layers(bilm: BiLM, sentences: Sequence[NDArray[np.int64]]) -> Tenso
 
 
 def read(
-    bilm: BiLM, sentences: Sequence[NDArray[np.int64]], state: State | None = None, precision: str = "float32"
+    bilm: BiLM, sentences: Sequence[NDArray[np.int64]], state: State | None = None, precision: Precision = FLOAT32
 ) -> tuple[Tensor, State]:
     reader = SentenceReader(bilm, precision)
     start = bilm.start_state(len(sentences)) if state is None else state
@@ -195,17 +196,17 @@ def test_the_state_after_one_piece_leads_into_the_next() -> None:
         assert_close(ours.cell[0], theirs.cell[0])
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
-def test_sentences_do_not_depend_on_each_other(precision: str) -> None:
+@pytest.mark.parametrize("precision", PRECISIONS.values(), ids=list(PRECISIONS))
+def test_sentences_do_not_depend_on_each_other(precision: Precision) -> None:
     bilm, sentences = draw_bilm(PLAIN), draw_sentences(LENGTHS)
     together, _ = read(bilm, sentences, precision=precision)
     alone = torch.cat([read(bilm, [words], precision=precision)[0] for words in sentences], dim=1)
     assert_close(together, alone, 1e-6)
 
 
-@pytest.mark.parametrize(("precision", "bound"), [("bfloat16", 0.03), ("int8", 0.06)])
+@pytest.mark.parametrize(("precision", "bound"), [(BFLOAT16, 0.03), (INT8, 0.06)])
 @pytest.mark.parametrize("changes", [{}, {"projection_dim": 13}, {"cell_clip": 0.7, "projection_clip": 0.3}], ids=str)
-def test_lower_precision_stays_close(precision: str, bound: float, changes: dict[str, Any]) -> None:
+def test_lower_precision_stays_close(precision: Precision, bound: float, changes: dict[str, Any]) -> None:
     """And really is lower; but the token layer is exact."""
     bilm, sentences = draw_bilm(BiLMShape(**{**vars(PLAIN), **changes}), warm=True), draw_sentences(LENGTHS)
     exact, exact_state = read(bilm, sentences)
@@ -220,8 +221,8 @@ def test_lower_precision_stays_close(precision: str, bound: float, changes: dict
         assert (ours.cell - theirs.cell).abs().max() < bound * theirs.cell.abs().max()
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
-def test_without_torchscript_it_reads_the_same(monkeypatch: pytest.MonkeyPatch, precision: str) -> None:
+@pytest.mark.parametrize("precision", PRECISIONS.values(), ids=list(PRECISIONS))
+def test_without_torchscript_it_reads_the_same(monkeypatch: pytest.MonkeyPatch, precision: Precision) -> None:
     bilm, sentences = draw_bilm(PLAIN), draw_sentences(LENGTHS)
     expected, state = read(bilm, sentences, precision=precision)
     monkeypatch.setattr(sentence_reader, "scripted", lambda function: function)
@@ -230,8 +231,8 @@ def test_without_torchscript_it_reads_the_same(monkeypatch: pytest.MonkeyPatch, 
     assert_states_close(after, state)
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
-def test_one_thread_or_two_read_the_same(precision: str, num_threads: int) -> None:
+@pytest.mark.parametrize("precision", PRECISIONS.values(), ids=list(PRECISIONS))
+def test_one_thread_or_two_read_the_same(precision: Precision, num_threads: int) -> None:
     bilm, sentences = draw_bilm(PLAIN), draw_sentences(LENGTHS)
     found, _ = read(bilm, sentences, precision=precision)
     assert torch.get_num_threads() == num_threads
@@ -242,7 +243,7 @@ def test_one_thread_or_two_read_the_same(precision: str, num_threads: int) -> No
 def test_later_changes_of_the_bilm_do_not_reach_the_reader() -> None:
     bilm, sentences = draw_bilm(PLAIN), draw_sentences(LENGTHS)
     words, packed = bilm.token_table.weight.detach().clone(), PackedSentences.pack(sentences)
-    reader = SentenceReader(bilm, "float32")
+    reader = SentenceReader(bilm, FLOAT32)
     before, _ = reader.read(words, packed, bilm.zero_state(len(sentences)))
     with torch.no_grad():
         for parameter in bilm.parameters():

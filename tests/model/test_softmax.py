@@ -28,9 +28,9 @@ def draw() -> tuple[torch.Tensor, torch.Tensor]:
 
 @pytest.mark.parametrize("scores", [1, 3 * WORDS, 10**9])
 def test_exact_costs_and_loss_in_any_chunks(softmax: Softmax, scores: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BLOCK_SCORES", scores)
-    monkeypatch.setattr(module, "PIECE_SCORES", scores)
-    monkeypatch.setattr(module, "PIECE_PREDICTIONS", 1)
+    monkeypatch.setattr(module, "MAX_TRAINING_SCORES", scores)
+    monkeypatch.setattr(module, "MAX_EVALUATION_SCORES", scores)
+    monkeypatch.setattr(module, "MIN_EVALUATION_ROWS", 1)
     hidden, targets = draw()
     hidden.requires_grad_()
     logits = hidden @ softmax.weight.T + softmax.bias

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from elmo_zh.cli import main
-from elmo_zh.model.kernels import prediction_loss, time_loop
-from elmo_zh.model.kernels.scripted import scripted
+from elmo_zh.model.kernels import loops, next_token_loss
+from elmo_zh.model.kernels.execution import scripted
 from elmo_zh.training import checkpoint, train
 from elmo_zh.training.metrics import MetricsFile
 
@@ -104,7 +104,7 @@ def run(job: dict[str, Any]) -> NoReturn:
 
 
 if __name__ == "__main__":
-    for loop in (time_loop.loop_forward, time_loop.loop_backward, prediction_loss.loop_over_pieces):
+    for loop in (loops.loop_forward, loops.loop_backward, next_token_loss.score_row_chunks):
         scripted(loop)
     # Drawing the picture takes longer than training.
     train.can_draw = lambda: False

@@ -97,7 +97,9 @@ def test_the_setting_decides_then_the_run_then_the_machine(
     machine(bfloat16=is_fast)
     chosen = choose_computation(TrainConfig(precision=setting), CPU, before)
     assert chosen.precision == expected
-    assert chosen.product_dtype is (torch.bfloat16 if expected == "bfloat16" else None)
+    assert chosen.product_precision.dtype is getattr(torch, expected)
+    in_bfloat16 = expected == "bfloat16" and is_fast
+    assert chosen.product_bytes == (2 if in_bfloat16 else 4)
 
 
 @pytest.mark.parametrize(
@@ -320,7 +322,7 @@ setup = TrainerSetup(
     reporter=SilentReporter(), initialise=lambda model: initialise_model(model, 1, None),
 )
 Trainer(setup).train()
-predicted = predict_memory(model_config, config, 2 if config.precision == "bfloat16" else 4, rows, 51000)
+predicted = predict_memory(model_config, config, choose_computation(config, device, {}).product_bytes, rows, 51000)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 print(json.dumps({"predicted": predicted, "peak": peak}))
 """

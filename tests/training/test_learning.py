@@ -72,7 +72,7 @@ def test_a_tiny_text_is_learned(tmp_path: Path, changes: dict[str, object]) -> N
     )  # fmt: skip
     model, device = LanguageModel.build(shape, tie_softmax=False), torch.device("cpu")
     build_trainer(model, tmp_path, device, config).train()
-    model.prepare_for_training(None)
+    model.prepare_for_training()
     nats = score_sentences(
         model.bilm, model.softmax, Lexicon(VOCABULARY, None), [np.array(sentence) for sentence in SENTENCES]
     )

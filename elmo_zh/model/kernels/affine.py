@@ -15,7 +15,7 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor, dtype: torch.dtype) -> Tenso
         x: Shape (n, I).
         weight: Shape (I, O).
         bias: Shape (O,).
-        dtype: Of the product.
+        dtype: dtype of the product.
     """
     if torch.compiler.is_compiling() or not can_pack(bias, dtype):
         if dtype == weight.dtype:
@@ -28,13 +28,13 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor, dtype: torch.dtype) -> Tenso
 def steady_product(x: Tensor, weight: Tensor, dtype: torch.dtype) -> Tensor:
     """Return x W, shape (n, O), in the dtype of the weights, with the product in `dtype`.
 
-    Neither the other rows of x nor the number of threads change a bit of a row, nor of the gradients, where oneDNN is
-    available; MKL's products, which are torch's own, depend on both on some processors.
+    Where oneDNN is available, neither the other rows of x nor the number of threads change a bit of a row or of the
+    gradients; torch's own products, by MKL, depend on both on some processors.
 
     Args:
         x: Shape (n, I).
         weight: Shape (I, O).
-        dtype: Of the product.
+        dtype: dtype of the product.
     """
     if not can_pack(weight, dtype):
         return multiply_once(x.to(dtype), weight.to(dtype)).to(weight.dtype)

@@ -1,4 +1,4 @@
-"""Large tensors used again at every step."""
+"""Large tensors that are reused at every step."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
@@ -9,13 +9,13 @@ from torch import Tensor
 
 
 class BufferPool:
-    """Keeps tensors that are no longer needed for the next that ask for the same shape and dtype.
+    """Keeps tensors that are no longer needed, for later requests of the same shape and dtype.
 
-    The C library gives a large block back to the kernel when it is freed and gets it anew, page by page and zeroed, at
-    the next step: with small models that takes longer than what is computed in it.
+    The C library returns a large block to the operating system when it is freed and gets it anew, page by page and
+    zeroed, at the next step: with small models that takes longer than the computation in it.
 
     Attributes:
-        captured: CUDA graphs, with the tensors that they use, that are free, by what they were captured for.
+        captured: Free CUDA graphs, with the tensors that they use, by the shape that they were captured for.
         can_capture: False once capturing has failed.
     """
 
@@ -33,7 +33,7 @@ class BufferPool:
             return torch.empty(shape, dtype=dtype, device=device)
 
     def give_back(self, *buffers: Tensor) -> None:
-        """Take tensors back whose content nobody will read again."""
+        """Take back tensors whose content is no longer needed."""
         for buffer in buffers:
             free = self._free[tuple(buffer.shape), buffer.dtype, buffer.device]
             if all(buffer is not other for other in free):
@@ -41,11 +41,11 @@ class BufferPool:
 
 
 class NoPool(BufferPool):
-    """Keeps nothing: every tensor is a new one."""
+    """Keeps nothing: every tensor is new."""
 
     def take(self, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> Tensor:
         """Return a new tensor with any content."""
         return torch.empty(shape, dtype=dtype, device=device)
 
     def give_back(self, *buffers: Tensor) -> None:
-        """Let them go."""
+        """Drop them."""

@@ -1,20 +1,20 @@
-"""The largest response of each filter to words, worked out once for each way in which a word ends.
+"""The largest response of each filter to words, computed once for each distinct word ending.
 
-The response to a window of characters x_0 x_1 .. is a sum of one row for each: r(x) = sum over k of T_k[x_k], with
-T_k = E K_k from the embedding E and the kernel K, whose rows past a filter's width are zero. So the product is one of
-the few different characters, and windows look its rows up. Their largest response is a recursion,
+The response to a window of characters x_0 x_1 .. is a sum of one row per character: r(x) = sum over k of T_k[x_k],
+with T_k = E K_k from the embedding E and the kernel K, whose rows past a filter's width are zero. So only the few
+distinct characters are multiplied, and windows look up the resulting rows. The largest response is a recursion,
 
     m(x) = max(r(x), m(x without its first character)),    m(nothing) = -infinity,
 
 which starts from the last character. Words share endings (Chinese characters of three bytes, empty slots), and each
-distinct ending is computed once. The gradient of m(x) goes to r(x) if that is the larger one and else on to the shorter
-ending; that of T_k[c] is the sum of the gradients of all r(x) with x_k = c. Every step reads whole rows in a fixed
-order, so that results depend neither on threads nor on what else is in the batch.
+distinct ending is computed once. The gradient of m(x) goes to r(x) if that is larger, else to the shorter ending; that
+of T_k[c] is the sum of the gradients of all r(x) with x_k = c. Every step reads whole rows in a fixed order, so that
+results depend neither on threads nor on the rest of the batch.
 
-For processors. On a GPU `model.character_cnn` multiplies all windows: more work in fewer and larger steps.
+This is for processors. On a GPU `model.character_cnn` multiplies all windows: more work in fewer and larger steps.
 
-Shape letters: W words, C character slots, c width of a character's embedding, N filters of all widths, A different
-characters, E different endings, K width of the widest filter.
+Shape letters: W words, C character slots, c width of a character's embedding, N filters of all widths, A distinct
+characters, E distinct endings, K width of the widest filter.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from torch.nn import functional
 
 from elmo_zh.model.kernels.affine import steady_product
 
-# Words computed at once: memory stays bounded, and much of it in the cache.
+# Words computed at a time: memory stays bounded, and mostly in the cache.
 _CHUNK_WORDS = 512
 
 
@@ -40,15 +40,15 @@ def largest_responses(
         character_ids: Spellings, padded on the right, int64, shape (W, C), W > 0 and C at least K.
         padding: The character of empty slots.
         embedding: One row a character, shape (number of characters, c).
-        kernels: Of each width, shape (width, c, filters).
-        dtype: Of products; sums have the embedding's.
+        kernels: One for each filter width, shape (width, c, filters).
+        dtype: dtype of the products; sums have the embedding's.
 
     Returns:
         Shape (W, N), in the embedding's dtype.
     """
     widest = max(len(kernel) for kernel in kernels)
     width = embedding.shape[1]
-    # Flat, so that gradients come out with the strides that their parameters have, as DistributedDataParallel wants.
+    # Flat, so that gradients have the strides of their parameters, as DistributedDataParallel wants.
     flat = [functional.pad(kernel.flatten(0, 1), (0, 0, 0, (widest - len(kernel)) * width)) for kernel in kernels]
     kernel = torch.cat(flat, dim=1).view(widest, width, -1)
     found = []
@@ -56,13 +56,13 @@ def largest_responses(
         endings = find_endings(chunk, padding, widest)
         characters = functional.embedding(endings.characters, embedding)
         tables = steady_product(characters, kernel.transpose(0, 1).flatten(1), dtype)
-        tables = torch.cat([tables.view(-1, *kernel.shape[::2]), _table_of_the_end(kernels, tables)])
+        tables = torch.cat([tables.view(-1, *kernel.shape[::2]), _end_table(kernels, tables)])
         found.append(_LargestResponses.apply(tables, endings))  # type: ignore[no-untyped-call]
     return torch.cat(found)
 
 
-def _table_of_the_end(kernels: Sequence[Tensor], like: Tensor) -> Tensor:
-    """Return what reading past the last slot adds to responses, shape (1, K, N): no filter's window may reach there."""
+def _end_table(kernels: Sequence[Tensor], like: Tensor) -> Tensor:
+    """Return the table row for places past the last slot, shape (1, K, N): -infinity, as no window may reach there."""
     widths = torch.cat([torch.full((kernel.shape[2],), len(kernel)) for kernel in kernels])
     reaches = torch.arange(int(widths.max()))[:, None] < widths
     return torch.zeros(1, *reaches.shape, dtype=like.dtype).masked_fill_(reaches, -torch.inf)
@@ -73,10 +73,10 @@ class Endings:
     """The distinct endings of some words: the empty one, then those of one character, of two, and so on.
 
     Attributes:
-        characters: The different characters of the words, rising, int64, shape (A,).
-        windows: The first characters of each ending, as places in `characters`, A after its end, int64, shape (E, K).
-        shorter: The ending without its first character, int64, shape (E,); the empty one's is itself.
-        bounds: Where the endings of each length begin, and their number; from length 1.
+        characters: The distinct characters of the words, ascending, int64, shape (A,).
+        windows: The first characters of each ending, as indexes of `characters`, A after its end, int64, shape (E, K).
+        shorter: The ending without its first character, int64, shape (E,); for the empty one itself.
+        bounds: First ending of each length, from length 1, and the number of endings.
         words: The ending that is the whole word, int64, shape (W,).
     """
 
@@ -87,15 +87,15 @@ class Endings:
     words: Tensor
 
     def by_length(self) -> list[slice]:
-        """Return the endings of each length, from 1."""
+        """Return the slice of the endings of each length, from 1."""
         return [slice(start, stop) for start, stop in zip(self.bounds, self.bounds[1:], strict=False)]
 
 
 def find_endings(character_ids: Tensor, padding: int, widest: int) -> Endings:
     """Return the endings of words.
 
-    Empty slots count as far as a window of the widest filter can lie in them: windows of nothing but padding all
-    respond alike, so that one of them stands for all.
+    Empty slots count only as far as a window of the widest filter reaches into them: windows of nothing but padding
+    all respond alike, so one of them is enough.
 
     Args:
         character_ids: Shape (W, C).
@@ -108,7 +108,7 @@ def find_endings(character_ids: Tensor, padding: int, widest: int) -> Endings:
     lengths = ((character_ids != padding).sum(dim=1) + widest).clamp(max=character_ids.shape[1])
     backwards = lengths[:, None] - 1 - torch.arange(int(lengths.max()))
     spellings = place[character_ids.gather(1, backwards.clamp(min=0))].masked_fill_(backwards < 0, end)
-    # In order, so that a row has the same endings as the one above it up to the first difference.
+    # Sorted, so that a row has the same endings as the previous row up to the first difference.
     rows, row_of_word = torch.unique(spellings, dim=0, return_inverse=True)
     is_new = rows != end
     is_new[1:] &= (rows[1:] != rows[:-1]).cumsum(dim=1) > 0
@@ -127,7 +127,7 @@ def find_endings(character_ids: Tensor, padding: int, widest: int) -> Endings:
 
 
 class _LargestResponses(torch.autograd.Function):
-    """From tables of shape (A + 1, K, N) to the largest responses to words, shape (W, N)."""
+    """Compute the largest responses to words, shape (W, N), from tables of shape (A + 1, K, N)."""
 
     @staticmethod
     def forward(ctx: Any, tables: Tensor, endings: Endings) -> Tensor:
@@ -149,7 +149,7 @@ class _LargestResponses(torch.autograd.Function):
             d_before = torch.le(largest[longer], before, out=before).mul_(d_longer)
             d_responses.index_add_(0, shorter, d_before)
             d_longer.sub_(d_before)
-        # For each row of the tables, the endings that read it.
+        # For each row of the tables, the endings that use it.
         rows = _table_rows(endings).flatten()
         readers = rows.argsort(stable=True) // ctx.shape[1]
         counts = torch.bincount(rows, minlength=ctx.shape[0] * ctx.shape[1])
@@ -158,6 +158,6 @@ class _LargestResponses(torch.autograd.Function):
 
 
 def _table_rows(endings: Endings) -> Tensor:
-    """Return which rows of the tables, as (character, k) one after the other, endings read; shape (E, K)."""
+    """Return the table rows, numbered by character and then k, that each ending uses; shape (E, K)."""
     widest = endings.windows.shape[1]
     return endings.windows * widest + torch.arange(widest)

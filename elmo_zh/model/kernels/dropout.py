@@ -1,4 +1,4 @@
-"""Dropout with masks that cost little to draw."""
+"""Dropout with masks that are cheap to draw."""
 
 import numpy as np
 import torch
@@ -6,22 +6,22 @@ from torch import Tensor
 from torch.nn import functional
 
 
-def drop(values: Tensor, share: float) -> Tensor:
-    """Return the values with a share of them set to zero and the others scaled up by as much.
+def drop(values: Tensor, fraction: float) -> Tensor:
+    """Return the values with a fraction of them set to zero and the others scaled up to keep the mean.
 
-    torch draws its masks on a processor one number at a time; here 16 bits of a fast generator decide on each, so the
-    share is kept to a 65,536th. The generator is seeded from torch's, whose seed therefore fixes the masks.
+    On a processor torch draws its masks one number at a time; here 16 bits of a fast generator decide on each value, so
+    the fraction is exact to 1/65,536. The generator is seeded from torch's, whose seed therefore fixes the masks.
 
     Args:
         values: Any shape, float32.
-        share: From 0 (nothing happens) to below 1.
+        fraction: Fraction to drop, from 0 (none) to below 1.
     """
-    if share == 0:
+    if fraction == 0:
         return values
     if values.device.type != "cpu" or torch.compiler.is_compiling():
-        return functional.dropout(values, share)
+        return functional.dropout(values, fraction)
     seed = int(torch.randint(2**62, ()))
     words = np.random.SFC64(seed).random_raw(-(-values.numel() // 4)).view(np.uint16)[: values.numel()]
-    threshold = round(share * 2**16)
+    threshold = round(fraction * 2**16)
     kept = torch.from_numpy(words >= threshold).view(values.shape)
     return values * kept.to(values.dtype).mul_(2**16 / (2**16 - threshold))

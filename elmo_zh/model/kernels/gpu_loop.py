@@ -1,48 +1,55 @@
 """The recurrence step by step on a GPU, forward and backward, for both directions at once.
 
-The same as `kernels.time_loop`, cut so that a GPU has few and large things to do: products with what is known for all
-steps are one product, before the loop forward and after it backward; what is left for each step is the products with
-the output before and the projection, and the cell, one kernel where Triton is to be had. A loop owns all that it reads
-and writes, so that it can be captured as a CUDA graph (`kernels.gpu_graph`). Shape letters: see `model.bilm`.
+Computes the same as `kernels.loops`, arranged so that a GPU has few and large operations: products with values known
+for all steps are one product, before the loop forward and after it backward; each step is left with the products with
+the previous output and the projection, and the cell, one kernel where Triton is available. A loop owns all tensors that
+it reads and writes, so that it can be captured as a CUDA graph (`kernels.graphs`). Shape letters: see `model.bilm`.
 """
 
 import functools
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from elmo_zh.model.kernels.lstm_cell import step_backward, step_forward
+from elmo_zh.model.kernels.cells import Clips, LayerWeights, LSTMState, step_backward, step_forward
 
 
 @dataclass(frozen=True)
 class CellSteps:
-    """One step of the cell forward and backward; arguments as in `kernels.fused_cell`."""
+    """One step of the cell forward and backward; arguments as in `kernels.fused_cell`.
+
+    Attributes:
+        name: triton or torch.
+        forward: Computes a step.
+        backward: Computes the gradients of a step.
+        fallback_reason: Why these steps replace Triton's, such as a missing package; empty if they do not.
+    """
 
     name: str
     forward: Callable[..., None]
     backward: Callable[..., None]
+    fallback_reason: str = ""
 
 
 @dataclass(frozen=True)
 class LoopShape:
-    """All that a loop is built for; two of the same can stand in for each other.
+    """Everything that a loop is built for; loops of equal shape are interchangeable.
 
     Attributes:
         num_steps: T.
         num_streams: B.
         cell_dim: D.
         output_dim: P.
-        product_dtype: Of products, outputs and what goes into the gates.
-        state_dtype: Of cells, gates and bias.
-        device: Where.
-        has_projection: Else P = D.
+        product_dtype: dtype of products, outputs and the input of the gates.
+        state_dtype: dtype of cells, gates and bias.
+        device: Device of all tensors.
+        has_projection: Whether there is a projection; without one P = D.
         has_keep: Whether sentences start within the loop.
-        cell_clip: 0 means none.
-        output_clip: 0 means none.
-        is_traced: Whether to keep what the way back needs.
+        clips: Largest values of cell state and output.
+        is_traced: Whether to keep what the backward run needs.
     """
 
     num_steps: int
@@ -54,8 +61,7 @@ class LoopShape:
     device: torch.device
     has_projection: bool
     has_keep: bool
-    cell_clip: float
-    output_clip: float
+    clips: Clips
     is_traced: bool
 
 
@@ -63,19 +69,19 @@ class TimeLoop:
     """A layer's loop over time.
 
     Attributes:
-        recurrent_weight: To fill, shape (2, P, 4D).
-        bias: To fill, with the forget gate's 1, shape (2, 4D).
-        projection: To fill, shape (2, D, P), or None.
-        first_output: To fill: carried in, shape (2, B, P).
-        first_cell: To fill: carried in, shape (2, B, D).
-        keep: To fill: 0 where a sentence starts, else 1, shape (T, B, 1), or None.
-        z: To fill with x W, the input's part; changed by `forward`. Shape (2, T, B, 4D).
-        before: Filled by `forward`: the output before each step, shape (2, T, B, P).
-        outputs: Likewise, shape (2, T, B, P).
-        cells: Likewise, shape (2, T, B, D).
-        tanh_cells: Likewise, shape (2, T, B, D).
-        gates: Likewise, shape (2, T, B, 4D).
-        d_outputs: To fill; `backward` changes it to the gradient of each h before its clip. Shape (2, T, B, P).
+        recurrent_weight: Input, shape (2, P, 4D).
+        bias: Input, with the forget gate's 1, shape (2, 4D).
+        projection: Input, shape (2, D, P), or None.
+        first_output: Input: the output carried in, shape (2, B, P).
+        first_cell: Input: the cell state carried in, shape (2, B, D).
+        keep: Input: 0 where a sentence starts, else 1, shape (T, B, 1), or None.
+        z: Input: x W, the layer input's part of the gates' input; changed by `forward`. Shape (2, T, B, 4D).
+        before: Filled by `forward`: the output of the previous step, shape (2, T, B, P).
+        outputs: Filled by `forward`, shape (2, T, B, P).
+        cells: Filled by `forward`, shape (2, T, B, D).
+        tanh_cells: Filled by `forward`, shape (2, T, B, D).
+        gates: Filled by `forward`, shape (2, T, B, 4D).
+        d_outputs: Input; `backward` replaces it by the gradient of each h before its clip. Shape (2, T, B, P).
         d_z: Filled by `backward`, shape (2, T, B, 4D).
     """
 
@@ -96,7 +102,7 @@ class TimeLoop:
         self._given = new(2, B, D)
 
     def prepare_backward(self) -> None:
-        """Make room for the way back."""
+        """Allocate the tensors of the backward run."""
         self.d_outputs, self.d_z = torch.empty_like(self.outputs), torch.empty_like(self.z)
         self._d_given, self._d_cell = torch.empty_like(self._given), torch.empty_like(self.first_cell)
         self._d_before = torch.empty_like(self.first_output)
@@ -105,23 +111,19 @@ class TimeLoop:
     def fill(
         self,
         inputs: Tensor,
-        input_weight: Tensor,
-        recurrent_weight: Tensor,
-        bias: Tensor,
-        projection: Tensor | None,
-        output: Tensor,
-        cell: Tensor,
+        weights: LayerWeights,
+        state: LSTMState,
         keep: Tensor | None,
     ) -> None:
-        """Take everything in, with shapes as in `run_recurrence`."""
+        """Copy in all inputs, with shapes as in `run_recurrence`."""
         D = self.shape.cell_dim
-        torch.bmm(inputs.flatten(1, 2), input_weight.to(inputs.dtype), out=self.z.flatten(1, 2))
-        self.recurrent_weight.copy_(recurrent_weight)
-        self.bias.copy_(bias)[:, 2 * D : 3 * D] += 1
-        if self.projection is not None and projection is not None:
-            self.projection.copy_(projection)
-        self.first_output.copy_(output)
-        self.first_cell.copy_(cell)
+        torch.bmm(inputs.flatten(1, 2), weights.input.to(inputs.dtype), out=self.z.flatten(1, 2))
+        self.recurrent_weight.copy_(weights.recurrent)
+        self.bias.copy_(weights.bias)[:, 2 * D : 3 * D] += 1
+        if self.projection is not None and weights.projection is not None:
+            self.projection.copy_(weights.projection)
+        self.first_output.copy_(state.output)
+        self.first_cell.copy_(state.cell)
         if self.keep is not None and keep is not None:
             self.keep.copy_(keep)
 
@@ -141,17 +143,17 @@ class TimeLoop:
             given = output_here if self.projection is None else self._given
             gates = z if self.gates is self.z else self.gates[:, place]
             self._steps.forward(
-                z, self.bias, cell, keep, shape.cell_clip, gates, self.cells[:, step], self.tanh_cells[:, place], given
+                z, self.bias, cell, keep, shape.clips.cell, gates, self.cells[:, step], self.tanh_cells[:, place], given
             )
             if self.projection is not None:
                 torch.bmm(given, self.projection, out=output_here)
-                if shape.output_clip > 0:
-                    output_here.clamp_(-shape.output_clip, shape.output_clip)
+                if shape.clips.output > 0:
+                    output_here.clamp_(-shape.clips.output, shape.clips.output)
 
     @torch.no_grad()
     def backward(self) -> None:
-        """Go back over time; weights, bias and input have their gradients from `d_z` and `d_outputs` afterwards."""
-        shape, clip = self.shape, self.shape.output_clip
+        """Run back over time; the gradients of weights, bias and inputs follow from `d_z` and `d_outputs`."""
+        shape, clip = self.shape, self.shape.clips.output
         self._d_cell.zero_()
         for step in reversed(range(shape.num_steps)):
             d_output, d_z, (_, cell_before, keep) = self.d_outputs[:, step], self.d_z[:, step], self._state_before(step)
@@ -163,7 +165,7 @@ class TimeLoop:
                 d_given = torch.bmm(d_output, self.projection.mT, out=self._d_given)
             self._steps.backward(
                 d_given, self._d_cell, self.gates[:, step], self.cells[:, step], self.tanh_cells[:, step],
-                cell_before, keep, shape.cell_clip, d_z,
+                cell_before, keep, shape.clips.cell, d_z,
             )  # fmt: skip
             if step == 0:
                 break
@@ -174,7 +176,7 @@ class TimeLoop:
                 self.d_outputs[:, step - 1].addcmul_(self._d_before, keep)
 
     def _state_before(self, step: int) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Return output and cell before a step, and what it keeps of them."""
+        """Return output and cell before a step, and its factor `keep` for them."""
         keep = None if self.keep is None else self.keep[step]
         if step == 0:
             return self.first_output, self.first_cell, keep
@@ -209,8 +211,8 @@ def _plain_backward(
 ) -> None:
     before = before if keep is None else before * keep
     d_z_state = torch.empty_like(gates)
-    d_read = d_given.to(gates.dtype, copy=True)
-    d_before = step_backward(d_read, d_cell, gates, cell, tanh_cell, before, clip, d_z_state)
+    d_output = d_given.to(gates.dtype, copy=True)
+    d_before = step_backward(d_output, d_cell, gates, cell, tanh_cell, before, clip, d_z_state)
     d_cell.copy_(d_before if keep is None else d_before * keep)
     d_z.copy_(d_z_state)
 
@@ -219,30 +221,32 @@ PLAIN_STEPS = CellSteps("torch", _plain_forward, _plain_backward)
 
 
 def choose_steps(device: torch.device, state_dtype: torch.dtype) -> CellSteps:
-    """Return Triton's steps where they are to be had and work, else torch's."""
+    """Return Triton's steps where they are available and work, else torch's."""
     if device.type != "cuda" or state_dtype != torch.float32:
         return PLAIN_STEPS
-    return _fused_steps_that_work(device) or PLAIN_STEPS
+    return _fused_steps_or_plain(device)
 
 
 @functools.cache
-def _fused_steps_that_work(device: torch.device) -> CellSteps | None:
-    """Try them: Triton is there with most of torch's builds only, and needs a C compiler on the machine."""
+def _fused_steps_or_plain(device: torch.device) -> CellSteps:
+    """Try Triton's steps: only most of torch's builds bring Triton, and it needs a C compiler on the machine."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what Triton will do otherwise in another version
+            warnings.simplefilter("ignore")  # deprecations within Triton
             from elmo_zh.model.kernels.fused_cell import fused_backward, fused_forward
 
             steps = CellSteps("triton", fused_forward, fused_backward)
             found, expected = (_try_steps(each, device) for each in (steps, PLAIN_STEPS))
-    # Whatever is missing, from the package to the compiler, torch's own operations do without it.
-    except Exception:
-        return None
-    return steps if torch.allclose(found, expected, rtol=1e-3, atol=1e-4) else None
+    # Triton's own errors, the driver's and the compiler's have no common base; torch's operations need none of them.
+    except Exception as error:
+        return replace(PLAIN_STEPS, fallback_reason=f"{type(error).__name__}: {error}")
+    if not torch.allclose(found, expected, rtol=1e-3, atol=1e-4):
+        return replace(PLAIN_STEPS, fallback_reason="its results are wrong on this device")
+    return steps
 
 
 def _try_steps(steps: CellSteps, device: torch.device) -> Tensor:
-    """Return the gradient of z of a step forward and one backward with some numbers."""
+    """Return the gradient of z after one step forward and backward on test values."""
     z = torch.linspace(-2, 2, 2 * 3 * 20, device=device).view(2, 3, 20)
     before = torch.linspace(-1, 1, 2 * 3 * 5, device=device).view(2, 3, 5)
     cell, tanh_cell, given = before.clone(), before.clone(), before.clone()

@@ -1,4 +1,4 @@
-"""The recurrence of one LSTM layer on a GPU, with its gradient: what `kernels.recurrence` is to a processor."""
+"""The recurrence of one LSTM layer on a GPU, with its gradient; `kernels.recurrence` has the processor's."""
 
 from typing import Any
 
@@ -6,60 +6,56 @@ import torch
 from torch import Tensor
 
 from elmo_zh.model.kernels.buffers import BufferPool
-from elmo_zh.model.kernels.gpu_graph import CapturedLoop
+from elmo_zh.model.kernels.cells import Clips, LayerWeights, LSTMState
 from elmo_zh.model.kernels.gpu_loop import LoopShape, TimeLoop, choose_steps
+from elmo_zh.model.kernels.graphs import CapturedLoop
 
-# False starts each operation on its own.
+# False launches each operation on its own.
 _USE_GRAPHS = True
 
 
 def run_gpu_recurrence(
     inputs: Tensor,
-    input_weight: Tensor,
-    recurrent_weight: Tensor,
-    bias: Tensor,
-    projection: Tensor | None,
-    output: Tensor,
-    cell: Tensor,
+    weights: LayerWeights,
+    state: LSTMState,
     keep: Tensor | None,
-    cell_clip: float,
-    output_clip: float,
+    clips: Clips,
     pool: BufferPool | None,
 ) -> tuple[Tensor, Tensor]:
     """Run over time; as `recurrence.run_recurrence`.
 
     With a pool, loops are captured as graphs and used again: training has the same shapes at every step. Cells must
-    then be read before the step after.
+    then be read before the next step.
     """
-    arguments = (inputs, input_weight, recurrent_weight, bias, projection, output, cell, keep)
     shape = LoopShape(
         num_steps=inputs.shape[1],
         num_streams=inputs.shape[2],
-        cell_dim=cell.shape[2],
-        output_dim=output.shape[2],
+        cell_dim=state.cell.shape[2],
+        output_dim=state.output.shape[2],
         product_dtype=inputs.dtype,
-        state_dtype=bias.dtype,
+        state_dtype=weights.bias.dtype,
         device=inputs.device,
-        has_projection=projection is not None,
+        has_projection=weights.projection is not None,
         has_keep=keep is not None,
-        cell_clip=cell_clip,
-        output_clip=output_clip,
+        clips=clips,
         is_traced=torch.is_grad_enabled(),
     )
-    # Triton starts kernels on the current device, whatever the tensors'.
+    # Triton launches kernels on the current device, whatever the tensors'.
     on_device = torch.cuda.device_of(inputs)  # type: ignore[no-untyped-call]
     with on_device, torch.autocast(inputs.device.type, enabled=False):
         if shape.is_traced:
-            outputs, cells = _GPURecurrence.apply(*arguments, shape, pool)  # type: ignore[no-untyped-call]
+            outputs, cells = _GPURecurrence.apply(  # type: ignore[no-untyped-call]
+                inputs, *weights, *state, keep, shape, pool
+            )
             return outputs, cells
         loop = TimeLoop(shape, choose_steps(shape.device, shape.state_dtype))
-        loop.fill(*arguments)
+        loop.fill(inputs, weights, state, keep)
         loop.forward()
     return loop.outputs, loop.cells
 
 
 def _take_loop(shape: LoopShape, pool: BufferPool | None) -> TimeLoop:
-    """Return a captured loop that is free, else a new one, captured where that is wanted and works."""
+    """Return a captured loop that is free, else a new one, captured where graphs are used and capturing works."""
     steps = choose_steps(shape.device, shape.state_dtype)
     if pool is None or not (_USE_GRAPHS and pool.can_capture):
         return TimeLoop(shape, steps)
@@ -74,18 +70,19 @@ def _take_loop(shape: LoopShape, pool: BufferPool | None) -> TimeLoop:
 
 
 class _GPURecurrence(torch.autograd.Function):
-    """Whose gradient goes to the inputs and the weights, not to the state carried in."""
+    """Passes its gradient to the inputs and the weights, not to the state carried in."""
 
     @staticmethod
     def forward(ctx: Any, *arguments: Any) -> tuple[Tensor, Tensor]:
-        *tensors, shape, pool = arguments
+        inputs, *tensors, keep, shape, pool = arguments
+        weights = LayerWeights(*tensors[:4])
         loop = _take_loop(shape, pool)
-        loop.fill(*tensors)
+        loop.fill(inputs, weights, LSTMState(*tensors[4:]), keep)
         loop.forward()
         ctx.loop, ctx.pool = loop, pool
-        ctx.save_for_backward(tensors[0], tensors[1])
+        ctx.save_for_backward(inputs, weights.input)
         ctx.set_materialize_grads(False)
-        # Outputs live on, in the layers above and in what a caller keeps.
+        # Outputs outlive the loop's next use: layers above and callers keep them.
         outputs = loop.outputs.clone() if isinstance(loop, CapturedLoop) else loop.outputs.detach()
         cells = loop.cells.detach()
         ctx.mark_non_differentiable(cells)

@@ -1,7 +1,7 @@
 """The recurrence of one LSTM layer as one operation with a gradient.
 
-Its passes forward and backward are those of `kernels.recurrence_passes`; a GPU has others (`kernels.gpu_recurrence`),
-and takes these, every operation for both directions, under torch.compile only.
+Its passes forward and backward are those of `kernels.passes`; a GPU has others (`kernels.gpu_recurrence`), and takes
+these, every operation for both directions, under torch.compile only.
 """
 
 from collections.abc import Callable
@@ -11,18 +11,21 @@ import torch
 from torch import Tensor
 
 from elmo_zh.model.kernels.buffers import BufferPool
+from elmo_zh.model.kernels.cells import Clips, LayerWeights, LSTMState
 from elmo_zh.model.kernels.gpu_recurrence import run_gpu_recurrence
-from elmo_zh.model.kernels.recurrence_passes import Clips, Trace, run_backward, run_forward
+from elmo_zh.model.kernels.loops import Trace
+from elmo_zh.model.kernels.passes import run_backward, run_forward
+
+# Custom operators and autograd functions take and return plain tensors: those of a trace, and the gradients of inputs
+# and weights, the last of them empty where there is no projection.
+_FiveTensors = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+_NUM_ARGUMENTS = 10
 
 
 def run_recurrence(
     inputs: Tensor,
-    input_weight: Tensor,
-    recurrent_weight: Tensor,
-    bias: Tensor,
-    projection: Tensor | None,
-    output: Tensor,
-    cell: Tensor,
+    weights: LayerWeights,
+    state: LSTMState,
     keep: Tensor | None,
     clips: Clips,
     buffers: BufferPool | None = None,
@@ -30,32 +33,29 @@ def run_recurrence(
     """Run over time.
 
     Args:
-        inputs: Shape (2, T, B, I), in the dtype that products shall have.
-        input_weight: Shape (2, I, 4D).
-        recurrent_weight: Shape (2, P, 4D).
-        bias: Shape (2, 4D), without the forget gate's 1.
-        projection: Shape (2, D, P), or None where P = D.
-        output: Carried in, shape (2, B, P); no gradient reaches it.
-        cell: Carried in, shape (2, B, D); no gradient reaches it.
+        inputs: Shape (2, T, B, I), in the dtype of matrix products.
+        weights: The layer's weights.
+        state: Carried in; no gradient reaches it.
         keep: 0 where a sentence starts from zero state, else 1, shape (T, B, 1). None keeps all.
-        clips: Of cell state and output.
-        buffers: Where to take what a step backward needs, and to give it back after it; cells too, so that they must
-            be read before. None takes new ones.
+        clips: Largest values of cell state and output.
+        buffers: Where to take the tensors that the backward run needs; they are given back after it, the cells too,
+            which must be read before. None takes new ones.
 
     Returns:
         Outputs, shape (2, T, B, P), in the dtype of the inputs, and cells, shape (2, T, B, D).
     """
-    arguments = (inputs, input_weight, recurrent_weight, bias, projection, output, cell, keep)
     if torch.compiler.is_compiling():
         # The operator is for torch.compile, which takes it as a whole; calling it otherwise makes torch import its
         # compiler, more than a second.
-        outputs, _, cells, _, _ = _recurrence_operator(*arguments, clips.cell, clips.output)
+        outputs, _, cells, _, _ = _recurrence_operator(inputs, *weights, *state, keep, *clips)
     elif inputs.device.type == "cuda":
-        outputs, cells = run_gpu_recurrence(*arguments, clips.cell, clips.output, buffers)
+        outputs, cells = run_gpu_recurrence(inputs, weights, state, keep, clips, buffers)
     elif torch.is_grad_enabled():
-        outputs, _, cells, _, _ = _Recurrence.apply(*arguments, clips, buffers)  # type: ignore[no-untyped-call]
+        outputs, _, cells, _, _ = _Recurrence.apply(  # type: ignore[no-untyped-call]
+            inputs, *weights, *state, keep, clips, buffers
+        )
     else:
-        outputs, _, cells, _, _ = run_forward(*arguments, clips, None, is_traced=False)
+        outputs, _, cells, _, _ = run_forward(inputs, weights, state, keep, clips, None, is_traced=False)
     return outputs, cells
 
 
@@ -70,15 +70,17 @@ def _operator_forward(
     keep: Tensor | None,
     cell_clip: float,
     output_clip: float,
-) -> Trace:
-    clips = Clips(cell_clip, output_clip)
-    return run_forward(inputs, input_weight, recurrent_weight, bias, projection, output, cell, keep, clips, None)
+) -> _FiveTensors:
+    weights, clips = LayerWeights(input_weight, recurrent_weight, bias, projection), Clips(cell_clip, output_clip)
+    outputs, read, cells, tanh_cells, gates = run_forward(inputs, weights, LSTMState(output, cell), keep, clips, None)
+    return outputs, read, cells, tanh_cells, gates
 
 
 def _operator_backward(
     d_outputs: Tensor,
     input_weight: Tensor,
     recurrent_weight: Tensor,
+    bias: Tensor,
     projection: Tensor | None,
     first_cell: Tensor,
     keep: Tensor | None,
@@ -89,11 +91,31 @@ def _operator_backward(
     gates: Tensor,
     cell_clip: float,
     output_clip: float,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    clips, trace = Clips(cell_clip, output_clip), (outputs, read, cells, tanh_cells, gates)
-    return run_backward(
-        d_outputs, input_weight, recurrent_weight, projection, first_cell, keep, *trace, clips=clips, buffers=None
+) -> _FiveTensors:
+    saved = (
+        input_weight,
+        recurrent_weight,
+        bias,
+        projection,
+        first_cell,
+        keep,
+        outputs,
+        read,
+        cells,
+        tanh_cells,
+        gates,
     )
+    return _differentiate(d_outputs, *saved, Clips(cell_clip, output_clip), None)
+
+
+def _differentiate(d_outputs: Tensor, *saved: Any) -> _FiveTensors:
+    """Return the gradients of inputs and weights from what `_save_for_backward` saved, clips and buffers last."""
+    *tensors, clips, buffers = saved
+    weights, (first_cell, keep), trace = LayerWeights(*tensors[:4]), tensors[4:6], Trace(*tensors[6:])
+    d_inputs, d_weights, _ = run_backward(d_outputs, weights, first_cell, keep, clips, trace, buffers)
+    d_input_weight, d_recurrent_weight, d_bias, d_projection = d_weights
+    assert d_projection is not None
+    return d_inputs, d_input_weight, d_recurrent_weight, d_bias, d_projection
 
 
 _recurrence_operator = torch.library.custom_op("elmo_zh::recurrence", _operator_forward, mutates_args=())
@@ -112,7 +134,7 @@ def _(
     output: Tensor,
     cell: Tensor,
     *_others: Any,
-) -> Trace:
+) -> _FiveTensors:
     _, num_steps, num_streams, input_dim = inputs.shape
     D, P = cell.shape[2], output.shape[2]
     return (
@@ -129,41 +151,39 @@ def _(
     _d_outputs: Tensor,
     input_weight: Tensor,
     recurrent_weight: Tensor,
+    bias: Tensor,
     projection: Tensor | None,
     _first_cell: Tensor,
     _keep: Tensor | None,
     _outputs: Tensor,
     read: Tensor,
-    _cells: Tensor,
-    _tanh_cells: Tensor,
-    gates: Tensor,
     *_others: Any,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+) -> _FiveTensors:
     return (
         read.new_empty(*read.shape[:3], input_weight.shape[1]),
         torch.empty_like(input_weight),
         torch.empty_like(recurrent_weight),
-        gates.new_empty(2, gates.shape[3]),
-        gates.new_empty(0) if projection is None else torch.empty_like(projection),
+        torch.empty_like(bias),
+        bias.new_empty(0) if projection is None else torch.empty_like(projection),
     )
 
 
-def _keep_for_backward(ctx: Any, inputs: tuple[Any, ...], output: Trace) -> None:
-    _, input_weight, recurrent_weight, _, projection, _, first_cell, keep, *others = inputs
-    ctx.save_for_backward(input_weight, recurrent_weight, projection, first_cell, keep, *output)
-    ctx.others = others
+def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    _, *weights, _, first_cell, keep = inputs[:8]
+    ctx.save_for_backward(*weights, first_cell, keep, *output)
+    ctx.others = inputs[8:]
 
 
-def _pass_gradient_on(ctx: Any, d_outputs: Tensor, run: Callable[..., Any]) -> tuple[Tensor | None, ...]:
-    """Return the gradient of each input; that of cells and gates, and of the state carried in, is not used."""
+def _pass_gradient_on(ctx: Any, d_outputs: Tensor, run: Callable[..., _FiveTensors]) -> tuple[Tensor | None, ...]:
+    """Return the gradient of each input; those of cells, gates and the state carried in are not used."""
     *found, d_projection = run(d_outputs, *ctx.saved_tensors, *ctx.others)
-    has_projection = ctx.saved_tensors[2] is not None
+    has_projection = ctx.saved_tensors[3] is not None
     return (*found, d_projection if has_projection else None, None, None, None, None, None)
 
 
 _recurrence_operator.register_autograd(
     lambda ctx, d_outputs, *_: _pass_gradient_on(ctx, d_outputs, _recurrence_backward_operator),
-    setup_context=_keep_for_backward,
+    setup_context=_save_for_backward,
 )
 
 
@@ -171,18 +191,19 @@ class _Recurrence(torch.autograd.Function):
     """The same for use without torch.compile."""
 
     @staticmethod
-    def forward(*inputs: Any) -> Trace:
-        return run_forward(*inputs)
+    def forward(inputs: Tensor, *others: Any) -> tuple[Tensor, ...]:
+        *tensors, keep, clips, buffers = others
+        return tuple(run_forward(inputs, LayerWeights(*tensors[:4]), LSTMState(*tensors[4:]), keep, clips, buffers))
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Trace) -> None:
-        _keep_for_backward(ctx, inputs, output)
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        _save_for_backward(ctx, inputs, output)
         ctx.mark_non_differentiable(*output[1:])
-        # Else torch fills as many zeros as the trace is long, as the gradients of what has none.
+        # Otherwise torch allocates zeros as long as the trace, as the gradients of what has none.
         ctx.set_materialize_grads(False)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         if gradients[0] is None:
-            return (None,) * 10
-        return _pass_gradient_on(ctx, gradients[0], run_backward)
+            return (None,) * _NUM_ARGUMENTS
+        return _pass_gradient_on(ctx, gradients[0], _differentiate)

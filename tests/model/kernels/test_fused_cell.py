@@ -13,7 +13,7 @@ if not HAS_GPU:
     os.environ["TRITON_INTERPRET"] = "1"  # read when kernels are defined
 pytest.importorskip("triton", reason="Triton is not installed")
 
-from elmo_zh.model import fused_cell  # noqa: E402
+from elmo_zh.model.kernels import fused_cell  # noqa: E402
 
 DEVICE = torch.device("cuda" if HAS_GPU else "cpu")
 FUSED = CellSteps("triton", fused_cell.fused_forward, fused_cell.fused_backward)
@@ -55,10 +55,10 @@ def run_both_ways(steps: CellSteps, dtype: torch.dtype, clip: float, has_keep: b
 def test_gates_may_take_the_place_of_z() -> None:
     z, bias, before = torch.randn(2, 3, 20, device=DEVICE), torch.randn(2, 20, device=DEVICE), None
     before = torch.randn(2, 3, 5, device=DEVICE)
-    apart, others = torch.empty_like(z), [torch.empty_like(before) for _ in range(3)]
-    fused_cell.fused_forward(z, bias, before, None, 0.3, apart, *others)
+    elsewhere, others = torch.empty_like(z), [torch.empty_like(before) for _ in range(3)]
+    fused_cell.fused_forward(z, bias, before, None, 0.3, elsewhere, *others)
     fused_cell.fused_forward(z, bias, before, None, 0.3, z, *others)
-    assert torch.equal(z, apart)
+    assert torch.equal(z, elsewhere)
 
 
 def test_what_is_not_a_number_stays_so() -> None:

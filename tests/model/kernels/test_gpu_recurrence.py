@@ -2,20 +2,21 @@
 
 import importlib.util
 import os
+import sys
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
 from elmo_zh.model import projected_lstm
-from elmo_zh.model.kernels import gpu_graph, gpu_loop, gpu_recurrence
+from elmo_zh.model.kernels import gpu_loop, gpu_recurrence, graphs
 from elmo_zh.model.kernels.buffers import BufferPool
+from elmo_zh.model.kernels.cells import Clips, LayerWeights
 from elmo_zh.model.kernels.gpu_loop import PLAIN_STEPS, CellSteps, LoopShape, TimeLoop
 from elmo_zh.model.kernels.recurrence import run_recurrence
-from elmo_zh.model.kernels.recurrence_passes import Clips
+from elmo_zh.model.precision import BFLOAT16, FLOAT32, Precision
 from elmo_zh.model.projected_lstm import LSTMState, ProjectedLSTM
 
 STEPS, STREAMS, INPUT, CELL, OUTPUT = 5, 3, 7, 11, 2
@@ -52,14 +53,13 @@ def run_recurrences(
     """Values, and gradients where they are asked for, of one of the two recurrences."""
     dtype = layer.bias.dtype
     inputs = draw(2, STEPS, STREAMS, INPUT, seed=8, dtype=product_dtype).requires_grad_()
-    state = draw(2, STREAMS, layer.output_dim, seed=5, dtype=dtype), draw(2, STREAMS, CELL, seed=6, dtype=dtype)
-    weights = (layer.input_weight, layer.recurrent_weight, layer.bias, layer.projection)
-    arguments = (inputs, *weights, *state, start_flags(dtype) if with_starts else None)
-    clips = layer.cell_clip, layer.projection_clip
-    if on_gpu_path:
-        outputs, cells = gpu_recurrence.run_gpu_recurrence(*arguments, *clips, None)
-    else:
-        outputs, cells = run_recurrence(*arguments, Clips(*clips))
+    state = LSTMState(
+        draw(2, STREAMS, layer.output_dim, seed=5, dtype=dtype), draw(2, STREAMS, CELL, seed=6, dtype=dtype)
+    )
+    weights = LayerWeights(layer.input_weight, layer.recurrent_weight, layer.bias, layer.projection)
+    arguments = (inputs, weights, state, start_flags(dtype) if with_starts else None, layer.clips, None)
+    run = gpu_recurrence.run_gpu_recurrence if on_gpu_path else run_recurrence
+    outputs, cells = run(*arguments)
     if not torch.is_grad_enabled():
         return [outputs, cells]
     weighting = draw(*outputs.shape, seed=7, dtype=dtype)
@@ -111,12 +111,15 @@ def test_the_loop_with_fused_cells_equals_the_processors(
 
 def test_a_loop_may_go_back_again_and_others_may_run_meanwhile() -> None:
     layer = build_layer((0.3, 0.4), OUTPUT)
-    state = draw(2, STREAMS, OUTPUT, seed=5, dtype=torch.float64), draw(2, STREAMS, CELL, seed=6, dtype=torch.float64)
-    weights = (layer.input_weight, layer.recurrent_weight, layer.bias, layer.projection)
+    state = LSTMState(
+        draw(2, STREAMS, OUTPUT, seed=5, dtype=torch.float64), draw(2, STREAMS, CELL, seed=6, dtype=torch.float64)
+    )
+    weights = LayerWeights(layer.input_weight, layer.recurrent_weight, layer.bias, layer.projection)
 
     def run(seed: int) -> Tensor:
         inputs = draw(2, STEPS, STREAMS, INPUT, seed=seed, dtype=torch.float64)
-        return gpu_recurrence.run_gpu_recurrence(inputs, *weights, *state, None, 0.3, 0.4, None)[0].square().sum()
+        outputs, _ = gpu_recurrence.run_gpu_recurrence(inputs, weights, state, None, layer.clips, None)
+        return outputs.square().sum()
 
     first = run(1)
     expected = torch.autograd.grad(first, layer.recurrent_weight, retain_graph=True)[0]
@@ -126,12 +129,20 @@ def test_a_loop_may_go_back_again_and_others_may_run_meanwhile() -> None:
 
 def test_without_cuda_cells_are_torchs() -> None:
     assert gpu_loop.choose_steps(torch.device("cpu"), torch.float32) is PLAIN_STEPS
+    assert not PLAIN_STEPS.fallback_reason
+
+
+def test_without_triton_the_reason_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "elmo_zh.model.kernels.fused_cell", None)
+    steps = gpu_loop._fused_steps_or_plain.__wrapped__(torch.device("cpu"))
+    assert (steps.name, steps.forward) == (PLAIN_STEPS.name, PLAIN_STEPS.forward)
+    assert steps.fallback_reason.startswith("ModuleNotFoundError: ")
 
 
 SEVERAL = 3
 
 
-def train_layers(device: str, product_dtype: torch.dtype | None = None, with_starts: bool = True) -> list[Tensor]:
+def train_layers(device: str, precision: Precision = FLOAT32, with_starts: bool = True) -> list[Tensor]:
     """Three steps of two layers of one shape with one pool, the state carried on."""
     pool, layers = BufferPool(), [build_layer((0.3, 0.4), INPUT, torch.float32).to(device) for _ in range(2)]
     states = [layer.zero_state(STREAMS) for layer in layers]
@@ -139,12 +150,12 @@ def train_layers(device: str, product_dtype: torch.dtype | None = None, with_sta
     optimizer = torch.optim.SGD(parameters, lr=0.1)
     told = []
     for layer in layers:
-        layer.buffer_pool, layer.product_dtype = pool, product_dtype
+        layer.buffer_pool = pool
     for step in range(SEVERAL):
         hidden = draw(2, STEPS, STREAMS, INPUT, seed=step, dtype=torch.float32).to(device)
         keep = start_flags(torch.float32).to(device) if with_starts else None
         for index, layer in enumerate(layers):
-            hidden, states[index] = layer(hidden, states[index], keep)
+            hidden, states[index] = layer(hidden, states[index], keep, precision=precision)
         optimizer.zero_grad()
         hidden.square().mean().backward()
         optimizer.step()
@@ -159,23 +170,19 @@ def pretended_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     def capture(functions: Sequence[Callable[[], None]], _: torch.device) -> list[SimpleNamespace]:
         return [SimpleNamespace(replay=function) for function in functions]
 
-    def run(*arguments: Any) -> tuple[Tensor, Tensor]:
-        *tensors, clips, pool = arguments
-        return gpu_recurrence.run_gpu_recurrence(*tensors, clips.cell, clips.output, pool)
-
-    monkeypatch.setattr(gpu_graph, "_capture", capture)
-    monkeypatch.setattr(projected_lstm, "run_recurrence", run)
+    monkeypatch.setattr(graphs, "_capture", capture)
+    monkeypatch.setattr(projected_lstm, "run_recurrence", gpu_recurrence.run_gpu_recurrence)
 
 
 @pytest.mark.parametrize("with_starts", [False, True])
 def test_loops_used_again_train_as_new_ones(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, with_starts: bool
 ) -> None:
-    processors = train_layers("cpu", None, with_starts)
+    processors = train_layers("cpu", FLOAT32, with_starts)
     request.getfixturevalue("pretended_graphs")
-    again = train_layers("cpu", None, with_starts)
+    again = train_layers("cpu", FLOAT32, with_starts)
     monkeypatch.setattr(gpu_recurrence, "_USE_GRAPHS", False)
-    for ours, new, theirs in zip(again, train_layers("cpu", None, with_starts), processors, strict=True):
+    for ours, new, theirs in zip(again, train_layers("cpu", FLOAT32, with_starts), processors, strict=True):
         assert torch.equal(ours, new)
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
 
@@ -202,14 +209,14 @@ def test_where_capturing_fails_operations_start_one_by_one(monkeypatch: pytest.M
 
     shape = LoopShape(
         num_steps=STEPS, num_streams=STREAMS, cell_dim=CELL, output_dim=OUTPUT, product_dtype=torch.float32,
-        state_dtype=torch.float32, device=torch.device("cpu"), has_projection=True, has_keep=False, cell_clip=3.0,
-        output_clip=3.0, is_traced=True,
+        state_dtype=torch.float32, device=torch.device("cpu"), has_projection=True, has_keep=False,
+        clips=Clips(3.0, 3.0), is_traced=True,
     )  # fmt: skip
-    monkeypatch.setattr(gpu_graph, "_capture", fail)
+    monkeypatch.setattr(graphs, "_capture", fail)
     pool = BufferPool()
     for _ in range(2):
         assert type(gpu_recurrence._take_loop(shape, pool)) is TimeLoop
-        monkeypatch.setattr(gpu_graph, "_capture", None)  # not tried again
+        monkeypatch.setattr(graphs, "_capture", None)  # not tried again
     assert not pool.can_capture
 
 
@@ -219,20 +226,20 @@ def test_where_capturing_fails_operations_start_one_by_one(monkeypatch: pytest.M
 @pytest.mark.gpu
 @needs_gpu
 @pytest.mark.parametrize("with_starts", [False, True])
-@pytest.mark.parametrize(("dtype", "tolerance"), [(None, 1e-5), (torch.bfloat16, 0.05)])
-def test_a_gpu_trains_as_a_processor(dtype: torch.dtype | None, tolerance: float, with_starts: bool) -> None:
-    pairs = zip(train_layers("cuda", dtype, with_starts), train_layers("cpu", dtype, with_starts), strict=True)
+@pytest.mark.parametrize(("precision", "tolerance"), [(FLOAT32, 1e-5), (BFLOAT16, 0.05)])
+def test_a_gpu_trains_as_a_processor(precision: Precision, tolerance: float, with_starts: bool) -> None:
+    pairs = zip(train_layers("cuda", precision, with_starts), train_layers("cpu", precision, with_starts), strict=True)
     for ours, processors in pairs:
         torch.testing.assert_close(ours, processors, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.gpu
 @needs_gpu
-@pytest.mark.parametrize("dtype", [None, torch.bfloat16])
-def test_graphs_change_no_bit(monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype | None) -> None:
-    captured = train_layers("cuda", dtype)
+@pytest.mark.parametrize("precision", [FLOAT32, BFLOAT16])
+def test_graphs_change_no_bit(monkeypatch: pytest.MonkeyPatch, precision: Precision) -> None:
+    captured = train_layers("cuda", precision)
     monkeypatch.setattr(gpu_recurrence, "_USE_GRAPHS", False)
-    for ours, plain in zip(captured, train_layers("cuda", dtype), strict=True):
+    for ours, plain in zip(captured, train_layers("cuda", precision), strict=True):
         assert torch.equal(ours, plain)
 
 
@@ -259,7 +266,7 @@ def test_a_gpu_embeds_as_a_processor() -> None:
     with torch.inference_mode():
         for device in ("cpu", "cuda"):
             layer.to(device)
-            state = LSTMState(*(value[:, :1].expand(-1, STREAMS, -1) for value in vars(layer.zero_state(1)).values()))
+            state = LSTMState(*(value[:, :1].expand(-1, STREAMS, -1) for value in layer.zero_state(1)))
             outputs, after = layer(inputs.to(device), state, None, lengths.to(device))
             results.append([outputs.cpu(), after.output.cpu(), after.cell.cpu()])
     for processors, ours in zip(*results, strict=True):

@@ -7,10 +7,12 @@ import torch
 from torch import Tensor
 
 from elmo_zh.model import projected_lstm
+from elmo_zh.model.kernels.cells import Clips
 from elmo_zh.model.kernels.library_lstm import suits_library
 from elmo_zh.model.projected_lstm import LSTMState, ProjectedLSTM
 
 STEPS, STREAMS, INPUT, CELL, OUTPUT = 5, 3, 7, 11, 2
+NO_CLIPS = Clips(0.0, 0.0)
 
 
 def build_layer(output: int, dtype: torch.dtype) -> ProjectedLSTM:
@@ -23,7 +25,7 @@ def build_layer(output: int, dtype: torch.dtype) -> ProjectedLSTM:
 
 
 def run_twice(layer: ProjectedLSTM, device: str) -> list[Tensor]:
-    """Two pieces of a text, the state carried on: values and gradients."""
+    """Values and gradients of two consecutive stretches of a text, the state carried over."""
     generator = torch.Generator().manual_seed(5)
 
     def draw(*shape: int) -> Tensor:
@@ -64,7 +66,7 @@ def test_values_gradients_and_states_equal_ours(
 
 def test_a_processor_keeps_to_ours() -> None:
     values = torch.zeros(2, STEPS, STREAMS, INPUT)
-    assert not suits_library(values, values, None, 0.0, 0.0)
+    assert not suits_library(values, values, None, NO_CLIPS)
 
 
 @pytest.mark.gpu
@@ -75,8 +77,8 @@ def test_cudnn_equals_a_processor(monkeypatch: pytest.MonkeyPatch, output: int) 
     expected = run_twice(layer, "cpu")
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     values = torch.zeros(2, STEPS, STREAMS, INPUT, device="cuda")
-    assert suits_library(values, values, None, 0.0, 0.0)
-    assert not suits_library(values, values, values, 0.0, 0.0)
-    assert not suits_library(values, values, None, 3.0, 0.0)
-    assert not suits_library(values.bfloat16(), values, None, 0.0, 0.0)
+    assert suits_library(values, values, None, NO_CLIPS)
+    assert not suits_library(values, values, values, NO_CLIPS)
+    assert not suits_library(values, values, None, Clips(3.0, 0.0))
+    assert not suits_library(values.bfloat16(), values, None, NO_CLIPS)
     assert_equal(run_twice(layer, "cuda"), expected, 1e-5)

@@ -10,9 +10,10 @@ from model.test_projected_lstm import plain_lstm
 from torch import Tensor
 
 from elmo_zh.model.bilm import BiLM, BiLMShape
-from elmo_zh.model.kernels import recurrence_passes
+from elmo_zh.model.kernels import passes
 from elmo_zh.model.kernels.buffers import BufferPool
 from elmo_zh.model.kernels.products import can_pack
+from elmo_zh.model.precision import BFLOAT16, FLOAT32, Precision
 from elmo_zh.model.projected_lstm import LSTMState, ProjectedLSTM
 from elmo_zh.model.token_encoder import TokenInputs
 
@@ -25,11 +26,10 @@ def draw(seed: int, *shape: int) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
-def build_layer(sizes: Sequence[int], product_dtype: torch.dtype | None = None, clip: float = 0.8) -> ProjectedLSTM:
+def build_layer(sizes: Sequence[int], clip: float = 0.8) -> ProjectedLSTM:
     _, input_dim, cell_dim, output_dim = sizes
     layer = ProjectedLSTM(input_dim, cell_dim, output_dim, clip, clip)
     layer.initialise(torch.Generator().manual_seed(3))
-    layer.product_dtype = product_dtype
     with torch.no_grad():
         layer.bias.copy_(draw(4, *layer.bias.shape))
     return layer
@@ -48,7 +48,12 @@ def start_flags(num_streams: int) -> Tensor:
 
 
 def run(
-    layer: ProjectedLSTM, sizes: Sequence[int], keep: Tensor | None = None, *, is_plain: bool = False
+    layer: ProjectedLSTM,
+    sizes: Sequence[int],
+    keep: Tensor | None = None,
+    precision: Precision = FLOAT32,
+    *,
+    is_plain: bool = False,
 ) -> list[Tensor]:
     """Return outputs, cells and all gradients."""
     inputs = draw(8, 2, STEPS, sizes[0], sizes[1]).to(layer.bias.dtype).requires_grad_()
@@ -57,7 +62,7 @@ def run(
         exact = LSTMState(state.output.double(), state.cell.double())
         outputs, cell = plain_lstm(layer, inputs, exact, None if keep is None else keep.double())
     else:
-        outputs, after = layer(inputs, state, keep)
+        outputs, after = layer(inputs, state, keep, precision=precision)
         cell = after.cell
     weighting = draw(9, *outputs.shape).to(outputs.dtype)
     gradients = torch.autograd.grad((outputs * weighting).sum(), [inputs, *layer.parameters()])
@@ -92,7 +97,7 @@ def test_float32_equals_the_plain_version(
     monkeypatch: pytest.MonkeyPatch, sizes: Sequence[int], is_packed: bool, with_starts: bool
 ) -> None:
     if not is_packed:
-        monkeypatch.setattr(recurrence_passes, "can_pack", lambda *_: False)
+        monkeypatch.setattr(passes, "can_pack", lambda *_: False)
     elif not can_pack(torch.zeros(1), torch.float32):
         pytest.skip("matrices cannot be packed here")
     keep = start_flags(sizes[0]) if with_starts else None
@@ -107,11 +112,11 @@ def test_bfloat16_is_as_near_as_its_rounding(
 ) -> None:
     """Of 8 bits; without clips, whose gradient a rounding may turn on or off."""
     if not is_packed:
-        monkeypatch.setattr(recurrence_passes, "can_pack", lambda *_: False)
+        monkeypatch.setattr(passes, "can_pack", lambda *_: False)
     elif not can_pack(torch.zeros(1), torch.bfloat16):
         pytest.skip("matrices cannot be packed here")
     keep = start_flags(sizes[0])
-    found = run(build_layer(sizes, torch.bfloat16, clip=0.0), sizes, keep)
+    found = run(build_layer(sizes, clip=0.0), sizes, keep, BFLOAT16)
     expected = run(build_layer(sizes, clip=0.0).double(), sizes, keep, is_plain=True)
     for ours, plain in zip(found, expected, strict=True):
         assert ours.dtype == torch.float32
@@ -120,57 +125,56 @@ def test_bfloat16_is_as_near_as_its_rounding(
     assert float((found[0] - expected[0]).norm()) > 1e-4 * float(expected[0].norm())
 
 
-@pytest.mark.parametrize("dtype", [None, torch.bfloat16])
+@pytest.mark.parametrize("precision", [FLOAT32, BFLOAT16], ids=lambda precision: precision.name)
 @pytest.mark.parametrize("sizes", SIZES)
-def test_one_thread_and_two_give_the_same_bits(sizes: Sequence[int], dtype: torch.dtype | None) -> None:
+def test_one_thread_and_two_give_the_same_bits(sizes: Sequence[int], precision: Precision) -> None:
     results = []
     for number in (1, 2):
         with threads(number):
-            results.append(run(build_layer(sizes, dtype), sizes, start_flags(sizes[0])))
+            results.append(run(build_layer(sizes), sizes, start_flags(sizes[0]), precision))
             assert torch.get_num_threads() == number
     assert_same_bits(*results)
 
 
-@pytest.mark.parametrize("dtype", [None, torch.bfloat16])
+@pytest.mark.parametrize("precision", [FLOAT32, BFLOAT16], ids=lambda precision: precision.name)
 @pytest.mark.parametrize("sizes", SIZES)
 def test_compiled_and_plain_python_give_the_same_bits(
-    monkeypatch: pytest.MonkeyPatch, sizes: Sequence[int], dtype: torch.dtype | None
+    monkeypatch: pytest.MonkeyPatch, sizes: Sequence[int], precision: Precision
 ) -> None:
-    assert isinstance(recurrence_passes.scripted(recurrence_passes.loop_forward), torch.jit.ScriptFunction)
-    layer, keep = build_layer(sizes, dtype), start_flags(sizes[0])
+    layer, keep = build_layer(sizes), start_flags(sizes[0])
     # Again and again: TorchScript watches the first runs and then compiles anew.
-    compiled = [run(layer, sizes, keep) for _ in range(4)]
-    monkeypatch.setattr(recurrence_passes, "scripted", lambda function: function)
-    plain = run(layer, sizes, keep)
+    compiled = [run(layer, sizes, keep, precision) for _ in range(4)]
+    monkeypatch.setattr(passes, "scripted", lambda function: function)
+    plain = run(layer, sizes, keep, precision)
     for result in compiled:
         assert_same_bits(result, plain)
 
 
-@pytest.mark.parametrize("dtype", [None, torch.bfloat16])
-def test_with_and_without_a_gradient_the_outputs_have_the_same_bits(dtype: torch.dtype | None) -> None:
+@pytest.mark.parametrize("precision", [FLOAT32, BFLOAT16], ids=lambda precision: precision.name)
+def test_with_and_without_a_gradient_the_outputs_have_the_same_bits(precision: Precision) -> None:
     sizes = SIZES[2]
-    layer, keep = build_layer(sizes, dtype), start_flags(sizes[0])
-    outputs, cell, *_ = run(layer, sizes, keep)
+    layer, keep = build_layer(sizes), start_flags(sizes[0])
+    outputs, cell, *_ = run(layer, sizes, keep, precision)
     inputs = draw(8, 2, STEPS, sizes[0], sizes[1])
     for mode in (torch.no_grad, torch.inference_mode):
         with mode():
-            found, after = layer(inputs, draw_state(sizes), keep)
+            found, after = layer(inputs, draw_state(sizes), keep, precision=precision)
         assert_same_bits([found.clone(), after.cell.clone()], [outputs, cell])
 
 
-@pytest.mark.parametrize("dtype", [None, torch.bfloat16])
+@pytest.mark.parametrize("precision", [FLOAT32, BFLOAT16], ids=lambda precision: precision.name)
 @pytest.mark.parametrize("cell_dim", [131, 128])
-def test_a_stream_does_not_depend_on_those_beside_it(cell_dim: int, dtype: torch.dtype | None) -> None:
+def test_a_stream_does_not_depend_on_those_beside_it(cell_dim: int, precision: Precision) -> None:
     """Not in one bit where cells are as wide as is usual; else torch rounds exp otherwise at the end of a tensor."""
     sizes = (19, 67, cell_dim, 61)
-    has_same_bits = cell_dim == 128 and can_pack(torch.zeros(1), dtype or torch.float32)
-    tolerance = 0.0 if has_same_bits else 1e-6 if dtype is None else 0.02
-    layer, inputs, state = build_layer(sizes, dtype), draw(8, 2, STEPS, sizes[0], sizes[1]), draw_state(sizes)
+    has_same_bits = cell_dim == 128 and can_pack(torch.zeros(1), precision.dtype)
+    tolerance = 0.0 if has_same_bits else 1e-6 if precision is FLOAT32 else 0.02
+    layer, inputs, state = build_layer(sizes), draw(8, 2, STEPS, sizes[0], sizes[1]), draw_state(sizes)
     with torch.no_grad():
-        whole, after = layer(inputs, state, start_flags(sizes[0]))
+        whole, after = layer(inputs, state, start_flags(sizes[0]), precision=precision)
         for some in (slice(0, 1), slice(5, 7), slice(18, 19), slice(2, 19)):
             alone = LSTMState(state.output[:, some], state.cell[:, some])
-            outputs, end = layer(inputs[:, :, some], alone, start_flags(sizes[0])[:, some])
+            outputs, end = layer(inputs[:, :, some], alone, start_flags(sizes[0])[:, some], precision=precision)
             for found, expected in ((outputs, whole[:, :, some]), (end.cell, after.cell[:, some])):
                 torch.testing.assert_close(found, expected, rtol=0, atol=tolerance)
 
@@ -199,17 +203,19 @@ class PoisonedPool(BufferPool):
         return sum(len(free) for free in self._free.values())
 
 
-def forward(layer: ProjectedLSTM, state: LSTMState, seed: int) -> tuple[Tensor, Tensor, LSTMState]:
+def forward(
+    layer: ProjectedLSTM, state: LSTMState, seed: int, precision: Precision = FLOAT32
+) -> tuple[Tensor, Tensor, LSTMState]:
     """Return what was read, a loss, and the state after."""
     inputs = draw(seed, 2, STEPS, STREAMS, INPUT).requires_grad_()
-    outputs, after = layer(inputs, state, start_flags(STREAMS))
+    outputs, after = layer(inputs, state, start_flags(STREAMS), precision=precision)
     return inputs, (outputs * draw(seed + 1, *outputs.shape)).sum(), after
 
 
-def train_two_steps(layer: ProjectedLSTM) -> list[Tensor]:
+def train_two_steps(layer: ProjectedLSTM, precision: Precision = FLOAT32) -> list[Tensor]:
     state, results = draw_state(SIZES[0]), []
     for seed in (17, 19):
-        inputs, loss, state = forward(layer, state, seed)
+        inputs, loss, state = forward(layer, state, seed, precision)
         gradients = torch.autograd.grad(loss, [inputs, *layer.parameters()])
         results += [loss.detach(), *gradients, state.output, state.cell]
         with torch.no_grad():
@@ -218,12 +224,12 @@ def train_two_steps(layer: ProjectedLSTM) -> list[Tensor]:
     return results
 
 
-@pytest.mark.parametrize("dtype", [None, torch.bfloat16])
-def test_steps_in_used_memory_have_the_same_bits(dtype: torch.dtype | None) -> None:
-    expected = train_two_steps(build_layer(SIZES[0], dtype))
-    layer, pool = build_layer(SIZES[0], dtype), PoisonedPool()
+@pytest.mark.parametrize("precision", [FLOAT32, BFLOAT16], ids=lambda precision: precision.name)
+def test_steps_in_used_memory_have_the_same_bits(precision: Precision) -> None:
+    expected = train_two_steps(build_layer(SIZES[0]), precision)
+    layer, pool = build_layer(SIZES[0]), PoisonedPool()
     layer.buffer_pool = pool
-    assert_same_bits(train_two_steps(layer), expected)
+    assert_same_bits(train_two_steps(layer, precision), expected)
     assert not pool.in_use
     # What is read, cells, their tanh, gates, and the gradient of what goes into the gates: one set for both steps.
     assert pool.num_free() == 5

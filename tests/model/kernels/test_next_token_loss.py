@@ -1,4 +1,4 @@
-"""Losses and all their gradients, written by hand and in pieces, against plain formulas and autograd."""
+"""Losses and all their gradients, written by hand and in row chunks, against plain formulas and autograd."""
 
 from typing import Any
 
@@ -8,8 +8,9 @@ from torch import Tensor
 
 from elmo_zh.model import softmax
 from elmo_zh.model.bilm import BiLMShape
-from elmo_zh.model.kernels import prediction_loss
+from elmo_zh.model.kernels import next_token_loss
 from elmo_zh.model.language_model import LanguageModel
+from elmo_zh.model.precision import BFLOAT16, FLOAT32, Precision
 from elmo_zh.model.softmax import Negatives, Softmax
 from elmo_zh.model.token_encoder import TokenInputs
 
@@ -30,9 +31,8 @@ def draw_targets(num_rows: int) -> Tensor:
     return targets
 
 
-def build_softmax(dtype: torch.dtype, product_dtype: torch.dtype | None = None) -> Softmax:
+def build_softmax(dtype: torch.dtype) -> Softmax:
     module = Softmax(WORDS, WIDTH)
-    module.product_dtype = product_dtype
     with torch.no_grad():
         module.weight.copy_(random(1, WORDS, WIDTH))
         module.bias.copy_(random(2, WORDS))
@@ -66,27 +66,28 @@ def differentiate(loss: Tensor, *inputs: Tensor) -> list[Tensor]:
     return [loss.detach(), *torch.autograd.grad(3 * loss, inputs)]
 
 
-@pytest.fixture(params=["whole", "one row", "odd pieces", "blocks of pieces"])
-def _pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sizes are in scores: of 31 words in full softmax, of 7 negatives in sampled; a core has half of a block."""
-    piece, block = {
+@pytest.fixture(params=["whole", "one row", "odd chunks", "spans of chunks"])
+def _chunks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes are in scores: of 31 words in full softmax, of 7 negatives in sampled; a core has half of a span."""
+    chunk, span = {
         "whole": (10**9, 10**9),
         "one row": (1, 1),
-        "odd pieces": (2 * WORDS + 1, 10**9),
-        "blocks of pieces": (2 * WORDS, 2 * 3 * WORDS),
+        "odd chunks": (2 * WORDS + 1, 10**9),
+        "spans of chunks": (2 * WORDS, 2 * 3 * WORDS),
     }[request.param]
-    monkeypatch.setitem(prediction_loss._PIECE_SCORES, "cpu", piece)
-    monkeypatch.setattr(prediction_loss, "PIECE_ROWS", 1)
-    monkeypatch.setattr(softmax, "BLOCK_SCORES", block)
+    monkeypatch.setitem(next_token_loss._CHUNK_SCORES, "cpu", chunk)
+    monkeypatch.setattr(next_token_loss, "MIN_CHUNK_ROWS", 1)
+    monkeypatch.setattr(softmax, "MAX_TRAINING_SCORES", span)
 
 
-def compare(kind: str, num_rows: int, dtype: torch.dtype, product_dtype: torch.dtype | None) -> list[list[Tensor]]:
+def compare(kind: str, num_rows: int, dtype: torch.dtype, precision: Precision = FLOAT32) -> list[list[Tensor]]:
     """Return loss and gradients of hidden, weight and bias, as computed in `dtype` and by the formula in float64."""
-    module, targets = build_softmax(dtype, product_dtype), draw_targets(num_rows)
+    module, targets = build_softmax(dtype), draw_targets(num_rows)
     negatives, results = build_negatives(), []
     hidden = random(4, num_rows, WIDTH, dtype=dtype).requires_grad_()
     is_full = kind == "full"
-    loss = module.full_loss(hidden, targets) if is_full else module.sampled_loss(hidden, targets, negatives)
+    arguments = (targets,) if is_full else (targets, negatives)
+    loss = (module.full_loss if is_full else module.sampled_loss)(hidden, *arguments, precision)
     results.append(differentiate(loss, hidden, module.weight, module.bias))
     exact = [tensor.detach().double().requires_grad_() for tensor in (hidden, module.weight, module.bias)]
     expected = plain_full(*exact, targets) if is_full else plain_sampled(*exact, targets, negatives)
@@ -94,22 +95,22 @@ def compare(kind: str, num_rows: int, dtype: torch.dtype, product_dtype: torch.d
     return results
 
 
-@pytest.mark.usefixtures("_pieces")
+@pytest.mark.usefixtures("_chunks")
 @pytest.mark.parametrize("num_rows", [1, 2, 13, 23])
 @pytest.mark.parametrize("kind", ["full", "sampled"])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-11), (torch.float32, 3e-6)])
 def test_loss_and_gradients_equal_the_formula(kind: str, num_rows: int, dtype: torch.dtype, tolerance: float) -> None:
-    for ours, plain in zip(*compare(kind, num_rows, dtype, None), strict=True):
+    for ours, plain in zip(*compare(kind, num_rows, dtype), strict=True):
         assert ours.dtype == dtype
         dense = (ours.to_dense() if ours.is_sparse else ours).double()
         torch.testing.assert_close(dense, plain, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.usefixtures("_pieces")
+@pytest.mark.usefixtures("_chunks")
 @pytest.mark.parametrize("kind", ["full", "sampled"])
 def test_bfloat16_is_as_near_as_its_rounding(kind: str) -> None:
     """bfloat16 keeps 8 bits. What is carried on stays float32."""
-    (loss, *ours), (expected, *plain) = compare(kind, 23, torch.float32, torch.bfloat16)
+    (loss, *ours), (expected, *plain) = compare(kind, 23, torch.float32, BFLOAT16)
     assert float(loss) == pytest.approx(float(expected), rel=1e-2)
     assert float(loss) != pytest.approx(float(expected), rel=1e-6)  # it was bfloat16
     for found, wanted in zip(ours, plain, strict=True):
@@ -169,18 +170,18 @@ def test_gradcheck(kind: str, differentiated: int) -> None:
     def loss(changed: Tensor) -> Tensor:
         parts = [Dense.apply(changed) if at == differentiated else part for at, part in enumerate(inputs)]
         if kind == "full":
-            return prediction_loss.FullLoss.apply(*parts, targets, dtype, 10**9)
-        return prediction_loss.SampledLoss.apply(*parts, targets, negatives.ids, offset, dtype, 10**9)
+            return next_token_loss.FullLoss.apply(*parts, targets, dtype, 10**9)
+        return next_token_loss.SampledLoss.apply(*parts, targets, negatives.ids, offset, dtype, 10**9)
 
     assert torch.autograd.gradcheck(loss, [inputs[differentiated].requires_grad_()])
 
 
 @pytest.mark.parametrize("kind", ["full", "sampled"])
-@pytest.mark.parametrize("product_dtype", [None, torch.bfloat16])
+@pytest.mark.parametrize("precision", [FLOAT32, BFLOAT16], ids=lambda precision: precision.name)
 @pytest.mark.parametrize("sign", [1, -1])
-def test_extreme_scores_stay_finite(kind: str, product_dtype: torch.dtype | None, sign: int) -> None:
+def test_extreme_scores_stay_finite(kind: str, precision: Precision, sign: int) -> None:
     """Scores of ten thousand, whose exponentials no float holds, above and below zero."""
-    module, targets = build_softmax(torch.float32, product_dtype), draw_targets(13)
+    module, targets = build_softmax(torch.float32), draw_targets(13)
     with torch.no_grad():
         module.weight.mul_(1000 * sign)
     hidden = (10 * random(4, 13, WIDTH, dtype=torch.float32)).requires_grad_()
@@ -188,10 +189,10 @@ def test_extreme_scores_stay_finite(kind: str, product_dtype: torch.dtype | None
     assert float(scores.abs().max()) > 1e4
     negatives = build_negatives()
     if kind == "full":
-        loss, plain = module.full_loss(hidden, targets), plain_full
+        loss, plain = module.full_loss(hidden, targets, precision), plain_full
         arguments: tuple[object, ...] = ()
     else:
-        loss, plain, arguments = module.sampled_loss(hidden, targets, negatives), plain_sampled, (negatives,)
+        loss, plain, arguments = module.sampled_loss(hidden, targets, negatives, precision), plain_sampled, (negatives,)
     found = differentiate(loss, hidden, module.weight, module.bias)
     for value in found:
         assert (value.to_dense() if value.is_sparse else value).isfinite().all()
@@ -200,13 +201,13 @@ def test_extreme_scores_stay_finite(kind: str, product_dtype: torch.dtype | None
 
 
 @pytest.mark.parametrize("kind", ["full", "sampled"])
-@pytest.mark.parametrize("product_dtype", [None, torch.bfloat16])
-def test_one_thread_and_two_give_the_same_bits(kind: str, product_dtype: torch.dtype | None) -> None:
+@pytest.mark.parametrize("precision", [FLOAT32, BFLOAT16], ids=lambda precision: precision.name)
+def test_one_thread_and_two_give_the_same_bits(kind: str, precision: Precision) -> None:
     results, before = [], torch.get_num_threads()
     try:
         for threads in (1, 2):
             torch.set_num_threads(threads)
-            results.append(compare(kind, 23, torch.float32, product_dtype)[0])
+            results.append(compare(kind, 23, torch.float32, precision)[0])
     finally:
         torch.set_num_threads(before)
     for one, two in zip(*results, strict=True):

@@ -1,4 +1,4 @@
-"""Products made ready for reading against NumPy, and what happens where the operators are missing or wrong."""
+"""Products prepared for inference against NumPy, and what happens where the operators are missing or wrong."""
 
 import functools
 from collections.abc import Callable
@@ -11,12 +11,13 @@ from contract.command_line import ROOT, run_python
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elmo_zh.model.kernels import reading_product
-from elmo_zh.model.kernels.reading_product import PRECISIONS, build_product, quantise_columns, read_product
+from elmo_zh.model.kernels import products
+from elmo_zh.model.kernels.products import build_inference_product, inference_product, quantise_columns
+from elmo_zh.model.precision import BFLOAT16, FLOAT32, INT8, PRECISIONS, Precision
 
 # Rows, width, columns: distinct primes, and what models have.
 SIZES = [(1, 1, 3), (3, 5, 7), (67, 127, 509), (19, 128, 512), (11, 512, 128)]
-ROUNDING = {"float32": 2.0**-24, "bfloat16": 2.0**-8}
+ROUNDING = {FLOAT32: 2.0**-24, BFLOAT16: 2.0**-8}
 
 Array = NDArray[np.float64]
 
@@ -25,15 +26,15 @@ def draw(seed: int, *shape: int) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
-def as_read(rows: Tensor, precision: str) -> Tensor:
+def as_read(rows: Tensor, precision: Precision) -> Tensor:
     """Rows in the dtype that the product takes."""
-    return rows.to(torch.bfloat16) if precision == "bfloat16" else rows
+    return rows.to(precision.dtype)
 
 
 def unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the library's own layouts be missing."""
-    monkeypatch.setattr(reading_product, "can_pack", lambda *_: False)
-    monkeypatch.setattr(reading_product, "_quantised_product_works", lambda: False)
+    monkeypatch.setattr(products, "can_pack", lambda *_: False)
+    monkeypatch.setattr(products, "_quantised_product_works", lambda: False)
 
 
 def quantised_by_hand(values: NDArray[np.float32], axis: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -52,17 +53,17 @@ def int8_by_hand(rows: Tensor, matrix: Tensor, bias: Tensor | None) -> Array:
 
 @pytest.mark.parametrize("with_bias", [False, True])
 @pytest.mark.parametrize("is_packed", [False, True])
-@pytest.mark.parametrize("precision", list(ROUNDING))
+@pytest.mark.parametrize("precision", ROUNDING, ids=lambda precision: precision.name)
 @pytest.mark.parametrize("sizes", SIZES)
 def test_a_product_is_that_of_numpy_rounded(
-    monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, int, int], precision: str, is_packed: bool, with_bias: bool
+    monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, int, int], precision: Precision, is_packed: bool, with_bias: bool
 ) -> None:
     if not is_packed:
         unpacked(monkeypatch)
     num_rows, width, num_columns = sizes
     rows, matrix = draw(1, num_rows, width), draw(2, width, num_columns)
     bias = draw(3, num_columns) if with_bias else None
-    found = read_product(as_read(rows, precision), build_product(matrix, bias, precision))
+    found = inference_product(as_read(rows, precision), build_inference_product(matrix, bias, precision))
     assert (found.dtype, found.shape) == (torch.float32, (num_rows, num_columns))
     factors = [as_read(each, precision).double().numpy() for each in (rows, matrix)]
     expected = factors[0] @ factors[1] + (0.0 if bias is None else bias.double().numpy())
@@ -83,9 +84,9 @@ def test_an_int8_product_is_the_quantised_one_worked_out_by_hand(
     rows = draw(1, num_rows, width) * torch.logspace(-3, 3, num_rows)[:, None]
     matrix = draw(2, width, num_columns) * torch.logspace(2, -2, num_columns)
     bias = draw(3, num_columns) if with_bias else None
-    product = build_product(matrix, bias, "int8")
-    assert product.is_packed is (is_packed and reading_product._quantised_product_works())
-    found = read_product(rows, product)
+    product = build_inference_product(matrix, bias, INT8)
+    assert product.is_packed is (is_packed and products._quantised_product_works())
+    found = inference_product(rows, product)
     assert (found.dtype, found.shape) == (torch.float32, (num_rows, num_columns))
     np.testing.assert_allclose(found.double().numpy(), int8_by_hand(rows, matrix, bias), rtol=1e-6, atol=1e-6)
 
@@ -94,7 +95,7 @@ def test_an_int8_product_is_the_quantised_one_worked_out_by_hand(
 def test_an_int8_product_is_close_to_the_exact_one(sizes: tuple[int, int, int]) -> None:
     num_rows, width, num_columns = sizes
     rows, matrix = draw(1, num_rows, width), draw(2, width, num_columns)
-    found = read_product(rows, build_product(matrix, None, "int8"))
+    found = inference_product(rows, build_inference_product(matrix, None, INT8))
     # Each factor is off by half a step at most; the errors of a sum mostly cancel.
     row_steps, column_steps = rows.abs().amax(dim=1, keepdim=True) / 127, matrix.abs().amax(dim=0) / 127
     size = rows.abs().sum(dim=1, keepdim=True) * column_steps + matrix.abs().sum(dim=0) * row_steps
@@ -112,63 +113,63 @@ def test_a_quantised_matrix_by_hand() -> None:
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
-@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("precision", PRECISIONS.values(), ids=list(PRECISIONS))
 def test_rows_and_columns_of_zeros_give_the_bias(
-    monkeypatch: pytest.MonkeyPatch, precision: str, is_packed: bool
+    monkeypatch: pytest.MonkeyPatch, precision: Precision, is_packed: bool
 ) -> None:
     if not is_packed:
         unpacked(monkeypatch)
     rows, matrix, bias = draw(1, 5, 11), draw(2, 11, 7), torch.arange(7.0)
     rows[3], matrix[:, 2] = 0.0, 0.0
-    found = read_product(as_read(rows, precision), build_product(matrix, bias, precision))
+    found = inference_product(as_read(rows, precision), build_inference_product(matrix, bias, precision))
     assert torch.equal(found[3], bias)
     assert torch.equal(found[:, 2], bias[2].expand(5))
-    without = read_product(as_read(rows, precision), build_product(matrix, None, precision))
+    without = inference_product(as_read(rows, precision), build_inference_product(matrix, None, precision))
     assert not without[3].any()
     assert not without[:, 2].any()
     assert without[[0, 1, 2, 4]][:, [0, 1, 3, 4, 5, 6]].all()
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("precision", PRECISIONS.values(), ids=list(PRECISIONS))
 @pytest.mark.parametrize("sizes", [(67, *rest) for _, *rest in SIZES])
-def test_a_row_does_not_depend_on_those_beside_it(sizes: tuple[int, int, int], precision: str) -> None:
+def test_a_row_does_not_depend_on_those_beside_it(sizes: tuple[int, int, int], precision: Precision) -> None:
     """Not in one bit."""
     num_rows, width, num_columns = sizes
     rows = as_read(draw(1, num_rows, width), precision)
-    product = build_product(draw(2, width, num_columns), draw(3, num_columns), precision)
-    if not product.is_packed and precision != "int8":
+    product = build_inference_product(draw(2, width, num_columns), draw(3, num_columns), precision)
+    if not product.is_packed and not precision.is_quantised:
         pytest.skip("matrices cannot be packed here")
-    whole = read_product(rows, product)
+    whole = inference_product(rows, product)
     for some in (*(slice(0, n) for n in (1, 2, 3, 5, 16, 17, 32, 33)), slice(66, 67), slice(13, 30)):
-        assert torch.equal(read_product(rows[some], product), whole[some])
+        assert torch.equal(inference_product(rows[some], product), whole[some])
     others = as_read(draw(4, num_rows, width) * 1e4, precision)
     others[41] = rows[41]
-    assert torch.equal(read_product(others, product)[41], whole[41])
+    assert torch.equal(inference_product(others, product)[41], whole[41])
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_rows_stay_as_they_are(precision: str) -> None:
+@pytest.mark.parametrize("precision", PRECISIONS.values(), ids=list(PRECISIONS))
+def test_rows_stay_as_they_are(precision: Precision) -> None:
     rows = as_read(draw(1, 3, 5), precision)
     before = rows.clone()
-    read_product(rows, build_product(draw(2, 5, 7), draw(3, 7), precision))
+    inference_product(rows, build_inference_product(draw(2, 5, 7), draw(3, 7), precision))
     assert torch.equal(rows, before)
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
-@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("precision", PRECISIONS.values(), ids=list(PRECISIONS))
 def test_what_is_ready_has_no_gradient_and_later_changes_do_not_reach_it(
-    monkeypatch: pytest.MonkeyPatch, precision: str, is_packed: bool
+    monkeypatch: pytest.MonkeyPatch, precision: Precision, is_packed: bool
 ) -> None:
     if not is_packed:
         unpacked(monkeypatch)
     rows = as_read(draw(1, 3, 5), precision)
     matrix = draw(2, 5, 7).requires_grad_()
-    product = build_product(matrix, draw(3, 7).requires_grad_(), precision)
-    before = read_product(rows, product)
+    product = build_inference_product(matrix, draw(3, 7).requires_grad_(), precision)
+    before = inference_product(rows, product)
     assert not before.requires_grad
     with torch.no_grad():
         matrix.zero_()
-    assert torch.equal(read_product(rows, product), before)
+    assert torch.equal(inference_product(rows, product), before)
 
 
 @pytest.mark.parametrize("num_rows", [1, 3, 67])
@@ -181,15 +182,16 @@ def test_int8_sums_of_the_largest_numbers(monkeypatch: pytest.MonkeyPatch, num_r
     rows = torch.full((num_rows, width), 3.0)
     matrix = torch.full((width, num_columns), 2.0)
     matrix[:, ::2] = -2.0
-    found = read_product(rows, build_product(matrix, None, "int8"))
+    found = inference_product(rows, build_inference_product(matrix, None, INT8))
     torch.testing.assert_close(found, rows @ matrix, rtol=1e-6, atol=0)
 
 
 LARGEST_NUMBERS = """
 import torch
-from elmo_zh.model.kernels.reading_product import build_product, read_product
+from elmo_zh.model.kernels.products import build_inference_product, inference_product
+from elmo_zh.model.precision import INT8
 rows, matrix = torch.full((3, 61), 3.0), torch.full((61, 37), -2.0)
-found = read_product(rows, build_product(matrix, None, "int8"))
+found = inference_product(rows, build_inference_product(matrix, None, INT8))
 print((found / (rows @ matrix) - 1).abs().max().item())
 """
 
@@ -261,13 +263,13 @@ def test_operators_that_are_missing_or_wrong_are_noticed(
     monkeypatch: pytest.MonkeyPatch, stand_in: Any, works: bool
 ) -> None:
     monkeypatch.setattr(torch.ops, "onednn", stand_in, raising=False)
-    try_it = functools.cache(reading_product._quantised_product_works.__wrapped__)
-    monkeypatch.setattr(reading_product, "_quantised_product_works", try_it)
+    try_it = functools.cache(products._quantised_product_works.__wrapped__)
+    monkeypatch.setattr(products, "_quantised_product_works", try_it)
     assert try_it() is works
     if not works:
         rows, matrix = draw(1, 3, 5), draw(2, 5, 7)
-        product = build_product(matrix, None, "int8")
+        product = build_inference_product(matrix, None, INT8)
         assert product.is_packed is False
         np.testing.assert_allclose(
-            read_product(rows, product).numpy(), int8_by_hand(rows, matrix, None), rtol=1e-6, atol=1e-6
+            inference_product(rows, product).numpy(), int8_by_hand(rows, matrix, None), rtol=1e-6, atol=1e-6
         )

@@ -1,16 +1,56 @@
-"""Two pieces of work at the same time: their results, their errors, their threads."""
+"""Functions compiled once, and two tasks at the same time: their results, their errors, their threads."""
 
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
-from elmo_zh.model.kernels.side_by_side import side_by_side
+from elmo_zh.model.kernels.execution import scripted, side_by_side
+
+
+def test_a_compiled_function_computes_the_same() -> None:
+    def add_twice(left: Tensor, right: Tensor) -> Tensor:
+        return left + 2 * right
+
+    left, right = torch.arange(3.0), torch.arange(3.0) + 5
+    assert scripted(add_twice)(left, right).tolist() == [10, 13, 16]
+    assert scripted(add_twice) is scripted(add_twice)
+
+
+def test_threads_that_ask_at_once_compile_once_and_hear_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def script(function: Callable[..., Any]) -> Callable[..., Any]:
+        asked.append(function)
+        time.sleep(0.02)
+        warnings.warn("`torch.jit.script` is deprecated", DeprecationWarning, stacklevel=1)
+        return lambda: "compiled"
+
+    monkeypatch.setattr(torch.jit, "script", script)
+    with ThreadPoolExecutor(5) as pool:
+        found = list(pool.map(scripted, [test_a_compiled_function_computes_the_same] * 5))
+    assert [each() for each in found] == ["compiled"] * 5
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("error", [AttributeError, RuntimeError])
+def test_without_torchscript_it_is_the_function_itself(monkeypatch: pytest.MonkeyPatch, error: type[Exception]) -> None:
+    def refuse(_: object) -> object:
+        raise error("no TorchScript here")
+
+    def nothing() -> None:
+        pass
+
+    monkeypatch.setattr(torch.jit, "script", refuse)
+    assert scripted(nothing) is nothing
 
 
 @pytest.fixture(params=[1, 2, 5])
@@ -33,11 +73,11 @@ class OddError(Exception):
     pass
 
 
-def test_each_piece_has_half_of_the_threads_and_no_gradient(num_threads: int) -> None:
+def test_each_half_has_half_of_the_threads_and_no_gradient(num_threads: int) -> None:
     weight = torch.ones(3, requires_grad=True)
 
-    def work(piece: int) -> tuple[int, int, bool, bool]:
-        return piece, torch.get_num_threads(), (weight * 2).requires_grad, torch.is_inference_mode_enabled()
+    def work(half: int) -> tuple[int, int, bool, bool]:
+        return half, torch.get_num_threads(), (weight * 2).requires_grad, torch.is_inference_mode_enabled()
 
     half = max(1, num_threads // 2)
     for _ in range(2):
@@ -47,8 +87,8 @@ def test_each_piece_has_half_of_the_threads_and_no_gradient(num_threads: int) ->
 
 
 def test_inference_mode_reaches_both(num_threads: int) -> None:
-    def work(piece: int) -> torch.Tensor:
-        return torch.full((3,), float(piece))
+    def work(half: int) -> torch.Tensor:
+        return torch.full((3,), float(half))
 
     with torch.inference_mode():
         made = side_by_side(work)
@@ -58,11 +98,11 @@ def test_inference_mode_reaches_both(num_threads: int) -> None:
 
 
 @pytest.mark.parametrize("failing", [(0,), (1,), (0, 1)])
-def test_errors_of_either_piece_travel_and_leave_all_as_it_was(num_threads: int, failing: tuple[int, ...]) -> None:
-    def work(piece: int) -> int:
-        if piece in failing:
-            raise OddError(piece)
-        return piece
+def test_errors_of_either_half_travel_and_leave_all_as_it_was(num_threads: int, failing: tuple[int, ...]) -> None:
+    def work(half: int) -> int:
+        if half in failing:
+            raise OddError(half)
+        return half
 
     for _ in range(2):
         with pytest.raises(OddError) as caught:
@@ -70,16 +110,16 @@ def test_errors_of_either_piece_travel_and_leave_all_as_it_was(num_threads: int,
         assert caught.value.args == (failing[0],)
         assert torch.get_num_threads() == num_threads
         assert torch.is_grad_enabled()
-    assert side_by_side(lambda piece: 7 * piece) == (0, 7)
+    assert side_by_side(lambda half: 7 * half) == (0, 7)
 
 
 @pytest.mark.usefixtures("_two_threads")
 def test_both_are_at_work_at_the_same_time_and_an_error_waits_for_the_other() -> None:
     both, ended = threading.Barrier(2), threading.Event()
 
-    def work(piece: int) -> None:
+    def work(half: int) -> None:
         both.wait()
-        if piece == 0:
+        if half == 0:
             raise OddError
         time.sleep(0.05)
         ended.set()
@@ -92,16 +132,16 @@ def test_both_are_at_work_at_the_same_time_and_an_error_waits_for_the_other() ->
 @pytest.mark.usefixtures("_two_threads")
 def test_two_threads_may_ask_for_it_at_once() -> None:
     with ThreadPoolExecutor(2) as callers:
-        results = list(callers.map(lambda caller: side_by_side(lambda piece: (caller, piece)), range(23)))
+        results = list(callers.map(lambda caller: side_by_side(lambda half: (caller, half)), range(23)))
     assert results == [((caller, 0), (caller, 1)) for caller in range(23)]
 
 
 FORK = """
 import os, torch
-from elmo_zh.model.kernels.side_by_side import side_by_side
+from elmo_zh.model.kernels.execution import side_by_side
 torch.set_num_threads(2)
 expected = ((0, 1), (1, 1))
-work = lambda piece: (piece, torch.get_num_threads())
+work = lambda half: (half, torch.get_num_threads())
 assert side_by_side(work) == expected
 child = os.fork()
 if not child:

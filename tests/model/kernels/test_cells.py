@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from elmo_zh.model.kernels.lstm_cell import fill_tanh
+from elmo_zh.model.kernels.cells import fill_tanh
 
 ROUNDING = 2**-23  # of a float32 between 1 and 2
 

@@ -1,0 +1,80 @@
+"""How kernels run on a processor: time loops compiled by TorchScript, and two tasks on half of the cores each."""
+
+import functools
+import os
+import threading
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import torch
+
+Result = TypeVar("Result")
+
+_compilation_lock = threading.Lock()
+_helper: ThreadPoolExecutor | None = None
+
+
+def scripted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function compiled by TorchScript, or unchanged where TorchScript is no longer available.
+
+    A time loop is hundreds of short operations. Compiled, it runs without Python's lock, so that two directions on two
+    threads do not keep each other waiting: an eighth of a training step. torch calls TorchScript deprecated, but its
+    successor needs a C++ compiler on the machine.
+    """
+    # Both directions ask at the same time: one compiles, and no other thread's warning filters change meanwhile.
+    with _compilation_lock:
+        return _compile(function)
+
+
+@functools.cache
+def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            compiled: Callable[..., Any] = torch.jit.script(function)
+        except (AttributeError, RuntimeError):
+            return function
+    return compiled
+
+
+def side_by_side(work: Callable[[int], Result]) -> tuple[Result, Result]:
+    """Return work(0) and work(1), such as the two directions, computed at the same time; without a gradient.
+
+    Each has half of torch's threads. On two cores every operation then runs on one thread, which finds the result of
+    the previous operation in that core's cache and never waits for the other core.
+    """
+    threads, is_inference = torch.get_num_threads(), torch.is_inference_mode_enabled()
+
+    # torch's settings belong to a thread; they do not reach the helper's.
+    def with_half_of_the_threads(half: int) -> Result:
+        torch.set_num_threads(max(1, threads // 2))
+        with torch.inference_mode(is_inference), torch.no_grad():
+            return work(half)
+
+    if threads == 1:
+        return with_half_of_the_threads(0), with_half_of_the_threads(1)
+    second = _get_helper().submit(with_half_of_the_threads, 1)
+    try:
+        first = with_half_of_the_threads(0)
+    finally:
+        second.exception()  # waits, so that an error is raised only after the other half has stopped
+        torch.set_num_threads(threads)
+    return first, second.result()
+
+
+def _get_helper() -> ThreadPoolExecutor:
+    global _helper
+    if _helper is None:
+        _helper = ThreadPoolExecutor(1, thread_name_prefix="side-by-side")
+    return _helper
+
+
+def _forget_helper() -> None:
+    """Drop the helper thread: a forked process has only the thread that forked."""
+    global _helper
+    _helper = None
+
+
+os.register_at_fork(after_in_child=_forget_helper)

@@ -1,0 +1,281 @@
+"""The next-token loss and its gradient, computed together, some predictions at a time.
+
+With scores s and p = exp(s) / sum exp(s), a prediction costs -log p(target), and the gradient of its scores is p less 1
+at the target. Both are available as soon as the scores are, so nothing the size of predictions x words is ever kept.
+Products run in one dtype (float32 or bfloat16), sums in that of the weights.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from elmo_zh.model.kernels.buffers import BufferPool
+from elmo_zh.model.kernels.execution import scripted, side_by_side
+from elmo_zh.model.kernels.products import can_pack, multiply, multiply_once, pack
+
+# Scores in a row chunk of one core, few enough to stay in its cache; on a GPU, in its memory.
+_CHUNK_SCORES = {"cpu": 2**18, "cuda": 2**26}
+# Rows in a chunk at least: a product of fewer loses more than the cache saves.
+MIN_CHUNK_ROWS = 64
+_BUFFERS = BufferPool()
+
+
+class ScoredWords(NamedTuple):
+    """The S words that predictions are scored against.
+
+    Attributes:
+        to_scores: The words' weights, shape (P, S), prepared by `pack`.
+        to_outputs: The transposed weights, shape (S, P), prepared by `pack`.
+        bias: Shape (S,).
+        is_packed: The value given to `pack`.
+    """
+
+    to_scores: Tensor
+    to_outputs: Tensor
+    bias: Tensor
+    is_packed: bool
+
+
+def _prepare_words(weight: Tensor, bias: Tensor, dtype: torch.dtype) -> ScoredWords:
+    """Return the words for a weight of shape (S, P) and a bias of shape (S,), with products in `dtype`."""
+    is_packed, weight = can_pack(bias, dtype), weight.to(dtype)
+    return ScoredWords(pack(weight.T, is_packed), pack(weight, is_packed), bias, is_packed)
+
+
+class Targets(NamedTuple):
+    """The correct words of N predictions.
+
+    Attributes:
+        columns: In full softmax each target's column, int64, shape (N,); else empty.
+        scores: In sampled softmax each target's own score, shape (N,); else empty.
+        hit_rows: Predictions whose target was drawn as a negative too, int64, shape (H,).
+        hit_columns: The column of that negative, int64, shape (H,).
+    """
+
+    columns: Tensor
+    scores: Tensor
+    hit_rows: Tensor
+    hit_columns: Tensor
+
+    def of_rows(self, start: int, stop: int) -> "Targets":
+        """Return the targets of some of the predictions, `hit_rows` counted from the first of them."""
+        here = (self.hit_rows >= start) & (self.hit_rows < stop)
+        columns, scores = self.columns[start:stop], self.scores[start:stop]
+        return Targets(columns, scores, self.hit_rows[here] - start, self.hit_columns[here])
+
+
+@dataclass(frozen=True)
+class _Gradients:
+    """Gradients of outputs, words and targets' own scores, and the cost of each prediction.
+
+    Attributes:
+        hidden: Shape (N, P).
+        weight: Shape (S, P).
+        bias: Shape (S,).
+        target: In sampled softmax, shape (N,); else empty.
+        cost: Shape (N,).
+    """
+
+    hidden: Tensor
+    weight: Tensor
+    bias: Tensor
+    target: Tensor
+    cost: Tensor
+
+
+class SpanResults(NamedTuple):
+    """The results for n consecutive predictions.
+
+    Attributes:
+        probable: exp(score - highest), shape (n, S), in the dtype of products.
+        weighted: The outputs divided by their row's total, shape (n, P), in the dtype of products: dividing the narrow
+            factor of the following product saves a pass over the wide one.
+        d_hidden: Gradient of the outputs, shape (n, P).
+        d_bias: Gradient of the words' bias, shape (S,).
+        d_target: Gradient of the targets' own scores, shape (n,); empty in full softmax.
+        cost: Shape (n,).
+    """
+
+    probable: Tensor
+    weighted: Tensor
+    d_hidden: Tensor
+    d_bias: Tensor
+    d_target: Tensor
+    cost: Tensor
+
+
+def _differentiate(
+    hidden: Tensor, words: ScoredWords, targets: Targets, dtype: torch.dtype, max_scores: int
+) -> _Gradients:
+    """Return cost and gradients for outputs of shape (N, P); on a processor each half of its cores takes half of them.
+
+    The gradients that flow through the targets' own weights are left to the caller.
+    """
+    num_rows, like = len(hidden), words.bias
+    words_shape = len(words.bias), hidden.shape[1]
+    found = _Gradients(
+        torch.empty_like(hidden),
+        like.new_zeros(words_shape),
+        torch.zeros_like(like),
+        torch.empty_like(targets.scores),
+        like.new_empty(num_rows),
+    )
+    in_products = hidden.to(dtype)
+    is_cpu = like.device.type == "cpu"
+    middle = (num_rows + 1) // 2 if is_cpu else num_rows
+    span = max(1, max_scores // len(like) // (1 + is_cpu))
+
+    def differentiate_half(half: int) -> tuple[Tensor, Tensor]:
+        d_weight, d_bias = like.new_zeros(words_shape), torch.zeros_like(like)
+        first, last = (0, middle) if half == 0 else (middle, num_rows)
+        for start in range(first, last, span):
+            rows = slice(start, min(start + span, last))
+            d_weight.add_(_differentiate_span(in_products, rows, words, targets, found, d_bias))
+        return d_weight, d_bias
+
+    for d_weight, d_bias in side_by_side(differentiate_half) if is_cpu else [differentiate_half(0)]:
+        found.weight.add_(d_weight)
+        found.bias.add_(d_bias)
+    return found
+
+
+def _differentiate_span(
+    hidden: Tensor, span: slice, words: ScoredWords, targets: Targets, found: _Gradients, d_bias: Tensor
+) -> Tensor:
+    """Fill the gradients of a span of the outputs, add to that of the bias, and return that of the words' weights."""
+    rows, num_words = hidden[span], len(words.bias)
+    probable = _BUFFERS.take((len(rows), num_words), hidden.dtype, hidden.device)
+    results = SpanResults(
+        probable, torch.empty_like(rows), found.hidden[span], d_bias, found.target[span], found.cost[span]
+    )
+    chunk_rows = max(MIN_CHUNK_ROWS, _CHUNK_SCORES[hidden.device.type] // num_words)
+    scripted(score_row_chunks)(rows, words, targets.of_rows(span.start, span.stop), chunk_rows, results)
+    d_weight = multiply_once(probable.T, results.weighted)
+    _BUFFERS.give_back(probable)
+    return d_weight
+
+
+def score_row_chunks(
+    hidden: Tensor, words: ScoredWords, targets: Targets, chunk_rows: int, results: SpanResults
+) -> None:
+    """Compute what depends on every score, a row chunk at a time, while it is in the cache; TorchScript-compatible.
+
+    Args:
+        hidden: Outputs, shape (n, P), in the dtype of products.
+        words: The words to score.
+        targets: Those of these outputs.
+        chunk_rows: Rows in a chunk.
+        results: `d_bias` is added to, the others are filled.
+    """
+    is_sampled = targets.scores.size(0) > 0
+    for start in range(0, hidden.size(0), chunk_rows):
+        stop = min(start + chunk_rows, hidden.size(0))
+        rows = hidden[start:stop]
+        scores = multiply(rows, words.to_scores, words.bias, words.is_packed).to(words.bias.dtype)
+        if is_sampled:
+            here = (targets.hit_rows >= start).logical_and_(targets.hit_rows < stop)
+            scores[targets.hit_rows[here] - start, targets.hit_columns[here]] = -float("inf")
+            own = targets.scores[start:stop]
+            top = torch.maximum(scores.amax(dim=1), own)
+            of_own = (own - top).exp_()
+            total = scores.sub_(top.unsqueeze(1)).exp_().sum(dim=1).add_(of_own)
+            torch.sub(of_own / total, 1, out=results.d_target[start:stop])
+        else:
+            own = scores.gather(1, targets.columns[start:stop].unsqueeze(1)).squeeze(1)
+            top = scores.amax(dim=1)
+            total = scores.sub_(top.unsqueeze(1)).exp_().sum(dim=1)
+        torch.sub(total.log() + top, own, out=results.cost[start:stop])
+        inverse = total.reciprocal()
+        likely = results.probable[start:stop].copy_(scores)
+        to_outputs = multiply(likely, words.to_outputs, None, words.is_packed)
+        torch.mul(to_outputs, inverse.unsqueeze(1), out=results.d_hidden[start:stop])
+        torch.mul(rows, inverse.unsqueeze(1), out=results.weighted[start:stop])
+        results.d_bias.addmv_(scores.t(), inverse)
+
+
+class SampledLoss(torch.autograd.Function):
+    """Mean sampled-softmax loss, see `Softmax.sampled_loss`; the tables' gradients are sparse."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        targets: Tensor,
+        negatives: Tensor,
+        offset: Tensor,
+        dtype: torch.dtype,
+        max_scores: int,
+    ) -> Tensor:
+        """Return the mean cost; `offset` is added to every word's scores, `max_scores` bounds the memory."""
+        num_rows = len(targets)
+        touched, places = torch.unique(torch.cat([targets, negatives]), return_inverse=True)
+        of_target, of_negative = places[:num_rows], places[num_rows:]
+        weights, biases = weight.index_select(0, touched), bias[touched] + offset[touched]
+        words = _prepare_words(weights.index_select(0, of_negative), biases[of_negative], dtype)
+        target_weight = weights.index_select(0, of_target)
+        target_scores = (hidden * target_weight).sum(dim=1) + biases[of_target]
+        hits = _find_hits(of_target, of_negative, len(touched))
+        found = _differentiate(hidden, words, Targets(of_target[:0], target_scores, *hits), dtype, max_scores)
+        d_weights, d_biases = torch.zeros_like(weights), torch.zeros_like(biases)
+        d_weights.index_add_(0, of_target, hidden * found.target[:, None]).index_add_(0, of_negative, found.weight)
+        d_biases.index_add_(0, of_target, found.target).index_add_(0, of_negative, found.bias)
+        found.hidden.addcmul_(target_weight, found.target[:, None])
+        ctx.save_for_backward(found.hidden, touched, d_weights, d_biases)
+        ctx.shapes = weight.shape, bias.shape
+        return found.cost.mean()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Scale the gradients that the forward run computed."""
+        d_hidden, touched, d_weights, d_biases = ctx.saved_tensors
+        scale = gradients[0] / len(d_hidden)
+        d_weight, d_bias = (
+            torch.sparse_coo_tensor(
+                touched[None], values * scale, shape, is_coalesced=True, check_invariants=False
+            )
+            for values, shape in zip((d_weights, d_biases), ctx.shapes, strict=True)
+        )  # fmt: skip
+        return d_hidden * scale, d_weight, d_bias, None, None, None, None, None
+
+
+def _find_hits(of_target: Tensor, of_negative: Tensor, num_touched: int) -> tuple[Tensor, Tensor]:
+    """Return the rows whose target was drawn as a negative too, and the columns of those negatives."""
+    column = of_negative.new_full((num_touched,), -1)
+    column[of_negative] = torch.arange(len(of_negative), device=of_negative.device)
+    drawn = column[of_target]
+    rows = (drawn >= 0).nonzero()[:, 0]
+    return rows, drawn[rows]
+
+
+class FullLoss(torch.autograd.Function):
+    """Mean cost over the whole vocabulary."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        targets: Tensor,
+        dtype: torch.dtype,
+        max_scores: int,
+    ) -> Tensor:
+        """Return the mean cost; `max_scores` bounds the memory."""
+        words, none = _prepare_words(weight, bias, dtype), targets[:0]
+        found = _differentiate(hidden, words, Targets(targets, hidden.new_empty(0), none, none), dtype, max_scores)
+        found.hidden.sub_(weight.index_select(0, targets))
+        found.weight.index_add_(0, targets, hidden, alpha=-1)
+        found.bias.index_add_(0, targets, torch.ones_like(found.cost), alpha=-1)
+        ctx.save_for_backward(found.hidden, found.weight, found.bias)
+        return found.cost.mean()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Scale the gradients that the forward run computed."""
+        d_hidden, d_weight, d_bias = ctx.saved_tensors
+        scale = gradients[0] / len(d_hidden)
+        return d_hidden * scale, d_weight * scale, d_bias * scale, None, None, None
