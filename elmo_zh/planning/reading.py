@@ -172,7 +172,8 @@ class _CorpusReader:
                 self._found.skipped_bytes.append(sizes[source])
             else:
                 seconds = max(min(_LEAST_SECONDS, seconds_left), seconds_left * sizes[source] / bytes_left)
-                self._read_ranges(source, sizes[source], seconds) or self._read_start(source, sizes[source], seconds)
+                if not self._read_ranges(source, sizes[source], seconds):
+                    self._read_start(source, sizes[source], seconds)
             bytes_left -= sizes[source]
         found = self._found
         found.num_files += len(found.skipped_bytes)
@@ -216,7 +217,7 @@ class _CorpusReader:
         if len(ranges) < _LEAST_RANGES:
             return False
         self._random.shuffle(ranges)
-        texts = []
+        texts: list[tuple[int, list[str], Tally]] = []
         for each in ranges:
             if len(texts) < _LEAST_RANGES or time.monotonic() <= deadline:
                 tally = Tally()
