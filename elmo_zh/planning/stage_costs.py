@@ -82,20 +82,18 @@ def folder_bytes(path: Path) -> int:
 def _try_stages(sample: Sample, config: Config) -> tuple[_Trial, _Trial]:
     """Run the stages on next to none and on the first of the sample's sentences."""
     sentences: list[list[str]] = []
-    ends: list[int] = []
-    num_tokens = 0
+    num_few, num_tokens = 0, 0
     for sentence in (sentence for block in sample.blocks for sentence in block.sentences):
         sentences.append(sentence)
         num_tokens += len(sentence)
-        if num_tokens >= _FEW_TOKENS and not ends:
-            ends.append(len(sentences))
+        num_few = num_few or (len(sentences) if num_tokens >= _FEW_TOKENS else 0)
         if num_tokens >= _TRIED_TOKENS:
             break
     text = replace(_AS_IT_IS, heldout_min_sentences=config.text.heldout_min_sentences)
     config = replace(config, text=text, vocab=replace(config.vocab, init="", words="", min_count=1))
     epochs = (1, 2) if config.word2vec.enabled and not config.word2vec.vectors else ()
     with TemporaryDirectory(prefix="elmo-zh-plan-") as folder:
-        few = _Trial.run(RunDir(Path(folder, "few")), sentences[: ends[0] if ends else None], config, ())
+        few = _Trial.run(RunDir(Path(folder, "few")), sentences[: num_few or None], config, ())
         return few, _Trial.run(RunDir(Path(folder, "more")), sentences, config, epochs)
 
 
