@@ -85,7 +85,7 @@ def test_other_encodings_are_named() -> None:
     assert told.endswith("add: --encoding Windows-1252")
     data = "日本語の文章です。これはテストです。漢字とかなが混ざっています。\n".encode("euc-jp") * 5
     told = message_of(CorpusError, lambda: find_encoding(content_of(data), "auto"))
-    assert told.endswith("It looks like EUC-JP; if it is, add: --encoding EUC-JP")
+    assert told.endswith("It looks like EUC-JP; if so, add: --encoding EUC-JP")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_mark_that_is_missing_is_told(name: str) -> None:
     told = message_of(CorpusError, lambda: find_encoding(content_of(SIMPLIFIED.encode(name)), "auto"))
     assert told == (
         "a.txt: not text in UTF-8, GB18030 or Big5, nor with a byte order mark."
-        f" It looks like {name} without its mark; if it is, add: --encoding {name}"
+        f" It looks like {name} without its mark; if so, add: --encoding {name}"
     )
     assert find_encoding(content_of(SIMPLIFIED.encode(name)), name) == Encoding(name, 0)
 

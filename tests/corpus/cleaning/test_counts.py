@@ -69,7 +69,7 @@ def test_a_ledger_that_lacks_a_step_is_noticed() -> None:
     counts = LineCounts()
     counts.change("remove_markup", "<b>今", "今")
     counts.keep("<b>今", 1)
-    with pytest.raises(AssertionError, match="every change is of one of the steps"):
+    with pytest.raises(AssertionError, match="every change belongs to one of the steps"):
         list(counts.ledger(["unicode_form"]))
 
 
