@@ -66,8 +66,8 @@ def test_more_long_words_than_one_heap_numbers(tmp_path: Path, monkeypatch: pyte
 
 def test_names_of_more_than_seven_digits() -> None:
     """Each takes whole words of eight bytes, the end mark included."""
+    data, _ = hdf5_bytes._names(10**7 + 2, ["tokens"])
     for number in (0, 9, 10**7 - 1, 10**7, 10**7 + 1):
-        data, _ = hdf5_bytes._names(10**7 + 2, ["tokens"])
         start = hdf5_bytes._name_offset(number)
         assert data[start : data.index(b"\0", start)] == b"%d" % number
 

@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -109,49 +109,77 @@ def _no_picture() -> Iterator[None]:
         yield
 
 
+class Runs(dict[str, Path]):
+    """The run of each case, made when it is first asked for."""
+
+    def __init__(self, make: Callable[[str], Path]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, name: str) -> Path:
+        self[name] = self._make(name)
+        return self[name]
+
+
 @pytest.fixture(scope="module")
-def untrained(sample_run: SampleRun, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def untrained(sample_run: SampleRun, tmp_path_factory: pytest.TempPathFactory) -> Runs:
     """The sample run with the settings of each case, before training."""
     folder = tmp_path_factory.mktemp("untrained")
-    runs = {}
-    for name, settings in CASES.items():
-        run = runs[name] = Path(shutil.copytree(sample_run.path, folder / name))
+
+    def make(name: str) -> Path:
+        run = Path(shutil.copytree(sample_run.path, folder / name))
         remove_training(run)
-        assert elmo_zh("encode", "--run", run, *as_options([*SETTINGS, *settings])).status == 0
-    return runs
+        assert elmo_zh("encode", "--run", run, *as_options([*SETTINGS, *CASES[name]])).status == 0
+        return run
+
+    return Runs(make)
 
 
 @pytest.fixture(scope="module")
-def alone(untrained: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def alone(untrained: Runs, tmp_path_factory: pytest.TempPathFactory) -> Runs:
     """The run of each case, trained by one process."""
     folder = tmp_path_factory.mktemp("alone")
-    runs = {name: Path(shutil.copytree(run, folder / name)) for name, run in untrained.items()}
-    for run in runs.values():
+
+    def make(name: str) -> Path:
+        run = Path(shutil.copytree(untrained[name], folder / name))
         answer = elmo_zh("train", "--run", run)
         assert answer.status == 0, answer.stderr
-    return runs
+        return run
+
+    return Runs(make)
 
 
 def job_of(run: Path, settings: Sequence[str] = (), **mishap: Any) -> dict[str, Any]:
     return {"arguments": ["train", "--run", str(run), *as_options(settings)], **mishap}
 
 
-@pytest.fixture(scope="module")
-def together(untrained: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Ended]]:
-    """Each case and each mishap, trained by two processes: the run, and how each process ended.
+def train_as_two(names: Sequence[str], untrained: Runs, folder: Path) -> dict[str, tuple[Path, Ended]]:
+    """Train cases and mishaps with two processes: return each one's run, and how each process ended.
 
     One pair of processes does it all, because starting processes takes longer than everything that they do.
     """
-    folder = tmp_path_factory.mktemp("together")
-    names = [*CASES, *JOBS]
-    runs = {name: Path(shutil.copytree(untrained.get(name, untrained[PLAIN]), folder / name)) for name in names}
-    with mishap("SIGTERM", 16):
-        assert elmo_zh("train", "--run", runs["continued"]).status == 143
-    runs["repeated"] = runs[PLAIN]
-    # The job that kills a process comes last.
-    order = [*CASES, "repeated", *JOBS]
-    jobs = [job_of(runs[name], **JOBS.get(name, {})) for name in order]
-    return {name: (runs[name], ended) for name, ended in zip(order, run_as_two(jobs), strict=True)}
+    copied = [name for name in names if name != "repeated"]
+    runs = {name: Path(shutil.copytree(untrained[name if name in CASES else PLAIN], folder / name)) for name in copied}
+    if "continued" in runs:
+        with mishap("SIGTERM", 16):
+            assert elmo_zh("train", "--run", runs["continued"]).status == 143
+    if "repeated" in names:
+        runs["repeated"] = runs[PLAIN]
+    jobs = [job_of(runs[name], **JOBS.get(name, {})) for name in names]
+    return {name: (runs[name], ended) for name, ended in zip(names, run_as_two(jobs), strict=True)}
+
+
+@pytest.fixture(scope="module")
+def together(untrained: Runs, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Ended]]:
+    """The plain case, and what the default suite tries besides; the job that kills a process comes last."""
+    return train_as_two([PLAIN, "repeated", "terminated", "killed"], untrained, tmp_path_factory.mktemp("together"))
+
+
+@pytest.fixture(scope="module")
+def more_together(untrained: Runs, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Ended]]:
+    """The other cases and mishaps."""
+    names = [*(name for name in CASES if name != PLAIN), "continued", "not a number", "full disk", "uneven"]
+    return train_as_two(names, untrained, tmp_path_factory.mktemp("more"))
 
 
 def assert_same_figures(run: Path, reference: Path) -> None:
@@ -163,8 +191,19 @@ def assert_same_figures(run: Path, reference: Path) -> None:
         assert of_line == pytest.approx(of_other, rel=1e-5)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_two_ranks_train_as_one(case: str, alone: dict[str, Path], together: dict[str, tuple[Path, Ended]]) -> None:
+def test_two_ranks_train_as_one(alone: Runs, together: dict[str, tuple[Path, Ended]]) -> None:
+    assert_trained_as_one(PLAIN, alone, together)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [case for case in CASES if case != PLAIN])
+def test_two_ranks_train_as_one_in_other_ways(
+    case: str, alone: Runs, more_together: dict[str, tuple[Path, Ended]]
+) -> None:
+    assert_trained_as_one(case, alone, more_together)
+
+
+def assert_trained_as_one(case: str, alone: Runs, together: dict[str, tuple[Path, Ended]]) -> None:
     run, ended = together[case]
     assert [status for status, _ in ended] == [0, 0], ended
     assert ended[1][1] == ""
@@ -185,7 +224,7 @@ def test_a_finished_training_is_not_repeated(together: dict[str, tuple[Path, End
 
 
 def test_a_signal_to_one_rank_stops_both_and_one_process_goes_on(
-    alone: dict[str, Path], together: dict[str, tuple[Path, Ended]]
+    alone: Runs, together: dict[str, tuple[Path, Ended]]
 ) -> None:
     run, ended = together["terminated"]
     assert [status for status, _ in ended] == [143, 143]
@@ -195,17 +234,19 @@ def test_a_signal_to_one_rank_stops_both_and_one_process_goes_on(
     assert_same_figures(run, alone[PLAIN])
 
 
-def test_two_ranks_go_on_with_what_one_began(alone: dict[str, Path], together: dict[str, tuple[Path, Ended]]) -> None:
-    run, ended = together["continued"]
+@pytest.mark.slow
+def test_two_ranks_go_on_with_what_one_began(alone: Runs, more_together: dict[str, tuple[Path, Ended]]) -> None:
+    run, ended = more_together["continued"]
     assert [status for status, _ in ended] == [0, 0]
     assert "Resuming from step 17 of 23." in ended[0][1].splitlines()
     assert_same_figures(run, alone[PLAIN])
 
 
+@pytest.mark.slow
 def test_both_ranks_go_back_when_the_numbers_of_one_go_wild(
-    alone: dict[str, Path], together: dict[str, tuple[Path, Ended]]
+    alone: Runs, more_together: dict[str, tuple[Path, Ended]]
 ) -> None:
-    run, ended = together["not a number"]
+    run, ended = more_together["not a number"]
     assert [status for status, _ in ended] == [0, 0]
     assert (
         "Warning: Step 8: the loss is nan. Rolled back to step 5; the learning rate is now 0.5 times the scheduled one."
@@ -218,8 +259,9 @@ def test_both_ranks_go_back_when_the_numbers_of_one_go_wild(
     assert losses[7] != pytest.approx(expected[7], rel=1e-5)
 
 
-def test_an_error_of_rank_0_ends_the_other_without_a_word(together: dict[str, tuple[Path, Ended]]) -> None:
-    _, ended = together["full disk"]
+@pytest.mark.slow
+def test_an_error_of_rank_0_ends_the_other_without_a_word(more_together: dict[str, tuple[Path, Ended]]) -> None:
+    _, ended = more_together["full disk"]
     assert [status for status, _ in ended] == [1, 1]
     errors = [line for line in ended[0][1].splitlines() if line.startswith("Error: ")]
     assert len(errors) == 1
@@ -227,8 +269,9 @@ def test_an_error_of_rank_0_ends_the_other_without_a_word(together: dict[str, tu
     assert ended[1][1] == ""
 
 
-def test_streams_that_cannot_be_dealt_evenly(together: dict[str, tuple[Path, Ended]]) -> None:
-    run, ended = together["uneven"]
+@pytest.mark.slow
+def test_streams_that_cannot_be_dealt_evenly(more_together: dict[str, tuple[Path, Ended]]) -> None:
+    run, ended = more_together["uneven"]
     told = (
         "Error: train.batch_size = 7 is not divisible by the number of processes, 2. Start a different number of"
         " processes, or a new run with --set train.batch_size=8\n"
@@ -260,8 +303,9 @@ def second_worker(parent: int) -> int:
     raise AssertionError(f"no rank 1 below {parent}")
 
 
+@pytest.mark.slow
 def test_torchrun_ends_when_a_rank_is_killed_and_one_process_goes_on(
-    untrained: dict[str, Path], alone: dict[str, Path], tmp_path: Path
+    untrained: Runs, alone: Runs, tmp_path: Path
 ) -> None:
     run = Path(shutil.copytree(untrained[PLAIN], tmp_path / "run"))
     # Frequent checkpoints slow the steps down enough to hit one, and do not change the result.

@@ -53,10 +53,10 @@ def build_trainer(model: LanguageModel, folder: Path, device: torch.device, conf
     "changes",
     [
         {},
-        {"softmax": "full"},
-        {"optimizer": "adagrad", "learning_rate": 0.2},
-        {"precision": "bfloat16"},
         {"carry_state": True},
+        pytest.param({"softmax": "full"}, marks=pytest.mark.slow),
+        pytest.param({"optimizer": "adagrad", "learning_rate": 0.2}, marks=pytest.mark.slow),
+        pytest.param({"precision": "bfloat16"}, marks=pytest.mark.slow),
     ],
     ids=lambda changes: ", ".join(changes) or "default",
 )
