@@ -101,7 +101,7 @@ def test_killed_while_the_parts_are_joined(
             raise KeyboardInterrupt
 
         during.setattr(hdf5_packed, "iter_blocks", blocks_until_stopped)
-        during.setattr(join, "place", stopped)  # packed output is not joined: its file gets a second name
+        during.setattr(join, "link_or_copy", stopped)  # packed output is not joined: its file gets a second name
         assert elmo_zh(*arguments).status == 130
     assert not output.exists()
     (tmp_path / "out.unfinished").write_bytes(b"half a file")

@@ -265,7 +265,7 @@ def test_no_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SECONDS_FOR_A_WORKER", 0.5)
     arguments = ("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
     with started(tmp_path, arguments, IMPORTED) as scheduler:
-        address = wait_for_address(tmp_path / "scheduler.log")
+        address = wait_for_address(tmp_path / "scheduler.log", scheduler)
         assert message_of(ClusterError, lambda: dask_workers(address).__enter__()) == (
             f"The Dask scheduler at {address} has no workers. Start some with: dask worker {address} --nthreads 1"
         )
@@ -292,7 +292,7 @@ def test_a_scheduler_that_goes(tmp_path: Path) -> None:
     with ExitStack() as stack:
         arguments = ("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
         scheduler = stack.enter_context(started(tmp_path, arguments, IMPORTED))
-        cluster = Cluster(tmp_path, wait_for_address(tmp_path / "scheduler.log"), stack)
+        cluster = Cluster(tmp_path, wait_for_address(tmp_path / "scheduler.log", scheduler), stack)
         cluster.start_worker()
         with dask_workers(cluster.address) as engine:
             results = engine.run(square, range(10**6))

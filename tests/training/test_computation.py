@@ -46,7 +46,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     """Set what the machine can do."""
 
     def can(*, bfloat16: bool, packed: bool = True) -> None:
-        monkeypatch.setattr(computation, "has_fast_bfloat16", lambda _: bfloat16)
+        monkeypatch.setattr(precision, "has_fast_bfloat16", lambda _: bfloat16)
         monkeypatch.setattr(computation, "can_pack", lambda *_: packed)
 
     return can
