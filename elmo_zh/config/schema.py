@@ -44,14 +44,16 @@ class VocabConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class Word2vecConfig:
-    """Initial token embeddings, by gensim's Word2Vec over the training text."""
+    """Initial token embeddings, by word2vec over the training text."""
 
     enabled: bool = True
     """Start the token embeddings from word2vec; false starts them at random."""
     vectors: str = ""
     """A file of ready vectors in word2vec's text format to take instead of training them. Empty: none."""
+    implementation: str = "auto"
+    """gensim (Python 3.11 to 3.13), torch (ours: all cores, reproducible) or auto: gensim where it is installed."""
     algorithm: str = "cbow"
-    """cbow (fast) or skipgram (about three times slower, often better on little text)."""
+    """cbow (fast) or skipgram (with gensim about three times slower; often better on little text)."""
     window: int = 5
     """Tokens on either side that count as context."""
     negative: int = 5
@@ -61,10 +63,11 @@ class Word2vecConfig:
     seed: int = 1
     """Seed of the initial vectors and of the sampling."""
     num_workers: int = 1
-    """Threads. More than one is faster, but the vectors then depend on thread timing and are not reproducible."""
+    """gensim's threads. More than one is faster, but the vectors then depend on thread timing: not reproducible."""
 
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""
+        yield from one_of("word2vec.implementation", self.implementation, ("auto", "gensim", "torch"))
         yield from one_of("word2vec.algorithm", self.algorithm, ("cbow", "skipgram"))
         for name in ("window", "negative", "epochs", "num_workers"):
             yield from at_least(f"word2vec.{name}", getattr(self, name), 1)

@@ -1,0 +1,86 @@
+"""CBOW and skip-gram with negative sampling in torch, on all cores and without a compiler.
+
+It follows gensim's Word2Vec (Mikolov et al. 2013): the same initial vectors, subsampling of frequent words, random
+window widths, noise distribution and linear decay of the learning rate. Unlike gensim it changes the tables once for a
+batch of words, and the words of a block share their negative samples (see `negative_sampling`).
+
+Memory: two tables of V x dimension float32, and buffers for one chunk of text. The batches do not depend on the number
+of threads, and each row's gradients are summed in the order of the text.
+"""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from elmo_zh.config import Word2vecConfig
+from elmo_zh.corpus.segmented import iter_sentences
+from elmo_zh.run.reporter import Progress
+from elmo_zh.vocabulary.vocabulary import END_ID, SPECIALS, UNKNOWN_ID, Vocabulary
+from elmo_zh.word2vec.batches import BatchSampler
+from elmo_zh.word2vec.negative_sampling import NegativeSampling
+
+# gensim's defaults.
+_FIRST_LEARNING_RATE = 0.025
+_LAST_LEARNING_RATE = 0.0001
+# Ids read at a time.
+_CHUNK_IDS = 2**18
+
+
+@torch.inference_mode()
+def train_rows(
+    rows: NDArray[np.int64],
+    train_files: Sequence[Path],
+    vocabulary: Vocabulary,
+    counts: Sequence[int],
+    dimension: int,
+    config: Word2vecConfig,
+    progress: Progress,
+) -> NDArray[np.float32]:
+    """Return trained vectors for rows of the vocabulary, shape (num_rows, dimension); see `train_word2vec`."""
+    generator = np.random.default_rng(config.seed)
+    word_counts = np.array(counts, np.int64)
+    word_counts[: len(SPECIALS)] = 0
+    initial = (2 * generator.random((len(vocabulary), dimension), np.float32) - 1) / np.float32(dimension)
+    if not len(rows):
+        return initial[rows]
+    sampler = BatchSampler(word_counts, config, generator)
+    model = NegativeSampling(torch.from_numpy(initial), config.window, config.negative)
+    update = model.update_cbow if config.algorithm == "cbow" else model.update_skipgram
+    num_tokens, finished_tokens = config.epochs * sum(counts[UNKNOWN_ID:]), 0
+    with _encoded(train_files, vocabulary) as file:
+        for _ in range(config.epochs):
+            file.seek(0)
+            while len(ids := np.fromfile(file, np.int32, _CHUNK_IDS)):
+                chunk_tokens = int(np.count_nonzero(ids != END_ID))
+                batches = sampler.batches(ids)
+                for number, batch in enumerate(batches):
+                    fraction = (finished_tokens + chunk_tokens * number / len(batches)) / num_tokens
+                    rate = _FIRST_LEARNING_RATE + (_LAST_LEARNING_RATE - _FIRST_LEARNING_RATE) * fraction
+                    update(batch, max(rate, _LAST_LEARNING_RATE))
+                finished_tokens += chunk_tokens
+                progress.update(chunk_tokens)
+    return model.inputs.numpy()[rows]
+
+
+@contextmanager
+def _encoded(files: Sequence[Path], vocabulary: Vocabulary) -> Iterator[IO[bytes]]:
+    """Yield a temporary file of the text's ids, int32, with END_ID after each sentence.
+
+    It is beside the text, where there is room, and nameless: whatever ends the process, nothing stays behind.
+    """
+    with tempfile.TemporaryFile(dir=files[0].parent) as file:
+        ids: list[int] = []
+        for sentence in iter_sentences(files):
+            ids += vocabulary.encode(sentence)
+            ids.append(END_ID)
+            if len(ids) >= _CHUNK_IDS:
+                np.array(ids, np.int32).tofile(file)
+                ids.clear()
+        np.array(ids, np.int32).tofile(file)
+        yield file
