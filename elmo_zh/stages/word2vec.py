@@ -52,7 +52,7 @@ def word2vec(run: RunDir, config: Config, *, force: bool, reporter: Reporter) ->
             )
         save_word_vectors(run.word2vec, vocabulary, vectors)
         by_gensim = not source and chosen_implementation(config.word2vec) == "gensim"
-        trained = f"{config.word2vec.algorithm}, {config.word2vec.epochs} epochs{'' if by_gensim else ', by torch'}"
+        trained = f"{config.word2vec.algorithm}, {config.word2vec.epochs} epochs{'' if by_gensim else ', torch'}"
         origin = f"from {source.name}" if source else trained
         reporter.note(
             f"word2vec: vectors of {dimension} numbers for {covered:,} of {num_words:,} words"

@@ -46,7 +46,10 @@ def train_rows(
     generator = np.random.default_rng(config.seed)
     word_counts = np.array(counts, np.int64)
     word_counts[: len(SPECIALS)] = 0
-    initial = (2 * generator.random((len(vocabulary), dimension), np.float32) - 1) / np.float32(dimension)
+    initial = generator.random((len(vocabulary), dimension), np.float32)
+    initial *= 2
+    initial -= 1
+    initial /= dimension
     if not len(rows):
         return initial[rows]
     sampler = BatchSampler(word_counts, config, generator)
