@@ -13,6 +13,8 @@ from elmo_zh.vocabulary.vocabulary import END_ID
 # Words that share negative samples, and how many they share. Fewer samples make a noisier gradient, more take longer.
 BLOCK_WORDS = 64
 BLOCK_NEGATIVES = 32
+# Blocks of a part, which one thread computes. Text is cut there, so more parts lose more of the context.
+_PART_BLOCKS = 4
 _MOST_BATCH_WORDS = 2048
 # A row's gradients within a batch all come from the same, slightly old vectors. Too many of them overshoot.
 _MOST_ROW_UPDATES = 128
@@ -22,8 +24,8 @@ _NOISE_EXPONENT = 0.75
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Consecutive words of the text, in G blocks of K.
+class Part:
+    """Part of a batch: consecutive words of the text, in G blocks of K.
 
     Attributes:
         word_ids: Rows of the words, int64, shape (G * K,); 0 in padding.
@@ -61,32 +63,31 @@ class BatchSampler:
         self._noise[np.flatnonzero(counts)[-1] :] = 1
         share = counts * kept / (counts * kept).sum()
         most_updates = float((share + config.negative * noise).max())
-        self._num_blocks = max(1, int(min(_MOST_BATCH_WORDS, _MOST_ROW_UPDATES / most_updates)) // BLOCK_WORDS)
+        num_blocks = max(1, int(min(_MOST_BATCH_WORDS, _MOST_ROW_UPDATES / most_updates)) // BLOCK_WORDS)
+        self._part_blocks = min(_PART_BLOCKS, num_blocks)
+        self._num_parts = num_blocks // self._part_blocks
 
-    def batches(self, ids: NDArray[np.int32]) -> list[Batch]:
-        """Return the batches of a chunk of text; the last one is padded.
+    def batches(self, ids: NDArray[np.int32]) -> list[list[Part]]:
+        """Return the batches of a chunk of text, each as its parts, all of one size; the last part is padded.
 
         Args:
             ids: Rows of the text's words with END_ID after each sentence. Rows without a vector are left out.
         """
         sentence_numbers = np.cumsum(ids == END_ID, dtype=np.int32)
         is_kept = self._generator.random(len(ids), np.float32) < self._kept[ids]
-        batch_words = self._num_blocks * BLOCK_WORDS
+        part_words = self._part_blocks * BLOCK_WORDS
         word_ids, sentence_numbers = ids[is_kept].astype(np.int64), sentence_numbers[is_kept]
-        num_padded = -len(word_ids) % batch_words
+        num_padded = -len(word_ids) % part_words
         word_ids = np.pad(word_ids, (0, num_padded))
         sentence_numbers = np.concatenate([sentence_numbers, np.arange(-num_padded, 0, dtype=np.int32)])
         widths = self._generator.integers(1, self._window + 1, len(word_ids), np.int32)
         draws = self._generator.random((len(word_ids) // BLOCK_WORDS, BLOCK_NEGATIVES))
         negative_ids = np.searchsorted(self._noise, draws, side="right")
-        return [
-            Batch(*parts)
-            for parts in zip(
-                torch.from_numpy(word_ids).split(batch_words),
-                torch.from_numpy(sentence_numbers).split(batch_words),
-                torch.from_numpy(widths).split(batch_words),
-                torch.from_numpy(negative_ids).split(self._num_blocks),
-                strict=True,
-            )
-            if len(parts[0])
-        ]
+        if not len(word_ids):
+            return []
+        arrays = (
+            *(values.reshape(-1, part_words) for values in (word_ids, sentence_numbers, widths)),
+            negative_ids.reshape(-1, self._part_blocks, BLOCK_NEGATIVES),
+        )
+        parts = [Part(*of_part) for of_part in zip(*map(torch.from_numpy, arrays), strict=True)]
+        return [parts[start : start + self._num_parts] for start in range(0, len(parts), self._num_parts)]

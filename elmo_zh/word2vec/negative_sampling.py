@@ -1,18 +1,39 @@
-"""One batch's update of CBOW and skip-gram with negative sampling, as products of small matrices.
+"""Steps of CBOW and skip-gram with negative sampling, as products of small matrices.
 
-A batch is G blocks of K consecutive words. The words of a block share M negative samples, each weighted negative / M,
-so that the expected gradient is that of `negative` samples for each prediction (after Ji et al. 2016, "Parallelizing
-Word2Vec in Shared and Distributed Memory"). Which words are context of which is a band matrix for each block: K words
-by their X = K + 2 * window neighbours, 0 across the ends of sentences. So a table's row is read and written once for
-each word, not once for each pair of words.
+A part of a batch is G blocks of K consecutive words. The words of a block share M negative samples, each weighted
+negative / M, so that the expected gradient is that of `negative` samples for each prediction (after Ji et al. 2016,
+"Parallelizing Word2Vec in Shared and Distributed Memory"). Which words are context of which is a band matrix for each
+block: K words by their X = K + 2 * window neighbours, 0 across the ends of sentences. So a table's row is read and
+written once for each word, not once for each pair of words.
 
-All gradients of a batch come from the tables as they were before it.
+All steps of a batch come from the tables as they were before it, so that threads can compute its parts side by side.
+Every operation runs on one thread and has a size that does not depend on their number; nor does the result.
 """
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from elmo_zh.word2vec.batches import BLOCK_WORDS, Batch
+from elmo_zh.word2vec.batches import BLOCK_WORDS, Part
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What a part adds to the tables.
+
+    Attributes:
+        part: The part.
+        inputs: Steps of its words' input vectors, G * K * P numbers in any shape, as all steps.
+        outputs: Steps of its words' output vectors.
+        samples: Steps of its negative samples' output vectors, G * M * P numbers.
+    """
+
+    part: Part
+    inputs: Tensor
+    outputs: Tensor
+    samples: Tensor
 
 
 class NegativeSampling:
@@ -35,70 +56,77 @@ class NegativeSampling:
         self._negative = negative
         self._distances = _distances(BLOCK_WORDS, window)
 
-    def update_cbow(self, batch: Batch, learning_rate: float) -> None:
-        """Predict each word from the mean of its context's vectors, and take a step.
+    def cbow_steps(self, part: Part, learning_rate: float) -> Steps:
+        """Return the steps of predicting each word from the mean of its context's vectors.
 
         As in word2vec.c and gensim, each context word gets the gradient of the sum of the vectors, not of their mean.
         """
-        shape = (*_blocks(batch), self.inputs.shape[1])
-        negative_ids, num_words = batch.negative_ids, shape[1]
-        is_context, is_context_of = self._context(batch)
+        shape = (*_blocks(part), self.inputs.shape[1])
+        negative_ids, num_words = part.negative_ids, shape[1]
+        is_context, is_context_of = self._context(part)
         num_context = is_context.sum(2, keepdim=True).clamp_(min=1)
         padded_inputs, inputs = self._padded(shape)
-        torch.index_select(self.inputs, 0, batch.word_ids, out=inputs)
+        torch.index_select(self.inputs, 0, part.word_ids, out=inputs)
         # Of words without context the mean is 0, and so are all steps.
         means = torch.bmm(is_context.div_(num_context), self._with_neighbours(padded_inputs, num_words))  # (G, K, P)
-        predicted = self.outputs.index_select(0, batch.word_ids).view(shape)
+        predicted = self.outputs.index_select(0, part.word_ids).view(shape)
         negatives = self._negatives(negative_ids)
         positive_steps = torch.linalg.vecdot(means, predicted)[..., None].neg_().sigmoid_().mul_(learning_rate)
         negative_steps = torch.bmm(means, negatives.mT).sigmoid_()
         negative_steps *= -learning_rate * self._negative / negative_ids.shape[1]
         # A word is no negative sample of itself.
-        negative_steps.masked_fill_(batch.word_ids.view(*shape[:2], 1) == negative_ids[:, None], 0)
+        negative_steps.masked_fill_(part.word_ids.view(*shape[:2], 1) == negative_ids[:, None], 0)
         padded_steps, mean_steps = self._padded(shape)
         torch.baddbmm(predicted.mul_(positive_steps), negative_steps, negatives, out=mean_steps.view(shape))
         input_steps = torch.bmm(is_context_of, self._with_neighbours(padded_steps, num_words))
-        _add_rows(self.outputs, negative_ids, torch.bmm(negative_steps.mT, means))
-        _add_rows(self.outputs, batch.word_ids, means.mul_(positive_steps))
-        _add_rows(self.inputs, batch.word_ids, input_steps)
+        sample_steps = torch.bmm(negative_steps.mT, means)
+        return Steps(part, input_steps, means.mul_(positive_steps), sample_steps)
 
-    def update_skipgram(self, batch: Batch, learning_rate: float) -> None:
-        """Predict each word from each word of its context, and take a step.
+    def skipgram_steps(self, part: Part, learning_rate: float) -> Steps:
+        """Return the steps of predicting each word from each word of its context.
 
         The negative samples of a prediction are those of the context word's block.
         """
-        shape = (*_blocks(batch), self.inputs.shape[1])
-        negative_ids, num_words = batch.negative_ids, shape[1]
-        _, is_context_of = self._context(batch)
-        inputs = self.inputs.index_select(0, batch.word_ids).view(shape)
+        shape = (*_blocks(part), self.inputs.shape[1])
+        negative_ids, num_words = part.negative_ids, shape[1]
+        _, is_context_of = self._context(part)
+        inputs = self.inputs.index_select(0, part.word_ids).view(shape)
         padded_outputs, outputs = self._padded(shape)
-        torch.index_select(self.outputs, 0, batch.word_ids, out=outputs)
+        torch.index_select(self.outputs, 0, part.word_ids, out=outputs)
         predicted = self._with_neighbours(padded_outputs, num_words)  # (G, X, P)
         negatives = self._negatives(negative_ids)
         positive_steps = torch.bmm(inputs, predicted.mT).neg_().sigmoid_().mul_(is_context_of).mul_(learning_rate)
         # For each input and sample, how many of the input's predictions the sample is a wrong answer to.
-        neighbour_ids = self._with_neighbours(self._with_margins(batch.word_ids), num_words)
+        neighbour_ids = self._with_neighbours(self._with_margins(part.word_ids), num_words)
         num_wrong = torch.bmm(is_context_of, (neighbour_ids[..., None] != negative_ids[:, None]).float())
         negative_steps = torch.bmm(inputs, negatives.mT).sigmoid_().mul_(num_wrong)
         negative_steps *= -learning_rate * self._negative / negative_ids.shape[1]
         input_steps = torch.bmm(positive_steps, predicted).baddbmm_(negative_steps, negatives)
         output_steps = self._sums_over_blocks(torch.bmm(positive_steps.mT, inputs))
-        _add_rows(self.outputs, negative_ids, torch.bmm(negative_steps.mT, inputs))
-        _add_rows(self.outputs, batch.word_ids, output_steps)
-        _add_rows(self.inputs, batch.word_ids, input_steps)
+        return Steps(part, input_steps, output_steps, torch.bmm(negative_steps.mT, inputs))
+
+    def add_to_inputs(self, steps: Sequence[Steps]) -> None:
+        """Take the steps of a batch's parts in the input table."""
+        _add_rows(self.inputs, [(of_part.part.word_ids, of_part.inputs) for of_part in steps])
+
+    def add_to_outputs(self, steps: Sequence[Steps]) -> None:
+        """Take the steps of a batch's parts in the output table."""
+        of_words = [(of_part.part.word_ids, of_part.outputs) for of_part in steps]
+        of_samples = [(of_part.part.negative_ids, of_part.samples) for of_part in steps]
+        _add_rows(self.outputs, [*of_words, *of_samples])
 
     def _negatives(self, negative_ids: Tensor) -> Tensor:
         """Return the samples' output vectors, shape (G, M, P)."""
         return self.outputs.index_select(0, negative_ids.view(-1)).view(*negative_ids.shape, -1)
 
-    def _context(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def _context(self, part: Part) -> tuple[Tensor, Tensor]:
         """Return which neighbours are context of each word, and of which each word is context, both (G, K, X)."""
-        num_blocks, num_words = _blocks(batch)
+        num_blocks, num_words = _blocks(part)
         distances = self._distances if num_words == BLOCK_WORDS else _distances(num_words, self._window)
-        sentences = self._with_neighbours(self._with_margins(batch.sentence_numbers, fill=-1), num_words)
-        is_same = sentences[:, None] == batch.sentence_numbers.view(num_blocks, num_words, 1)
-        widths = batch.widths.view(num_blocks, num_words, 1)
-        neighbour_widths = self._with_neighbours(self._with_margins(batch.widths), num_words)[:, None]
+        sentences = self._with_neighbours(self._with_margins(part.sentence_numbers, fill=-1), num_words)
+        is_same = sentences[:, None] == part.sentence_numbers.view(num_blocks, num_words, 1)
+        widths = part.widths.view(num_blocks, num_words, 1)
+        neighbour_widths = self._with_neighbours(self._with_margins(part.widths), num_words)[:, None]
         return ((distances <= widths) & is_same).float(), ((distances <= neighbour_widths) & is_same).float()
 
     def _with_margins(self, values: Tensor, fill: int = 0) -> Tensor:
@@ -137,14 +165,15 @@ def _distances(num_words: int, window: int) -> Tensor:
     return distances.abs_().masked_fill_(distances == 0, torch.iinfo(torch.int32).max).int()
 
 
-def _blocks(batch: Batch) -> tuple[int, int]:
+def _blocks(part: Part) -> tuple[int, int]:
     """Return the number of blocks and of words in each."""
-    num_blocks = len(batch.negative_ids)
-    return num_blocks, len(batch.word_ids) // num_blocks
+    num_blocks = len(part.negative_ids)
+    return num_blocks, len(part.word_ids) // num_blocks
 
 
-def _add_rows(table: Tensor, rows: Tensor, steps: Tensor) -> None:
-    """Add a step to each of some rows, which may occur more than once."""
-    steps = steps.reshape(-1, table.shape[1])
-    # With an expanded index torch sorts the rows and adds those of a row in order, on all cores.
-    table.scatter_add_(0, rows.reshape(-1, 1).expand_as(steps), steps)
+def _add_rows(table: Tensor, steps: Sequence[tuple[Tensor, Tensor]]) -> None:
+    """Add to rows of a table, which may occur more than once, in the order given."""
+    rows = torch.cat([rows.reshape(-1, 1) for rows, _ in steps])
+    values = torch.cat([of_rows.reshape(-1, table.shape[1]) for _, of_rows in steps])
+    # With an expanded index torch sorts the rows, and adds whole ones.
+    table.scatter_add_(0, rows.expand_as(values), values)
