@@ -136,6 +136,7 @@ def test_torch_gives_the_same_whatever_the_number_of_threads(tmp_path: Path, alg
         for num_threads in (1, 2):
             torch.set_num_threads(num_threads)
             found.append(train(tmp_path, implementation="torch", algorithm=algorithm)[1].vectors)
+            assert torch.get_num_threads() == num_threads
     finally:
         torch.set_num_threads(threads)
     np.testing.assert_array_equal(*found)
