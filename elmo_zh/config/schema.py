@@ -50,14 +50,16 @@ class VocabConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class Word2vecConfig:
-    """Initial token embeddings, by gensim's Word2Vec over the training text."""
+    """Initial token embeddings, by word2vec over the training text."""
 
     enabled: bool = True
     """Start the token embeddings from word2vec; false starts them at random."""
     vectors: str = ""
     """A file of pretrained vectors in word2vec's text format, used instead of training them. Empty: none."""
+    implementation: str = choice("auto", ("auto", "gensim", "torch"))
+    """gensim (Python 3.11 to 3.13), torch (ours: all cores, reproducible) or auto: gensim if it is installed."""
     algorithm: str = choice("cbow", ("cbow", "skipgram"))
-    """cbow (fast) or skipgram (about three times slower, often better on small corpora)."""
+    """cbow (fast) or skipgram (slower; with gensim about three times; often better on small corpora)."""
     window: int = 5
     """Tokens on either side that count as context."""
     negative: int = 5
@@ -67,7 +69,7 @@ class Word2vecConfig:
     seed: int = 1
     """Seed of the initial vectors and of the sampling."""
     num_workers: int = 1
-    """Number of threads. More than one is faster, but the vectors then depend on thread timing: not reproducible."""
+    """gensim's threads. More than one is faster, but the vectors then depend on thread timing: not reproducible."""
 
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""

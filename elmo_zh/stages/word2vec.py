@@ -10,13 +10,16 @@ from elmo_zh.run.record import Stage, StageOutcome, StageResult, run_stage
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.stages.inputs import segmented_inputs
 from elmo_zh.vocabulary.vocabulary import SPECIALS, load_counts, load_vocabulary
-from elmo_zh.word2vec import load_word_vectors, save_word_vectors, train_word2vec
+from elmo_zh.word2vec import chosen_implementation, load_word_vectors, save_word_vectors, train_word2vec
 
 
 def word2vec(run: RunDir, config: Config, *, force: bool, reporter: Reporter) -> StageOutcome:
     """Write word2vec.txt for the words of the vocabulary: trained vectors, or those of a given file."""
     dimension = config.model.projection_dim
-    settings = {**result_settings(config.word2vec, without=("vectors",)), "dimension": dimension}
+    # "auto" is left out, so that finished runs stay finished: by a version without the setting, or moved to a machine
+    # without gensim.
+    without = ("vectors", "implementation") if config.word2vec.implementation == "auto" else ("vectors",)
+    settings = {**result_settings(config.word2vec, without=without), "dimension": dimension}
 
     source = Path(config.word2vec.vectors) if config.word2vec.vectors else None
     inputs = {"vocab.data": run.vocab, "vocab.counts": run.vocab_counts}
@@ -39,15 +42,17 @@ def word2vec(run: RunDir, config: Config, *, force: bool, reporter: Reporter) ->
                 f"{source} has no vector for any word of {run.vocab}. Do both have the same language and script?"
             )
         save_word_vectors(run.word2vec, vocabulary, vectors)
-        origin = f"from {source.name}" if source else f"{config.word2vec.algorithm}, {config.word2vec.epochs} epochs"
+        by_gensim = not source and chosen_implementation(config.word2vec) == "gensim"
+        trained = f"{config.word2vec.algorithm}, {config.word2vec.epochs} epochs{'' if by_gensim else ', torch'}"
+        origin = f"from {source.name}" if source else trained
         reporter.note(
             f"word2vec: {dimension}-dimensional vectors for {num_covered:,} of {num_words:,} words"
             f" ({num_covered / num_words:.2%}), {origin}."
         )
-        if not source and config.word2vec.num_workers > 1:
+        reproducible = not by_gensim or config.word2vec.num_workers == 1
+        if not reproducible:
             reporter.warn("word2vec.num_workers is above 1, so these vectors cannot be reproduced exactly.")
-        is_reproducible = bool(source) or config.word2vec.num_workers == 1
-        return StageResult(outputs=[run.word2vec], counts={"covered": num_covered, "reproducible": is_reproducible})
+        return StageResult(outputs=[run.word2vec], counts={"covered": num_covered, "reproducible": reproducible})
 
     stage = Stage(name="word2vec", settings=settings, inputs=inputs, work=work)
     return run_stage(run, config, stage, force=force, reporter=reporter)

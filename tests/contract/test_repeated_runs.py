@@ -134,6 +134,21 @@ def test_a_change_redoes_the_stages_from_the_first_that_it_concerns(untrained_ru
     assert elmo_zh("encode", "--run", run, "--json").result()["skipped"] is True
 
 
+def test_word_vectors_by_torch_and_by_whatever_is_installed(untrained_run: Path) -> None:
+    run, record = untrained_run, untrained_run / "stages" / "word2vec.json"
+    # Not recorded, so that a run of an older version, or from a machine with gensim, stays finished.
+    assert "implementation" not in json.loads(record.read_text(encoding="utf-8"))["settings"]
+    choice = ("--set", "word2vec.implementation=torch", "--set", "word2vec.num_workers=3")
+    answer = elmo_zh("word2vec", "--run", run, *choice, "--json")
+    assert (answer.result()["skipped"], answer.result()["reproducible"]) == (False, True)
+    assert answer.stderr.splitlines()[-1].endswith("cbow, 2 epochs, torch.")
+    vectors = (run / "word2vec.txt").read_bytes()
+    assert elmo_zh("word2vec", "--run", run, "--force").status == 0
+    assert (run / "word2vec.txt").read_bytes() == vectors
+    answer = elmo_zh("word2vec", "--run", run, "--set", "word2vec.implementation=auto")
+    assert "implementation was 'torch', is None" in answer.stderr
+
+
 def test_a_stage_is_redone_when_its_output_is_gone_or_changed(untrained_run: Path) -> None:
     vocab = untrained_run / "vocab.data"
     before = vocab.read_bytes()

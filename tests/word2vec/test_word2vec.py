@@ -1,6 +1,7 @@
 """Initial token embeddings: filled in by word, from the training text or from a file."""
 
 import gzip
+import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from messages import message_of
 
 from elmo_zh.config import VocabConfig, Word2vecConfig
@@ -18,7 +20,14 @@ from elmo_zh.run.reporter import Progress, SilentReporter
 from elmo_zh.vocabulary.counting import count_words
 from elmo_zh.vocabulary.selection import VocabularyCounts, select_vocabulary
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
-from elmo_zh.word2vec import WordVectors, load_word_vectors, save_word_vectors, train_word2vec
+from elmo_zh.word2vec import (
+    WordVectors,
+    chosen_implementation,
+    load_word_vectors,
+    save_word_vectors,
+    torch_training,
+    train_word2vec,
+)
 
 VOCABULARY = Vocabulary((*SPECIALS, "好", "天气", "苹果", "全\u3000角"))
 # Each numeral stands among its own kind of words only; 𠀀 and the specials' spellings are no words of the vocabulary.
@@ -27,6 +36,13 @@ TEXT = [
     *["大 汽车 快 马路", "大 火车\u2028头 快 马路", "小 汽车 快 马路", "小 火车\u2028头 快 马路"] * 23,
     "<S> <UNK> </S> 𠀀",
 ]
+
+
+HAS_GENSIM = importlib.util.find_spec("gensim") is not None
+with_each_implementation = pytest.mark.parametrize(
+    "implementation",
+    [pytest.param("gensim", marks=pytest.mark.skipif(not HAS_GENSIM, reason="gensim is not installed")), "torch"],
+)
 
 
 def segmented(folder: Path) -> tuple[list[Path], VocabularyCounts]:
@@ -52,8 +68,9 @@ def cosine(one: np.ndarray, other: np.ndarray) -> float:
     return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
 
 
-def test_every_word_of_the_vocabulary_gets_its_own_vector(tmp_path: Path) -> None:
-    built, found = train(tmp_path)
+@with_each_implementation
+def test_every_word_of_the_vocabulary_gets_its_own_vector(tmp_path: Path, implementation: str) -> None:
+    built, found = train(tmp_path, implementation=implementation)
     words = built.vocabulary.tokens[3:]
     assert {"梨\u3000子", "火车\u2028头"} < set(words)
     assert found.rows.tolist() == list(range(3, 3 + len(words)))
@@ -63,9 +80,10 @@ def test_every_word_of_the_vocabulary_gets_its_own_vector(tmp_path: Path) -> Non
     assert len({tuple(vector) for vector in found.vectors.tolist()}) == len(words)
 
 
-def test_the_vectors_are_those_of_the_words(tmp_path: Path) -> None:
+@with_each_implementation
+def test_the_vectors_are_those_of_the_words(tmp_path: Path, implementation: str) -> None:
     """Words that stand in the same places are alike, those of the other topic are not."""
-    built, found = train(tmp_path, epochs=211)
+    built, found = train(tmp_path, implementation=implementation, epochs=211)
     vector = dict(zip(built.vocabulary.tokens[3:], found.vectors, strict=True))
     for word, like, unlike in (
         ("苹果", "梨\u3000子", "汽车"),
@@ -77,17 +95,19 @@ def test_the_vectors_are_those_of_the_words(tmp_path: Path) -> None:
         assert cosine(vector[word], vector[unlike]) < 0.4
 
 
-def test_one_worker_gives_the_same_every_time(tmp_path: Path) -> None:
-    _, one = train(tmp_path)
-    _, again = train(tmp_path)
-    _, other_seed = train(tmp_path, seed=2)
-    _, skipgram = train(tmp_path, algorithm="skipgram")
+@with_each_implementation
+def test_one_worker_gives_the_same_every_time(tmp_path: Path, implementation: str) -> None:
+    _, one = train(tmp_path, implementation=implementation)
+    _, again = train(tmp_path, implementation=implementation)
+    _, other_seed = train(tmp_path, implementation=implementation, seed=2)
+    _, skipgram = train(tmp_path, implementation=implementation, algorithm="skipgram")
     np.testing.assert_array_equal(one.vectors, again.vectors)
     assert (one.vectors != other_seed.vectors).any()
     assert (one.vectors != skipgram.vectors).any()
 
 
-def test_the_text_is_read_once_an_epoch(tmp_path: Path) -> None:
+@with_each_implementation
+def test_the_text_is_read_once_an_epoch(tmp_path: Path, implementation: str) -> None:
     files, built = segmented(tmp_path)
     amounts: list[int] = []
     totals: list[int | None] = []
@@ -102,9 +122,63 @@ def test_the_text_is_read_once_an_epoch(tmp_path: Path) -> None:
             totals.append(total)
             yield Kept()
 
-    train_word2vec(files, built.vocabulary, built.counts, 5, Word2vecConfig(epochs=3), Counting())
+    config = Word2vecConfig(epochs=3, implementation=implementation)
+    train_word2vec(files, built.vocabulary, built.counts, 5, config, Counting())
     assert totals == [3 * sum(len(line.split(" ")) for line in TEXT)]
     assert sum(amounts) == totals[0]
+
+
+@pytest.mark.parametrize("algorithm", ["cbow", "skipgram"])
+def test_torch_gives_the_same_whatever_the_number_of_threads(tmp_path: Path, algorithm: str) -> None:
+    threads = torch.get_num_threads()
+    found = []
+    try:
+        for num_threads in (1, 2):
+            torch.set_num_threads(num_threads)
+            found.append(train(tmp_path, implementation="torch", algorithm=algorithm)[1].vectors)
+            assert torch.get_num_threads() == num_threads
+    finally:
+        torch.set_num_threads(threads)
+    np.testing.assert_array_equal(*found)
+
+
+def test_torch_learns_the_topics_by_skipgram_too(tmp_path: Path) -> None:
+    built, found = train(tmp_path, implementation="torch", algorithm="skipgram", epochs=211)
+    vector = dict(zip(built.vocabulary.tokens[3:], found.vectors, strict=True))
+    assert cosine(vector["苹果"], vector["梨\u3000子"]) > 0.8 > 0.4 > cosine(vector["苹果"], vector["汽车"])
+
+
+def test_torch_reads_the_text_in_chunks_and_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_training, "_CHUNK_IDS", 101)
+    built, found = train(tmp_path, implementation="torch", epochs=211)
+    vector = dict(zip(built.vocabulary.tokens[3:], found.vectors, strict=True))
+    assert cosine(vector["苹果"], vector["梨\u3000子"]) > 0.8 > 0.4 > cosine(vector["苹果"], vector["汽车"])
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["train-00000.txt"]
+
+
+def test_words_that_the_text_lacks_get_no_vector(tmp_path: Path) -> None:
+    files, built = segmented(tmp_path)
+    vocabulary = Vocabulary((*built.vocabulary.tokens, "没有"))
+    config = Word2vecConfig(implementation="torch", epochs=1)
+    found = train_word2vec(files, vocabulary, [*built.counts, 0], 5, config, SilentReporter())
+    assert found.rows.tolist() == list(range(3, len(built.vocabulary)))
+
+
+@pytest.mark.parametrize(("is_installed", "expected"), [(True, "gensim"), (False, "torch")])
+def test_auto_means_gensim_where_it_is_installed(
+    is_installed: bool, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("elmo_zh.word2vec.training.find_spec", lambda name: object() if is_installed else None)
+    assert chosen_implementation(Word2vecConfig()) == expected
+    assert chosen_implementation(Word2vecConfig(implementation="torch")) == "torch"
+
+
+def test_gensim_asked_for_but_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("elmo_zh.word2vec.training.find_spec", lambda name: None)
+    assert message_of(RunError, lambda: chosen_implementation(Word2vecConfig(implementation="gensim"))) == (
+        "word2vec.implementation is gensim, which is not installed. Install it with: pip install gensim"
+        " (Python 3.11 to 3.13), or set word2vec.implementation=torch."
+    )
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 7])

@@ -1,73 +1,16 @@
-"""Initial token embeddings: word2vec vectors trained with gensim on the training text, or read from a file."""
+"""Vectors of a vocabulary's words: written to and read from word2vec's text format, matched by word."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.config import Word2vecConfig
 from elmo_zh.corpus.files import iter_lines
-from elmo_zh.corpus.segmented import iter_sentences
 from elmo_zh.errors import RunError
 from elmo_zh.run.files import atomic_path
-from elmo_zh.run.reporter import Progress, Reporter
-from elmo_zh.vocabulary.vocabulary import BEGIN_ID, SPECIALS, UNKNOWN_ID, Vocabulary
-
-
-@dataclass(frozen=True)
-class _CountedSentences:
-    """Restartable sentences for gensim that update a progress count."""
-
-    files: Sequence[Path]
-    progress: Progress
-
-    def __iter__(self) -> Iterator[list[str]]:
-        for sentence in iter_sentences(self.files):
-            self.progress.update(len(sentence))
-            yield sentence
-
-
-def train_word2vec(
-    train_files: Sequence[Path],
-    vocabulary: Vocabulary,
-    counts: Sequence[int],
-    dimension: int,
-    config: Word2vecConfig,
-    reporter: Reporter,
-) -> "WordVectors":
-    """Train vectors for the vocabulary's words on segmented files.
-
-    Args:
-        train_files: Segmented training text, without the held-out text.
-        vocabulary: Words to train vectors for, except special tokens and words that do not occur in the text.
-        counts: Count of each row in the text; that of <S> is the number of sentences.
-        dimension: Dimension of the vectors.
-        config: Settings of word2vec; with one worker the result is reproducible.
-        reporter: Receives progress.
-    """
-    from gensim.models import Word2Vec
-
-    model = Word2Vec(
-        vector_size=dimension,
-        window=config.window,
-        sg=int(config.algorithm == "skipgram"),
-        negative=config.negative,
-        epochs=config.epochs,
-        min_count=1,
-        workers=config.num_workers,
-        seed=config.seed,
-    )
-    # Counts are in descending order, so words of another corpus that do not occur in this text come last.
-    rows = [row for row in range(len(SPECIALS), len(vocabulary)) if counts[row]]
-    words = [vocabulary.tokens[row] for row in rows]
-    model.build_vocab_from_freq({vocabulary.tokens[row]: counts[row] for row in rows}, corpus_count=counts[BEGIN_ID])
-    num_tokens = config.epochs * sum(counts[UNKNOWN_ID:])
-    with reporter.progress("word2vec", unit="tokens", total=num_tokens) as progress:
-        sentences = _CountedSentences(train_files, progress)
-        model.train(corpus_iterable=sentences, total_examples=counts[BEGIN_ID], epochs=config.epochs)
-    return WordVectors(rows=np.array(rows, np.int64), vectors=np.asarray(model.wv[words], np.float32))
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,179 @@
+"""Steps of CBOW and skip-gram with negative sampling, as products of small matrices.
+
+A part of a batch is G blocks of K consecutive words. The words of a block share M negative samples, each weighted
+negative / M, so that the expected gradient is that of `negative` samples for each prediction (after Ji et al. 2016,
+"Parallelizing Word2Vec in Shared and Distributed Memory"). Which words are context of which is a band matrix for each
+block: K words by their X = K + 2 * window neighbours, 0 across the ends of sentences. So a table's row is read and
+written once for each word, not once for each pair of words.
+
+All steps of a batch come from the tables as they were before it, so that threads can compute its parts side by side.
+Every operation runs on one thread and has a size that does not depend on their number; nor does the result.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from elmo_zh.word2vec.batches import BLOCK_WORDS, Part
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What a part adds to the tables.
+
+    Attributes:
+        part: The part.
+        inputs: Steps of its words' input vectors, G * K * P numbers in any shape, as all steps.
+        outputs: Steps of its words' output vectors.
+        samples: Steps of its negative samples' output vectors, G * M * P numbers.
+    """
+
+    part: Part
+    inputs: Tensor
+    outputs: Tensor
+    samples: Tensor
+
+
+class NegativeSampling:
+    """The two tables of word2vec and how a batch changes them.
+
+    Attributes:
+        inputs: The vectors of words as context, which word2vec is after, shape (V, P), changed in place.
+        outputs: The vectors of words as predictions, zero at the start, shape (V, P).
+
+    Args:
+        inputs: Initial vectors.
+        window: Words on either side that count as context at most.
+        negative: Negative samples for each prediction.
+    """
+
+    def __init__(self, inputs: Tensor, window: int, negative: int) -> None:
+        self.inputs = inputs
+        self.outputs = torch.zeros_like(inputs)
+        self._window = window
+        self._negative = negative
+        self._distances = _distances(BLOCK_WORDS, window)
+
+    def cbow_steps(self, part: Part, learning_rate: float) -> Steps:
+        """Return the steps of predicting each word from the mean of its context's vectors.
+
+        As in word2vec.c and gensim, each context word gets the gradient of the sum of the vectors, not of their mean.
+        """
+        shape = (*_blocks(part), self.inputs.shape[1])
+        negative_ids, num_words = part.negative_ids, shape[1]
+        is_context, is_context_of = self._context(part)
+        num_context = is_context.sum(2, keepdim=True).clamp_(min=1)
+        padded_inputs, inputs = self._padded(shape)
+        torch.index_select(self.inputs, 0, part.word_ids, out=inputs)
+        # Of words without context the mean is 0, and so are all steps.
+        means = torch.bmm(is_context.div_(num_context), self._with_neighbours(padded_inputs, num_words))  # (G, K, P)
+        predicted = self.outputs.index_select(0, part.word_ids).view(shape)
+        negatives = self._negatives(negative_ids)
+        positive_steps = torch.linalg.vecdot(means, predicted)[..., None].neg_().sigmoid_().mul_(learning_rate)
+        negative_steps = torch.bmm(means, negatives.mT).sigmoid_()
+        negative_steps *= -learning_rate * self._negative / negative_ids.shape[1]
+        # A word is no negative sample of itself.
+        negative_steps.masked_fill_(part.word_ids.view(*shape[:2], 1) == negative_ids[:, None], 0)
+        padded_steps, mean_steps = self._padded(shape)
+        torch.baddbmm(predicted.mul_(positive_steps), negative_steps, negatives, out=mean_steps.view(shape))
+        input_steps = torch.bmm(is_context_of, self._with_neighbours(padded_steps, num_words))
+        sample_steps = torch.bmm(negative_steps.mT, means)
+        return Steps(part, input_steps, means.mul_(positive_steps), sample_steps)
+
+    def skipgram_steps(self, part: Part, learning_rate: float) -> Steps:
+        """Return the steps of predicting each word from each word of its context.
+
+        The negative samples of a prediction are those of the context word's block.
+        """
+        shape = (*_blocks(part), self.inputs.shape[1])
+        negative_ids, num_words = part.negative_ids, shape[1]
+        _, is_context_of = self._context(part)
+        inputs = self.inputs.index_select(0, part.word_ids).view(shape)
+        padded_outputs, outputs = self._padded(shape)
+        torch.index_select(self.outputs, 0, part.word_ids, out=outputs)
+        predicted = self._with_neighbours(padded_outputs, num_words)  # (G, X, P)
+        negatives = self._negatives(negative_ids)
+        positive_steps = torch.bmm(inputs, predicted.mT).neg_().sigmoid_().mul_(is_context_of).mul_(learning_rate)
+        # For each input and sample, how many of the input's predictions the sample is a wrong answer to.
+        neighbour_ids = self._with_neighbours(self._with_margins(part.word_ids), num_words)
+        num_wrong = torch.bmm(is_context_of, (neighbour_ids[..., None] != negative_ids[:, None]).float())
+        negative_steps = torch.bmm(inputs, negatives.mT).sigmoid_().mul_(num_wrong)
+        negative_steps *= -learning_rate * self._negative / negative_ids.shape[1]
+        input_steps = torch.bmm(positive_steps, predicted).baddbmm_(negative_steps, negatives)
+        output_steps = self._sums_over_blocks(torch.bmm(positive_steps.mT, inputs))
+        return Steps(part, input_steps, output_steps, torch.bmm(negative_steps.mT, inputs))
+
+    def add_to_inputs(self, steps: Sequence[Steps]) -> None:
+        """Take the steps of a batch's parts in the input table."""
+        _add_rows(self.inputs, [(of_part.part.word_ids, of_part.inputs) for of_part in steps])
+
+    def add_to_outputs(self, steps: Sequence[Steps]) -> None:
+        """Take the steps of a batch's parts in the output table."""
+        of_words = [(of_part.part.word_ids, of_part.outputs) for of_part in steps]
+        of_samples = [(of_part.part.negative_ids, of_part.samples) for of_part in steps]
+        _add_rows(self.outputs, [*of_words, *of_samples])
+
+    def _negatives(self, negative_ids: Tensor) -> Tensor:
+        """Return the samples' output vectors, shape (G, M, P)."""
+        return self.outputs.index_select(0, negative_ids.view(-1)).view(*negative_ids.shape, -1)
+
+    def _context(self, part: Part) -> tuple[Tensor, Tensor]:
+        """Return which neighbours are context of each word, and of which each word is context, both (G, K, X)."""
+        num_blocks, num_words = _blocks(part)
+        distances = self._distances if num_words == BLOCK_WORDS else _distances(num_words, self._window)
+        sentences = self._with_neighbours(self._with_margins(part.sentence_numbers, fill=-1), num_words)
+        is_same = sentences[:, None] == part.sentence_numbers.view(num_blocks, num_words, 1)
+        widths = part.widths.view(num_blocks, num_words, 1)
+        neighbour_widths = self._with_neighbours(self._with_margins(part.widths), num_words)[:, None]
+        return ((distances <= widths) & is_same).float(), ((distances <= neighbour_widths) & is_same).float()
+
+    def _with_margins(self, values: Tensor, fill: int = 0) -> Tensor:
+        """Return values, shape (G * K,), with a window of the same number on either side."""
+        margin = values.new_full((self._window,), fill)
+        return torch.cat((margin, values, margin))
+
+    def _padded(self, shape: tuple[int, int, int]) -> tuple[Tensor, Tensor]:
+        """Return room for G * K vectors with a window of zeros on either side, and its middle part."""
+        num_rows = shape[0] * shape[1]
+        whole = self.inputs.new_empty(num_rows + 2 * self._window, shape[2])
+        whole[: self._window] = 0
+        whole[num_rows + self._window :] = 0
+        return whole, whole[self._window : num_rows + self._window]
+
+    def _with_neighbours(self, padded: Tensor, num_words: int) -> Tensor:
+        """Return each block with its neighbours, as overlapping views: shape (G, X), or (G, X, P) of vectors."""
+        blocks = padded.unfold(0, num_words + 2 * self._window, num_words)
+        return blocks if blocks.ndim == 2 else blocks.mT
+
+    def _sums_over_blocks(self, values: Tensor) -> Tensor:
+        """Return, for each word, the sum of what blocks and their neighbours have for it: (G, X, P) to (G * K, P)."""
+        num_blocks, num_neighbours, dimension = values.shape
+        num_words = num_neighbours - 2 * self._window
+        sums = values.new_zeros(num_blocks * num_words + 2 * self._window, dimension)
+        for start in range(0, num_neighbours, num_words):
+            part = values[:, start : start + num_words]
+            size = (num_blocks, part.shape[1], dimension)
+            sums.as_strided(size, (num_words * dimension, dimension, 1), start * dimension).add_(part)
+        return sums[self._window : -self._window]
+
+
+def _distances(num_words: int, window: int) -> Tensor:
+    """Return how far a block's words are from its neighbours, shape (K, X); a word from itself beyond any window."""
+    distances = torch.arange(num_words, dtype=torch.int32)[:, None] - torch.arange(-window, num_words + window)
+    return distances.abs_().masked_fill_(distances == 0, torch.iinfo(torch.int32).max).int()
+
+
+def _blocks(part: Part) -> tuple[int, int]:
+    """Return the number of blocks and of words in each."""
+    num_blocks = len(part.negative_ids)
+    return num_blocks, len(part.word_ids) // num_blocks
+
+
+def _add_rows(table: Tensor, steps: Sequence[tuple[Tensor, Tensor]]) -> None:
+    """Add to rows of a table, which may occur more than once, in the order given."""
+    rows = torch.cat([rows.reshape(-1, 1) for rows, _ in steps])
+    values = torch.cat([of_rows.reshape(-1, table.shape[1]) for _, of_rows in steps])
+    # With an expanded index torch sorts the rows, and adds whole ones.
+    table.scatter_add_(0, rows.expand_as(values), values)

@@ -1,0 +1,132 @@
+"""CBOW and skip-gram with negative sampling in torch, on all cores and without a compiler.
+
+It follows gensim's Word2Vec (Mikolov et al. 2013): the same initial vectors, subsampling of frequent words, random
+window widths, noise distribution and linear decay of the learning rate. Unlike gensim it changes the tables once for a
+batch of words, and the words of a block share their negative samples (see `negative_sampling`).
+
+Memory: two tables of V x dimension float32, and buffers for one chunk of text. The same machine gives the same vectors,
+whatever the number of threads.
+"""
+
+import operator
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import IO, Protocol, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from elmo_zh.config import Word2vecConfig
+from elmo_zh.corpus.segmented import iter_sentences
+from elmo_zh.run.reporter import Progress
+from elmo_zh.vocabulary.vocabulary import END_ID, SPECIALS, UNKNOWN_ID, Vocabulary
+from elmo_zh.word2vec.batches import BatchSampler
+from elmo_zh.word2vec.negative_sampling import NegativeSampling
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# gensim's defaults.
+_FIRST_LEARNING_RATE = 0.025
+_LAST_LEARNING_RATE = 0.0001
+# Ids read at a time.
+_CHUNK_IDS = 2**18
+
+
+@torch.inference_mode()
+def train_rows(
+    rows: NDArray[np.int64],
+    train_files: Sequence[Path],
+    vocabulary: Vocabulary,
+    counts: Sequence[int],
+    dimension: int,
+    config: Word2vecConfig,
+    progress: Progress,
+) -> NDArray[np.float32]:
+    """Return trained vectors for rows of the vocabulary, shape (num_rows, dimension); see `train_word2vec`."""
+    generator = np.random.default_rng(config.seed)
+    word_counts = np.array(counts, np.int64)
+    word_counts[: len(SPECIALS)] = 0
+    initial = generator.random((len(vocabulary), dimension), np.float32)
+    initial *= 2
+    initial -= 1
+    initial /= dimension
+    if not len(rows):
+        return initial[rows]
+    sampler = BatchSampler(word_counts, config, generator)
+    model = NegativeSampling(torch.from_numpy(initial), config.window, config.negative)
+    steps_of_part = model.cbow_steps if config.algorithm == "cbow" else model.skipgram_steps
+    num_tokens, finished_tokens = config.epochs * sum(counts[UNKNOWN_ID:]), 0
+    with _encoded(train_files, vocabulary) as file, _single_threads() as compute:
+        for _ in range(config.epochs):
+            file.seek(0)
+            while len(ids := np.fromfile(file, np.int32, _CHUNK_IDS)):
+                chunk_tokens = int(np.count_nonzero(ids != END_ID))
+                batches = sampler.batches(ids)
+                for number, parts in enumerate(batches):
+                    fraction = (finished_tokens + chunk_tokens * number / len(batches)) / num_tokens
+                    rate = _FIRST_LEARNING_RATE + (_LAST_LEARNING_RATE - _FIRST_LEARNING_RATE) * min(fraction, 1)
+                    steps = compute(partial(steps_of_part, learning_rate=rate), parts)
+                    compute(operator.call, [partial(model.add_to_inputs, steps), partial(model.add_to_outputs, steps)])
+                finished_tokens += chunk_tokens
+                progress.update(chunk_tokens)
+    return model.inputs.numpy()[rows]
+
+
+class _Compute(Protocol):
+    """Applies a function to each item and returns the results in order."""
+
+    def __call__(self, function: Callable[[Item], Result], items: Sequence[Item], /) -> list[Result]: ...
+
+
+@contextmanager
+def _single_threads() -> Iterator[_Compute]:
+    """Yield what applies a function to items on as many threads as torch has, each operation on one thread.
+
+    Operations are too small to be split: threads that wait for each other after each one lose more than they gain, on a
+    busy machine many times over.
+    """
+    num_threads = torch.get_num_threads()
+
+    # What torch sets for a thread holds for that thread only.
+    def start() -> None:
+        torch.set_num_threads(1)
+
+    def on_this_thread(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        return [function(item) for item in items]
+
+    if num_threads == 1:
+        yield on_this_thread
+        return
+    with ThreadPoolExecutor(num_threads, thread_name_prefix="word2vec", initializer=start) as pool:
+
+        def on_the_pool(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+            return list(pool.map(torch.inference_mode()(function), items))
+
+        try:
+            yield on_the_pool
+        finally:
+            torch.set_num_threads(num_threads)
+
+
+@contextmanager
+def _encoded(files: Sequence[Path], vocabulary: Vocabulary) -> Iterator[IO[bytes]]:
+    """Yield a temporary file of the text's ids, int32, with END_ID after each sentence.
+
+    It is beside the text, where there is room, and nameless: whatever ends the process, nothing stays behind.
+    """
+    with tempfile.TemporaryFile(dir=files[0].parent) as file:
+        ids: list[int] = []
+        for sentence in iter_sentences(files):
+            ids += vocabulary.encode(sentence)
+            ids.append(END_ID)
+            if len(ids) >= _CHUNK_IDS:
+                np.array(ids, np.int32).tofile(file)
+                ids.clear()
+        np.array(ids, np.int32).tofile(file)
+        yield file
