@@ -25,7 +25,7 @@ from elmo_zh.text.han import count_han
 INDEX = np.dtype([("key", "<u8"), ("bytes", "<u4"), ("sentences", "<u4"), ("tokens", "<u4"), ("starts", "?")])
 _ROW = Struct("<QIII?")
 # These texts are keys of the stage record, so their wording is fixed.
-REASONS = {DUPLICATE: "lines that stood before", BOILERPLATE: "lines that come too often"}
+REASONS = {DUPLICATE: "duplicate lines", BOILERPLATE: "boilerplate lines"}
 # Lines whose Chinese characters are counted together.
 _HAN_LINES = 100
 

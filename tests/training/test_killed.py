@@ -16,13 +16,10 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-import torch
 from contract.command_line import NUM_STEPS, STEP_TOKENS, SampleRun, metrics_lines, remove_training
 from waiting import wait_until
 
-from elmo_zh.model.precision import has_fast_bfloat16
-
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("empty_folder")]
+pytestmark = pytest.mark.usefixtures("empty_folder")
 
 NUM_KILLS = 20
 TIMES = ("tokens_per_second", "elapsed_seconds")
@@ -87,8 +84,6 @@ def finish(start: Start, run: Path, *settings: str) -> None:
 
 @pytest.fixture(scope="module", params=RECIPES)
 def recipe(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    if "bfloat16" in request.param and not has_fast_bfloat16(torch.device("cpu")):
-        pytest.skip("no instructions for bfloat16 here")
     return RECIPES[request.param]
 
 
@@ -135,6 +130,17 @@ def last_step(run: Path) -> int:
     return int(json.loads(lines[-1])["step"]) if lines else -1
 
 
+def test_killed_and_resumed(untrained_run: Path, sample_run: SampleRun, start: Start) -> None:
+    """Once by SIGKILL: what the default suite tries of all that follows."""
+    job = start("train", "--run", untrained_run)
+    wait_until(lambda: last_step(untrained_run) >= 13, None)
+    job.send(signal.SIGKILL)
+    assert job.status() == -9
+    finish(start, untrained_run)
+    assert_same(untrained_run, sample_run.path)
+
+
+@pytest.mark.slow
 def test_killed_again_and_again(untrained_run: Path, untouched: Path, start: Start, recipe: tuple[str, ...]) -> None:
     """By SIGKILL, alternating with signals that training handles; also while a checkpoint is written."""
     run, chance = untrained_run, random.Random(7)
@@ -172,6 +178,7 @@ PLACES = [
 ]
 
 
+@pytest.mark.slow
 def test_killed_at_every_place_where_files_are_written(
     untrained_run: Path, untouched: Path, start: Start, recipe: tuple[str, ...]
 ) -> None:
@@ -186,6 +193,7 @@ def test_killed_at_every_place_where_files_are_written(
     assert_same(run, untouched)
 
 
+@pytest.mark.slow
 def test_killed_after_the_last_step(
     untrained_run: Path, untouched: Path, start: Start, recipe: tuple[str, ...]
 ) -> None:
@@ -197,6 +205,7 @@ def test_killed_after_the_last_step(
     assert_same(run, untouched)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "lines_too"),
     [

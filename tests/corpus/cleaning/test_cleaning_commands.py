@@ -102,7 +102,7 @@ def test_the_number_of_workers_changes_neither_record_nor_report(monkeypatch: py
         reports.append(Path(workers, "corpus_report.md").read_text(encoding="utf-8"))
         records.append({name: record(workers)[name] for name in ("counts", "changed", "dropped", "noticed", "sources")})
     assert reports[0] == reports[1]
-    assert "### lines that stood before" in reports[0].splitlines()
+    assert "### duplicate lines" in reports[0].splitlines()
     assert records[0] == records[1]
 
 
