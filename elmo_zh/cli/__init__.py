@@ -7,10 +7,11 @@ import click
 
 from elmo_zh.allocator import let_idle_threads_sleep
 from elmo_zh.cli.corpora import inspect, plan
+from elmo_zh.cli.embed import embed, merge
+from elmo_zh.cli.evaluate import evaluate
 from elmo_zh.cli.failures import explain_failure
 from elmo_zh.cli.models import convert, info, selftest
 from elmo_zh.cli.stages import encode, export, pipeline, segment, train, vocab, word2vec
-from elmo_zh.cli.vectors import embed, evaluate, merge
 from elmo_zh.version import __version__
 
 EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143

@@ -1,6 +1,5 @@
-"""The commands that use a model: embed, merge and evaluate."""
+"""The commands that write vectors: embed and merge."""
 
-import os
 import shutil
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from elmo_zh.choices import (
     UNKNOWN_WAYS,
     VECTOR_DTYPES,
 )
+from elmo_zh.cli.model_options import FROM_ZERO, WARM_UP, model_option, model_path, segmented_option, stateful_option
 from elmo_zh.cli.options import Common, RegisteredName, common_options, device_option
 from elmo_zh.config import EmbedConfig
 from elmo_zh.config.schema import EMBED_PRECISIONS
@@ -33,26 +33,6 @@ if TYPE_CHECKING:
     from elmo_zh.embed.join import DumpReport
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-DEFAULT_MODEL = "runs/latest/model"
-
-model_option = click.option(
-    "--model",
-    type=click.Path(path_type=Path),
-    metavar="BUNDLE",
-    help=f"Folder of the model. Default: $ELMO_ZH_MODEL, or {DEFAULT_MODEL} if that is not set.",
-)
-segmented_option = click.option(
-    "--segmented", is_flag=True, help="The text has one sentence per line, its tokens separated by single spaces."
-)
-
-stateful_option = click.option(
-    "--stateful",
-    is_flag=True,
-    help="Carry the LSTM state from sentence to sentence, as the original programs do; slower, one sentence at a time.",
-)
-_FROM_ZERO = "This model was trained with carried state, but here every sentence starts from zero state"
-_WARM_UP = "Give it a warm state (elmo-zh convert --warm-on TEXT, or export the run again), or use --stateful."
 
 
 def form_options(function: Function) -> Function:
@@ -169,9 +149,9 @@ def embed(
         from elmo_zh.bundle.read import load_bundle
         from elmo_zh.embed.embedder import ElmoEmbedder
 
-        bundle = load_bundle(_model_path(model))
+        bundle = load_bundle(model_path(model))
         if bundle.needs_warm_state() and not stateful:
-            common.console.warn(f"{_FROM_ZERO}, so its vectors are worse than they could be. {_WARM_UP}")
+            common.console.warn(f"{FROM_ZERO}, so its vectors are worse than they could be. {WARM_UP}")
         settings = _build_settings(config.embed, bundle, stateful, chosen)
         embedder = ElmoEmbedder(
             bundle,
@@ -182,10 +162,6 @@ def embed(
             unknown=chosen["unknown"] or config.embed.unknown,
         )
         _run_jobs(common, embedder, jobs, is_single, settings, form, chosen["shard"])
-
-
-def _model_path(given: Path | None) -> Path:
-    return given or Path(os.environ.get("ELMO_ZH_MODEL") or DEFAULT_MODEL)
 
 
 def _build_settings(config: EmbedConfig, bundle: "Bundle", stateful: bool, chosen: dict[str, Any]) -> "DumpSettings":
@@ -317,50 +293,3 @@ def merge(common: Common, /, shards: tuple[Path, ...], output: Path | None, **ch
     form = _build_form(config.embed, chosen)
     report = merge_shards(shards, output, form, force=common.force, reporter=common.console)
     common.finish(_dump_result(report), *_describe_dump(report))
-
-
-@click.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@model_option
-@segmented_option
-@stateful_option
-@device_option
-@common_options
-@click.pass_obj
-def evaluate(
-    common: Common, files: tuple[str, ...], model: Path | None, segmented: bool, stateful: bool, device: str | None
-) -> None:
-    """Measure exact perplexity and bits per character of text.
-
-    Use it to compare models on the same text; bits per character can be compared across vocabularies.
-
-    \b
-    Example:
-      elmo-zh evaluate heldout.txt --model runs/mine/model
-      elmo-zh evaluate runs/mine/segmented/heldout-00000.txt --segmented --json
-    """
-    common.resolve()
-    from elmo_zh.allocator import keep_freed_memory
-    from elmo_zh.bundle.read import load_bundle
-    from elmo_zh.corpus.files import find_corpus_files
-    from elmo_zh.training.evaluate import evaluate_files
-
-    keep_freed_memory()
-    found = find_corpus_files(files)
-    bundle = load_bundle(_model_path(model))
-    if bundle.needs_warm_state() and not stateful:
-        common.console.warn(f"{_FROM_ZERO}, so its perplexity is worse than it could be. {_WARM_UP}")
-    figures = evaluate_files(
-        bundle,
-        found.paths,
-        segmented=segmented,
-        stateful=stateful,
-        device=device or "auto",
-        reporter=common.console,
-    )
-    common.finish(
-        asdict(figures),
-        f"perplexity {figures.perplexity:,.2f} (forward {figures.forward_perplexity:,.2f},"
-        f" backward {figures.backward_perplexity:,.2f}), {figures.bits_per_character:.4f} bits per character,"
-        f" {figures.oov_rate:.2%} of the words unknown, {figures.num_predictions:,} predictions",
-    )

@@ -1,0 +1,32 @@
+"""Options of the commands that use a model, and the model that they use by default."""
+
+import os
+from pathlib import Path
+
+import click
+
+DEFAULT_MODEL = "runs/latest/model"
+
+model_option = click.option(
+    "--model",
+    type=click.Path(path_type=Path),
+    metavar="BUNDLE",
+    help=f"Folder of the model. Default: $ELMO_ZH_MODEL, or {DEFAULT_MODEL} if that is not set.",
+)
+segmented_option = click.option(
+    "--segmented", is_flag=True, help="The text has one sentence per line, its tokens separated by single spaces."
+)
+stateful_option = click.option(
+    "--stateful",
+    is_flag=True,
+    help="Carry the LSTM state from sentence to sentence, as the original programs do; slower, one sentence at a time.",
+)
+
+# Parts of the warning about models trained with carried state.
+FROM_ZERO = "This model was trained with carried state, but here every sentence starts from zero state"
+WARM_UP = "Give it a warm state (elmo-zh convert --warm-on TEXT, or export the run again), or use --stateful."
+
+
+def model_path(given: Path | None) -> Path:
+    """Return the folder of the model to use: the given one, else $ELMO_ZH_MODEL, else that of the latest run."""
+    return given or Path(os.environ.get("ELMO_ZH_MODEL") or DEFAULT_MODEL)
