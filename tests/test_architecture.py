@@ -40,6 +40,7 @@ STOREYS = (
     "config",
     "hdf5",
     "allocator",
+    "extras",
     "errors",
     "version",
 )

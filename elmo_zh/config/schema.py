@@ -190,7 +190,7 @@ class TrainConfig:
     num_threads: int = free(0)
     """Processor threads; 0 leaves the choice to PyTorch."""
     tensorboard: bool = free(False)
-    """Write TensorBoard event files (RUN/tensorboard) too; needs the extra: pip install "elmo-zh[tensorboard]"."""
+    """Write TensorBoard event files (RUN/tensorboard) too; needs `make train EXTRAS=tensorboard`."""
     log_every_steps: int = free(20)
     """Steps between lines in metrics.jsonl."""
     evaluate_every_tokens: int = free(300_000)

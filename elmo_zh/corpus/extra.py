@@ -1,9 +1,14 @@
 """Libraries that only some formats need, and what to type where one is missing."""
 
 import importlib
+import sys
 from typing import Any
 
 from elmo_zh.errors import CorpusError
+from elmo_zh.extras import install_line
+
+# Modules without a wheel for the newest Python, and the first version that lacks it; pyproject.toml leaves them out there.
+_WITHOUT_WHEEL = {"mwparserfromhell": (3, 14)}
 
 
 def needed(module: str, what: str) -> Any:
@@ -19,6 +24,11 @@ def needed(module: str, what: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
+        if sys.version_info >= _WITHOUT_WHEEL.get(module, (4,)):
+            raise CorpusError(
+                f"{what} needs {module}, which cannot be installed on Python {sys.version_info[0]}.{sys.version_info[1]}."
+                " Take Python 3.13: make clean, then make train PYTHON=python3.13"
+            ) from None
         raise CorpusError(
-            f'{what} needs {error.name or module}, which is not installed. Type: pip install "elmo-zh[corpus]"'
+            f"{what} needs {error.name or module}, which is not installed. Type: {install_line('corpus')}"
         ) from None

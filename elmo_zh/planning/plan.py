@@ -1,6 +1,5 @@
 """The plan of a run: everything that can be told of it from a sample of its corpus and some seconds of trial."""
 
-import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -9,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from elmo_zh.allocator import peak_memory_bytes
 from elmo_zh.config import Config, TextConfig, result_settings
 from elmo_zh.corpus.sources import Sources
 from elmo_zh.planning.cutting import PIECE_BYTES
@@ -66,7 +66,7 @@ def make_plan(
     pieces = take_pieces(portions, size.num_bytes, size.seconds, size.seed)
     finding_seconds = time.monotonic() - start
     sample = segment_pieces(pieces, len(portions), config.text, user_dictionary, size.seconds, size.seed, reporter)
-    process_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    process_bytes = peak_memory_bytes()
     totals = _totals(sample)
     # The pieces hold copies too, so they are compared with all that was read.
     num_tokens = totals.pop("tokens_with_copies", totals["tokens"]).value

@@ -1,6 +1,5 @@
 """Digests, and files that appear whole or not at all."""
 
-import fcntl
 import hashlib
 import json
 import os
@@ -117,10 +116,16 @@ def locked(path: Path, refusal: str) -> Iterator[None]:
     """Hold a lock file for this process; the lock ends with the process, however that ends.
 
     The file is removed at the end, so whoever opened it just before that holds a lock that no one else would see.
+    On Windows, which has no such locks, nothing is held.
 
     Raises:
         OutputError: With `refusal` if another process holds it.
     """
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
         try:

@@ -1,14 +1,13 @@
 """The train stage: from the id store to checkpoints, with everything said before, during and after."""
 
 import os
-import resource
 from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import torch
 
-from elmo_zh.allocator import keep_freed_memory
+from elmo_zh.allocator import keep_freed_memory, peak_memory_bytes
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.load import load_id_store
@@ -169,11 +168,6 @@ def _require_memory(needed: int, device: torch.device) -> None:
             )
 
 
-def peak_memory() -> int:
-    """Return the bytes of memory that this process has taken at most."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
 def _build_trainer(
     run: RunDir,
     config: Config,
@@ -280,7 +274,7 @@ def _finish(
         "epochs": round(trainer.step * step_tokens(config.train) / store.train.num_predictions, 3),
         "training_seconds": round(trainer.elapsed_seconds, 3),
         "computation": trainer.computation.describe(),
-        "memory": {"predicted_bytes": memory, "peak_bytes": peak_memory()},
+        "memory": {"predicted_bytes": memory, "peak_bytes": peak_memory_bytes()},
         "baselines": baselines,
         **(start.counts() if start else {}),
     }

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from elmo_zh.errors import ConfigError, CorpusError
+from elmo_zh.extras import install_line
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
 
 if TYPE_CHECKING:
@@ -90,5 +91,5 @@ def describe_rjieba() -> dict[str, str]:
 
 def _missing() -> ConfigError:
     return ConfigError(
-        "text.segmenter = rjieba needs the package rjieba. Install it with: pip install 'elmo-zh[rjieba]'"
+        f"text.segmenter = rjieba needs the package rjieba. Install it with: {install_line('rjieba')}"
     )
