@@ -12,8 +12,8 @@ _CHECKOUT = Path(__file__).parents[1]
 def install_line(extra: str) -> str:
     """Return the command that installs an extra of pyproject.toml.
 
-    In a checkout it keeps the editable installation and the pinned versions. Its paths are relative where they are below
-    the current folder.
+    In a checkout it keeps the editable installation and the pinned versions. Paths below the current folder are
+    relative.
     """
     if not all((_CHECKOUT / name).is_file() for name in ("pyproject.toml", "constraints.txt")):
         return f"{_pip()} install {shlex.quote(f'elmo-zh[{extra}]')}"

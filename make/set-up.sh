@@ -89,7 +89,8 @@ choose_python() {
         fi
     done
     [ -z "$without_venv" ] || no_venv "$without_venv" "$without_venv_version"
-    fail "Python $RANGE is needed, and ${unsupported:+only $unsupported}${unsupported:-no Python} was found." \
+    [ -n "$unsupported" ] && only="only Python $unsupported" || only='no Python'
+    fail "Python $RANGE is needed, and $only was found." \
         "Install one, or name it: make PYTHON=/path/to/python3.13 ..."
 }
 

@@ -7,7 +7,7 @@ from typing import Any
 from elmo_zh.errors import CorpusError
 from elmo_zh.extras import install_line
 
-# Modules without a wheel for the newest Python, and the first version that lacks it; pyproject.toml leaves them out there.
+# Modules without a wheel from a version of Python on; pyproject.toml leaves them out there.
 _WITHOUT_WHEEL = {"mwparserfromhell": (3, 14)}
 
 
@@ -26,7 +26,7 @@ def needed(module: str, what: str) -> Any:
     except ImportError as error:
         if sys.version_info >= _WITHOUT_WHEEL.get(module, (4,)):
             raise CorpusError(
-                f"{what} needs {module}, which cannot be installed on Python {sys.version_info[0]}.{sys.version_info[1]}."
+                f"{what} needs {module}, which cannot be installed on Python {'.'.join(map(str, sys.version_info[:2]))}."
                 " Take Python 3.13: make clean, then make train PYTHON=python3.13"
             ) from None
         raise CorpusError(

@@ -1,4 +1,4 @@
-"""The runs below a folder, a line each: what they were made from, how good their models are, and which is the latest."""
+"""The runs below a folder: what they were made from, how good their models are, and which is the latest."""
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -77,9 +77,7 @@ def _cells(run: Mapping[str, Any]) -> tuple[str, ...]:
     corpus, stages = run["corpus"], run["finished_stages"]
     names = corpus[0] + (f" and {len(corpus) - 1:,} more" if corpus[1:] else "") if corpus else "-"
     tokens = "-" if run["train_tokens"] is None else f"{run['train_tokens']:,}"
-    perplexities = (
-        "-" if run[name] is None else f"{run[name]:,.1f}" for name in ("perplexity", "bigram_perplexity")
-    )
+    perplexities = ("-" if run[name] is None else f"{run[name]:,.1f}" for name in ("perplexity", "bigram_perplexity"))
     date = run["finished_at"] or run["started_at"]
     local = datetime.fromisoformat(date).astimezone().strftime("%Y-%m-%d %H:%M") if date else "-"
     marks = ["latest"] * run["is_latest"]

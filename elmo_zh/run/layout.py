@@ -1,7 +1,7 @@
 """The run folder: the name of every artefact in it, and one process at a time."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -176,5 +176,12 @@ class RunDir:
             yield
             return
         refusal = f"{self.path} is in use by another elmo-zh process. Wait for it, or choose another --run."
-        with locked(self.path / ".lock", refusal):
-            yield
+        made = [path for path in (self.path, *self.path.parents) if not path.exists()]
+        try:
+            with locked(self.path / ".lock", refusal):
+                yield
+        finally:
+            # A misspelt corpus leaves no run behind: folders that are not empty stay.
+            with suppress(OSError):
+                for path in made:
+                    path.rmdir()

@@ -57,9 +57,7 @@ def describe_script(script: str) -> dict[str, str]:
 
 
 def _missing(script: str) -> ConfigError:
-    return ConfigError(
-        f"text.script = {script} needs the package opencc. Install it with: {install_line('opencc')}"
-    )
+    return ConfigError(f"text.script = {script} needs the package opencc. Install it with: {install_line('opencc')}")
 
 
 def _iter_edits(text: str, convert: Callable[[str], str]) -> Iterator[Edit]:

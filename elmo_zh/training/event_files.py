@@ -35,7 +35,7 @@ class MetricsWithEvents(MetricsFile):
         self._open: SummaryWriter | None = None
         if importlib.util.find_spec("tensorboard") is None:
             raise RunError(
-                "train.tensorboard = true needs the package tensorboard. Leave it out with --set train.tensorboard=false,"
+                "train.tensorboard = true needs the package tensorboard. Use --set train.tensorboard=false,"
                 f" or install it with: {install_line('tensorboard')}"
             )
 

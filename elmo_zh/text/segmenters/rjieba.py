@@ -90,6 +90,4 @@ def describe_rjieba() -> dict[str, str]:
 
 
 def _missing() -> ConfigError:
-    return ConfigError(
-        f"text.segmenter = rjieba needs the package rjieba. Install it with: {install_line('rjieba')}"
-    )
+    return ConfigError(f"text.segmenter = rjieba needs the package rjieba. Install it with: {install_line('rjieba')}")
