@@ -36,7 +36,8 @@ def test_a_checkout_from_elsewhere(checkout: Path, tmp_path: Path, monkeypatch: 
     assert install_line("parquet") == (
         "'my elmo/.venv/bin/pip' install -c 'my elmo/constraints.txt' -e 'my elmo[parquet]'"
     )
-    monkeypatch.chdir("/")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
     assert f"-e '{checkout}[parquet]'" in install_line("parquet")
 
 

@@ -25,8 +25,9 @@ def needed(module: str, what: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         if sys.version_info >= _WITHOUT_WHEEL.get(module, (4,)):
+            version = ".".join(map(str, sys.version_info[:2]))
             raise CorpusError(
-                f"{what} needs {module}, which cannot be installed on Python {'.'.join(map(str, sys.version_info[:2]))}."
+                f"{what} needs {module}, which cannot be installed on Python {version}."
                 " Take Python 3.13: make clean, then make train PYTHON=python3.13"
             ) from None
         raise CorpusError(
