@@ -1,5 +1,6 @@
 """Initial token embeddings: word2vec vectors trained with gensim on the training text, or read from a file."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,8 +47,18 @@ def train_word2vec(
         dimension: Dimension of the vectors.
         config: Settings of word2vec; with one worker the result is reproducible.
         reporter: Receives progress.
+
+    Raises:
+        RunError: If gensim is not installed.
     """
-    from gensim.models import Word2Vec
+    try:
+        from gensim.models import Word2Vec
+    except ImportError:
+        raise RunError(
+            f"word2vec needs gensim, which is not installed for Python {sys.version_info[0]}.{sys.version_info[1]}."
+            " Start from random embeddings with --set word2vec.enabled=false, or use Python 3.13: make clean, then"
+            " make train PYTHON=python3.13"
+        ) from None
 
     model = Word2Vec(
         vector_size=dimension,
