@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import sys
 from collections.abc import MutableMapping
 
 # From glibc's malloc.h.
@@ -19,6 +20,15 @@ def keep_freed_memory() -> None:
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _GIGABYTE)
         mallopt(_M_TRIM_THRESHOLD, _GIGABYTE)
+
+
+def peak_memory_bytes() -> int:
+    """Return the peak memory of this process in bytes; 0 on Windows, where it is not measured."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def keep_few_kernels() -> None:

@@ -14,13 +14,14 @@ from elmo_zh.choices import POOL_METHODS
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.reduction import Reduction
 from elmo_zh.errors import BundleError
+from elmo_zh.extras import install_line
 from elmo_zh.text.segmenters.registry import split_tokens
 
 try:
     from sklearn.base import BaseEstimator, TransformerMixin
 except ImportError:
     raise ImportError(
-        "elmo_zh.sklearn needs scikit-learn. Install it with: pip install 'scikit-learn>=1.6'", name="sklearn"
+        f"elmo_zh.sklearn needs scikit-learn. Install it with: {install_line('sklearn')}", name="sklearn"
     ) from None
 
 

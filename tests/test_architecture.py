@@ -41,6 +41,7 @@ STOREYS = (
     "hdf5",
     "allocator",
     "choices",
+    "extras",
     "errors",
     "version",
 )

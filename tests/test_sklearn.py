@@ -30,6 +30,7 @@ from elmo_zh import ElmoEmbedder
 from elmo_zh import sklearn as module
 from elmo_zh.config import TextConfig
 from elmo_zh.errors import BundleError, ElmoZhError
+from elmo_zh.extras import install_line
 from elmo_zh.sklearn import ElmoVectorizer
 
 WORDS = ("我", "吃", "苹", "果", "。", "今天")
@@ -351,5 +352,5 @@ def test_without_scikit_learn_it_says_what_to_install(monkeypatch: pytest.Monkey
     monkeypatch.delitem(sys.modules, "elmo_zh.sklearn")
     with pytest.raises(ImportError) as caught:
         importlib.import_module("elmo_zh.sklearn")
-    assert str(caught.value) == ("elmo_zh.sklearn needs scikit-learn. Install it with: pip install 'scikit-learn>=1.6'")
+    assert str(caught.value) == f"elmo_zh.sklearn needs scikit-learn. Install it with: {install_line('sklearn')}"
     assert caught.value.__suppress_context__

@@ -11,6 +11,7 @@ from elmo_zh.cli.embed import embed, merge
 from elmo_zh.cli.evaluate import evaluate
 from elmo_zh.cli.failures import explain_failure
 from elmo_zh.cli.models import convert, info, selftest
+from elmo_zh.cli.runs import runs
 from elmo_zh.cli.stages import encode, export, pipeline, segment, train, vocab, word2vec
 from elmo_zh.version import __version__
 
@@ -22,7 +23,7 @@ SECTIONS = {
     "Prepare": (segment, vocab, word2vec, encode, plan, inspect),
     "Train": (train, export, pipeline),
     "Use": (embed, evaluate, merge),
-    "Models": (info, selftest, convert),
+    "Models": (runs, info, selftest, convert),
 }
 
 

@@ -197,7 +197,7 @@ class TrainConfig:
     num_threads: int = free(0)
     """Number of CPU threads; 0 leaves the choice to PyTorch."""
     tensorboard: bool = free(False)
-    """Also write TensorBoard event files to RUN/tensorboard; needs: pip install "elmo-zh[tensorboard]"."""
+    """Also write TensorBoard event files to RUN/tensorboard; needs `make train EXTRAS=tensorboard`."""
     log_every_steps: int = free(20)
     """Steps between two lines of metrics.jsonl."""
     evaluate_every_tokens: int = free(300_000)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from elmo_zh.engine.engine import Engine
 from elmo_zh.engine.tasks import run_tasks
 from elmo_zh.errors import ClusterError
+from elmo_zh.extras import install_line
 from elmo_zh.version import __version__
 
 if TYPE_CHECKING:
@@ -38,9 +39,7 @@ def dask_workers(scheduler: str) -> Iterator[Engine]:
     if not scheduler:  # Dask would start a cluster of its own
         raise ClusterError("--engine dask needs the scheduler's address: --scheduler tcp://HOST:8786")
     if importlib.util.find_spec("distributed") is None:
-        raise ClusterError(
-            '--engine dask needs Dask. Install it here and on the workers with: pip install "elmo-zh[dask]"'
-        )
+        raise ClusterError(f"--engine dask needs Dask. Install it here and on the workers with: {install_line('dask')}")
     client = _connect(scheduler)
     try:
         _require_workers(client, scheduler)

@@ -1,6 +1,5 @@
 """Sentences as word ids, read from shards on demand."""
 
-import resource
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -42,6 +41,15 @@ class ShardSize:
     documents: int
 
 
+def _open_file_limit() -> int:
+    """Return the number of files that this process may have open."""
+    try:
+        import resource
+    except ImportError:
+        return 512  # the limit of Windows' C library
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
 class EncodedSentences:
     """Sentences as word ids, in shards that are opened on demand."""
 
@@ -56,7 +64,7 @@ class EncodedSentences:
         self._sentence_starts = [0, *accumulate(size.sentences for size in sizes)]
         self._document_starts = [0, *accumulate(size.documents for size in sizes)]
         self._num_tokens = sum(size.tokens for size in sizes)
-        max_open = max(1, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _OPEN_FILES_PER_SHARD)
+        max_open = max(1, _open_file_limit() // _OPEN_FILES_PER_SHARD)
         self._shard = lru_cache(max_open)(open_shard)
 
     @classmethod

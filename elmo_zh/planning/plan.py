@@ -1,6 +1,5 @@
 """The plan of a run: all that a sample of its corpus and some seconds of trial can tell."""
 
-import resource
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -8,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from elmo_zh.allocator import peak_memory_bytes
 from elmo_zh.config import Config, TextConfig, result_settings
 from elmo_zh.corpus.sources import Sources
 from elmo_zh.planning.estimates import Estimate
@@ -35,7 +35,7 @@ def make_plan(
     """
     started_at = time.monotonic()
     sample = take_sample(sources.sources, config.text, user_dictionary, size, reporter)
-    process_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    process_bytes = peak_memory_bytes()
     totals = sample.totals()
     tokens = totals["tokens"].value
     heldout_tokens = _heldout_tokens(totals["sentences"].value, tokens, config.text)

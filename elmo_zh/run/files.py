@@ -1,6 +1,5 @@
 """File digests, atomic writes and locks."""
 
-import fcntl
 import hashlib
 import json
 import os
@@ -117,11 +116,16 @@ def locked(path: Path, refusal: str) -> Iterator[None]:
     """Hold a lock file during the block; the lock also ends if the process is killed.
 
     The file is removed at the end. A process that opened it just before that would lock a file that no other process
-    can see, so it is refused too.
+    can see, so it is refused too. Windows has no such locks, so nothing is locked there.
 
     Raises:
         OutputError: With the message `refusal`, if another process holds the lock.
     """
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
         try:

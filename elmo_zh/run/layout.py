@@ -1,7 +1,7 @@
 """The run folder: the names of its files, its settings, and its lock."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -176,5 +176,12 @@ class RunDir:
             yield
             return
         refusal = f"{self.path} is in use by another elmo-zh process. Wait until it ends, or choose another --run."
-        with locked(self.path / ".lock", refusal):
-            yield
+        created = [path for path in (self.path, *self.path.parents) if not path.exists()]
+        try:
+            with locked(self.path / ".lock", refusal):
+                yield
+        finally:
+            # A misspelt corpus leaves no run behind: only empty folders are removed.
+            with suppress(OSError):
+                for path in created:
+                    path.rmdir()

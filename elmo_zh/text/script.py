@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from elmo_zh.errors import ConfigError
+from elmo_zh.extras import install_line
 from elmo_zh.text.alignment import Edit, Step
 
 _CONVERSIONS = {"simplified": "t2s", "traditional": "s2t"}
@@ -56,9 +57,7 @@ def describe_script(script: str) -> dict[str, str]:
 
 
 def _missing(script: str) -> ConfigError:
-    return ConfigError(
-        f"text.script = {script} needs the package opencc. Install it with: pip install 'elmo-zh[opencc]'"
-    )
+    return ConfigError(f"text.script = {script} needs the package opencc. Install it with: {install_line('opencc')}")
 
 
 def _iter_edits(text: str, convert: Callable[[str], str]) -> Iterator[Edit]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elmo_zh.errors import RunError
+from elmo_zh.extras import install_line
 from elmo_zh.run.files import remove
 from elmo_zh.training.metrics import MetricsFile
 
@@ -34,8 +35,8 @@ class MetricsWithEvents(MetricsFile):
         self._open: SummaryWriter | None = None
         if importlib.util.find_spec("tensorboard") is None:
             raise RunError(
-                "train.tensorboard = true requires the package tensorboard. Install it with: pip install"
-                " 'elmo-zh[tensorboard]', or turn it off with: --set train.tensorboard=false"
+                "train.tensorboard = true requires the package tensorboard. Turn it off with --set"
+                f" train.tensorboard=false, or install the package with: {install_line('tensorboard')}"
             )
 
     def append(self, **figures: Any) -> None:

@@ -1,14 +1,13 @@
 """The work of the train stage: from the token id store to checkpoints, with all checks and reports around training."""
 
 import os
-import resource
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 
-from elmo_zh.allocator import keep_freed_memory
+from elmo_zh.allocator import keep_freed_memory, peak_memory_bytes
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.encoded_sentences import IdStore
@@ -95,7 +94,7 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
         return StageResult(outputs=[])
     counts: dict[str, Any] = {
         **_describe_training(context, trainer),
-        "memory": {"predicted_bytes": memory_bytes, "peak_bytes": peak_memory()},
+        "memory": {"predicted_bytes": memory_bytes, "peak_bytes": peak_memory_bytes()},
         "baselines": baselines,
         **(start.counts() if start else {}),
         **({"heldout": heldout} if heldout else {}),
@@ -154,11 +153,6 @@ def _require_memory(needed_bytes: int, device: torch.device) -> None:
                 f"Training this model needs about {needed_bytes / 1e9:,.1f} GB of memory, but this machine has"
                 f" {machine_bytes / 1e9:,.1f} GB. Lower model.cell_dim, vocab.size or train.batch_size."
             )
-
-
-def peak_memory() -> int:
-    """Return the peak memory of this process in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 # Building the trainer

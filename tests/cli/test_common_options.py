@@ -33,6 +33,7 @@ OWN = {
     "info": ("BUNDLE",),
     "plan": ("CORPUS...", "--run RUN", "--no-training", "--format FORMAT"),
     "inspect": ("RUN", "--samples", "--tokens", "--seed"),
+    "runs": ("FOLDER",),
     "selftest": ("BUNDLE", "--device [auto|cpu|cuda]"),
     "evaluate": ("FILE...", "--model BUNDLE", "--segmented", "--device [auto|cpu|cuda]"),
 }
@@ -55,6 +56,8 @@ print(sorted(set(sys.modules) & set({SLOW_MODULES!r})), file=sys.stderr)
 
 def minimal_arguments(command: str, run: Path) -> tuple[str | Path, ...]:
     """Return the least that a command asks for; none of it has to exist."""
+    if command == "runs":
+        return ("runs",)
     if command == "inspect":
         return (command, run)
     file = ("corpus.txt",) if command in ("pipeline", "segment", "plan", *OF_MODELS) else ()
@@ -76,6 +79,8 @@ def finished_arguments(command: str, sample: SampleRun, run: Path, folder: Path)
         return ("convert", sample.model, "--output", folder / f"model {len(list(folder.iterdir()))}")
     if command == "plan":
         return ("plan", sample.corpus, "--run", run, "--no-training")
+    if command == "runs":
+        return ("runs", run.parent)
     if command == "inspect":
         return ("inspect", run)
     if command in ("info", "selftest"):

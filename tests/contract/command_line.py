@@ -19,7 +19,7 @@ from elmo_zh.cli import main
 ROOT = Path(__file__).parents[2]
 STAGES = ("segment", "vocab", "word2vec", "encode", "train", "export")
 OF_MODELS = ("embed", "merge", "evaluate", "convert", "info", "selftest")
-OF_CORPORA = ("plan", "inspect")
+OF_CORPORA = ("plan", "inspect", "runs")
 COMMANDS = ("pipeline", *STAGES, *OF_MODELS, *OF_CORPORA)
 
 # Distinct primes, so that a swapped axis fails. 2,100 tokens are 100 steps of 3 x 7.

@@ -11,6 +11,7 @@ import pytest
 from contract.command_line import SampleRun, elmo_zh
 
 from elmo_zh.config.text_section import CORPUS, LATER
+from elmo_zh.extras import install_line
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -154,7 +155,7 @@ def test_a_library_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(sys.modules, "lxml.etree", None)
     told = elmo_zh("segment", "a.html", "--run", "run", *FAST).only_error()
     assert told.startswith("a.html: HTML needs lxml")
-    assert told.endswith('which is not installed. Install it with: pip install "elmo-zh[corpus]"')
+    assert told.endswith(f"which is not installed. Install it with: {install_line('corpus')}")
 
 
 def test_evaluate_never_skips_a_line(sample_run: SampleRun) -> None:

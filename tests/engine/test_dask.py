@@ -23,6 +23,7 @@ from elmo_zh.engine.dask_workers import dask_workers
 from elmo_zh.engine.parts import Figures, PartWriter, run_parts
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import ClusterError, CorpusError
+from elmo_zh.extras import install_line
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.stages.encode import encode
@@ -275,7 +276,7 @@ def test_no_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_dask(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
     assert message_of(ClusterError, lambda: dask_workers("tcp://127.0.0.1:9").__enter__()) == (
-        '--engine dask needs Dask. Install it here and on the workers with: pip install "elmo-zh[dask]"'
+        f"--engine dask needs Dask. Install it here and on the workers with: {install_line('dask')}"
     )
 
 

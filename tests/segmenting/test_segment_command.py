@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from contract.command_line import SampleRun, elmo_zh
 
+from elmo_zh.extras import install_line
+
 
 def test_rjieba_gives_the_text_that_jieba_gives(sample_run: SampleRun, tmp_path: Path) -> None:
     run = tmp_path / "run"
@@ -28,6 +30,6 @@ def test_rjieba_that_is_not_installed(sample_run: SampleRun, tmp_path: Path, mon
     monkeypatch.setattr(importlib.metadata, "version", not_found)
     told = elmo_zh("segment", sample_run.corpus, "--run", tmp_path / "run", "--set", "text.segmenter=rjieba")
     assert told.only_error() == (
-        "text.segmenter = rjieba needs the package rjieba. Install it with: pip install 'elmo-zh[rjieba]'"
+        f"text.segmenter = rjieba needs the package rjieba. Install it with: {install_line('rjieba')}"
     )
     assert not (tmp_path / "run" / "segmented").exists()

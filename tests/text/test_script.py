@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from elmo_zh.config import TextConfig
 from elmo_zh.errors import ConfigError
+from elmo_zh.extras import install_line
 from elmo_zh.text.normalise import Normaliser, build_normaliser
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.script import describe_script, script_step
@@ -102,7 +103,7 @@ def test_without_opencc(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_version(name: str) -> Any:
         raise importlib.metadata.PackageNotFoundError(name)
 
-    message = "text.script = simplified needs the package opencc. Install it with: pip install 'elmo-zh[opencc]'"
+    message = f"text.script = simplified needs the package opencc. Install it with: {install_line('opencc')}"
     monkeypatch.setitem(sys.modules, "opencc", None)
     with pytest.raises(ConfigError) as caught:
         build_normaliser(TextConfig(script="simplified"))

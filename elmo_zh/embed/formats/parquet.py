@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from elmo_zh.embed.blocks import Contents, LineBlock
 from elmo_zh.embed.formats import OutputForm
 from elmo_zh.errors import OutputError
+from elmo_zh.extras import install_line
 
 SUFFIX = ".parquet"
 
@@ -20,8 +21,8 @@ def check() -> None:
     """Raise OutputError if pyarrow is not installed."""
     if importlib.util.find_spec("pyarrow") is None:
         raise OutputError(
-            "--format parquet needs the package pyarrow. Install it with: pip install 'elmo-zh[parquet]',"
-            " or choose another --format."
+            "--format parquet needs the package pyarrow. Choose another --format, or install it with:"
+            f" {install_line('parquet')}"
         )
 
 

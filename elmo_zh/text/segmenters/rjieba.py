@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from elmo_zh.config import TextConfig
 from elmo_zh.errors import ConfigError, CorpusError
+from elmo_zh.extras import install_line
 from elmo_zh.text.segmenters.long_runs import limit_runs
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
 
@@ -93,6 +94,4 @@ def describe() -> dict[str, str]:
 
 
 def _missing() -> ConfigError:
-    return ConfigError(
-        "text.segmenter = rjieba needs the package rjieba. Install it with: pip install 'elmo-zh[rjieba]'"
-    )
+    return ConfigError(f"text.segmenter = rjieba needs the package rjieba. Install it with: {install_line('rjieba')}")

@@ -8,6 +8,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.clean import LineCleaner
 from elmo_zh.corpus.cleaning.counts import LineCounts
 from elmo_zh.errors import CorpusError
+from elmo_zh.extras import install_line
 from elmo_zh.text.han import count_han, han_share
 
 GARBLED = "中文，好。".encode().decode("latin-1")
@@ -61,8 +62,7 @@ def test_without_ftfy(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CorpusError) as caught:
         LineCleaner.build(TextConfig(repair_mojibake=True))
     assert caught.value.messages == (
-        "text.repair_mojibake = true needs ftfy, which is not installed."
-        ' Install it with: pip install "elmo-zh[corpus]"',
+        f"text.repair_mojibake = true needs ftfy, which is not installed. Install it with: {install_line('corpus')}",
     )
 
 

@@ -13,6 +13,8 @@ from elmo_zh.corpus.readers.wikidump import read_wikidump
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 
+pytest.importorskip("mwparserfromhell", reason="mwparserfromhell has no wheel for this Python")
+
 START = '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.10/"><siteinfo><sitename>W</sitename></siteinfo>'
 
 

@@ -6,6 +6,8 @@ from elmo_zh.corpus.readers import wikitext as module
 from elmo_zh.corpus.readers.wikitext import wikitext_lines
 from elmo_zh.corpus.tally import Tally
 
+pytest.importorskip("mwparserfromhell", reason="mwparserfromhell has no wheel for this Python")
+
 
 @pytest.mark.parametrize(
     ("source", "expected"),

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from elmo_zh.choices import SEGMENTERS
 from elmo_zh.config import TextConfig
 from elmo_zh.errors import ConfigError, CorpusError
+from elmo_zh.extras import install_line
 from elmo_zh.run.files import file_digest
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters import long_runs
@@ -215,7 +216,7 @@ def test_rjieba_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ConfigError) as caught:
             use(TextConfig(segmenter="rjieba"))
         assert caught.value.messages == (
-            "text.segmenter = rjieba needs the package rjieba. Install it with: pip install 'elmo-zh[rjieba]'",
+            f"text.segmenter = rjieba needs the package rjieba. Install it with: {install_line('rjieba')}",
         )
 
 

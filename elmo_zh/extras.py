@@ -1,0 +1,36 @@
+"""The command that installs an extra of this project, as it works in the current installation."""
+
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+_CHECKOUT = Path(__file__).parents[1]
+
+
+def install_line(extra: str) -> str:
+    """Return the command that installs an extra of pyproject.toml.
+
+    In a checkout the command keeps the editable installation and the pinned versions. Paths inside the current folder
+    are relative.
+    """
+    if not all((_CHECKOUT / name).is_file() for name in ("pyproject.toml", "constraints.txt")):
+        return f"{_pip()} install {shlex.quote(f'elmo-zh[{extra}]')}"
+    checkout = _from_here(_CHECKOUT)
+    constraints = shlex.quote(_from_here(_CHECKOUT / "constraints.txt"))
+    return f"{_pip()} install -c {constraints} -e {shlex.quote(f'{checkout}[{extra}]')}"
+
+
+def _pip() -> str:
+    """Return the command that runs the pip of the current Python."""
+    name = "Scripts/pip.exe" if os.name == "nt" else "bin/pip"
+    pip = Path(sys.prefix) / name
+    if not pip.exists():
+        return f"{shlex.quote(sys.executable)} -m pip"
+    found = shutil.which("pip")
+    return "pip" if found and Path(found).samefile(pip) else shlex.quote(_from_here(pip))
+
+
+def _from_here(path: Path) -> str:
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

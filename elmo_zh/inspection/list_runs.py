@@ -1,0 +1,103 @@
+"""List of the runs in a folder: their corpora, sizes and perplexities, and which is the latest."""
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from elmo_zh.run.layout import RunDir
+from elmo_zh.run.record import load_record
+
+_STAGES = ("segment", "vocab", "word2vec", "encode", "train", "export")
+_LATEST = "latest"
+
+
+def list_runs(folder: Path) -> dict[str, Any]:
+    """Return a description of each run in a folder, newest first.
+
+    A run that is still training is listed with the figures it has so far. Damaged records are skipped; `inspect`
+    reports them.
+
+    Args:
+        folder: Folder of runs and of folders of runs; a missing one has no runs.
+    """
+    latest = (folder / _LATEST).resolve() if (folder / _LATEST).is_dir() else None
+    runs = [_describe(path, is_latest=path.resolve() == latest) for path in _iter_runs(folder)]
+    runs.sort(key=lambda run: run["finished_at"] or run["started_at"], reverse=True)
+    return {"folder": str(folder), "runs": runs}
+
+
+def _iter_runs(folder: Path) -> Iterator[Path]:
+    """Yield each run once, under its own name rather than that of a link such as `latest`."""
+    found = [path.parent for pattern in ("*/stages", "*/*/stages") for path in folder.glob(pattern)]
+    found.sort(key=lambda path: (any(each.is_symlink() for each in (path, path.parent)), path))
+    seen = set()
+    for path in found:
+        if path.resolve() not in seen:
+            seen.add(path.resolve())
+            yield path
+
+
+def _describe(path: Path, *, is_latest: bool) -> dict[str, Any]:
+    run = RunDir(path)
+    records = {name: load_record(run.stage_record(name), damaged_is_none=True) for name in _STAGES}
+    records = {name: record for name, record in records.items() if record}
+    finished = {name: record for name, record in records.items() if record.get("finished")}
+    segmented, trained = (finished.get(name, {}).get("counts", {}) for name in ("segment", "train"))
+    return {
+        "run": str(path),
+        "is_latest": is_latest,
+        "corpus": sorted(records.get("segment", {}).get("inputs", {})),
+        "train_tokens": segmented.get("train_tokens"),
+        "bytes": sum(file.stat().st_size for file in path.rglob("*") if file.is_file() and not file.is_symlink()),
+        "finished_stages": list(finished),
+        "perplexity": trained.get("heldout", {}).get("perplexity"),
+        "bigram_perplexity": trained.get("baselines", {}).get("bigram", {}).get("perplexity"),
+        "started_at": min((record["started_at"] for record in records.values()), default=""),
+        "finished_at": max(map(_end, finished.values()), default=""),
+    }
+
+
+def _end(record: Mapping[str, Any]) -> str:
+    end = datetime.fromisoformat(record["started_at"]) + timedelta(seconds=record["seconds"])
+    return end.isoformat(timespec="seconds")
+
+
+def describe_runs(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of the table that the command prints."""
+    if not found["runs"]:
+        yield f"There are no runs in {found['folder']}. Train a model with: make train CORPUS=my-texts/"
+        return
+    header = ("run", "corpus", "tokens", "disk", "perplexity", "bigram", "date", "")
+    yield from _aligned([header, *(_cells(run) for run in found["runs"])])
+
+
+def _cells(run: Mapping[str, Any]) -> tuple[str, ...]:
+    corpus, stages = run["corpus"], run["finished_stages"]
+    names = corpus[0] + (f" and {len(corpus) - 1:,} more" if corpus[1:] else "") if corpus else "-"
+    tokens = "-" if run["train_tokens"] is None else f"{run['train_tokens']:,}"
+    perplexities = ("-" if run[name] is None else f"{run[name]:,.1f}" for name in ("perplexity", "bigram_perplexity"))
+    date = run["finished_at"] or run["started_at"]
+    local = datetime.fromisoformat(date).astimezone().strftime("%Y-%m-%d %H:%M") if date else "-"
+    marks = ["latest"] * run["is_latest"]
+    if "export" not in stages:
+        marks.append(f"unfinished, done until {stages[-1]}" if stages else "unfinished")
+    return run["run"], names, tokens, f"{run['bytes'] / 1e6:,.1f} MB", *perplexities, local, "; ".join(marks)
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield rows with aligned columns, numbers to the right; a Chinese character is two columns wide."""
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(_padded(row, widths)).rstrip()
+
+
+def _padded(row: Iterable[str], widths: Iterable[int]) -> Iterator[str]:
+    for number, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        space = " " * (width - _width(cell))
+        yield space + cell if 2 <= number <= 5 else cell + space
+
+
+def _width(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)

@@ -1,0 +1,99 @@
+#!/bin/sh
+# From raw text to a model. The variables are those of `make help`: CORPUS, RUN, CONFIG, SET, INIT, EXTRAS, ARGS.
+#
+# Misspelt names are reported before anything is installed or written.
+set -u
+
+VENV=${VENV:-.venv}
+
+fail() {
+    echo "Error: $*" >&2
+    exit 1
+}
+
+expand_home() {
+    case $1 in '~') echo "$HOME" ;; '~'/*) echo "$HOME/${1#??}" ;; *) echo "$1" ;; esac
+}
+
+# The last name of a path, or of an address without its query; with the host if the name alone is meaningless.
+last_name() {
+    case $1 in
+    -) echo stdin ;;
+    *://*)
+        address=${1%%[?#]*}
+        address=${address#*://}
+        address=${address%/}
+        name=${address##*/}
+        case $name in
+        "$address") ;;
+        index | index.* | download | data | data.* | raw | latest | text | corpus) name=${address%%/*}-$name ;;
+        esac
+        echo "$name"
+        ;;
+    *) basename -- "$(realpath "$1" 2>/dev/null || echo "$1")" ;;
+    esac
+}
+
+run_name() {
+    last_name "$1" | sed -E 's/(\.(txt|text))?(\.(gz|bz2|xz|zst))?$//; s/[][*?%&=:[:space:]]+/-/g; s/^latest$/latest-text/'
+}
+
+CORPUS=$(expand_home "${CORPUS:-}")
+if [ -z "$CORPUS" ]; then
+    set -- data/sample
+    name=sample
+    config=configs/tiny.toml
+else
+    config=configs/small.toml
+    if [ -e "$CORPUS" ]; then # one path, perhaps with spaces
+        set -- "$CORPUS"
+        name=$(run_name "$CORPUS")
+    else # one or several, with globs
+        set --
+        name=
+        set -f
+        for word in $CORPUS; do
+            word=$(expand_home "$word")
+            case $word in
+            - | *://*)
+                set -- "$@" "$word"
+                name=${name:-$(run_name "$word")}
+                continue
+                ;;
+            esac
+            # The run is named after the folder of a glob.
+            if [ -e "$word" ]; then path=$word; else path=$(dirname -- "$word"); fi
+            set +f
+            for file in $word; do
+                if [ -e "$word" ]; then file=$word; fi
+                [ -e "$file" ] || fail "CORPUS: $word does not exist. Check the spelling; files and folders are named" \
+                    "from $(pwd), and a name with spaces needs quotes."
+                set -- "$@" "$file"
+            done
+            set -f
+            name=${name:-$(run_name "$path")}
+        done
+        set +f
+    fi
+fi
+
+RUN=$(expand_home "${RUN:-}")
+RUN=${RUN:-runs/$name}
+# A run keeps its own settings, so the default configuration is only for a new run.
+CONFIG=$(expand_home "${CONFIG:-}")
+[ -n "$CONFIG" ] || [ -e "$RUN/config.toml" ] || CONFIG=$config
+[ -z "$CONFIG" ] || [ -e "$CONFIG" ] || fail "CONFIG: $CONFIG does not exist. There are: $(echo configs/*.toml)"
+INIT=$(expand_home "${INIT:-}")
+
+sh make/set-up.sh corpus || exit 1
+
+set -- "$@" --run "$RUN"
+[ -z "$CONFIG" ] || set -- "$@" --config "$CONFIG"
+[ -z "$INIT" ] || set -- "$@" --init "$INIT"
+set -f
+for setting in ${SET:-}; do
+    set -- "$@" --set "$setting"
+done
+set +f
+eval "set -- \"\$@\" ${ARGS:-}" # ARGS is written as in a shell, with quotes
+exec "$VENV/bin/elmo-zh" pipeline "$@"

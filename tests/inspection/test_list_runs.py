@@ -1,0 +1,57 @@
+"""`elmo-zh runs`."""
+
+import json
+import shutil
+from pathlib import Path
+
+from contract.command_line import elmo_zh
+
+from elmo_zh.inspection.list_runs import describe_runs, list_runs
+
+
+def test_runs_and_the_latest(run: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    folder = run.parent
+    monkeypatch.chdir(folder.parent)
+    shutil.copytree(run, folder / "law" / "新闻 2")
+    unfinished = folder / "law" / "新闻 2" / "stages"
+    for stage in ("train", "export"):
+        (unfinished / f"{stage}.json").unlink()
+    (folder / "no run").mkdir()
+    (folder / "latest").symlink_to("copy", target_is_directory=True)
+    answer = elmo_zh("runs", "--json")
+    assert answer.status == 0, answer.stderr
+    first, second = json.loads(answer.stdout)["runs"]
+    trained = json.loads((run / "stages" / "train.json").read_text(encoding="utf-8"))["counts"]
+    assert (first["run"], first["is_latest"], second["run"], second["is_latest"]) == (
+        "runs/copy", True, "runs/law/新闻 2", False,
+    )  # fmt: skip
+    assert first["corpus"] == ["food.txt", "nature.txt"]
+    assert first["perplexity"] == trained["heldout"]["perplexity"]
+    assert first["bigram_perplexity"] == trained["baselines"]["bigram"]["perplexity"]
+    assert first["train_tokens"] == second["train_tokens"] > 0
+    assert first["bytes"] > second["bytes"] > 0 or first["bytes"] == second["bytes"]
+    assert first["finished_at"] > first["started_at"] == second["started_at"]
+    assert second["perplexity"] is None
+    header, *lines = elmo_zh("runs").stdout.splitlines()
+    assert header.split() == ["run", "corpus", "tokens", "disk", "perplexity", "bigram", "date"]
+    assert lines[0].startswith("runs/copy        food.txt and 1 more  ")
+    assert lines[0].endswith("  latest")
+    assert f"{trained['heldout']['perplexity']:,.1f}" in lines[0]
+    assert lines[1].startswith("runs/law/新闻 2  food.txt and 1 more  ")
+    assert lines[1].endswith("  unfinished, done until encode")
+
+
+def test_no_runs(tmp_path: Path) -> None:
+    found = list_runs(tmp_path / "runs")
+    assert found["runs"] == []
+    assert list(describe_runs(found)) == [
+        f"There are no runs in {tmp_path}/runs. Train a model with: make train CORPUS=my-texts/"
+    ]
+
+
+def test_damaged_records_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "mine" / "stages").mkdir(parents=True)
+    (tmp_path / "mine" / "stages" / "segment.json").write_text("{", encoding="utf-8")
+    [found] = list_runs(tmp_path)["runs"]
+    assert (found["corpus"], found["finished_stages"], found["finished_at"]) == ([], [], "")
+    assert "unfinished" in list(describe_runs(list_runs(tmp_path)))[1]

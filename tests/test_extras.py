@@ -1,0 +1,67 @@
+"""The command that installs an extra, as printed in every message that names one."""
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from contract.command_line import ROOT
+
+from elmo_zh import extras
+from elmo_zh.extras import install_line
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with its .venv, whose Python runs; the current folder."""
+    folder = tmp_path / "my elmo"
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    (folder / ".venv" / "bin" / "pip").touch(mode=0o755)
+    for name in ("pyproject.toml", "constraints.txt"):
+        (folder / name).touch()
+    monkeypatch.setattr(extras, "_CHECKOUT", folder)
+    monkeypatch.setattr(sys, "prefix", str(folder / ".venv"))
+    monkeypatch.setenv("PATH", "/usr/bin")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_in_a_checkout(checkout: Path) -> None:
+    assert install_line("parquet") == ".venv/bin/pip install -c constraints.txt -e '.[parquet]'"
+
+
+def test_a_checkout_from_elsewhere(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert install_line("parquet") == (
+        "'my elmo/.venv/bin/pip' install -c 'my elmo/constraints.txt' -e 'my elmo[parquet]'"
+    )
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert f"-e '{checkout}[parquet]'" in install_line("parquet")
+
+
+def test_installed_as_a_package(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (checkout / "constraints.txt").unlink()
+    assert install_line("parquet") == ".venv/bin/pip install 'elmo-zh[parquet]'"
+    monkeypatch.setenv("PATH", str(checkout / ".venv" / "bin"))
+    assert install_line("parquet") == "pip install 'elmo-zh[parquet]'"
+    shutil.rmtree(checkout / ".venv")
+    assert install_line("parquet") == f"{sys.executable} -m pip install 'elmo-zh[parquet]'"
+
+
+def test_one_function_makes_the_line() -> None:
+    """No other module spells such a line, except for other packages; each extra that is named exists."""
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    for path in (ROOT / "elmo_zh").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        if path.name != "extras.py":
+            assert not re.search(r"pip install (?!(--force-reinstall )?\{package\})", text), path
+        for extra in re.findall(r"install_line\(['\"](\w+)", text):
+            assert f"\n{extra} = [" in project
+
+
+def test_pages_spell_the_line_as_it_works_in_a_checkout() -> None:
+    for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
+        for line in re.findall(r"pip install [^`\n]*\[[a-z]+\][^`\n]*", page.read_text(encoding="utf-8")):
+            assert re.fullmatch(r"pip install -c constraints\.txt -e '\.\[[a-z]+\]'", line), page

@@ -1,0 +1,76 @@
+"""The program without modules that only Unix or some Pythons have: fcntl, resource, gensim, mwparserfromhell."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from contract.command_line import elmo_zh, run_python
+from drawn_bundles import SHAPES, write_model
+
+from elmo_zh.corpus import content
+from elmo_zh.errors import CorpusError
+from elmo_zh.run.files import locked
+
+WITHOUT_UNIX = """\
+import sys
+
+for name in ("fcntl", "resource", "pwd", "grp", "termios"):
+    sys.modules[name] = None
+"""
+
+
+def test_vectors_without_the_modules_of_unix(tmp_path: Path) -> None:
+    bundle = write_model(tmp_path / "model", SHAPES["character"])
+    embedding = f"""
+import elmo_zh
+from elmo_zh import Elmo, ElmoEmbedder
+
+print(ElmoEmbedder.load({str(bundle)!r}).embed_tokens([["今天", "天气"]])[0].shape[1])
+"""
+    answer = run_python("-c", WITHOUT_UNIX + embedding, cwd=tmp_path)
+    assert (answer.status, answer.stdout.strip()) == (0, "2"), answer.stderr
+
+
+def test_every_module_can_be_imported_without_the_modules_of_unix(tmp_path: Path) -> None:
+    importing = """
+import importlib, pkgutil
+import elmo_zh
+
+for module in pkgutil.walk_packages(elmo_zh.__path__, "elmo_zh."):
+    if module.name not in ("elmo_zh.__main__", "elmo_zh.sklearn", "elmo_zh.model.kernels.fused_cell"):
+        importlib.import_module(module.name)
+"""
+    answer = run_python("-c", WITHOUT_UNIX + importing, cwd=tmp_path)
+    assert answer.status == 0, answer.stderr
+
+
+def test_nothing_is_locked_where_there_are_no_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    with locked(tmp_path / ".lock", "in use"), locked(tmp_path / ".lock", "in use"):
+        pass
+
+
+def test_a_python_that_gensim_has_no_wheel_for(untrained_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gensim", None)
+    monkeypatch.setitem(sys.modules, "gensim.models", None)
+    answer = elmo_zh("word2vec", "--run", untrained_run, "--force")
+    assert answer.status == 0, answer.stderr
+    assert answer.stderr.splitlines()[-1].endswith(", torch.")
+    answer = elmo_zh("word2vec", "--run", untrained_run, "--set", "word2vec.implementation=gensim")
+    assert answer.only_error().endswith("(Python 3.11 to 3.13), or set word2vec.implementation=torch.")
+
+
+def test_a_python_that_mwparserfromhell_has_no_wheel_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mwparserfromhell", None)
+    monkeypatch.setattr(content.sys, "version_info", (3, 14, 0))
+    with pytest.raises(
+        CorpusError, match=r"^a wiki dump needs mwparserfromhell, which cannot be installed on Python 3\.14"
+    ):
+        content.import_extra("mwparserfromhell", "a wiki dump")
+
+
+def test_a_misspelt_corpus_makes_no_run(empty_folder: Path) -> None:
+    answer = elmo_zh("pipeline", "my-txts", "--run", "runs/mine")
+    assert answer.status == 1
+    assert "my-txts" in answer.stderr
+    assert list(empty_folder.iterdir()) == []
