@@ -57,7 +57,7 @@ def test_a_python_that_gensim_has_no_wheel_for(untrained_run: Path, monkeypatch:
     assert answer.status == 0, answer.stderr
     assert answer.stderr.splitlines()[-1].endswith(", torch.")
     answer = elmo_zh("word2vec", "--run", untrained_run, "--set", "word2vec.implementation=gensim")
-    assert answer.only_error().endswith("(Python 3.11 to 3.13), or set word2vec.implementation=torch.")
+    assert answer.only_error().endswith("Use --set word2vec.implementation=torch")
 
 
 def test_a_python_that_mwparserfromhell_has_no_wheel_for(monkeypatch: pytest.MonkeyPatch) -> None:

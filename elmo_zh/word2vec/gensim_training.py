@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from gensim.models import Word2Vec
 from numpy.typing import NDArray
 
 from elmo_zh.config import Word2vecConfig
@@ -37,6 +36,8 @@ def train_rows(
     progress: Progress,
 ) -> NDArray[np.float32]:
     """Return trained vectors for rows of the vocabulary, shape (num_rows, dimension); see `train_word2vec`."""
+    from gensim.models import Word2Vec
+
     model = Word2Vec(
         vector_size=dimension,
         window=config.window,
