@@ -176,8 +176,8 @@ def test_auto_means_gensim_where_it_is_installed(
 def test_gensim_asked_for_but_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("elmo_zh.word2vec.training.find_spec", lambda name: None)
     assert message_of(RunError, lambda: chosen_implementation(Word2vecConfig(implementation="gensim"))) == (
-        "word2vec.implementation is gensim, which is not installed. Install it with: pip install gensim"
-        " (Python 3.11 to 3.13), or set word2vec.implementation=torch."
+        "word2vec.implementation is gensim, which is not installed here; there are wheels for Python 3.11 to 3.13."
+        " Use --set word2vec.implementation=torch"
     )
 
 
