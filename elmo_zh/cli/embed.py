@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from elmo_zh.choices import (
+    EMBED_PRECISIONS,
     HDF5_COMPRESSIONS,
     HDF5_LAYOUTS,
     OUTPUT_FORMATS,
@@ -22,7 +23,6 @@ from elmo_zh.choices import (
 from elmo_zh.cli.model_options import FROM_ZERO, WARM_UP, model_option, model_path, segmented_option, stateful_option
 from elmo_zh.cli.options import Common, RegisteredName, common_options, device_option
 from elmo_zh.config import EmbedConfig
-from elmo_zh.config.schema import EMBED_PRECISIONS
 from elmo_zh.errors import CorpusError
 
 if TYPE_CHECKING:

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 
 from elmo_zh.choices import (
     DEVICES,
+    EMBED_PRECISIONS,
     HDF5_COMPRESSIONS,
     HDF5_LAYOUTS,
     LAYERS,
     OUTPUT_FORMATS,
     POOL_METHODS,
+    TRAIN_PRECISIONS,
     UNKNOWN_WAYS,
     VECTOR_DTYPES,
 )
@@ -22,8 +24,6 @@ from elmo_zh.config.text_section import TextConfig
 
 # The convolutions of the published ELMo models: width, number of filters.
 PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
-TRAIN_PRECISIONS = ("auto", "float32", "bfloat16")
-EMBED_PRECISIONS = ("float32", "bfloat16", "int8")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,7 +47,7 @@ class Precision:
 FLOAT32 = Precision(name="float32", dtype=torch.float32)
 BFLOAT16 = Precision(name="bfloat16", dtype=torch.bfloat16)
 INT8 = Precision(name="int8", dtype=torch.float32, is_quantised=True, can_train=False, runs_on_gpu=False)
-# By name; settings and commands offer the same names (`config.schema`).
+# By name; settings and commands offer the same names (`elmo_zh.choices`).
 PRECISIONS = {precision.name: precision for precision in (FLOAT32, BFLOAT16, INT8)}
 
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from elmo_zh.choices import EMBED_PRECISIONS
 from elmo_zh.config import TrainConfig
-from elmo_zh.config.schema import EMBED_PRECISIONS
 from elmo_zh.model import precision as module
 from elmo_zh.model.precision import BFLOAT16, FLOAT32, INT8, PRECISIONS
 
