@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from elmo_zh.corpus.cleaning.examples import shortened
-from elmo_zh.inspection.odd_text import ADVICE
-from elmo_zh.inspection.segmented_text import TextSurvey
+from elmo_zh.inspection.segmented_text import LONG_SENTENCE_TOKENS, LONG_TOKEN_CHARACTERS, TextSurvey
 
 # In modern text segmented by words about a third of the tokens are single characters, in classical text most.
 _MANY_SINGLE = 0.65
@@ -15,6 +14,23 @@ _LITTLE_COVERAGE = 0.9
 _MANY_COPIES, _MANY_COPIES_FRACTION = 20, 0.0005
 _MUCH_DROPPED = 0.5
 _LEAST_HELDOUT, _MOST_HELDOUT = 0.001, 0.15
+# How to correct what is odd in text, by kind.
+_ADVICE = {
+    "sentences with U+FFFD": (
+        "Bytes did not decode, here or before you got the text. Name the encoding (--encoding), or leave such lines"
+        " out: --bad-bytes skip-line"
+    ),
+    "sentences that look wrongly decoded": (
+        "The file was decoded wrongly before you got it: fetch the original, or clean it."
+    ),
+    "sentences with private characters": "They come from fonts of one program; replace or remove them.",
+    "long sentences": (
+        f"Longer than {LONG_SENTENCE_TOKENS} tokens: lists, tables or text without sentence ends. Split the lines."
+    ),
+    "long tokens": (
+        f"Longer than {LONG_TOKEN_CHARACTERS} characters: addresses, codes or formulas. Remove them before segmenting."
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -69,7 +85,7 @@ def _of_split(counts: Mapping[str, Any]) -> Iterator[Oddity]:
 
 
 def _of_text(survey: TextSurvey) -> Iterator[Oddity]:
-    for kind, advice in ADVICE.items():
+    for kind, advice in _ADVICE.items():
         if survey.odd.counts[kind]:
             yield Oddity(kind, survey.odd.counts[kind], survey.odd.examples[kind], advice)
     least = max(_MANY_COPIES, _MANY_COPIES_FRACTION * survey.num_sentences)

@@ -50,7 +50,6 @@ class BlockPicker:
         self._num_wanted = max(1, most_bytes // BLOCK_BYTES)
         self._most_bytes = most_bytes
         self._position, self._next_point, self._distance = 0.0, 0.0, float(BLOCK_BYTES)
-        self._num_points = 0
         self._picks: list[Block] = []
         self._open: Block | None = None
         self._weight = 1.0
@@ -75,16 +74,14 @@ class BlockPicker:
         while self._next_point < self._position:
             self._picks.append(block)
             self._next_point += self._distance
-            self._num_points += 1
             if len(self._picks) > _KEPT_FACTOR * self._num_wanted:
                 self._drop_every_second()
 
     def _drop_every_second(self) -> None:
         offset = self._random.randrange(2)
-        if self._num_points % 2 != offset:
+        if len(self._picks) % 2 != offset:
             self._next_point += self._distance
         self._picks = self._picks[offset::2]
-        self._num_points = len(self._picks)
         self._distance *= 2
 
     def chosen(self) -> list[Block]:

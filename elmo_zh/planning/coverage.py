@@ -18,10 +18,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.planning.estimates import student_quantile
 
-ROUND_SIZES = (
-    *(1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 50_000),
-    *(100_000, 200_000, 400_000, 800_000, 1_600_000),
-)  # fmt: skip
+ROUND_SIZES = tuple(1_000 * number for number in (1, 2, 5, 10, 20, 30, 50, 100, 200, 400, 800, 1_600))
 ENOUGH_COVERAGE = 0.95
 LITTLE_GAIN = 0.01
 # Where the truth lies between what the sample's words cover of it and what those of one half cover of the other.
@@ -35,14 +32,12 @@ class CoverageCurve:
     """Fraction of tokens that the most frequent words cover, by the number of words.
 
     Attributes:
-        num_words: Different words of the corpus.
-        ranks: Numbers of words, rising.
+        ranks: Numbers of words, rising; the last is how many different words the corpus has.
         covered: Fraction of tokens covered by so many words.
         low: Lower end of the 95% interval.
         high: Upper end of the 95% interval.
     """
 
-    num_words: float
     ranks: NDArray[np.float64]
     covered: NDArray[np.float64]
     low: NDArray[np.float64]
@@ -50,18 +45,14 @@ class CoverageCurve:
 
     def at(self, num_words: float) -> tuple[float, float, float]:
         """Return value, lower and upper end for a number of words."""
-        value, low, high = (
-            float(np.interp(num_words, self.ranks, curve)) for curve in (self.covered, self.low, self.high)
-        )
-        return value, low, high
+        value, low, high = (np.interp(num_words, self.ranks, curve) for curve in (self.covered, self.low, self.high))
+        return float(value), float(low), float(high)
 
     def described(self) -> list[dict[str, float]]:
         """Return the curve at round numbers of words, as plan.json has it."""
-        rows = []
-        for size in (size for size in ROUND_SIZES if size < self.num_words):
-            value, low, high = self.at(size)
-            rows.append({"words": size, "share": round(value, 4), "low": round(low, 4), "high": round(high, 4)})
-        return rows
+        rows = [(size, *self.at(size)) for size in ROUND_SIZES if size < self.ranks[-1]]
+        names = ("words", "share", "low", "high")
+        return [dict(zip(names, [round(value, 4) for value in row], strict=True)) for row in rows]
 
 
 def words_by_times(num_words: float, new_fraction: float, most: int) -> NDArray[np.float64]:
@@ -79,11 +70,10 @@ def merged(blocks: Iterable[Counter[str]]) -> Counter[str]:
     return counts
 
 
-def exact_curve(counts: Counter[str]) -> CoverageCurve:
-    """Return the curve of a text whose words are all known."""
-    covered = _cumulated(sorted(counts.values(), reverse=True))
-    ranks = np.arange(len(covered), dtype=np.float64)
-    return CoverageCurve(num_words=len(counts), ranks=ranks, covered=covered, low=covered, high=covered)
+def exact_curve(counts: Iterable[int], num_tokens: int = 0) -> CoverageCurve:
+    """Return the curve of words whose counts are all known, in a text of so many tokens (0: their sum)."""
+    covered = _cumulated(sorted(counts, reverse=True), num_tokens)
+    return CoverageCurve(ranks=np.arange(len(covered), dtype=np.float64), covered=covered, low=covered, high=covered)
 
 
 def _cumulated(counts: Sequence[int], total: int = 0) -> NDArray[np.float64]:
@@ -106,9 +96,8 @@ def estimate_curve(
     counts = merged(halves)
     ranked = [word for word, _ in counts.most_common()]
     unseen = max(0.0, 1 - counts.total() / num_tokens)
-    sizes = [float(size) for size in ROUND_SIZES if size <= num_words]
     steps = np.round(np.geomspace(1, max(2.0, num_words), 400))
-    ranks = np.unique([0.0, *steps, *sizes, min(float(len(counts)), num_words), num_words])
+    ranks = np.unique(np.minimum([0, *steps, *ROUND_SIZES, len(counts), num_words], num_words))
     own = _at_ranks(ranks, _cumulated([counts[word] for word in ranked]))
     # What the words of one half, most frequent first, cover of the other half.
     across = [
@@ -130,7 +119,7 @@ def estimate_curve(
     high = np.where(is_known, np.maximum(own, value), value) + reach
     # Curves put together from parts need not rise.
     value, low, high = (np.clip(np.maximum.accumulate(curve), 0.0, 1.0) for curve in (value, low, high))
-    return CoverageCurve(num_words=num_words, ranks=ranks, covered=value, low=np.minimum(low, value), high=high)
+    return CoverageCurve(ranks=ranks, covered=value, low=np.minimum(low, value), high=high)
 
 
 def _at_ranks(ranks: NDArray[np.float64], covered: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,7 +1,6 @@
 """The plan of a run: all that a sample of its corpus and some seconds of trial can tell."""
 
 import resource
-import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -12,7 +11,7 @@ from elmo_zh.config import Config, TextConfig, result_settings
 from elmo_zh.corpus.sources import Sources
 from elmo_zh.planning.estimates import Estimate
 from elmo_zh.planning.reading import SampleSize
-from elmo_zh.planning.sampling import Sample, take_sample
+from elmo_zh.planning.sampling import take_sample
 from elmo_zh.planning.stage_costs import stage_figures, stage_memory
 from elmo_zh.planning.words import WordForecast, forecast_words
 from elmo_zh.run.reporter import Reporter
@@ -33,7 +32,6 @@ def make_plan(
     Raises:
         CorpusError: If the corpus, or what was looked at of it, holds no text.
     """
-    started_at = time.monotonic()
     sample = take_sample(sources.sources, config.text, user_dictionary, size, reporter)
     process_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     totals = sample.totals()
@@ -62,9 +60,8 @@ def make_plan(
         "format": PLAN_FORMAT,
         "elmo_zh": __version__,
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": round(time.monotonic() - started_at, 1),
         "settings": {name: result_settings(getattr(config, name)) for name in SECTIONS},
-        "sample": _describe_sample(sample),
+        "sample": sample.described(),
         "figures": {name: estimate.described(_digits(name)) for name, estimate in figures.items()},
         "coverage_curve": words.curve.described(),
         "recommended_vocab_size": words.recommended_size,
@@ -107,12 +104,12 @@ def _training(
 def _training_figures(training: Mapping[str, Any], config: Config) -> dict[str, Estimate]:
     num_kept, checkpoint = config.train.keep_checkpoints, training["checkpoint_bytes"]
     return {
-        "seconds.train": Estimate.within_factor(training["seconds"], _TRAINING_FACTOR),
+        "seconds.train": Estimate.exact(training["seconds"]).widened(_TRAINING_FACTOR),
         # The best checkpoint is kept too, and is often one of the last.
         "bytes.checkpoints": Estimate(
             value=num_kept * checkpoint, low=0.95 * checkpoint, high=1.05 * (num_kept + 1) * checkpoint
         ),
-        "bytes.model": Estimate.within_factor(training["bundle_bytes"], 1.1),
+        "bytes.model": Estimate.exact(training["bundle_bytes"]).widened(1.1),
     }
 
 
@@ -120,16 +117,3 @@ def _vector_bytes(config: Config) -> int:
     """Return the bytes of the vectors of one token, with the settings of section embed."""
     layers = config.model.num_layers + 1 if config.embed.layers == "all" else 1
     return layers * 2 * config.model.projection_dim * (2 if config.embed.dtype == "float16" else 4)
-
-
-def _describe_sample(sample: Sample) -> dict[str, Any]:
-    return {
-        "pieces": len(sample.blocks),
-        "files": sample.reading.num_files,
-        "corpus_bytes": round(sample.corpus_bytes),
-        "bytes": sample.num_bytes,
-        "share": round(sample.fraction, 6),
-        "is_all": sample.is_all,
-        "places_not_reached": sample.reading.num_unreached,
-        "tokens": sample.num_tokens,
-    }

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,11 +59,6 @@ class Sample:
         return sum(block.num_tokens for block in self.blocks)
 
     @property
-    def num_bytes(self) -> int:
-        """Bytes of all blocks in UTF-8."""
-        return sum(block.num_bytes for block in self.blocks)
-
-    @property
     def corpus_bytes(self) -> float:
         """Bytes of the corpus's text in UTF-8."""
         return self.reading.total("line_bytes").value
@@ -70,7 +66,20 @@ class Sample:
     @property
     def fraction(self) -> float:
         """Fraction of the corpus that the blocks are."""
-        return 1.0 if self.is_all else min(1.0, self.num_bytes / max(1.0, self.corpus_bytes))
+        num_bytes = sum(block.num_bytes for block in self.blocks)
+        return 1.0 if self.is_all else min(1.0, num_bytes / max(1.0, self.corpus_bytes))
+
+    def described(self) -> dict[str, Any]:
+        """Return the size of the sample and of the corpus for JSON."""
+        return {
+            "pieces": len(self.blocks),
+            "files": self.reading.num_files,
+            "corpus_bytes": round(self.corpus_bytes),
+            "bytes": sum(block.num_bytes for block in self.blocks),
+            "share": round(self.fraction, 6),
+            "is_all": self.is_all,
+            "places_not_reached": self.reading.num_unreached,
+        }
 
     def totals(self) -> dict[str, Estimate]:
         """Return documents, characters, kept characters, sentences and tokens of the whole corpus."""

@@ -146,7 +146,7 @@ def stage_figures(sample: Sample, tokens: Estimate, rows: Estimate, config: Conf
     # Ids of two bytes reach so far; the part of the sample that was tried has fewer rows.
     wider = 2 if rows.value > 2**16 and config.model.mode == "token" else 0
     return {
-        **{f"seconds.{name}": Estimate.within_factor(seconds[name], _TIME_FACTORS[name]) for name in seconds},
+        **{f"seconds.{name}": Estimate.exact(seconds[name]).widened(_TIME_FACTORS[name]) for name in seconds},
         "bytes.segmented": segmented_bytes.widened(_TEXT_FACTOR),
         "bytes.ids": tokens.times(token_bytes["ids"] + wider).widened(_IDS_FACTOR),
         # Rare words have smaller numbers, which take more digits, and the part tried has more of these.

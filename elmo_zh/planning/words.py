@@ -93,7 +93,7 @@ def _thinned(blocks: Sequence[Counter[str]], num_tokens: float, train_fraction: 
         Estimate(value=value, low=value / _SPLIT_FACTOR, high=min(len(counts), value * _SPLIT_FACTOR))
         for value in (distinct, frequent)
     ]
-    return exact_curve(counts), ends[0], ends[1], covered / max(1.0, train_fraction * num_tokens)
+    return exact_curve(counts.values()), ends[0], ends[1], covered / max(1.0, train_fraction * num_tokens)
 
 
 def _extrapolated(
@@ -104,7 +104,7 @@ def _extrapolated(
     factor = max(1.0, num_tokens / counts.total())
     growth, words = estimate_words([set(block) for block in blocks], factor)
     slope = growth.slope_at(factor)
-    curve = estimate_curve(blocks, num_tokens, words.value, slope) if factor > 1 else exact_curve(counts)
+    curve = estimate_curve(blocks, num_tokens, words.value, slope) if factor > 1 else exact_curve(counts.values())
     distinct = words.times(train_fraction**slope)
     # Words that are new in a block may occur there more than once. The sample shows how many do; in the corpus some of
     # them occur elsewhere too, so about half of the effect is left, as a logarithm.

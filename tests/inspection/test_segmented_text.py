@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from elmo_zh.corpus.cleaning.examples import visible
-from elmo_zh.inspection.odd_text import OddCounts
 from elmo_zh.inspection.oddities import find_oddities
-from elmo_zh.inspection.segmented_text import TextSurvey, survey_segmented
+from elmo_zh.inspection.segmented_text import OddCounts, TextSurvey, survey_segmented
 from elmo_zh.run.reporter import SilentReporter
 
 LINES = ["我 爱 北京 。", "他 也 爱 北京 。", "hello 12 。", ""]
