@@ -2,7 +2,6 @@
 
 import resource
 from collections.abc import Mapping
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -53,7 +52,7 @@ def make_plan(
         reporter.note("Trying some steps of training ...")
         training = _training(config, totals, words, train_fraction)
         figures |= _training_figures(training[THIS_CONFIG], config)
-    memory = stage_memory(process_bytes, sample.corpus_bytes, figures, config)
+    memory = stage_memory(process_bytes, sample.corpus_bytes, words.distinct.value, words.rows.value, config)
     if training:
         memory["train"] = training[THIS_CONFIG]["memory_bytes"]
     return {
@@ -97,8 +96,7 @@ def _training(
         heldout_tokens=round(tokens * (1 - train_fraction)),
         frequent_words=round(words.frequent.value),
     )
-    forecasts = forecast_training({THIS_CONFIG: config, **shipped_configs()}, size)
-    return {name: asdict(forecast) for name, forecast in forecasts.items()}
+    return forecast_training({THIS_CONFIG: config, **shipped_configs()}, size)
 
 
 def _training_figures(training: Mapping[str, Any], config: Config) -> dict[str, Estimate]:
