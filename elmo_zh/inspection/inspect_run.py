@@ -28,9 +28,7 @@ def inspect_run(run: RunDir, *, num_samples: int, num_tokens: int, seed: int, re
     Raises:
         RunError: If there is no such run, nothing in it, or something in it is damaged.
     """
-    finished = finished_stages(run)
-    plan = load_plan(run)
-    files = run.train_files()
+    finished, plan, files = finished_stages(run), load_plan(run), run.train_files()
     if not (finished or plan or files):
         what = "holds no run" if run.path.exists() else "does not exist"
         raise RunError(f"{run.path} {what}. Begin one with: elmo-zh segment CORPUS --run {run.path}")
@@ -67,13 +65,11 @@ def _coverage_curve(run: RunDir, survey: TextSurvey | None) -> CoverageCurve:
 
 
 def _describe(survey: TextSurvey, num_tokens: int) -> dict[str, Any]:
+    fractions = survey.kinds.fractions().items()
     return {
         "sentences": survey.num_sentences,
         "tokens": survey.num_tokens,
-        "kinds": {
-            what: {kind: round(fraction, 6) for kind, fraction in fractions.items()}
-            for what, fractions in survey.kinds.fractions().items()
-        },
+        "kinds": {what: {kind: round(each, 6) for kind, each in kinds.items()} for what, kinds in fractions},
         "single_character_share": round(survey.single_han_tokens / max(1, survey.num_tokens), 6),
         "sentence_lengths": survey.length_quantiles(),
         "most_frequent": dict(survey.tokens.most_common(num_tokens)),

@@ -1,19 +1,22 @@
 """One pass over a run's segmented text: tokens, sentences, lengths, samples, and what looks odd."""
 
 import re
+import unicodedata
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 from random import Random
 
 from elmo_zh.corpus.cleaning.examples import LONGEST_EXAMPLE, shortened
 from elmo_zh.corpus.segmented import iter_sentences
-from elmo_zh.inspection.counting import BoundedCounts, KindCounts
 from elmo_zh.run.reporter import Reporter
+from elmo_zh.text.han import HAN
 
+KINDS = ("Han", "Latin", "digits", "punctuation", "other")
 _MOST_TOKENS, _MOST_SENTENCES = 200_000, 50_000
 # Shorter sentences are repeated in any text: 好的。
 _REPEATED_FROM_TOKENS, _LONGEST_KEPT_CHARACTERS = 6, 400
@@ -31,6 +34,73 @@ _SIGNS = {
     ),
     "sentences with private characters": re.compile("[\ue000-\uf8ff\U000f0000-\U0010ffff]"),
 }
+
+
+class BoundedCounts:
+    """A Counter that drops the rarest entries when there are too many (Manku and Motwani 2002).
+
+    A thing that comes again after it was dropped counts from 0, so counts are never too high, and too low by at most
+    the highest count dropped, each time that was done.
+    """
+
+    def __init__(self, most: int, on_drop: Callable[[str, int], None] = lambda _thing, _count: None) -> None:
+        """Keep the `most` frequent things, for a while twice as many; call `on_drop` with others and their counts."""
+        self._most, self._on_drop = most, on_drop
+        self._counts: Counter[str] = Counter()
+
+    def update(self, things: Iterable[str]) -> None:
+        """Count things."""
+        self._counts.update(things)
+        if len(self._counts) > 2 * self._most:
+            ranked = self._counts.most_common()
+            self._counts = Counter(dict(ranked[: self._most]))
+            for thing, count in ranked[self._most :]:
+                self._on_drop(thing, count)
+
+    def most_common(self, number: int | None = None) -> list[tuple[str, int]]:
+        """Return the most frequent things that are kept, with their counts."""
+        return sorted(self._counts.items(), key=lambda item: (-item[1], item[0]))[:number]
+
+
+@lru_cache(maxsize=2**16)
+def kind_of(character: str) -> str:
+    """Return the kind of a character."""
+    if HAN.match(character):
+        return "Han"
+    category = unicodedata.category(character)
+    if category == "Nd":
+        return "digits"
+    if category[0] in "PS":
+        return "punctuation"
+    if category[0] == "L" and unicodedata.name(character, "").startswith(("LATIN", "FULLWIDTH LATIN")):
+        return "Latin"
+    return "other"
+
+
+def kind_of_token(token: str) -> str:
+    """Return the first of the kinds that a token has a character of."""
+    return min(map(kind_of, token), key=KINDS.index)
+
+
+class KindCounts:
+    """Numbers of tokens and characters of each kind."""
+
+    def __init__(self) -> None:
+        self.tokens: Counter[str] = Counter()
+        self.characters: Counter[str] = Counter()
+
+    def add(self, token: str, count: int) -> None:
+        """Count a token that occurs so often."""
+        self.tokens[kind_of_token(token)] += count
+        for character in token:
+            self.characters[kind_of(character)] += count
+
+    def fractions(self) -> dict[str, dict[str, float]]:
+        """Return fractions of tokens and of characters by kind; they add up to 1 where there is any text."""
+        return {
+            what: {kind: counts[kind] / max(1, counts.total()) for kind in KINDS}
+            for what, counts in (("tokens", self.tokens), ("characters", self.characters))
+        }
 
 
 @dataclass

@@ -17,22 +17,16 @@ class Block:
         first_line: Number of the first line among all lines read.
         lines: The lines.
         num_bytes: Bytes in UTF-8.
-        characters: Characters of the lines that are no copies.
-        kept_characters: Characters of the lines that gave sentences.
         sentences: The tokens of each sentence, once segmented.
+        counts: Numbers of sentences and tokens; characters of lines that are no copies; kept_characters of those that
+            gave sentences.
     """
 
     first_line: int
     lines: list[str] = field(default_factory=list)
     num_bytes: int = 0
-    characters: int = 0
-    kept_characters: int = 0
     sentences: list[list[str]] = field(default_factory=list)
-
-    @property
-    def num_tokens(self) -> int:
-        """Tokens of all sentences."""
-        return sum(map(len, self.sentences))
+    counts: Counter[str] = field(default_factory=Counter)
 
     def words(self) -> Counter[str]:
         """Return how often each word occurs."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from elmo_zh.planning.estimates import student_quantile
 
@@ -58,8 +59,8 @@ class CoverageCurve:
 def words_by_times(num_words: float, new_fraction: float, most: int) -> NDArray[np.float64]:
     """Return how many of a text's words occur 1, 2, ... `most` times, if the fraction `new_fraction` occurs once."""
     once = min(0.98, max(0.02, new_fraction))
-    logs = [math.lgamma(m - once) - math.lgamma(1 - once) - math.lgamma(m + 1) for m in range(1, most + 1)]
-    return np.asarray(num_words * once * np.exp(logs))
+    times = np.arange(1, most + 1)
+    return np.asarray(num_words * once * np.exp(gammaln(times - once) - gammaln(1 - once) - gammaln(times + 1)))
 
 
 def merged(blocks: Iterable[Counter[str]]) -> Counter[str]:
@@ -143,9 +144,7 @@ def recommend_size(curve: CoverageCurve, num_frequent: float) -> int:
         num_frequent: Number of words frequent enough for a row; no more are recommended.
     """
     for size in ROUND_SIZES:
-        covered = curve.at(min(size, num_frequent))[0]
-        if size >= num_frequent or covered >= ENOUGH_COVERAGE:
-            return size
-        if curve.at(min(2 * size, num_frequent))[0] - covered < LITTLE_GAIN:
+        covered, doubled = (curve.at(min(number, num_frequent))[0] for number in (size, 2 * size))
+        if size >= num_frequent or covered >= ENOUGH_COVERAGE or doubled - covered < LITTLE_GAIN:
             return size
     return ROUND_SIZES[-1]

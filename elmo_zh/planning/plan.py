@@ -47,13 +47,12 @@ def make_plan(
         "coverage": words.coverage,
         **stage_figures(sample, totals["tokens"], words.rows, config),
     }
+    memory = stage_memory(process_bytes, sample.corpus_bytes, words.distinct.value, words.rows.value, config)
     training: dict[str, Any] = {}
     if size.tries_training:
         reporter.note("Trying some steps of training ...")
         training = _training(config, totals, words, train_fraction)
         figures |= _training_figures(training[THIS_CONFIG], config)
-    memory = stage_memory(process_bytes, sample.corpus_bytes, words.distinct.value, words.rows.value, config)
-    if training:
         memory["train"] = training[THIS_CONFIG]["memory_bytes"]
     return {
         "format": PLAN_FORMAT,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from elmo_zh.config import Config, TextConfig
 from elmo_zh.engine.select import SMALL_BYTES
@@ -33,17 +34,20 @@ _PROCESS_BYTES, _WORD_BYTES, _ROW_BYTES = 60_000_000, 140, 600
 # Time until a worker process has started and imported what it needs.
 _WORKER_SECONDS = 0.35
 # Settings that leave text as it is that was segmented and normalised before.
-_AS_IT_IS = TextConfig(
-    segmenter="whitespace",
-    split_sentences=False,
-    unicode_form="none",
-    fold_fullwidth=False,
-    remove_control=False,
-    collapse_whitespace=False,
-    remove_markup=False,
-    drop_duplicates=False,
-    num_workers=1,
+_OFF = (
+    "split_sentences",
+    "fold_fullwidth",
+    "remove_control",
+    "collapse_whitespace",
+    "remove_markup",
+    "drop_duplicates",
 )
+_AS_IT_IS: dict[str, Any] = {
+    "segmenter": "whitespace",
+    "unicode_form": "none",
+    "num_workers": 1,
+    **dict.fromkeys(_OFF, False),
+}
 
 
 @dataclass(frozen=True)
@@ -66,8 +70,8 @@ def folder_bytes(path: Path) -> int:
 
 def _try_stages(sentences: Sequence[Sequence[str]], config: Config, epochs: Sequence[int]) -> _Trial:
     """Run the stages on sentences, word2vec once for each number of epochs."""
-    kept = replace(_AS_IT_IS, heldout_min_sentences=config.text.heldout_min_sentences)
-    config = replace(config, text=kept, vocab=replace(config.vocab, init="", words="", min_count=1))
+    text_config = TextConfig(**_AS_IT_IS, heldout_min_sentences=config.text.heldout_min_sentences)
+    config = replace(config, text=text_config, vocab=replace(config.vocab, init="", words="", min_count=1))
     with TemporaryDirectory(prefix="elmo-zh-plan-") as folder:
         run, text, silent = RunDir(Path(folder, "run")), Path(folder, "text.txt"), SilentReporter()
         text.write_text("".join(f"{' '.join(sentence)}\n" for sentence in sentences), encoding="utf-8", newline="\n")
@@ -110,7 +114,7 @@ def stage_figures(sample: Sample, tokens: Estimate, rows: Estimate, config: Conf
         return seconds / num_workers + (_WORKER_SECONDS if num_workers > 1 else 0)
 
     reading = sample.reading.seconds * sample.corpus_bytes / max(1, sample.reading.counts["line_bytes"])
-    segmenting = sample.segmenting_seconds * tokens.value / max(1, sample.num_tokens)
+    segmenting = sample.segmenting_seconds * tokens.value / ends[-1]
     # Every worker loads the dictionary.
     seconds = {"segment": sample.starting_seconds + on_all_workers(reading + segmenting)}
     for stage in ("vocab", "encode"):

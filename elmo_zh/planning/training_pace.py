@@ -1,6 +1,7 @@
 """How long training will take: from a few real steps on random words or, if a step is long, from its products."""
 
 import time
+import timeit
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,12 +81,9 @@ def _product_rate(config: Config) -> float:
     device = choose_device(config.train.device)
     choose_computation(config.train, device, {})
     left, right = torch.ones(64, 512, device=device), torch.ones(512, 4096, device=device)
-    shortest = float("inf")
-    for _ in range(20):
-        start = time.monotonic()
-        float((left @ right).sum())  # reading it waits for the device
-        shortest = min(shortest, time.monotonic() - start)
-    return 2.0 * 64 * 512 * 4096 / shortest
+    # Reading the sum waits for the device.
+    seconds = timeit.repeat(lambda: float((left @ right).sum()), repeat=20, number=1)
+    return 2.0 * 64 * 512 * 4096 / min(seconds)
 
 
 def _rows(config: Config, size: CorpusSize) -> int:

@@ -16,7 +16,7 @@ from elmo_zh.planning.coverage import (
     recommend_size,
     words_by_times,
 )
-from elmo_zh.planning.growth import estimate_words
+from elmo_zh.planning.words import estimate_words
 
 
 def test_the_curve_of_a_text_of_which_all_is_known() -> None:

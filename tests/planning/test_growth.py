@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from elmo_zh.planning.growth import Growth, estimate_words, fit_growth, rarefy
+from elmo_zh.planning.words import Growth, estimate_words, fit_growth, rarefy
 
 
 def test_rarefaction_is_the_mean_over_all_choices() -> None:
