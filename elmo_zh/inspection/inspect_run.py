@@ -1,6 +1,5 @@
 """What a run holds, from whatever of it exists."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +15,9 @@ from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, load_counts, loa
 
 
 def inspect_run(run: RunDir, *, num_samples: int, num_tokens: int, seed: int, reporter: Reporter) -> dict[str, Any]:
-    """Return what a run holds, and draw coverage.png where there are counts.
+    """Return what a run holds, finished or not, and draw coverage.png where there are counts.
 
-    Args:
-        run: The run, finished or not.
-        num_samples: Number of sentences to show.
-        num_tokens: Number of frequent and of long tokens to show.
-        seed: Seed of the choice of sentences.
-        reporter: Where to report.
+    Shown are `num_samples` sentences, which the seed chooses, and `num_tokens` frequent and as many long tokens.
 
     Raises:
         RunError: If there is no such run, nothing in it, or something in it is damaged.
@@ -36,19 +30,19 @@ def inspect_run(run: RunDir, *, num_samples: int, num_tokens: int, seed: int, re
     if files:
         survey = survey_segmented(files, num_samples=num_samples, num_longest=num_tokens, seed=seed, reporter=reporter)
     segmented = finished.get("segment", {})
+    sources = segmented.get("sources", {})
     curve = _coverage_curve(run, survey)
     sizes = [size for size in (100, *ROUND_SIZES) if size < curve.ranks[-1]] + [int(curve.ranks[-1])]
     coverage = finished.get("vocab", {}).get("counts", {}).get("coverage")
-    oddities = find_oddities(survey, segmented.get("sources", {}), segmented.get("counts", {}), coverage)
     return {
         "run": str(run.path),
         "stages": {name: {"seconds": record["seconds"], **record["counts"]} for name, record in finished.items()},
-        "sources": segmented.get("sources", {}),
+        "sources": sources,
         "passed_over": segmented.get("passed_over", {}),
         "text": _describe(survey, num_tokens) if survey else {},
         "coverage_curve": [{"words": size, "share": round(curve.at(size)[0], 6)} for size in sizes if size],
         "coverage_picture": _draw_coverage(curve, run.coverage_picture, reporter),
-        "oddities": [asdict(oddity) for oddity in oddities],
+        "oddities": find_oddities(survey, sources, segmented.get("counts", {}), coverage),
         "plan": compare(run, plan) if plan else {},
         "changed_settings": changed_settings(run, plan) if plan else [],
     }

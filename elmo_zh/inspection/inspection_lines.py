@@ -13,10 +13,11 @@ _MOST_SOURCES, _MOST_REASONS = 20, 3
 
 def describe_inspection(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines that show what `inspect_run` found, section by section, with empty lines between."""
+    picture = [f"Drawn in {found['coverage_picture']}."] if found["coverage_picture"] else []
     sections = (
         _stages(found["stages"]),
         _sources(found["sources"]),
-        _curve(found["coverage_curve"], found["coverage_picture"]),
+        (*coverage_lines(found["coverage_curve"]), *picture) if found["coverage_curve"] else (),
         _text(found["text"]),
         _oddities(found["oddities"]),
         describe_comparison(found["plan"], found["changed_settings"]) if found["plan"] else (),
@@ -44,7 +45,7 @@ def _sources(sources: Mapping[str, Any]) -> Iterator[str]:
         return
     tallies = {name: Tally.restored(source) for name, source in sources.items()}
     ranked = sorted(tallies.items(), key=lambda item: (-item[1].characters, item[0]))
-    rows = [("source", "files", "documents", "characters", "kept", "left out for")]
+    rows: list[tuple[str, ...]] = [("source", "files", "documents", "characters", "kept", "left out for")]
     rows += [_source_row(name, [tally]) for name, tally in ranked[:_MOST_SOURCES]]
     if others := [tally for _, tally in ranked[_MOST_SOURCES:]]:
         rows.append(_source_row(f"{len(others):,} others", others))
@@ -53,7 +54,7 @@ def _sources(sources: Mapping[str, Any]) -> Iterator[str]:
     yield from aligned(rows)
 
 
-def _source_row(name: str, tallies: Iterable[Tally]) -> tuple[str, str, str, str, str, str]:
+def _source_row(name: str, tallies: Iterable[Tally]) -> tuple[str, ...]:
     total = Tally()
     for tally in tallies:
         total.extend(tally)
@@ -61,13 +62,6 @@ def _source_row(name: str, tallies: Iterable[Tally]) -> tuple[str, str, str, str
     kept = f"{total.kept_characters / max(1, total.characters):.1%}"
     left_out = ", ".join(f"{reason} {count:,}" for reason, count in total.dropped.most_common(_MOST_REASONS) if count)
     return name, *counts, kept, left_out
-
-
-def _curve(curve: Sequence[Mapping[str, float]], picture: str) -> Iterator[str]:
-    if curve:
-        yield from coverage_lines(curve)
-    if picture:
-        yield f"Drawn in {picture}."
 
 
 def _text(text: Mapping[str, Any]) -> Iterator[str]:

@@ -54,18 +54,14 @@ def compare(run: RunDir, plan: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     (whether the truth lies in the interval).
     """
     actual = actual_figures(run)
-    return {
-        name: _compare_figure(Estimate.load(values), actual[name], 1e-6 if name == "coverage" else 0.5)
-        for name, values in plan["figures"].items()
-        if name in actual
-    }
-
-
-def _compare_figure(planned: Estimate, actual: float, rounding: float) -> dict[str, Any]:
-    deviation = planned.value / actual - 1 if actual else float(planned.value != 0)
-    ends = {"planned": planned.value, "low": planned.low, "high": planned.high}
-    is_within = planned.holds(actual, rounding=rounding)
-    return {**ends, "actual": actual, "deviation": round(deviation, 4), "is_within": is_within}
+    found = {}
+    for name in (name for name in plan["figures"] if name in actual):
+        planned, truth = Estimate.load(plan["figures"][name]), actual[name]
+        deviation = planned.value / truth - 1 if truth else float(planned.value != 0)
+        is_within = planned.holds(truth, rounding=1e-6 if name == "coverage" else 0.5)
+        ends = {"planned": planned.value, "low": planned.low, "high": planned.high}
+        found[name] = {**ends, "actual": truth, "deviation": round(deviation, 4), "is_within": is_within}
+    return found
 
 
 def actual_figures(run: RunDir) -> dict[str, float]:

@@ -35,8 +35,7 @@ class CoverageCurve:
     Attributes:
         ranks: Numbers of words, rising; the last is how many different words the corpus has.
         covered: Fraction of tokens covered by so many words.
-        low: Lower end of the 95% interval.
-        high: Upper end of the 95% interval.
+        low, high: Ends of the 95% interval.
     """
 
     ranks: NDArray[np.float64]
@@ -73,25 +72,22 @@ def merged(blocks: Iterable[Counter[str]]) -> Counter[str]:
 
 def exact_curve(counts: Iterable[int], num_tokens: int = 0) -> CoverageCurve:
     """Return the curve of words whose counts are all known, in a text of so many tokens (0: their sum)."""
-    covered = _cumulated(sorted(counts, reverse=True), num_tokens)
+    covered = _covered(sorted(counts, reverse=True), total=num_tokens)
     return CoverageCurve(ranks=np.arange(len(covered), dtype=np.float64), covered=covered, low=covered, high=covered)
 
 
-def _cumulated(counts: Sequence[int], total: int = 0) -> NDArray[np.float64]:
-    """Return the fraction of all tokens that the first 0, 1, 2, ... words cover."""
-    return np.asarray(np.cumsum([0, *counts], dtype=np.float64) / max(1, total or sum(counts)))
+def _covered(counts: Sequence[int], ranks: NDArray[np.float64] | None = None, total: int = 0) -> NDArray[np.float64]:
+    """Return the fraction of all tokens that the first so many words cover, by default the first 0, 1, 2, ..."""
+    covered = np.cumsum([0, *counts], dtype=np.float64) / max(1, total or sum(counts))
+    return np.asarray(covered if ranks is None else np.interp(ranks, np.arange(len(covered)), covered))
 
 
 def estimate_curve(
     blocks: Sequence[Counter[str]], num_tokens: float, num_words: float, new_fraction: float
 ) -> CoverageCurve:
-    """Return the curve of a corpus.
+    """Return the curve of a corpus from the words of each block of a sample.
 
-    Args:
-        blocks: Words of each block of the sample.
-        num_tokens: Tokens of the corpus.
-        num_words: Different words of the corpus.
-        new_fraction: Fraction of the corpus's different words that are new at its end.
+    The corpus has so many tokens and different words; at its end the fraction `new_fraction` of these is new.
     """
     halves = [merged(blocks[start::2]) for start in (0, 1)]
     counts = merged(halves)
@@ -99,13 +95,13 @@ def estimate_curve(
     unseen = max(0.0, 1 - counts.total() / num_tokens)
     steps = np.round(np.geomspace(1, max(2.0, num_words), 400))
     ranks = np.unique(np.minimum([0, *steps, *ROUND_SIZES, len(counts), num_words], num_words))
-    own = _at_ranks(ranks, _cumulated([counts[word] for word in ranked]))
+    own = _covered([counts[word] for word in ranked], ranks)
     # What the words of one half, most frequent first, cover of the other half.
     across = [
-        _cumulated([measured[word] for word, _ in chosen.most_common()], measured.total())
+        _covered([measured[word] for word, _ in chosen.most_common()], ranks, measured.total())
         for chosen, measured in (halves, halves[::-1])
     ]
-    other = np.mean([_at_ranks(ranks, covered) for covered in across], axis=0)
+    other = np.mean(across, axis=0)
     low, middle = (own - unseen * fraction * (own - other) for fraction in (1.0, _TOWARDS_OTHER_HALF))
     # Beyond the sample's words, those left out are the rarest: all that occur once, then twice, ...
     words = words_by_times(num_words, new_fraction, _MOST_TIMES)
@@ -123,25 +119,19 @@ def estimate_curve(
     return CoverageCurve(ranks=ranks, covered=value, low=np.minimum(low, value), high=high)
 
 
-def _at_ranks(ranks: NDArray[np.float64], covered: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.interp(ranks, np.arange(len(covered)), covered)
-
-
 def _error_of_choice(ranks: NDArray[np.float64], blocks: Sequence[Counter[str]], words: list[str]) -> Any:
     """Return how far the curve may be off because other blocks might have been chosen, by the spread of groups."""
     groups = [merged(blocks[start::_GROUPS]) for start in range(min(_GROUPS, len(blocks)))]
     if len(groups) < 2:
         return np.ones(len(ranks))
-    covered = [_at_ranks(ranks, _cumulated([group[word] for word in words])) for group in groups]
+    covered = [_covered([group[word] for word in words], ranks) for group in groups]
     return student_quantile(len(groups) - 1) * np.std(covered, axis=0, ddof=1) / math.sqrt(len(groups))
 
 
 def recommend_size(curve: CoverageCurve, num_frequent: float) -> int:
     """Return the smallest round size that covers 95% of the tokens, or whose double covers less than a point more.
 
-    Args:
-        curve: Coverage curve of the corpus.
-        num_frequent: Number of words frequent enough for a row; no more are recommended.
+    It is no larger than needed for `num_frequent` words, which are frequent enough for a row.
     """
     for size in ROUND_SIZES:
         covered, doubled = (curve.at(min(number, num_frequent))[0] for number in (size, 2 * size))

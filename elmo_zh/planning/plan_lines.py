@@ -85,7 +85,7 @@ def coverage_lines(curve: Sequence[Mapping[str, float]]) -> Iterator[str]:
 
 
 def _stages(memory: Mapping[str, float], figures: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
-    rows = [("stage", "time", "memory", "disk")]
+    rows: list[tuple[str, ...]] = [("stage", "time", "memory", "disk")]
     seconds = {stage: figures[name]["value"] for stage in STAGES if (name := f"seconds.{stage}") in figures}
     disk = {stage: figures[name]["value"] for what, stage in MAKERS.items() if (name := f"bytes.{what}") in figures}
     for stage in (stage for stage in STAGES if stage in {**seconds, **disk}):

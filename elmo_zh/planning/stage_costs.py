@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from elmo_zh.config import Config, TextConfig
 from elmo_zh.engine.select import SMALL_BYTES
@@ -34,20 +33,17 @@ _PROCESS_BYTES, _WORD_BYTES, _ROW_BYTES = 60_000_000, 140, 600
 # Time until a worker process has started and imported what it needs.
 _WORKER_SECONDS = 0.35
 # Settings that leave text as it is that was segmented and normalised before.
-_OFF = (
-    "split_sentences",
-    "fold_fullwidth",
-    "remove_control",
-    "collapse_whitespace",
-    "remove_markup",
-    "drop_duplicates",
+_AS_IT_IS = TextConfig(
+    segmenter="whitespace",
+    split_sentences=False,
+    unicode_form="none",
+    fold_fullwidth=False,
+    remove_control=False,
+    collapse_whitespace=False,
+    remove_markup=False,
+    drop_duplicates=False,
+    num_workers=1,
 )
-_AS_IT_IS: dict[str, Any] = {
-    "segmenter": "whitespace",
-    "unicode_form": "none",
-    "num_workers": 1,
-    **dict.fromkeys(_OFF, False),
-}
 
 
 @dataclass(frozen=True)
@@ -70,7 +66,7 @@ def folder_bytes(path: Path) -> int:
 
 def _try_stages(sentences: Sequence[Sequence[str]], config: Config, epochs: Sequence[int]) -> _Trial:
     """Run the stages on sentences, word2vec once for each number of epochs."""
-    text_config = TextConfig(**_AS_IT_IS, heldout_min_sentences=config.text.heldout_min_sentences)
+    text_config = replace(_AS_IT_IS, heldout_min_sentences=config.text.heldout_min_sentences)
     config = replace(config, text=text_config, vocab=replace(config.vocab, init="", words="", min_count=1))
     with TemporaryDirectory(prefix="elmo-zh-plan-") as folder:
         run, text, silent = RunDir(Path(folder, "run")), Path(folder, "text.txt"), SilentReporter()
@@ -94,14 +90,7 @@ def _num_workers(config: Config, corpus_bytes: float) -> int:
 
 
 def stage_figures(sample: Sample, tokens: Estimate, rows: Estimate, config: Config) -> dict[str, Estimate]:
-    """Return time and disk of each stage before training.
-
-    Args:
-        sample: The sample, with the time that reading and segmenting it in one process took.
-        tokens: Tokens of the corpus.
-        rows: Rows of its vocabulary.
-        config: The settings.
-    """
+    """Return time and disk of each stage before training, for the tokens of a corpus and the rows of its vocabulary."""
     sentences = [sentence for block in sample.blocks for sentence in block.sentences]
     ends = list(accumulate(map(len, sentences)))
     epochs = (1, 2) if config.word2vec.enabled and not config.word2vec.vectors else ()
@@ -123,6 +112,7 @@ def stage_figures(sample: Sample, tokens: Estimate, rows: Estimate, config: Conf
         per_token = max(took - few.seconds[stage], took / 10) / more_tokens
         start = max(0.0, took - per_token * trial.num_tokens)
         seconds[stage] = start + on_all_workers(per_token * tokens.value)
+    seconds["word2vec"] = 0.0
     if epochs:
         # Two epochs take longer than one, whatever the clock says of so little text.
         one, two = trial.seconds["word2vec 1"], trial.seconds["word2vec 2"]
@@ -132,11 +122,9 @@ def stage_figures(sample: Sample, tokens: Estimate, rows: Estimate, config: Conf
     token_bytes = {name: size / trial.num_tokens for name, size in trial.num_bytes.items()}
     # Ids of two bytes reach so far; the part of the sample that was tried has fewer rows.
     wider = 2 if rows.value > 2**16 and config.model.mode == "token" else 0
+    times = {f"seconds.{name}": Estimate.exact(value).widened(_TIME_FACTORS[name]) for name, value in seconds.items()}
     return {
-        **{
-            f"seconds.{name}": Estimate.exact(seconds.get(name, 0)).widened(_TIME_FACTORS[name])
-            for name in _TIME_FACTORS
-        },
+        **times,
         "bytes.segmented": tokens.times(token_bytes["segmented"]).widened(_TEXT_FACTOR),
         "bytes.ids": tokens.times(token_bytes["ids"] + wider).widened(_IDS_FACTOR),
         # Rare words have smaller numbers, which take more digits, and the part tried has more of these.
@@ -145,14 +133,9 @@ def stage_figures(sample: Sample, tokens: Estimate, rows: Estimate, config: Conf
 
 
 def stage_memory(process_bytes: int, corpus_bytes: float, words: float, rows: float, config: Config) -> dict[str, int]:
-    """Return about how much memory each stage takes at most, all its processes together.
+    """Return about how many bytes of memory each stage takes at most, all its processes together.
 
-    Args:
-        process_bytes: Memory of one process that segments.
-        corpus_bytes: Size of the corpus.
-        words: Different words of the training text.
-        rows: Rows of the vocabulary.
-        config: The settings.
+    One process that segments takes `process_bytes`; the training text has so many different words.
     """
     num_workers = _num_workers(config, corpus_bytes)
     counted = min(words, MAX_WORDS), words if config.model.mode == "character" else rows
@@ -161,6 +144,6 @@ def stage_memory(process_bytes: int, corpus_bytes: float, words: float, rows: fl
     main_bytes = _PROCESS_BYTES if num_workers > 1 else 0
     memory = {stage: main_bytes + num_workers * worker_bytes for stage, worker_bytes in workers.items()}
     memory["vocab"] += _WORD_BYTES * rows
-    if config.word2vec.enabled:
-        memory["word2vec"] = 2 * _PROCESS_BYTES + rows * (2 * 4 * config.model.projection_dim + _ROW_BYTES)
+    vectors = rows * (2 * 4 * config.model.projection_dim + _ROW_BYTES)
+    memory["word2vec"] = 2 * _PROCESS_BYTES + vectors if config.word2vec.enabled else 0
     return {stage: round(amount) for stage, amount in memory.items()}

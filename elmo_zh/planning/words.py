@@ -162,9 +162,7 @@ class Growth:
 def rarefy(blocks_with: Mapping[int, int], num_blocks: int) -> NDArray[np.float64]:
     """Return the mean number of different words in 1, 2, ... K blocks, over all choices of so many.
 
-    Args:
-        blocks_with: Number of words that occur in exactly j blocks, by j.
-        num_blocks: K.
+    `blocks_with` has the number of words that occur in exactly j of the K blocks, by j.
     """
     sizes = np.arange(1, num_blocks + 1)
 

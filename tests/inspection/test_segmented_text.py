@@ -76,7 +76,7 @@ def test_sound_text_is_not_odd(line: str) -> None:
 
 def oddities(found: TextSurvey | None, **more: object) -> dict[str, object]:
     arguments: dict[str, object] = {"sources": {}, "counts": {}, "coverage": None, **more}
-    return {oddity.what: oddity.count for oddity in find_oddities(found, **arguments)}  # type: ignore[arg-type]
+    return {oddity["what"]: oddity["count"] for oddity in find_oddities(found, **arguments)}  # type: ignore[arg-type]
 
 
 def test_nothing_odd(tmp_path: Path) -> None:
