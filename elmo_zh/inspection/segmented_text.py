@@ -82,12 +82,12 @@ def kind_of_token(token: str) -> str:
     return min(map(kind_of, token), key=KINDS.index)
 
 
+@dataclass
 class KindCounts:
     """Numbers of tokens and characters of each kind."""
 
-    def __init__(self) -> None:
-        self.tokens: Counter[str] = Counter()
-        self.characters: Counter[str] = Counter()
+    tokens: Counter[str] = field(default_factory=Counter)
+    characters: Counter[str] = field(default_factory=Counter)
 
     def add(self, token: str, count: int) -> None:
         """Count a token that occurs so often."""
@@ -97,10 +97,8 @@ class KindCounts:
 
     def fractions(self) -> dict[str, dict[str, float]]:
         """Return fractions of tokens and of characters by kind; they add up to 1 where there is any text."""
-        return {
-            what: {kind: counts[kind] / max(1, counts.total()) for kind in KINDS}
-            for what, counts in (("tokens", self.tokens), ("characters", self.characters))
-        }
+        counted = vars(self).items()
+        return {what: {kind: counts[kind] / max(1, counts.total()) for kind in KINDS} for what, counts in counted}
 
 
 @dataclass

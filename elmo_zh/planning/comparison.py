@@ -69,9 +69,8 @@ def actual_figures(run: RunDir) -> dict[str, float]:
     finished = finished_stages(run, damaged_is_none=True)
     figures: dict[str, float] = {f"seconds.{name}": record["seconds"] for name, record in finished.items()}
     figures |= {f"bytes.{name}": folder_bytes(getattr(run, name)) for name in MAKERS if MAKERS[name] in finished}
-    counts: dict[str, Any] = {}
-    for name in {"segment", "vocab"} & set(finished):
-        counts |= finished[name]["counts"]
+    segmented, counted = (finished.get(name, {}).get("counts", {}) for name in ("segment", "vocab"))
+    counts = {**segmented, **counted}
     if "segment" in finished:
         counts |= {name: counts[f"train_{name}"] + counts[f"heldout_{name}"] for name in ("sentences", "tokens")}
     figures |= {name: counts[name] for name in CORPUS_FIGURES if name in counts}

@@ -31,11 +31,6 @@ class Estimate:
         """Return the estimate that `described` wrote."""
         return cls(**{name: float(values[name]) for name in ("value", "low", "high")})
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether nothing was estimated."""
-        return self.low == self.high
-
     def times(self, factor: float) -> "Estimate":
         """Return the estimate multiplied by a known factor."""
         return Estimate(value=self.value * factor, low=self.low * factor, high=self.high * factor)

@@ -36,14 +36,7 @@ _UNSURE_REST = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class SampleSize:
-    """How much of a corpus a plan looks at.
-
-    Attributes:
-        num_bytes: Bytes of text to segment, at most.
-        seconds: Time limit for reading, and again for segmenting.
-        seed: Seed of the random choices.
-        tries_training: Whether to try some training steps.
-    """
+    """How much a plan looks at: bytes of text to segment at most, a time limit for reading and again for segmenting."""
 
     num_bytes: int = 2**21
     seconds: float = 20.0
@@ -51,7 +44,7 @@ class SampleSize:
     tries_training: bool = True
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _ReadSource:
     """What was read of one source: one part, or several byte ranges, each with its bytes on disk and its counts.
 
@@ -69,14 +62,13 @@ class _ReadSource:
 
     def total(self, name: str) -> Estimate:
         """Return the estimate of one of the counts for the whole source."""
-        read = sum(counts[name] for _, counts in self.parts)
         if name == "documents" and self.is_one_document:
             return Estimate.exact(1)
+        counts, sizes = [counts[name] for _, counts in self.parts], [size for size, _ in self.parts]
         if self.fraction < 1 and len(self.parts) > 1:
-            counts, sizes = [counts[name] for _, counts in self.parts], [size for size, _ in self.parts]
             return estimate_total(counts, sizes, self.file_bytes, self.fraction)
-        value = read / self.fraction
-        reach = _UNSURE_REST * (value - read)
+        value = sum(counts) / self.fraction
+        reach = _UNSURE_REST * (value - sum(counts))
         return Estimate(value=value, low=value - reach, high=value + reach)
 
 
@@ -256,7 +248,7 @@ class _CorpusReader:
             counts["characters"] = tally.characters + counts["line_characters"]
             self._found.num_files += tally.forms.total()
         counted = [(num_bytes, counts) for num_bytes, counts, _ in parts]
-        self._found.sources.append(_ReadSource(file_bytes=file_bytes, parts=counted, is_one_document=is_one_document))
+        self._found.sources.append(_ReadSource(file_bytes, counted, is_one_document))
 
 
 def find_copies(keys: NDArray[np.uint64], config: TextConfig) -> NDArray[np.bool_]:

@@ -4,6 +4,7 @@ import time
 import timeit
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -123,11 +124,8 @@ def _step_seconds(config: Config, rows: int) -> float:
     computation = choose_computation(config.train, device, {})
     lexicon = draw_lexicon(rows, config.model.num_slots)
     learner = build_trial(config, lexicon, device, computation.product_precision)
-    shortest, started_at = float("inf"), time.monotonic()
-    for number in range(_MOST_STEPS):
-        if number >= _LEAST_STEPS and time.monotonic() - started_at > _TRIAL_SECONDS:
-            break
-        start = time.monotonic()
-        learner.train_step(number, 1.0, average_loss=lambda loss: loss)
-        shortest = min(shortest, time.monotonic() - start)
-    return shortest
+    ends = [time.monotonic()]
+    while len(ends) <= _LEAST_STEPS or (len(ends) <= _MOST_STEPS and ends[-1] - ends[0] <= _TRIAL_SECONDS):
+        learner.train_step(len(ends) - 1, 1.0, average_loss=lambda loss: loss)
+        ends.append(time.monotonic())
+    return min(end - start for start, end in pairwise(ends))

@@ -106,11 +106,11 @@ def _thinned(blocks: Sequence[Counter[str]], num_tokens: float, train_fraction: 
     times, numbers = times[times >= min_count], numbers[times >= min_count]
     frequent = numbers @ bdtrc(min_count - 1, times, train_fraction)
     covered = train_fraction * (numbers * times) @ bdtrc(min_count - 2, times - 1, train_fraction)
-    ends = [
+    found = [
         Estimate(value=value, low=value / _SPLIT_FACTOR, high=min(len(counts), value * _SPLIT_FACTOR))
         for value in map(float, (distinct, frequent))
     ]
-    return exact_curve(counts.values()), ends[0], ends[1], float(covered) / max(1.0, train_fraction * num_tokens)
+    return exact_curve(counts.values()), found[0], found[1], float(covered) / max(1.0, train_fraction * num_tokens)
 
 
 def _extrapolated(
