@@ -16,9 +16,9 @@ def describe_inspection(found: Mapping[str, Any]) -> Iterator[str]:
     picture = [f"Drawn in {found['coverage_picture']}."] if found["coverage_picture"] else []
     sections = (
         _stages(found["stages"]),
-        _sources(found["sources"]),
+        _sources(found["sources"]) if found["sources"] else (),
         (*coverage_lines(found["coverage_curve"]), *picture) if found["coverage_curve"] else (),
-        _text(found["text"]),
+        _text(found["text"]) if found["text"] else (),
         _oddities(found["oddities"]),
         describe_comparison(found["plan"], found["changed_settings"]) if found["plan"] else (),
     )
@@ -41,8 +41,6 @@ def _stages(stages: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _sources(sources: Mapping[str, Any]) -> Iterator[str]:
-    if not sources:
-        return
     tallies = {name: Tally.restored(source) for name, source in sources.items()}
     ranked = sorted(tallies.items(), key=lambda item: (-item[1].characters, item[0]))
     rows: list[tuple[str, ...]] = [("source", "files", "documents", "characters", "kept", "left out for")]
@@ -65,8 +63,6 @@ def _source_row(name: str, tallies: Iterable[Tally]) -> tuple[str, ...]:
 
 
 def _text(text: Mapping[str, Any]) -> Iterator[str]:
-    if not text:
-        return
     kinds = text["kinds"]
     rows = [("training text", *kinds["tokens"])]
     rows += [(f"share of {what}", *(f"{share:.1%}" for share in shares.values())) for what, shares in kinds.items()]

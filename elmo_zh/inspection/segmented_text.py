@@ -127,8 +127,7 @@ class TextSurvey:
     """What segmented text holds.
 
     Attributes:
-        num_sentences: Number of sentences.
-        num_tokens: Number of tokens.
+        num_sentences, num_tokens: Numbers of sentences and tokens.
         single_han_tokens: Number of tokens of one Han character.
         tokens: Counts of the frequent tokens.
         kinds: Tokens and characters by kind, of all tokens.

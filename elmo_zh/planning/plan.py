@@ -19,6 +19,7 @@ from elmo_zh.version import __version__
 PLAN_FORMAT = 1
 THIS_CONFIG = "this run"
 SECTIONS = ("text", "vocab", "word2vec", "model", "train")
+_DIGITS = {"coverage": 6, "seconds": 2}
 # The machine may be more or less busy later.
 _TRAINING_FACTOR = 1.4
 
@@ -60,7 +61,7 @@ def make_plan(
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "settings": {name: result_settings(getattr(config, name)) for name in SECTIONS},
         "sample": sample.described(),
-        "figures": {name: estimate.described(_digits(name)) for name, estimate in figures.items()},
+        "figures": {name: estimate.described(_DIGITS.get(name.split(".")[0], 0)) for name, estimate in figures.items()},
         "coverage_curve": words.curve.described(),
         "recommended_vocab_size": words.recommended_size,
         "memory_bytes": memory,
@@ -68,10 +69,6 @@ def make_plan(
         "embedding_bytes": totals["tokens"].times(_vector_bytes(config)).described(),
         "passed_over": sample.reading.passed_over.described(),
     }
-
-
-def _digits(figure: str) -> int:
-    return 6 if figure == "coverage" else 2 if figure.startswith("seconds.") else 0
 
 
 def _heldout_tokens(num_sentences: float, num_tokens: float, config: TextConfig) -> float:

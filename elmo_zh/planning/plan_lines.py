@@ -26,7 +26,6 @@ def _show(name: str, value: float) -> str:
 
 
 def _show_interval(name: str, values: Mapping[str, float]) -> str:
-    """Return the ends of an interval; a value without one is exact."""
     low, high = (values.get(end, 0.0) for end in ("low", "high"))
     return "exact" if low == high else f"{_show(name, low)} to {_show(name, high)}"
 
@@ -78,10 +77,10 @@ def _sample(sample: Mapping[str, Any], passed_over: Mapping[str, Any]) -> Iterat
 
 
 def coverage_lines(curve: Sequence[Mapping[str, float]]) -> Iterator[str]:
-    """Yield the lines of a coverage curve: words, share of tokens, and the interval."""
+    """Yield the lines of a coverage curve: words, share of tokens, and the interval if there is one."""
     rows = [("most frequent words", "tokens covered", "95 in 100")]
     rows += [(f"{each['words']:,}", _show("share", each["share"]), _show_interval("share", each)) for each in curve]
-    yield from aligned(rows)
+    yield from aligned(rows if any("low" in each for each in curve) else [row[:2] for row in rows])
 
 
 def _stages(memory: Mapping[str, float], figures: Mapping[str, Mapping[str, float]]) -> Iterator[str]:

@@ -197,7 +197,8 @@ class _CorpusReader:
                     break
                 reached = position
         documents.close()  # type: ignore[attr-defined]
-        self._add_source(file_bytes, [(num_read, counts, tally)], num_read < file_bytes and tally.documents == 1)
+        is_one = num_read < file_bytes and tally.documents == 1
+        self._found.sources.append(_ReadSource(file_bytes, [(num_read, self._counted(counts, tally))], is_one))
 
     def _read_ranges(self, source: Source, file_bytes: int, seconds: float) -> bool:
         """Read ranges of a large source at equal distances, in random order; return whether it has any."""
@@ -224,9 +225,10 @@ class _CorpusReader:
             for line in lines:
                 self._take(line, counts, weight)
             self._picker.finish_block()
-            parts.append((num_bytes, counts, tally))
+            parts.append((num_bytes, self._counted(counts, tally)))
         self._found.num_unreached += len(ranges) - len(texts)
-        self._add_source(file_bytes, parts, ranges[0].kind == "text" and self._config.document == "file")
+        is_one = ranges[0].kind == "text" and self._config.document == "file"
+        self._found.sources.append(_ReadSource(file_bytes, parts, is_one))
         return True
 
     def _take(self, line: str, counts: Counter[str], weight: float = 1.0) -> bool:
@@ -239,16 +241,11 @@ class _CorpusReader:
         counts["line_bytes"] += len(encoded)
         return self._picker.add(line, len(encoded), number, weight)
 
-    def _add_source(
-        self, file_bytes: int, parts: Sequence[tuple[int, Counter[str], Tally]], is_one_document: bool
-    ) -> None:
-        """Add a source, given bytes on disk, counts of lines and tally of each part that was read."""
-        for _, counts, tally in parts:
-            counts["documents"] = tally.documents
-            counts["characters"] = tally.characters + counts["line_characters"]
-            self._found.num_files += tally.forms.total()
-        counted = [(num_bytes, counts) for num_bytes, counts, _ in parts]
-        self._found.sources.append(_ReadSource(file_bytes, counted, is_one_document))
+    def _counted(self, counts: Counter[str], tally: Tally) -> Counter[str]:
+        """Return the counts of a part's lines with those that its reader made."""
+        self._found.num_files += tally.forms.total()
+        characters = tally.characters + counts["line_characters"]
+        return counts + Counter(documents=tally.documents, characters=characters)
 
 
 def find_copies(keys: NDArray[np.uint64], config: TextConfig) -> NDArray[np.bool_]:
