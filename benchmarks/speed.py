@@ -37,9 +37,7 @@ from elmo_zh.model.kernels.products import can_pack, multiply, pack
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.model.precision import BFLOAT16, PRECISIONS
 from elmo_zh.training.optimizer import step_tokens
-from elmo_zh.training.trial import SENTENCE_TOKENS, build_trial, draw_words
-from elmo_zh.vocabulary.lexicon import Lexicon
-from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
+from elmo_zh.training.trial import SENTENCE_TOKENS, build_trial, draw_lexicon, draw_words, forward_flops, step_flops
 
 EMBEDDED_SENTENCES = 1000
 SMALL = Config()
@@ -81,36 +79,17 @@ def product_gflops(config: Config, dtype: torch.dtype, seconds: float) -> dict[s
     }
 
 
-def build_lexicon(config: Config) -> Lexicon:
-    """Return a lexicon of made-up words."""
-    generator, size = np.random.default_rng(2), config.vocab.size
-    lengths = generator.choice([1, 2, 3, 4], size, p=[0.15, 0.55, 0.2, 0.1])
-    words = {
-        "".join(chr(0x4E00 + character) for character in generator.integers(0, 3000, length)) for length in lengths
-    }
-    spare = (f"词{number}" for number in range(size))
-    tokens = [*SPECIALS, *sorted(words), *spare][:size]
-    return Lexicon(Vocabulary(tokens), config.model.num_slots)
-
-
 def training_flops_per_token(config: Config) -> float:
-    """Return the FLOPs of matrix products per trained token, both directions; backward takes twice those of forward."""
-    model, train = config.model, config.train
-    cell = 2 * model.projection_dim * 4 * model.cell_dim + model.cell_dim * model.projection_dim
-    scored = config.vocab.size if train.softmax == "full" else train.num_negatives
-    return 3 * 2 * 2 * (model.num_layers * cell + scored * model.projection_dim)
-
-
-def embedding_flops_per_token(config: Config) -> float:
-    """Return the FLOPs of matrix products per embedded token."""
-    unscored = replace(config, train=replace(config.train, softmax="sampled", num_negatives=0))
-    return training_flops_per_token(unscored) / 3
+    """Return the FLOPs of matrix products per trained token, both directions."""
+    return step_flops(config, config.vocab.size) / step_tokens(config.train)
 
 
 def train_tokens_per_second(config: Config, seconds: float) -> float:
     """Return the tokens trained per second in whole steps, from the streams to the optimisers."""
     precision = PRECISIONS[config.train.precision]
-    learner = build_trial(config, build_lexicon(config), torch.device("cpu"), precision)
+    learner = build_trial(
+        config, draw_lexicon(config.vocab.size, config.model.num_slots), torch.device("cpu"), precision
+    )
     numbers = count()
     return per_second(lambda: learner.train_step(next(numbers), 1.0, lambda loss: loss), seconds) * step_tokens(
         config.train
@@ -121,7 +100,7 @@ def embed_tokens_per_second(config: Config, precision: str, seconds: float) -> f
     """Return the tokens embedded per second, all layers, of new sentences."""
     model = LanguageModel.build(build_shape(config.model, config.vocab.size), tie_softmax=False)
     model.initialise(1)
-    lexicon, generator = build_lexicon(config), np.random.default_rng(1)
+    lexicon, generator = draw_lexicon(config.vocab.size, config.model.num_slots), np.random.default_rng(1)
     cpu, batch_tokens = torch.device("cpu"), config.embed.batch_tokens
     vectors = SentenceVectors(model.bilm, lexicon, cpu, PRECISIONS[precision], batch_tokens, "unk")
 
@@ -169,7 +148,7 @@ def measure(row: dict[str, str], seconds: float) -> dict[str, Any]:
     if row["work"] == "train":
         tokens, flops = train_tokens_per_second(config, seconds), training_flops_per_token(config)
     else:
-        tokens, flops = embed_tokens_per_second(config, row["precision"], seconds), embedding_flops_per_token(config)
+        tokens, flops = embed_tokens_per_second(config, row["precision"], seconds), forward_flops(config.model, 0)
     gflops = tokens * flops / 1e9
     return {
         **row,

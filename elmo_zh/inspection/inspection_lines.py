@@ -1,33 +1,30 @@
 """Lines of text that show what a run holds."""
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from elmo_zh.corpus.cleaning.examples import visible
-from elmo_zh.planning.comparison import Comparison
-from elmo_zh.planning.estimates import Estimate
-from elmo_zh.planning.plan_lines import aligned, describe_comparison
+from elmo_zh.corpus.tally import Tally
+from elmo_zh.planning.plan_lines import aligned, coverage_lines, describe_comparison
 from elmo_zh.run.reporter import format_seconds
 
 _MOST_SOURCES, _MOST_REASONS = 20, 3
-_BAR = 40
 
 
 def describe_inspection(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines that show what `inspect_run` found, section by section, with empty lines between."""
+    picture = [f"Drawn in {found['coverage_picture']}."] if found["coverage_picture"] else []
     sections = (
         _stages(found["stages"]),
-        _sources(found["sources"]),
-        _curve(found["coverage_curve"], found["coverage_picture"]),
-        _text(found["text"]),
+        _sources(found["sources"]) if found["sources"] else (),
+        (*coverage_lines(found["coverage_curve"]), *picture) if found["coverage_curve"] else (),
+        _text(found["text"]) if found["text"] else (),
         _oddities(found["oddities"]),
-        _plan(found["plan"], found["changed_settings"]),
+        describe_comparison(found["plan"], found["changed_settings"]) if found["plan"] else (),
     )
     shown = [lines for section in sections if (lines := list(section))]
     for number, lines in enumerate(shown):
-        yield from ([""] if number else [])
-        yield from lines
+        yield from ["", *lines] if number else lines
 
 
 def _stages(stages: Mapping[str, Any]) -> Iterator[str]:
@@ -44,43 +41,28 @@ def _stages(stages: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _sources(sources: Mapping[str, Any]) -> Iterator[str]:
-    if not sources:
-        return
-    ranked = sorted(sources.items(), key=lambda item: (-item[1]["characters"], item[0]))
+    tallies = {name: Tally.restored(source) for name, source in sources.items()}
+    ranked = sorted(tallies.items(), key=lambda item: (-item[1].characters, item[0]))
     rows: list[tuple[str, ...]] = [("source", "files", "documents", "characters", "kept", "left out for")]
-    rows += [_source_row(name, [source]) for name, source in ranked[:_MOST_SOURCES]]
-    if others := [source for _, source in ranked[_MOST_SOURCES:]]:
+    rows += [_source_row(name, [tally]) for name, tally in ranked[:_MOST_SOURCES]]
+    if others := [tally for _, tally in ranked[_MOST_SOURCES:]]:
         rows.append(_source_row(f"{len(others):,} others", others))
-    if len(sources) > 1:
-        rows.append(_source_row("all", [source for _, source in ranked]))
+    if len(tallies) > 1:
+        rows.append(_source_row("all", tallies.values()))
     yield from aligned(rows)
 
 
-def _source_row(name: str, sources: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    characters = sum(source["characters"] for source in sources)
-    kept = sum(source["kept_characters"] for source in sources)
-    reasons: Counter[str] = Counter()
-    for source in sources:
-        reasons.update({reason: dropped["characters"] for reason, dropped in source["dropped"].items()})
-    left_out = ", ".join(f"{reason} {count:,}" for reason, count in reasons.most_common(_MOST_REASONS) if count)
-    files = sum(read["files"] for source in sources for read in source["read_as"])
-    documents = sum(source["documents"] for source in sources)
-    return name, f"{files:,}", f"{documents:,}", f"{characters:,}", f"{kept / max(1, characters):.1%}", left_out
-
-
-def _curve(curve: Sequence[Mapping[str, float]], picture: str) -> Iterator[str]:
-    if not curve:
-        return
-    rows = [("most frequent words", "tokens covered", " " * _BAR)]
-    rows += [(f"{p['words']:,}", f"{p['share']:.1%}", ("#" * round(_BAR * p["share"])).ljust(_BAR)) for p in curve]
-    yield from aligned(rows)
-    if picture:
-        yield f"Drawn in {picture}."
+def _source_row(name: str, tallies: Iterable[Tally]) -> tuple[str, ...]:
+    total = Tally()
+    for tally in tallies:
+        total.extend(tally)
+    counts = (f"{count:,}" for count in (total.forms.total(), total.documents, total.characters))
+    kept = f"{total.kept_characters / max(1, total.characters):.1%}"
+    left_out = ", ".join(f"{reason} {count:,}" for reason, count in total.dropped.most_common(_MOST_REASONS) if count)
+    return name, *counts, kept, left_out
 
 
 def _text(text: Mapping[str, Any]) -> Iterator[str]:
-    if not text:
-        return
     kinds = text["kinds"]
     rows = [("training text", *kinds["tokens"])]
     rows += [(f"share of {what}", *(f"{share:.1%}" for share in shares.values())) for what, shares in kinds.items()]
@@ -104,13 +86,3 @@ def _oddities(oddities: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         count = f"{oddity['count']:,}" if isinstance(oddity["count"], int) else f"{oddity['count']:.2%}"
         yield f"  {oddity['what']}: {count}" + (f", such as: {oddity['example']}" if oddity["example"] else "")
         yield f"    {oddity['advice']}"
-
-
-def _plan(plan: Mapping[str, Any], changed: Sequence[str]) -> Iterator[str]:
-    if not plan:
-        return
-    comparisons = [
-        Comparison(name=name, planned=Estimate.load({**each, "value": each["planned"]}), actual=each["actual"])
-        for name, each in plan.items()
-    ]
-    yield from describe_comparison(comparisons, changed)

@@ -1,22 +1,125 @@
 """One pass over a run's segmented text: tokens, sentences, lengths, samples, and what looks odd."""
 
+import re
+import unicodedata
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from heapq import nlargest
+from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 from random import Random
 
+from elmo_zh.corpus.cleaning.examples import LONGEST_EXAMPLE, shortened
 from elmo_zh.corpus.segmented import iter_sentences
-from elmo_zh.inspection.counting import BoundedCounts, KindCounts
-from elmo_zh.inspection.odd_text import LONG_SENTENCE_TOKENS, LONG_TOKEN_CHARACTERS, OddCounts
 from elmo_zh.run.reporter import Reporter
+from elmo_zh.text.han import HAN
 
+KINDS = ("Han", "Latin", "digits", "punctuation", "other")
 _MOST_TOKENS, _MOST_SENTENCES = 200_000, 50_000
 # Shorter sentences are repeated in any text: 好的。
 _REPEATED_FROM_TOKENS, _LONGEST_KEPT_CHARACTERS = 6, 400
 _LONGEST_COUNTED = 5000
 _QUANTILES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
+LONG_TOKEN_CHARACTERS = 24
+LONG_SENTENCE_TOKENS = 300
+# UTF-8 read as Latin-1 or Windows-1252 makes accented letters in a row, read as GBK it makes 锟斤拷 out of U+FFFD.
+# Memory that was never written reads 烫烫烫 or 屯屯屯 in GBK. Private characters have no meaning of their own.
+_SIGNS = {
+    "sentences with U+FFFD": re.compile("\ufffd"),
+    "sentences that look wrongly decoded": re.compile(
+        "(?:[\u00c3\u00c2\u00e2-\u00e9\u00ef] ?(?:[\u0080-\u00bf\u0152-\u0178\u2013-\u203a\u20ac\u2122] ?){1,3}){2,}"
+        "|(?:[\u00c0-\u00ff] ?){4,}|锟 ?斤 ?拷|(?:烫 ?){3,}|(?:屯 ?){3,}|锘 ?[挎縷]"
+    ),
+    "sentences with private characters": re.compile("[\ue000-\uf8ff\U000f0000-\U0010ffff]"),
+}
+
+
+class BoundedCounts:
+    """A Counter that drops the rarest entries when there are too many (Manku and Motwani 2002).
+
+    A thing that comes again after it was dropped counts from 0, so counts are never too high, and too low by at most
+    the highest count dropped, each time that was done.
+    """
+
+    def __init__(self, most: int, on_drop: Callable[[str, int], None] = lambda _thing, _count: None) -> None:
+        """Keep the `most` frequent things, for a while twice as many; call `on_drop` with others and their counts."""
+        self._most, self._on_drop = most, on_drop
+        self._counts: Counter[str] = Counter()
+
+    def update(self, things: Iterable[str]) -> None:
+        """Count things."""
+        self._counts.update(things)
+        if len(self._counts) > 2 * self._most:
+            ranked = self._counts.most_common()
+            self._counts = Counter(dict(ranked[: self._most]))
+            for thing, count in ranked[self._most :]:
+                self._on_drop(thing, count)
+
+    def most_common(self, number: int | None = None) -> list[tuple[str, int]]:
+        """Return the most frequent things that are kept, with their counts."""
+        return sorted(self._counts.items(), key=lambda item: (-item[1], item[0]))[:number]
+
+
+@lru_cache(maxsize=2**16)
+def kind_of(character: str) -> str:
+    """Return the kind of a character."""
+    if HAN.match(character):
+        return "Han"
+    category = unicodedata.category(character)
+    if category == "Nd":
+        return "digits"
+    if category[0] in "PS":
+        return "punctuation"
+    if category[0] == "L" and unicodedata.name(character, "").startswith(("LATIN", "FULLWIDTH LATIN")):
+        return "Latin"
+    return "other"
+
+
+def kind_of_token(token: str) -> str:
+    """Return the first of the kinds that a token has a character of."""
+    return min(map(kind_of, token), key=KINDS.index)
+
+
+@dataclass
+class KindCounts:
+    """Numbers of tokens and characters of each kind."""
+
+    tokens: Counter[str] = field(default_factory=Counter)
+    characters: Counter[str] = field(default_factory=Counter)
+
+    def add(self, token: str, count: int) -> None:
+        """Count a token that occurs so often."""
+        self.tokens[kind_of_token(token)] += count
+        for character in token:
+            self.characters[kind_of(character)] += count
+
+    def fractions(self) -> dict[str, dict[str, float]]:
+        """Return fractions of tokens and of characters by kind; they add up to 1 where there is any text."""
+        counted = vars(self).items()
+        return {what: {kind: counts[kind] / max(1, counts.total()) for kind in KINDS} for what, counts in counted}
+
+
+@dataclass
+class OddCounts:
+    """Number of times each kind of oddity was seen, and its first example."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+
+    def add(self, kind: str, example: str) -> None:
+        """Count one."""
+        self.counts[kind] += 1
+        self.examples.setdefault(kind, shortened(example))
+
+    def check_decoding(self, line: str) -> None:
+        """Count the signs of wrong decoding in a segmented sentence."""
+        if line.isascii():
+            return
+        for kind, sign in _SIGNS.items():
+            if match := sign.search(line):
+                self.add(kind, line[max(0, match.start() - LONGEST_EXAMPLE // 4) :])
 
 
 @dataclass(kw_only=True)
@@ -24,8 +127,7 @@ class TextSurvey:
     """What segmented text holds.
 
     Attributes:
-        num_sentences: Number of sentences.
-        num_tokens: Number of tokens.
+        num_sentences, num_tokens: Numbers of sentences and tokens.
         single_han_tokens: Number of tokens of one Han character.
         tokens: Counts of the frequent tokens.
         kinds: Tokens and characters by kind, of all tokens.
@@ -49,14 +151,9 @@ class TextSurvey:
 
     def length_quantiles(self) -> dict[str, int]:
         """Return sentence lengths in tokens by the percentage of sentences that are no longer."""
-        found: dict[str, int] = {}
-        below = 0
-        wanted = list(_QUANTILES)
-        for length, number in sorted(self.lengths.items()):
-            below += number
-            while wanted and below >= wanted[0] * self.num_sentences:
-                found[f"{wanted.pop(0):.0%}"] = length
-        return found
+        lengths = sorted(self.lengths)
+        below = list(accumulate(self.lengths[length] for length in lengths))
+        return {f"{part:.0%}": lengths[bisect_left(below, part * self.num_sentences)] for part in _QUANTILES if lengths}
 
 
 def survey_segmented(
@@ -79,13 +176,16 @@ def survey_segmented(
             _count_sentence(survey, sentence, random, num_samples)
             longest.add(max(sentence, key=len, default=""))
             if len(longest) > 1000 + num_longest:
-                longest = set(nlargest(num_longest, longest, key=lambda token: (len(token), token)))
+                longest = set(_longest_first(longest)[:num_longest])
             progress.update(len(sentence))
     for token, count in survey.tokens.most_common():
         kinds.add(token, count)
-    kept = nlargest(num_longest, longest - {""}, key=lambda token: (len(token), token))
-    survey.longest = sorted(kept, key=lambda token: (-len(token), token))
+    survey.longest = _longest_first(longest - {""})[:num_longest]
     return survey
+
+
+def _longest_first(tokens: Iterable[str]) -> list[str]:
+    return sorted(tokens, key=lambda token: (-len(token), token))
 
 
 def _count_sentence(survey: TextSurvey, sentence: Sequence[str], random: Random, num_samples: int) -> None:

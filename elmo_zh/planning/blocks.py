@@ -17,22 +17,16 @@ class Block:
         first_line: Number of the first line among all lines read.
         lines: The lines.
         num_bytes: Bytes in UTF-8.
-        characters: Characters of the lines that are no copies.
-        kept_characters: Characters of the lines that gave sentences.
         sentences: The tokens of each sentence, once segmented.
+        counts: Numbers of sentences and tokens; characters of lines that are no copies; kept_characters of those that
+            gave sentences.
     """
 
     first_line: int
     lines: list[str] = field(default_factory=list)
     num_bytes: int = 0
-    characters: int = 0
-    kept_characters: int = 0
     sentences: list[list[str]] = field(default_factory=list)
-
-    @property
-    def num_tokens(self) -> int:
-        """Tokens of all sentences."""
-        return sum(map(len, self.sentences))
+    counts: Counter[str] = field(default_factory=Counter)
 
     def words(self) -> Counter[str]:
         """Return how often each word occurs."""
@@ -50,7 +44,6 @@ class BlockPicker:
         self._num_wanted = max(1, most_bytes // BLOCK_BYTES)
         self._most_bytes = most_bytes
         self._position, self._next_point, self._distance = 0.0, 0.0, float(BLOCK_BYTES)
-        self._num_points = 0
         self._picks: list[Block] = []
         self._open: Block | None = None
         self._weight = 1.0
@@ -75,16 +68,14 @@ class BlockPicker:
         while self._next_point < self._position:
             self._picks.append(block)
             self._next_point += self._distance
-            self._num_points += 1
             if len(self._picks) > _KEPT_FACTOR * self._num_wanted:
                 self._drop_every_second()
 
     def _drop_every_second(self) -> None:
         offset = self._random.randrange(2)
-        if self._num_points % 2 != offset:
+        if len(self._picks) % 2 != offset:
             self._next_point += self._distance
         self._picks = self._picks[offset::2]
-        self._num_points = len(self._picks)
         self._distance *= 2
 
     def chosen(self) -> list[Block]:

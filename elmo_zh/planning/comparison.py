@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from elmo_zh.config import result_settings
@@ -14,32 +13,11 @@ from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import load_record
 
 STAGES = ("segment", "vocab", "word2vec", "encode", "train", "export")
+# Figures of the corpus, in the order in which they are shown.
+_TOTALS = ("documents", "characters", "kept_characters", "sentences", "tokens")
+CORPUS_FIGURES = (*_TOTALS, "distinct_words", "rows", "coverage")
 # Which stage makes what a figure of disk space is about.
 MAKERS = {"segmented": "segment", "ids": "encode", "word2vec": "word2vec", "checkpoints": "train", "model": "export"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
-    """One figure as it was planned and as it is."""
-
-    name: str
-    planned: Estimate
-    actual: float
-
-    @property
-    def deviation(self) -> float:
-        """By which fraction of the truth the plan was too high."""
-        return self.planned.value / self.actual - 1 if self.actual else float(self.planned.value != 0)
-
-    @property
-    def is_within(self) -> bool:
-        """Whether the truth lies in the interval."""
-        return self.planned.holds(self.actual, rounding=1e-6 if self.name == "coverage" else 0.5)
-
-    def described(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        ends = {"planned": self.planned.value, "low": self.planned.low, "high": self.planned.high}
-        return {**ends, "actual": self.actual, "deviation": round(self.deviation, 4), "is_within": self.is_within}
 
 
 def load_plan(run: RunDir) -> dict[str, Any]:
@@ -63,33 +41,42 @@ def load_plan(run: RunDir) -> dict[str, Any]:
     return dict(plan)
 
 
-def compare(run: RunDir, plan: Mapping[str, Any]) -> list[Comparison]:
-    """Return every planned figure whose truth the run holds by now."""
+def finished_stages(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, dict[str, Any]]:
+    """Return the records of the finished stages by name."""
+    records = {name: load_record(run.stage_record(name), damaged_is_none=damaged_is_none) for name in STAGES}
+    return {name: record for name, record in records.items() if record.get("finished")}
+
+
+def compare(run: RunDir, plan: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return every planned figure whose truth the run holds by now.
+
+    Each has planned, low, high, actual, deviation (by which fraction of the truth the plan was too high) and is_within
+    (whether the truth lies in the interval).
+    """
     actual = actual_figures(run)
-    return [
-        Comparison(name=name, planned=Estimate.load(values), actual=actual[name])
-        for name, values in plan["figures"].items()
-        if name in actual
-    ]
+    found = {}
+    for name in (name for name in plan["figures"] if name in actual):
+        planned, truth = Estimate.load(plan["figures"][name]), actual[name]
+        deviation = planned.value / truth - 1 if truth else float(planned.value != 0)
+        is_within = planned.holds(truth, rounding=1e-6 if name == "coverage" else 0.5)
+        ends = {"planned": planned.value, "low": planned.low, "high": planned.high}
+        found[name] = {**ends, "actual": truth, "deviation": round(deviation, 4), "is_within": is_within}
+    return found
 
 
 def actual_figures(run: RunDir) -> dict[str, float]:
     """Return the figures of the finished stages, by the names that a plan gives them."""
-    records = {name: load_record(run.stage_record(name), damaged_is_none=True) for name in STAGES}
-    finished = {name: record for name, record in records.items() if record.get("finished")}
-    counts: dict[str, dict[str, Any]] = {name: record["counts"] for name, record in finished.items()}
+    finished = finished_stages(run, damaged_is_none=True)
     figures: dict[str, float] = {f"seconds.{name}": record["seconds"] for name, record in finished.items()}
     figures |= {f"bytes.{name}": folder_bytes(getattr(run, name)) for name in MAKERS if MAKERS[name] in finished}
-    if segmented := counts.get("segment"):
-        names = ("documents", "characters", "kept_characters")
-        figures |= {name: segmented[name] for name in names if name in segmented}
-        for name in ("sentences", "tokens"):
-            figures[name] = segmented[f"train_{name}"] + segmented[f"heldout_{name}"]
-    if "vocab" in counts:
-        figures |= {name: counts["vocab"][name] for name in ("distinct_words", "rows", "coverage")}
-    if "train" in counts:
+    segmented, counted = (finished.get(name, {}).get("counts", {}) for name in ("segment", "vocab"))
+    counts = {**segmented, **counted}
+    if "segment" in finished:
+        counts |= {name: counts[f"train_{name}"] + counts[f"heldout_{name}"] for name in ("sentences", "tokens")}
+    figures |= {name: counts[name] for name in CORPUS_FIGURES if name in counts}
+    if "train" in finished:
         # The record's own seconds are those after the last interruption.
-        figures["seconds.train"] = counts["train"]["training_seconds"]
+        figures["seconds.train"] = finished["train"]["counts"]["training_seconds"]
     return figures
 
 

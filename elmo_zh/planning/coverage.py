@@ -15,13 +15,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from elmo_zh.planning.estimates import student_quantile
 
-ROUND_SIZES = (
-    *(1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 50_000),
-    *(100_000, 200_000, 400_000, 800_000, 1_600_000),
-)  # fmt: skip
+ROUND_SIZES = tuple(1_000 * number for number in (1, 2, 5, 10, 20, 30, 50, 100, 200, 400, 800, 1_600))
 ENOUGH_COVERAGE = 0.95
 LITTLE_GAIN = 0.01
 # Where the truth lies between what the sample's words cover of it and what those of one half cover of the other.
@@ -35,14 +33,11 @@ class CoverageCurve:
     """Fraction of tokens that the most frequent words cover, by the number of words.
 
     Attributes:
-        num_words: Different words of the corpus.
-        ranks: Numbers of words, rising.
+        ranks: Numbers of words, rising; the last is how many different words the corpus has.
         covered: Fraction of tokens covered by so many words.
-        low: Lower end of the 95% interval.
-        high: Upper end of the 95% interval.
+        low, high: Ends of the 95% interval.
     """
 
-    num_words: float
     ranks: NDArray[np.float64]
     covered: NDArray[np.float64]
     low: NDArray[np.float64]
@@ -50,25 +45,21 @@ class CoverageCurve:
 
     def at(self, num_words: float) -> tuple[float, float, float]:
         """Return value, lower and upper end for a number of words."""
-        value, low, high = (
-            float(np.interp(num_words, self.ranks, curve)) for curve in (self.covered, self.low, self.high)
-        )
-        return value, low, high
+        value, low, high = (np.interp(num_words, self.ranks, curve) for curve in (self.covered, self.low, self.high))
+        return float(value), float(low), float(high)
 
     def described(self) -> list[dict[str, float]]:
         """Return the curve at round numbers of words, as plan.json has it."""
-        rows = []
-        for size in (size for size in ROUND_SIZES if size < self.num_words):
-            value, low, high = self.at(size)
-            rows.append({"words": size, "share": round(value, 4), "low": round(low, 4), "high": round(high, 4)})
-        return rows
+        rows = [(size, *self.at(size)) for size in ROUND_SIZES if size < self.ranks[-1]]
+        names = ("words", "share", "low", "high")
+        return [dict(zip(names, [round(value, 4) for value in row], strict=True)) for row in rows]
 
 
 def words_by_times(num_words: float, new_fraction: float, most: int) -> NDArray[np.float64]:
     """Return how many of a text's words occur 1, 2, ... `most` times, if the fraction `new_fraction` occurs once."""
     once = min(0.98, max(0.02, new_fraction))
-    logs = [math.lgamma(m - once) - math.lgamma(1 - once) - math.lgamma(m + 1) for m in range(1, most + 1)]
-    return np.asarray(num_words * once * np.exp(logs))
+    times = np.arange(1, most + 1)
+    return np.asarray(num_words * once * np.exp(gammaln(times - once) - gammaln(1 - once) - gammaln(times + 1)))
 
 
 def merged(blocks: Iterable[Counter[str]]) -> Counter[str]:
@@ -79,43 +70,38 @@ def merged(blocks: Iterable[Counter[str]]) -> Counter[str]:
     return counts
 
 
-def exact_curve(counts: Counter[str]) -> CoverageCurve:
-    """Return the curve of a text whose words are all known."""
-    covered = _cumulated(sorted(counts.values(), reverse=True))
-    ranks = np.arange(len(covered), dtype=np.float64)
-    return CoverageCurve(num_words=len(counts), ranks=ranks, covered=covered, low=covered, high=covered)
+def exact_curve(counts: Iterable[int], num_tokens: int = 0) -> CoverageCurve:
+    """Return the curve of words whose counts are all known, in a text of so many tokens (0: their sum)."""
+    covered = _covered(sorted(counts, reverse=True), total=num_tokens)
+    return CoverageCurve(ranks=np.arange(len(covered), dtype=np.float64), covered=covered, low=covered, high=covered)
 
 
-def _cumulated(counts: Sequence[int], total: int = 0) -> NDArray[np.float64]:
-    """Return the fraction of all tokens that the first 0, 1, 2, ... words cover."""
-    return np.asarray(np.cumsum([0, *counts], dtype=np.float64) / max(1, total or sum(counts)))
+def _covered(counts: Sequence[int], ranks: NDArray[np.float64] | None = None, total: int = 0) -> NDArray[np.float64]:
+    """Return the fraction of all tokens that the first so many words cover, by default the first 0, 1, 2, ..."""
+    covered = np.cumsum([0, *counts], dtype=np.float64) / max(1, total or sum(counts))
+    return np.asarray(covered if ranks is None else np.interp(ranks, np.arange(len(covered)), covered))
 
 
 def estimate_curve(
     blocks: Sequence[Counter[str]], num_tokens: float, num_words: float, new_fraction: float
 ) -> CoverageCurve:
-    """Return the curve of a corpus.
+    """Return the curve of a corpus from the words of each block of a sample.
 
-    Args:
-        blocks: Words of each block of the sample.
-        num_tokens: Tokens of the corpus.
-        num_words: Different words of the corpus.
-        new_fraction: Fraction of the corpus's different words that are new at its end.
+    The corpus has so many tokens and different words; at its end the fraction `new_fraction` of these is new.
     """
     halves = [merged(blocks[start::2]) for start in (0, 1)]
     counts = merged(halves)
     ranked = [word for word, _ in counts.most_common()]
     unseen = max(0.0, 1 - counts.total() / num_tokens)
-    sizes = [float(size) for size in ROUND_SIZES if size <= num_words]
     steps = np.round(np.geomspace(1, max(2.0, num_words), 400))
-    ranks = np.unique([0.0, *steps, *sizes, min(float(len(counts)), num_words), num_words])
-    own = _at_ranks(ranks, _cumulated([counts[word] for word in ranked]))
+    ranks = np.unique(np.minimum([0, *steps, *ROUND_SIZES, len(counts), num_words], num_words))
+    own = _covered([counts[word] for word in ranked], ranks)
     # What the words of one half, most frequent first, cover of the other half.
     across = [
-        _cumulated([measured[word] for word, _ in chosen.most_common()], measured.total())
+        _covered([measured[word] for word, _ in chosen.most_common()], ranks, measured.total())
         for chosen, measured in (halves, halves[::-1])
     ]
-    other = np.mean([_at_ranks(ranks, covered) for covered in across], axis=0)
+    other = np.mean(across, axis=0)
     low, middle = (own - unseen * fraction * (own - other) for fraction in (1.0, _TOWARDS_OTHER_HALF))
     # Beyond the sample's words, those left out are the rarest: all that occur once, then twice, ...
     words = words_by_times(num_words, new_fraction, _MOST_TIMES)
@@ -130,11 +116,7 @@ def estimate_curve(
     high = np.where(is_known, np.maximum(own, value), value) + reach
     # Curves put together from parts need not rise.
     value, low, high = (np.clip(np.maximum.accumulate(curve), 0.0, 1.0) for curve in (value, low, high))
-    return CoverageCurve(num_words=num_words, ranks=ranks, covered=value, low=np.minimum(low, value), high=high)
-
-
-def _at_ranks(ranks: NDArray[np.float64], covered: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.interp(ranks, np.arange(len(covered)), covered)
+    return CoverageCurve(ranks=ranks, covered=value, low=np.minimum(low, value), high=high)
 
 
 def _error_of_choice(ranks: NDArray[np.float64], blocks: Sequence[Counter[str]], words: list[str]) -> Any:
@@ -142,21 +124,17 @@ def _error_of_choice(ranks: NDArray[np.float64], blocks: Sequence[Counter[str]],
     groups = [merged(blocks[start::_GROUPS]) for start in range(min(_GROUPS, len(blocks)))]
     if len(groups) < 2:
         return np.ones(len(ranks))
-    covered = [_at_ranks(ranks, _cumulated([group[word] for word in words])) for group in groups]
+    covered = [_covered([group[word] for word in words], ranks) for group in groups]
     return student_quantile(len(groups) - 1) * np.std(covered, axis=0, ddof=1) / math.sqrt(len(groups))
 
 
 def recommend_size(curve: CoverageCurve, num_frequent: float) -> int:
     """Return the smallest round size that covers 95% of the tokens, or whose double covers less than a point more.
 
-    Args:
-        curve: Coverage curve of the corpus.
-        num_frequent: Number of words frequent enough for a row; no more are recommended.
+    It is no larger than needed for `num_frequent` words, which are frequent enough for a row.
     """
     for size in ROUND_SIZES:
-        covered = curve.at(min(size, num_frequent))[0]
-        if size >= num_frequent or covered >= ENOUGH_COVERAGE:
-            return size
-        if curve.at(min(2 * size, num_frequent))[0] - covered < LITTLE_GAIN:
+        covered, doubled = (curve.at(min(number, num_frequent))[0] for number in (size, 2 * size))
+        if size >= num_frequent or covered >= ENOUGH_COVERAGE or doubled - covered < LITTLE_GAIN:
             return size
     return ROUND_SIZES[-1]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from scipy.special import stdtrit
@@ -27,19 +27,9 @@ class Estimate:
         return cls(value=value, low=value, high=value)
 
     @classmethod
-    def within_factor(cls, value: float, factor: float) -> "Estimate":
-        """Return a value that may be off by a factor either way."""
-        return cls(value=value, low=value / factor, high=value * factor)
-
-    @classmethod
     def load(cls, values: Mapping[str, Any]) -> "Estimate":
         """Return the estimate that `described` wrote."""
-        return cls(value=float(values["value"]), low=float(values["low"]), high=float(values["high"]))
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether nothing was estimated."""
-        return self.low == self.high
+        return cls(**{name: float(values[name]) for name in ("value", "low", "high")})
 
     def times(self, factor: float) -> "Estimate":
         """Return the estimate multiplied by a known factor."""
@@ -55,8 +45,7 @@ class Estimate:
 
     def described(self, digits: int = 0) -> dict[str, float]:
         """Return plain values for JSON."""
-        ends = {"value": self.value, "low": self.low, "high": self.high}
-        return {name: round(end, digits) if digits else round(end) for name, end in ends.items()}
+        return {name: round(end, digits or None) for name, end in asdict(self).items()}
 
 
 def sum_of(estimates: Sequence[Estimate]) -> Estimate:

@@ -1,8 +1,6 @@
 """The plan of a run: all that a sample of its corpus and some seconds of trial can tell."""
 
-import time
 from collections.abc import Mapping
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ from elmo_zh.config import Config, TextConfig, result_settings
 from elmo_zh.corpus.sources import Sources
 from elmo_zh.planning.estimates import Estimate
 from elmo_zh.planning.reading import SampleSize
-from elmo_zh.planning.sampling import Sample, take_sample
+from elmo_zh.planning.sampling import take_sample
 from elmo_zh.planning.stage_costs import stage_figures, stage_memory
 from elmo_zh.planning.words import WordForecast, forecast_words
 from elmo_zh.run.reporter import Reporter
@@ -21,6 +19,7 @@ from elmo_zh.version import __version__
 PLAN_FORMAT = 1
 THIS_CONFIG = "this run"
 SECTIONS = ("text", "vocab", "word2vec", "model", "train")
+_DIGITS = {"coverage": 6, "seconds": 2}
 # The machine may be more or less busy later.
 _TRAINING_FACTOR = 1.4
 
@@ -33,7 +32,6 @@ def make_plan(
     Raises:
         CorpusError: If the corpus, or what was looked at of it, holds no text.
     """
-    started_at = time.monotonic()
     sample = take_sample(sources.sources, config.text, user_dictionary, size, reporter)
     process_bytes = peak_memory_bytes()
     totals = sample.totals()
@@ -50,22 +48,20 @@ def make_plan(
         "coverage": words.coverage,
         **stage_figures(sample, totals["tokens"], words.rows, config),
     }
+    memory = stage_memory(process_bytes, sample.corpus_bytes, words.distinct.value, words.rows.value, config)
     training: dict[str, Any] = {}
     if size.tries_training:
         reporter.note("Trying some steps of training ...")
         training = _training(config, totals, words, train_fraction)
         figures |= _training_figures(training[THIS_CONFIG], config)
-    memory = stage_memory(process_bytes, sample.corpus_bytes, figures, config)
-    if training:
         memory["train"] = training[THIS_CONFIG]["memory_bytes"]
     return {
         "format": PLAN_FORMAT,
         "elmo_zh": __version__,
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": round(time.monotonic() - started_at, 1),
         "settings": {name: result_settings(getattr(config, name)) for name in SECTIONS},
-        "sample": _describe_sample(sample),
-        "figures": {name: estimate.described(_digits(name)) for name, estimate in figures.items()},
+        "sample": sample.described(),
+        "figures": {name: estimate.described(_DIGITS.get(name.split(".")[0], 0)) for name, estimate in figures.items()},
         "coverage_curve": words.curve.described(),
         "recommended_vocab_size": words.recommended_size,
         "memory_bytes": memory,
@@ -73,10 +69,6 @@ def make_plan(
         "embedding_bytes": totals["tokens"].times(_vector_bytes(config)).described(),
         "passed_over": sample.reading.passed_over.described(),
     }
-
-
-def _digits(figure: str) -> int:
-    return 6 if figure == "coverage" else 2 if figure.startswith("seconds.") else 0
 
 
 def _heldout_tokens(num_sentences: float, num_tokens: float, config: TextConfig) -> float:
@@ -100,19 +92,18 @@ def _training(
         heldout_tokens=round(tokens * (1 - train_fraction)),
         frequent_words=round(words.frequent.value),
     )
-    forecasts = forecast_training({THIS_CONFIG: config, **shipped_configs()}, size)
-    return {name: asdict(forecast) for name, forecast in forecasts.items()}
+    return forecast_training({THIS_CONFIG: config, **shipped_configs()}, size)
 
 
 def _training_figures(training: Mapping[str, Any], config: Config) -> dict[str, Estimate]:
     num_kept, checkpoint = config.train.keep_checkpoints, training["checkpoint_bytes"]
     return {
-        "seconds.train": Estimate.within_factor(training["seconds"], _TRAINING_FACTOR),
+        "seconds.train": Estimate.exact(training["seconds"]).widened(_TRAINING_FACTOR),
         # The best checkpoint is kept too, and is often one of the last.
         "bytes.checkpoints": Estimate(
             value=num_kept * checkpoint, low=0.95 * checkpoint, high=1.05 * (num_kept + 1) * checkpoint
         ),
-        "bytes.model": Estimate.within_factor(training["bundle_bytes"], 1.1),
+        "bytes.model": Estimate.exact(training["bundle_bytes"]).widened(1.1),
     }
 
 
@@ -120,16 +111,3 @@ def _vector_bytes(config: Config) -> int:
     """Return the bytes of the vectors of one token, with the settings of section embed."""
     layers = config.model.num_layers + 1 if config.embed.layers == "all" else 1
     return layers * 2 * config.model.projection_dim * (2 if config.embed.dtype == "float16" else 4)
-
-
-def _describe_sample(sample: Sample) -> dict[str, Any]:
-    return {
-        "pieces": len(sample.blocks),
-        "files": sample.reading.num_files,
-        "corpus_bytes": round(sample.corpus_bytes),
-        "bytes": sample.num_bytes,
-        "share": round(sample.fraction, 6),
-        "is_all": sample.is_all,
-        "places_not_reached": sample.reading.num_unreached,
-        "tokens": sample.num_tokens,
-    }

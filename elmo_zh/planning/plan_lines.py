@@ -3,50 +3,51 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from elmo_zh.planning.comparison import MAKERS, STAGES, Comparison
-from elmo_zh.planning.estimates import Estimate
+from elmo_zh.planning.comparison import CORPUS_FIGURES, MAKERS, STAGES
 from elmo_zh.run.reporter import format_bytes, format_seconds
 
-_TITLES = {
-    "documents": "documents",
-    "characters": "characters",
-    "kept_characters": "of them kept",
-    "sentences": "sentences",
-    "tokens": "tokens",
-    "distinct_words": "distinct words",
-    "rows": "vocabulary rows",
-    "coverage": "tokens covered",
-}
+_TITLES = {"kept_characters": "of them kept", "rows": "vocabulary rows", "coverage": "tokens covered"}
 
 
 def _title(name: str) -> str:
     kind, _, what = name.partition(".")
-    return _TITLES.get(name, f"{what}, {'time' if kind == 'seconds' else 'disk'}")
+    if what:
+        return f"{what}, {'time' if kind == 'seconds' else 'disk'}"
+    return _TITLES.get(name, name.replace("_", " "))
 
 
 def _show(name: str, value: float) -> str:
     """Return a figure in its own unit."""
-    if name == "coverage":
-        return f"{value:.2%}"
+    if name in ("coverage", "share"):
+        return f"{value:.2%}" if name == "coverage" else f"{value:.1%}"
     if name.startswith("seconds."):
         return format_seconds(value)
     return format_bytes(value) if name.startswith("bytes.") else f"{value:,.0f}"
 
 
-def _show_interval(name: str, estimate: Estimate) -> str:
-    return "exact" if estimate.is_exact else f"{_show(name, estimate.low)} to {_show(name, estimate.high)}"
+def _show_interval(name: str, values: Mapping[str, float]) -> str:
+    low, high = (values.get(end, 0.0) for end in ("low", "high"))
+    return "exact" if low == high else f"{_show(name, low)} to {_show(name, high)}"
 
 
 def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of a plan."""
-    figures = {name: Estimate.load(values) for name, values in plan["figures"].items()}
+    figures = plan["figures"]
     yield from _sample(plan["sample"], plan["passed_over"])
     yield ""
     rows = [("corpus", "about", "95 in 100")]
-    rows += [(_TITLES[name], _show(name, figures[name].value), _show_interval(name, figures[name])) for name in _TITLES]
+    rows += [
+        (_title(name), _show(name, figures[name]["value"]), _show_interval(name, figures[name]))
+        for name in CORPUS_FIGURES
+    ]
     yield from aligned(rows)
     yield ""
-    yield from _coverage(plan, figures)
+    yield from coverage_lines(plan["coverage_curve"])
+    yield (
+        f"Recommended: vocab.size = {plan['recommended_vocab_size']:,} (95% covered, or twice as many words add less"
+        f" than one point); set: {plan['settings']['vocab']['size']:,}, which gives {figures['rows']['value']:,.0f}"
+        " rows."
+    )
     yield ""
     yield from _stages(plan["memory_bytes"], figures)
     if plan["training"]:
@@ -75,28 +76,23 @@ def _sample(sample: Mapping[str, Any], passed_over: Mapping[str, Any]) -> Iterat
         yield f"Passed over in the sample: {found['count']:,} {reason}, such as {found['names'][0]}."
 
 
-def _coverage(plan: Mapping[str, Any], figures: Mapping[str, Estimate]) -> Iterator[str]:
+def coverage_lines(curve: Sequence[Mapping[str, float]]) -> Iterator[str]:
+    """Yield the lines of a coverage curve: words, share of tokens, and the interval if there is one."""
     rows = [("most frequent words", "tokens covered", "95 in 100")]
-    for point in plan["coverage_curve"]:
-        ends = "exact" if point["low"] == point["high"] else f"{point['low']:.1%} to {point['high']:.1%}"
-        rows.append((f"{point['words']:,}", f"{point['share']:.1%}", ends))
-    yield from aligned(rows)
-    yield (
-        f"Recommended: vocab.size = {plan['recommended_vocab_size']:,} (95% covered, or twice as many words add less"
-        f" than one point); set: {plan['settings']['vocab']['size']:,}, which gives {figures['rows'].value:,.0f} rows."
+    rows += [(f"{each['words']:,}", _show("share", each["share"]), _show_interval("share", each)) for each in curve]
+    yield from aligned(rows if any("low" in each for each in curve) else [row[:2] for row in rows])
+
+
+def _stages(memory: Mapping[str, float], figures: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
+    rows: list[tuple[str, ...]] = [("stage", "time", "memory", "disk")]
+    seconds = {stage: figures[name]["value"] for stage in STAGES if (name := f"seconds.{stage}") in figures}
+    disk = {stage: figures[name]["value"] for what, stage in MAKERS.items() if (name := f"bytes.{what}") in figures}
+    for stage in (stage for stage in STAGES if stage in {**seconds, **disk}):
+        sizes = [format_bytes(found[stage]) if found.get(stage) else "" for found in (memory, disk)]
+        rows.append((stage, format_seconds(seconds[stage]) if stage in seconds else "", *sizes))
+    yield from aligned(
+        [*rows, ("together", format_seconds(sum(seconds.values())), "", format_bytes(sum(disk.values())))]
     )
-
-
-def _stages(memory: Mapping[str, float], figures: Mapping[str, Estimate]) -> Iterator[str]:
-    seconds = {stage: figures[name].value for stage in STAGES if (name := f"seconds.{stage}") in figures}
-    disk = {stage: figures[name].value for what, stage in MAKERS.items() if (name := f"bytes.{what}") in figures}
-    rows = [("stage", "time", "memory", "disk")]
-    for stage in STAGES:
-        if stage in seconds or stage in disk:
-            sizes = [format_bytes(found[stage]) if found.get(stage) else "" for found in (memory, disk)]
-            rows.append((stage, format_seconds(seconds[stage]) if stage in seconds else "", sizes[0], sizes[1]))
-    rows.append(("together", format_seconds(sum(seconds.values())), "", format_bytes(sum(disk.values()))))
-    yield from aligned(rows)
 
 
 def _training(training: Mapping[str, Any]) -> Iterator[str]:
@@ -118,19 +114,13 @@ def _training(training: Mapping[str, Any]) -> Iterator[str]:
     yield from aligned(rows)
 
 
-def describe_comparison(comparisons: Sequence[Comparison], differences: Sequence[str]) -> Iterator[str]:
-    """Yield the lines that show planned figures beside the actual ones."""
+def describe_comparison(figures: Mapping[str, Mapping[str, Any]], differences: Sequence[str]) -> Iterator[str]:
+    """Yield the lines that show planned figures beside the actual ones, as `compare` returns them."""
     rows = [("", "planned", "actual", "deviation", "in the interval")]
-    rows += [
-        (
-            _title(each.name),
-            _show(each.name, each.planned.value),
-            _show(each.name, each.actual),
-            f"{each.deviation:+.1%}",
-            "yes" if each.is_within else f"no ({_show_interval(each.name, each.planned)})",
-        )
-        for each in comparisons
-    ]
+    for name, each in figures.items():
+        planned, actual = (_show(name, each[key]) for key in ("planned", "actual"))
+        verdict = "yes" if each["is_within"] else f"no ({_show_interval(name, each)})"
+        rows.append((_title(name), planned, actual, f"{each['deviation']:+.1%}", verdict))
     yield from aligned(rows)
     if differences:
         yield f"Settings have changed since the plan was made: {', '.join(differences)}."

@@ -5,6 +5,7 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from random import Random
 from typing import BinaryIO
 
@@ -16,12 +17,11 @@ from elmo_zh.corpus.encodings import MistakenEncodingError
 from elmo_zh.corpus.names import format_of_name
 from elmo_zh.corpus.ranges import ranges_at, read_range
 from elmo_zh.corpus.read import read_source
-from elmo_zh.corpus.readers.formats import Documents
 from elmo_zh.corpus.sources import Source
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.planning.blocks import Block, BlockPicker
 from elmo_zh.planning.estimates import Estimate, estimate_total, sum_of
-from elmo_zh.segmenting.duplicates import key_rule
+from elmo_zh.segmenting.duplicates import key_rule, repeated_keys
 
 # Files from this size on are read in ranges where their format allows it. Wikitext is slow to read, other text is not.
 _RANGED_FROM_BYTES, _RANGED_DUMP_FROM_BYTES = 2**26, 2**22
@@ -36,14 +36,7 @@ _UNSURE_REST = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class SampleSize:
-    """How much of a corpus a plan looks at.
-
-    Attributes:
-        num_bytes: Bytes of text to segment, at most.
-        seconds: Time limit for reading, and again for segmenting.
-        seed: Seed of the random choices.
-        tries_training: Whether to try some training steps.
-    """
+    """How much a plan looks at: bytes of text to segment at most, a time limit for reading and again for segmenting."""
 
     num_bytes: int = 2**21
     seconds: float = 20.0
@@ -51,9 +44,13 @@ class SampleSize:
     tries_training: bool = True
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _ReadSource:
-    """What was read of one source: one part, or several byte ranges, each with its bytes on disk and its counts."""
+    """What was read of one source: one part, or several byte ranges, each with its bytes on disk and its counts.
+
+    Counted are documents, characters (line ends not counted, text that does not decode counted), line_characters and
+    line_bytes (of lines, in UTF-8).
+    """
 
     file_bytes: int
     parts: Sequence[tuple[int, Counter[str]]]
@@ -65,14 +62,13 @@ class _ReadSource:
 
     def total(self, name: str) -> Estimate:
         """Return the estimate of one of the counts for the whole source."""
-        read = sum(counts[name] for _, counts in self.parts)
         if name == "documents" and self.is_one_document:
             return Estimate.exact(1)
+        counts, sizes = [counts[name] for _, counts in self.parts], [size for size, _ in self.parts]
         if self.fraction < 1 and len(self.parts) > 1:
-            counts, sizes = [counts[name] for _, counts in self.parts], [size for size, _ in self.parts]
             return estimate_total(counts, sizes, self.file_bytes, self.fraction)
-        value = read / self.fraction
-        reach = _UNSURE_REST * (value - read)
+        value = sum(counts) / self.fraction
+        reach = _UNSURE_REST * (value - sum(counts))
         return Estimate(value=value, low=value - reach, high=value + reach)
 
 
@@ -81,8 +77,6 @@ class CorpusReading:
     """What was read of a corpus.
 
     Attributes:
-        counts: Sums of documents, characters (line ends not counted, text that does not decode counted),
-            line_characters and line_bytes (of lines, in UTF-8).
         sources: What was read of each source.
         skipped_bytes: Sizes of the sources that time did not suffice for.
         num_files: Files, members of archives among them.
@@ -94,7 +88,6 @@ class CorpusReading:
         passed_over: What is no corpus.
     """
 
-    counts: Counter[str] = field(default_factory=Counter)
     sources: list[_ReadSource] = field(default_factory=list)
     skipped_bytes: list[int] = field(default_factory=list)
     num_files: int = 0
@@ -104,6 +97,11 @@ class CorpusReading:
     blocks: Sequence[Block] = ()
     seconds: float = 0.0
     passed_over: PassedOver = field(default_factory=PassedOver)
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Sums of the counts of all that was read."""
+        return sum((counts for source in self.sources for _, counts in source.parts), Counter())
 
     @property
     def is_complete(self) -> bool:
@@ -186,11 +184,11 @@ class _CorpusReader:
         """Read a source until it ends or its time is over."""
         deadline = time.monotonic() + seconds
         watched = _WatchedSource(**vars(source), opened=[])
-        tally = Tally()
+        tally, counts = Tally(), Counter[str]()
         documents = read_source(watched, self._config, tally, self._found.passed_over, trusts_head=self._trusts_head)
-        num_read, before, reached = file_bytes, self._found.counts.copy(), 0
-        for line in (line for document in documents for line in document):
-            if self._take(line) and time.monotonic() > deadline:
+        num_read, reached = file_bytes, 0
+        for line in chain.from_iterable(documents):
+            if self._take(line, counts) and time.monotonic() > deadline:
                 # The chunk of the file that was read last is taken to its end.
                 position = watched.position()
                 if reached and position > reached:
@@ -199,11 +197,8 @@ class _CorpusReader:
                     break
                 reached = position
         documents.close()  # type: ignore[attr-defined]
-        counts = self._count(tally, before)
-        is_one = num_read < file_bytes and counts["documents"] == 1
-        self._found.sources.append(
-            _ReadSource(file_bytes=file_bytes, parts=[(num_read, counts)], is_one_document=is_one)
-        )
+        is_one = num_read < file_bytes and tally.documents == 1
+        self._found.sources.append(_ReadSource(file_bytes, [(num_read, self._counted(counts, tally))], is_one))
 
     def _read_ranges(self, source: Source, file_bytes: int, seconds: float) -> bool:
         """Read ranges of a large source at equal distances, in random order; return whether it has any."""
@@ -222,55 +217,41 @@ class _CorpusReader:
             if len(texts) < _LEAST_RANGES or time.monotonic() <= deadline:
                 tally = Tally()
                 documents = read_range(source, each, self._config, tally, self._found.passed_over)
-                texts.append((each.end - each.start, _lines_of(documents), tally))
+                texts.append((each.end - each.start, list(chain.from_iterable(documents)), tally))
         self._picker.finish_block()
         parts, weight = [], file_bytes / sum(num_bytes for num_bytes, _, _ in texts)
         for num_bytes, lines, tally in texts:
-            before = self._found.counts.copy()
+            counts = Counter[str]()
             for line in lines:
-                self._take(line, weight)
+                self._take(line, counts, weight)
             self._picker.finish_block()
-            parts.append((num_bytes, self._count(tally, before)))
-        is_one = ranges[0].kind == "text" and self._config.document == "file"
+            parts.append((num_bytes, self._counted(counts, tally)))
         self._found.num_unreached += len(ranges) - len(texts)
-        self._found.sources.append(_ReadSource(file_bytes=file_bytes, parts=parts, is_one_document=is_one))
+        is_one = ranges[0].kind == "text" and self._config.document == "file"
+        self._found.sources.append(_ReadSource(file_bytes, parts, is_one))
         return True
 
-    def _take(self, line: str, weight: float = 1.0) -> bool:
+    def _take(self, line: str, counts: Counter[str], weight: float = 1.0) -> bool:
         """Count a line and add it to the block being built; return whether that ended the block."""
         encoded = line.encode("utf-8", "replace")
         number = len(self._found.keys)
         self._found.keys.append((self._rule and self._rule.key(line, encoded)) or 0)
         self._found.lengths.append(len(line))
-        self._found.counts["line_characters"] += len(line)
-        self._found.counts["line_bytes"] += len(encoded)
+        counts["line_characters"] += len(line)
+        counts["line_bytes"] += len(encoded)
         return self._picker.add(line, len(encoded), number, weight)
 
-    def _count(self, tally: Tally, before: Counter[str]) -> Counter[str]:
-        """Count what lines do not tell; return all counts of a part that began with the counts `before`."""
-        counts = self._found.counts
-        counts["documents"] += tally.documents
-        counts["characters"] += tally.characters + counts["line_characters"] - before["line_characters"]
+    def _counted(self, counts: Counter[str], tally: Tally) -> Counter[str]:
+        """Return the counts of a part's lines with those that its reader made."""
         self._found.num_files += tally.forms.total()
-        return counts - before
-
-
-def _lines_of(documents: Documents) -> list[str]:
-    return [line for document in documents for line in document]
+        characters = tally.characters + counts["line_characters"]
+        return counts + Counter(documents=tally.documents, characters=characters)
 
 
 def find_copies(keys: NDArray[np.uint64], config: TextConfig) -> NDArray[np.bool_]:
     """Return which lines the segment stage leaves out as copies, by the keys of all lines."""
-    is_copy = np.zeros(len(keys), np.bool_)
-    if not len(keys) or key_rule(config) is None:
-        return is_copy
     order = np.argsort(keys, kind="stable")
-    ranked = keys[order]
-    starts = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]])
-    number = np.diff(np.r_[starts, len(keys)])
-    repeated = ranked & np.uint64(1) == 1
-    repeated[starts] = False
-    if config.boilerplate_copies:
-        repeated |= np.repeat(number > config.boilerplate_copies, number)
-    is_copy[order] = repeated & (ranked != 0)
+    is_duplicate, is_boilerplate = repeated_keys(keys[order], config.boilerplate_copies)
+    is_copy = np.zeros(len(keys), np.bool_)
+    is_copy[order] = (is_duplicate | is_boilerplate) & (keys[order] != 0)
     return is_copy

@@ -1,10 +1,11 @@
 """The sample of a plan: blocks of a corpus that was read, segmented as the settings say, and the corpus's totals."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +26,6 @@ _MOST_COPIED = 0.8
 _CHANCE_OF_COPIES = 1.25
 # Lines of a kind that is dropped may be too rare for the sample.
 _UNSURE_KEPT = 0.002
-_SEGMENTED: Mapping[str, Callable[[Block], float]] = {
-    "kept_characters": lambda block: block.kept_characters,
-    "sentences": lambda block: len(block.sentences),
-    "tokens": lambda block: block.num_tokens,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,16 +49,6 @@ class Sample:
     starting_seconds: float
 
     @property
-    def num_tokens(self) -> int:
-        """Tokens of all blocks."""
-        return sum(block.num_tokens for block in self.blocks)
-
-    @property
-    def num_bytes(self) -> int:
-        """Bytes of all blocks in UTF-8."""
-        return sum(block.num_bytes for block in self.blocks)
-
-    @property
     def corpus_bytes(self) -> float:
         """Bytes of the corpus's text in UTF-8."""
         return self.reading.total("line_bytes").value
@@ -70,22 +56,34 @@ class Sample:
     @property
     def fraction(self) -> float:
         """Fraction of the corpus that the blocks are."""
-        return 1.0 if self.is_all else min(1.0, self.num_bytes / max(1.0, self.corpus_bytes))
+        num_bytes = sum(block.num_bytes for block in self.blocks)
+        return 1.0 if self.is_all else min(1.0, num_bytes / max(1.0, self.corpus_bytes))
+
+    def described(self) -> dict[str, Any]:
+        """Return the size of the sample and of the corpus for JSON."""
+        return {
+            "pieces": len(self.blocks),
+            "files": self.reading.num_files,
+            "corpus_bytes": round(self.corpus_bytes),
+            "bytes": sum(block.num_bytes for block in self.blocks),
+            "share": round(self.fraction, 6),
+            "is_all": self.is_all,
+            "places_not_reached": self.reading.num_unreached,
+        }
 
     def totals(self) -> dict[str, Estimate]:
         """Return documents, characters, kept characters, sentences and tokens of the whole corpus."""
         totals = {name: self.reading.total(name) for name in ("documents", "characters")}
-        if self.is_all:
-            return totals | {name: Estimate.exact(sum(map(count, self.blocks))) for name, count in _SEGMENTED.items()}
         originals = Estimate(value=1 - self.copied.value, low=1 - self.copied.high, high=1 - self.copied.low)
         characters = product_of(self.reading.total("line_characters"), originals)
-        for name, count in _SEGMENTED.items():
-            sizes = [block.characters for block in self.blocks]
-            each = estimate_total(list(map(count, self.blocks)), sizes, 1.0, self.fraction)
+        sizes = [block.counts["characters"] for block in self.blocks]
+        for name in ("kept_characters", "sentences", "tokens"):
+            counts = [block.counts[name] for block in self.blocks]
+            each = estimate_total(counts, sizes, 1.0, self.fraction)
             if name == "kept_characters":
                 low, high = each.low - _UNSURE_KEPT, min(1.0, each.high + _UNSURE_KEPT)
                 each = Estimate(value=each.value, low=low, high=high)
-            totals[name] = product_of(characters, each)
+            totals[name] = Estimate.exact(sum(counts)) if self.is_all else product_of(characters, each)
         return totals
 
 
@@ -113,7 +111,9 @@ def take_sample(
                 progress.update(1)
     blocks.sort(key=lambda block: block.first_line)
     if not any(block.sentences for block in blocks):
-        raise _empty_error(sources, reading)
+        names = ", ".join(source.name for source in sources[:3])
+        other = "; ".join(f"{count:,} {reason}" for reason, count in sorted(reading.passed_over.counts.items()))
+        raise CorpusError(f"{names} holds no text{f' (passed over: {other})' if other else ''}. Give a file with text.")
     return Sample(
         reading=reading,
         blocks=blocks,
@@ -129,8 +129,10 @@ def _segment(block: Block, preparation: CorpusPreparation, is_copy: NDArray[np.b
     for number, line in enumerate(block.lines, start=block.first_line):
         if not is_copy[number]:
             block.sentences += preparation.sentences(line, counts)
-            block.characters += len(line)
-    block.kept_characters = counts.kept_characters
+            block.counts["characters"] += len(line)
+    block.counts["kept_characters"] = counts.kept_characters
+    block.counts["sentences"] = len(block.sentences)
+    block.counts["tokens"] = sum(map(len, block.sentences))
 
 
 def _copied(reading: CorpusReading, is_copy: NDArray[np.bool_]) -> Estimate:
@@ -145,9 +147,3 @@ def _copied(reading: CorpusReading, is_copy: NDArray[np.bool_]) -> Estimate:
     read = min(1.0, reading.counts["line_bytes"] / max(1.0, reading.total("line_bytes").value))
     most = min(_MOST_COPIED, _CHANCE_OF_COPIES * seen / max(read, 1e-9))
     return Estimate(value=min(_MOST_COPIED, seen / max(read, 1e-9) ** 0.5), low=min(seen, most), high=max(seen, most))
-
-
-def _empty_error(sources: Sequence[Source], reading: CorpusReading) -> CorpusError:
-    names = ", ".join(source.name for source in sources[:3])
-    other = "; ".join(f"{count:,} {reason}" for reason, count in sorted(reading.passed_over.counts.items()))
-    return CorpusError(f"{names} holds no text{f' (passed over: {other})' if other else ''}. Give a file with text.")

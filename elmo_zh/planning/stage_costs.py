@@ -1,8 +1,10 @@
 """Time, disk and memory of the stages before training: they are run on part of the sample, in a folder of their own."""
 
 import os
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -54,10 +56,20 @@ class _Trial:
     seconds: Mapping[str, float]
     num_bytes: Mapping[str, int]
 
-    @classmethod
-    def run(cls, run: RunDir, sentences: Sequence[Sequence[str]], config: Config, epochs: Sequence[int]) -> "_Trial":
-        """Run the stages, word2vec once for each number of epochs."""
-        text, silent = run.path.with_suffix(".txt"), SilentReporter()
+
+def folder_bytes(path: Path) -> int:
+    """Return the bytes of a file, or of all files in a folder; 0 if there is none."""
+    if path.is_file():
+        return path.stat().st_size
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+
+
+def _try_stages(sentences: Sequence[Sequence[str]], config: Config, epochs: Sequence[int]) -> _Trial:
+    """Run the stages on sentences, word2vec once for each number of epochs."""
+    text_config = replace(_AS_IT_IS, heldout_min_sentences=config.text.heldout_min_sentences)
+    config = replace(config, text=text_config, vocab=replace(config.vocab, init="", words="", min_count=1))
+    with TemporaryDirectory(prefix="elmo-zh-plan-") as folder:
+        run, text, silent = RunDir(Path(folder, "run")), Path(folder, "text.txt"), SilentReporter()
         text.write_text("".join(f"{' '.join(sentence)}\n" for sentence in sentences), encoding="utf-8", newline="\n")
         counts = segment(run, config, [str(text)], force=True, reporter=silent).counts
         rows = vocab(run, config, force=True, reporter=silent).counts["rows"]
@@ -68,117 +80,70 @@ class _Trial:
             word2vec(run, once, force=True, reporter=silent)
             seconds[f"word2vec {number}"] = load_record(run.stage_record("word2vec"))["seconds"]
         num_bytes = {path.stem: folder_bytes(path) for path in (run.segmented, run.ids, run.word2vec)}
-        train_tokens = max(1, counts["train_tokens"])
-        return cls(train_tokens + counts["heldout_tokens"], train_tokens, rows, seconds, num_bytes)
+    train_tokens = max(1, counts["train_tokens"])
+    return _Trial(train_tokens + counts["heldout_tokens"], train_tokens, rows, seconds, num_bytes)
 
 
-def folder_bytes(path: Path) -> int:
-    """Return the bytes of a file, or of all files in a folder; 0 if there is none."""
-    if path.is_file():
-        return path.stat().st_size
-    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-
-
-def _try_stages(sample: Sample, config: Config) -> tuple[_Trial, _Trial]:
-    """Run the stages on next to none and on the first of the sample's sentences."""
-    sentences: list[list[str]] = []
-    num_few, num_tokens = 0, 0
-    for sentence in (sentence for block in sample.blocks for sentence in block.sentences):
-        sentences.append(sentence)
-        num_tokens += len(sentence)
-        num_few = num_few or (len(sentences) if num_tokens >= _FEW_TOKENS else 0)
-        if num_tokens >= _TRIED_TOKENS:
-            break
-    text = replace(_AS_IT_IS, heldout_min_sentences=config.text.heldout_min_sentences)
-    config = replace(config, text=text, vocab=replace(config.vocab, init="", words="", min_count=1))
-    epochs = (1, 2) if config.word2vec.enabled and not config.word2vec.vectors else ()
-    with TemporaryDirectory(prefix="elmo-zh-plan-") as folder:
-        few = _Trial.run(RunDir(Path(folder, "few")), sentences[: num_few or None], config, ())
-        return few, _Trial.run(RunDir(Path(folder, "more")), sentences, config, epochs)
-
-
-def _num_workers(config: Config, num_bytes: float) -> int:
-    """Return how many processes the stages start for so many bytes, on this machine; 1 is the main process itself."""
-    return (config.text.num_workers or os.cpu_count() or 1) if num_bytes >= SMALL_BYTES else 1
+def _num_workers(config: Config, corpus_bytes: float) -> int:
+    """Return how many processes the stages start for so much text, on this machine; 1 is the main process itself."""
+    return (config.text.num_workers or os.cpu_count() or 1) if corpus_bytes >= SMALL_BYTES else 1
 
 
 def stage_figures(sample: Sample, tokens: Estimate, rows: Estimate, config: Config) -> dict[str, Estimate]:
-    """Return time and disk of each stage before training.
+    """Return time and disk of each stage before training, for the tokens of a corpus and the rows of its vocabulary."""
+    sentences = [sentence for block in sample.blocks for sentence in block.sentences]
+    ends = list(accumulate(map(len, sentences)))
+    epochs = (1, 2) if config.word2vec.enabled and not config.word2vec.vectors else ()
+    few = _try_stages(sentences[: bisect_left(ends, _FEW_TOKENS) + 1], config, ())
+    trial = _try_stages(sentences[: bisect_left(ends, _TRIED_TOKENS) + 1], config, epochs)
+    more_tokens = trial.num_tokens - few.num_tokens or trial.num_tokens
+    num_workers = _num_workers(config, sample.corpus_bytes)
 
-    Args:
-        sample: The sample, with the time that reading and segmenting it in one process took.
-        tokens: Tokens of the corpus.
-        rows: Rows of its vocabulary.
-        config: The settings.
-    """
-    few, trial = _try_stages(sample, config)
-    more_tokens = trial.num_tokens - few.num_tokens
-    token_bytes = {name: size / trial.num_tokens for name, size in trial.num_bytes.items()}
-    segmented_bytes = tokens.times(token_bytes["segmented"])
-
-    def on_all_workers(seconds: float, num_bytes: float) -> float:
-        num_workers = _num_workers(config, num_bytes)
+    def on_all_workers(seconds: float) -> float:
         return seconds / num_workers + (_WORKER_SECONDS if num_workers > 1 else 0)
 
-    def per_token(stage: str) -> float:
-        # More tokens take longer, whatever the clock says of so few of them.
-        seconds = trial.seconds[stage]
-        return (
-            max(seconds - few.seconds[stage], seconds / 10) / more_tokens if more_tokens else seconds / trial.num_tokens
-        )
-
     reading = sample.reading.seconds * sample.corpus_bytes / max(1, sample.reading.counts["line_bytes"])
-    segmenting = sample.segmenting_seconds * tokens.value / max(1, sample.num_tokens)
-    start = max(0.0, trial.seconds["vocab"] - per_token("vocab") * trial.num_tokens)
-    seconds = {
-        # Every worker loads the dictionary.
-        "segment": sample.starting_seconds + on_all_workers(reading + segmenting, sample.corpus_bytes),
-        "vocab": start + on_all_workers(per_token("vocab") * tokens.value, segmented_bytes.value),
-        "word2vec": 0.0,
-        "encode": start + on_all_workers(per_token("encode") * tokens.value, segmented_bytes.value),
-    }
-    if "word2vec 1" in trial.seconds:
+    segmenting = sample.segmenting_seconds * tokens.value / ends[-1]
+    # Every worker loads the dictionary.
+    seconds = {"segment": sample.starting_seconds + on_all_workers(reading + segmenting)}
+    for stage in ("vocab", "encode"):
+        # More tokens take longer, whatever the clock says of so few of them.
+        took = trial.seconds[stage]
+        per_token = max(took - few.seconds[stage], took / 10) / more_tokens
+        start = max(0.0, took - per_token * trial.num_tokens)
+        seconds[stage] = start + on_all_workers(per_token * tokens.value)
+    seconds["word2vec"] = 0.0
+    if epochs:
         # Two epochs take longer than one, whatever the clock says of so little text.
         one, two = trial.seconds["word2vec 1"], trial.seconds["word2vec 2"]
         epoch = max(two - one, one / 10)
         seconds["word2vec"] = epoch / trial.train_tokens * tokens.value * config.word2vec.epochs
         seconds["word2vec"] += max(0.0, one - epoch) / trial.rows * rows.value
+    token_bytes = {name: size / trial.num_tokens for name, size in trial.num_bytes.items()}
     # Ids of two bytes reach so far; the part of the sample that was tried has fewer rows.
     wider = 2 if rows.value > 2**16 and config.model.mode == "token" else 0
+    times = {f"seconds.{name}": Estimate.exact(value).widened(_TIME_FACTORS[name]) for name, value in seconds.items()}
     return {
-        **{f"seconds.{name}": Estimate.within_factor(seconds[name], _TIME_FACTORS[name]) for name in seconds},
-        "bytes.segmented": segmented_bytes.widened(_TEXT_FACTOR),
+        **times,
+        "bytes.segmented": tokens.times(token_bytes["segmented"]).widened(_TEXT_FACTOR),
         "bytes.ids": tokens.times(token_bytes["ids"] + wider).widened(_IDS_FACTOR),
         # Rare words have smaller numbers, which take more digits, and the part tried has more of these.
         "bytes.word2vec": rows.times(trial.num_bytes["word2vec"] / trial.rows).widened(_DIGITS_FACTOR),
     }
 
 
-def stage_memory(
-    process_bytes: int, corpus_bytes: float, figures: Mapping[str, Estimate], config: Config
-) -> dict[str, int]:
-    """Return about how much memory each stage takes at most, all its processes together.
+def stage_memory(process_bytes: int, corpus_bytes: float, words: float, rows: float, config: Config) -> dict[str, int]:
+    """Return about how many bytes of memory each stage takes at most, all its processes together.
 
-    Args:
-        process_bytes: Memory of one process that segments.
-        corpus_bytes: Size of the corpus.
-        figures: Figures of the plan so far.
-        config: The settings.
+    One process that segments takes `process_bytes`; the training text has so many different words.
     """
-    words, rows = figures["distinct_words"].value, figures["rows"].value
+    num_workers = _num_workers(config, corpus_bytes)
+    counted = min(words, MAX_WORDS), words if config.model.mode == "character" else rows
+    counting, encoding = (_PROCESS_BYTES + _WORD_BYTES * number for number in counted)
+    workers = {"segment": process_bytes, "vocab": counting, "encode": encoding}
+    main_bytes = _PROCESS_BYTES if num_workers > 1 else 0
+    memory = {stage: main_bytes + num_workers * worker_bytes for stage, worker_bytes in workers.items()}
+    memory["vocab"] += _WORD_BYTES * rows
     vectors = rows * (2 * 4 * config.model.projection_dim + _ROW_BYTES)
-
-    def together(worker_bytes: float, num_bytes: float) -> float:
-        num_workers = _num_workers(config, num_bytes)
-        return _PROCESS_BYTES + num_workers * worker_bytes if num_workers > 1 else worker_bytes
-
-    segmented_bytes = figures["bytes.segmented"].value
-    counting = _PROCESS_BYTES + _WORD_BYTES * min(words, MAX_WORDS)
-    encoding = _PROCESS_BYTES + _WORD_BYTES * (words if config.model.mode == "character" else rows)
-    memory = {
-        "segment": together(process_bytes, corpus_bytes),
-        "vocab": together(counting, segmented_bytes) + _WORD_BYTES * rows,
-        "word2vec": 2 * _PROCESS_BYTES + vectors if config.word2vec.enabled else 0,
-        "encode": together(encoding, segmented_bytes),
-    }
+    memory["word2vec"] = 2 * _PROCESS_BYTES + vectors if config.word2vec.enabled else 0
     return {stage: round(amount) for stage, amount in memory.items()}

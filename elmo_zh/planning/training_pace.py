@@ -1,12 +1,13 @@
 """How long training will take: from a few real steps on random words or, if a step is long, from its products."""
 
 import time
+import timeit
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from elmo_zh.allocator import keep_freed_memory
@@ -14,11 +15,10 @@ from elmo_zh.config import Config, load_config
 from elmo_zh.model.language_model import build_shape
 from elmo_zh.model.precision import choose_device
 from elmo_zh.training.computation import choose_computation
-from elmo_zh.training.memory import predict_memory, scores_every_word
+from elmo_zh.training.memory import count_numbers, predict_memory
 from elmo_zh.training.optimizer import Schedule, step_tokens
-from elmo_zh.training.trial import build_trial, draw_words
-from elmo_zh.vocabulary.lexicon import Lexicon
-from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
+from elmo_zh.training.trial import build_trial, draw_lexicon, forward_flops, step_flops
+from elmo_zh.vocabulary.vocabulary import SPECIALS
 
 # Smallest first; those in character mode after those in token mode.
 SHIPPED_NAMES = ("tiny", "small", "base", "original", "tiny-char", "small-char", "base-char", "original-char")
@@ -39,49 +39,27 @@ class CorpusSize:
     frequent_words: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainingForecast:
-    """What training with one configuration takes.
-
-    Attributes:
-        rows: Rows of the vocabulary.
-        tokens: Tokens to train on, all epochs, in one direction.
-        epochs: Passes over the text.
-        seconds: Seconds of all steps and evaluations.
-        tokens_per_second: Speed of the steps alone.
-        is_measured: Whether steps were tried; otherwise derived from what was measured of another configuration.
-        parameters: Number of trained parameters.
-        memory_bytes: Memory at most.
-        checkpoint_bytes: Size of one checkpoint.
-        bundle_bytes: Size of the exported bundle.
-    """
-
-    rows: int
-    tokens: int
-    epochs: float
-    seconds: float
-    tokens_per_second: float
-    is_measured: bool
-    parameters: int
-    memory_bytes: int
-    checkpoint_bytes: int
-    bundle_bytes: int
-
-
 def shipped_configs(folder: Path = _CONFIG_DIR) -> dict[str, Config]:
     """Return the shipped configurations by name; none where the package was installed without them."""
     paths = {name: folder / f"{name}.toml" for name in SHIPPED_NAMES}
     return {name: load_config(Config(), path, []) for name, path in paths.items() if path.is_file()}
 
 
-def forecast_training(configs: Mapping[str, Config], size: CorpusSize) -> dict[str, TrainingForecast]:
-    """Return what training takes with each configuration; those of the smallest steps are tried first."""
+def forecast_training(configs: Mapping[str, Config], size: CorpusSize) -> dict[str, dict[str, Any]]:
+    """Return what training takes with each configuration; those of the smallest steps are tried first.
+
+    Returns:
+        By name of the configuration: rows of the vocabulary; tokens to train on, all epochs, in one direction; epochs;
+        seconds of all steps and evaluations; tokens_per_second of the steps alone; is_measured, whether steps were
+        tried, otherwise derived from what was measured of another configuration; the number of trained parameters;
+        memory_bytes at most; checkpoint_bytes of one checkpoint; bundle_bytes of the exported bundle.
+    """
     keep_freed_memory()
     threads = torch.get_num_threads()
     rows_of = {name: _rows(config, size) for name, config in configs.items()}
-    flops_of = {name: _step_flops(config, rows_of[name]) for name, config in configs.items()}
+    flops_of = {name: step_flops(config, rows_of[name]) for name, config in configs.items()}
     order = sorted(configs, key=flops_of.__getitem__)
-    found: dict[str, TrainingForecast] = {}
+    found: dict[str, dict[str, Any]] = {}
     tried: dict[tuple[Any, ...], float] = {}
     product_rate = _product_rate(configs[order[0]])
     # Rate of the largest configuration tried, by mode: small ones spend their time elsewhere.
@@ -94,7 +72,7 @@ def forecast_training(configs: Mapping[str, Config], size: CorpusSize) -> dict[s
             key = (config.model, config.train, rows)
             tried[key] = tried.get(key) or _step_seconds(config, rows)
             rates[mode] = flops / tried[key]
-        found[name] = _forecast(config, rows, size, flops / rates[mode], rates[mode], is_measured=is_tried)
+        found[name] = {**_forecast(config, rows, size, flops, rates[mode]), "is_measured": is_tried}
     torch.set_num_threads(threads)
     return {name: found[name] for name in configs}
 
@@ -104,12 +82,9 @@ def _product_rate(config: Config) -> float:
     device = choose_device(config.train.device)
     choose_computation(config.train, device, {})
     left, right = torch.ones(64, 512, device=device), torch.ones(512, 4096, device=device)
-    shortest = float("inf")
-    for _ in range(20):
-        start = time.monotonic()
-        float((left @ right).sum())  # reading it waits for the device
-        shortest = min(shortest, time.monotonic() - start)
-    return 2.0 * 64 * 512 * 4096 / shortest
+    # Reading the sum waits for the device.
+    seconds = timeit.repeat(lambda: float((left @ right).sum()), repeat=20, number=1)
+    return 2.0 * 64 * 512 * 4096 / min(seconds)
 
 
 def _rows(config: Config, size: CorpusSize) -> int:
@@ -117,9 +92,8 @@ def _rows(config: Config, size: CorpusSize) -> int:
     return max(len(SPECIALS) + 1, min(words, config.vocab.size) if config.vocab.size else words)
 
 
-def _forecast(
-    config: Config, rows: int, size: CorpusSize, step_seconds: float, rate: float, *, is_measured: bool
-) -> TrainingForecast:
+def _forecast(config: Config, rows: int, size: CorpusSize, flops: float, rate: float) -> dict[str, Any]:
+    """Return what training takes if a step has so many operations, at a rate per second."""
     train, model = config.train, config.model
     predictions = max(1, size.train_tokens + size.train_sentences)
     steps = Schedule.build(train, predictions).num_steps
@@ -128,68 +102,30 @@ def _forecast(
     evaluated = num_evaluations * min(train.evaluate_sample_tokens, size.heldout_tokens) + size.heldout_tokens
     product_bytes = choose_computation(train, choose_device(train.device), {}).product_bytes
     shape = build_shape(model, rows)
-    # Parameters of the network, of the token table, and of the softmax, which may share the table and has biases.
-    table = rows * model.projection_dim
-    own_table = table if shape.characters is None else 0
-    network = shape.num_parameters() - own_table
-    tables = table * (2 if own_table and not model.is_tied else 1) + rows
-    # AdamW keeps two numbers for each parameter, its tables' optimiser one for each row; others one for each parameter.
-    num_tables = 1 if model.is_tied or not own_table else 2
-    states = 2 * network + rows * (num_tables + 1) if train.optimizer == "adamw" else network + tables
-    return TrainingForecast(
-        rows=rows,
-        tokens=tokens,
-        epochs=tokens / predictions,
-        seconds=steps * step_seconds + evaluated * _token_flops(config, rows) / rate,
-        tokens_per_second=step_tokens(train) / step_seconds,
-        is_measured=is_measured,
-        parameters=network + tables,
-        memory_bytes=predict_memory(model, train, product_bytes, rows, size.train_tokens),
-        checkpoint_bytes=4 * (network + tables + states),
-        bundle_bytes=4 * (network + tables + own_table),
-    )
-
-
-def _token_flops(config: Config, num_scored: int) -> float:
-    """Return the products for one token, forward: of the LSTMs, and of `num_scored` words, in both directions."""
-    model = config.model
-    cell = 2 * model.projection_dim * 4 * model.cell_dim + model.cell_dim * model.projection_dim
-    return 2.0 * 2 * (model.num_layers * cell + num_scored * model.projection_dim)
-
-
-def _step_flops(config: Config, rows: int) -> float:
-    """Return the products of one training step: forward, and twice that backward.
-
-    Those of the character CNN, which reads each distinct word of a step once, are the windows and the highways.
-    """
-    train, model = config.train, config.model
-    flops = step_tokens(train) * _token_flops(config, rows if scores_every_word(train, rows) else train.num_negatives)
-    characters = build_shape(model, rows).characters
-    if characters is not None:
-        filters = characters.num_filters
-        windows = sum(width * count for width, count in characters.filters) * characters.embedding_dim * 12
-        layers = characters.num_highways * 2 * filters**2 + filters * model.projection_dim
-        words = draw_words(rows, (2 * step_tokens(train),), np.random.default_rng(1))
-        flops += len(np.unique(words)) * 2.0 * (windows + layers)
-    return 3 * flops
+    network, tables, states = count_numbers(model, train, shape, rows)
+    # The bundle has the token table also where the softmax shares it.
+    token_table = rows * model.projection_dim if shape.characters is None else 0
+    return {
+        "rows": rows,
+        "tokens": tokens,
+        "epochs": tokens / predictions,
+        "seconds": (steps * flops + evaluated * forward_flops(model, rows)) / rate,
+        "tokens_per_second": step_tokens(train) * rate / flops,
+        "parameters": network + tables,
+        "memory_bytes": predict_memory(model, train, product_bytes, rows, size.train_tokens),
+        "checkpoint_bytes": 4 * (network + tables + states),
+        "bundle_bytes": 4 * (network + tables + token_table),
+    }
 
 
 def _step_seconds(config: Config, rows: int) -> float:
     """Return the duration of the shortest of a few training steps."""
     device = choose_device(config.train.device)
     computation = choose_computation(config.train, device, {})
-    # Different words of three characters and more.
-    words = [np.base_repr(number, 36).rjust(3, "0").translate(_HAN_DIGITS) for number in range(rows - len(SPECIALS))]
-    lexicon = Lexicon(Vocabulary([*SPECIALS, *words]), config.model.num_slots)
+    lexicon = draw_lexicon(rows, config.model.num_slots)
     learner = build_trial(config, lexicon, device, computation.product_precision)
-    shortest, started_at = float("inf"), time.monotonic()
-    for number in range(_MOST_STEPS):
-        if number >= _LEAST_STEPS and time.monotonic() - started_at > _TRIAL_SECONDS:
-            break
-        start = time.monotonic()
-        learner.train_step(number, 1.0, average_loss=lambda loss: loss)
-        shortest = min(shortest, time.monotonic() - start)
-    return shortest
-
-
-_HAN_DIGITS = {ord(digit): 0x4E00 + 7 * place for place, digit in enumerate("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")}
+    ends = [time.monotonic()]
+    while len(ends) <= _LEAST_STEPS or (len(ends) <= _MOST_STEPS and ends[-1] - ends[0] <= _TRIAL_SECONDS):
+        learner.train_step(len(ends) - 1, 1.0, average_loss=lambda loss: loss)
+        ends.append(time.monotonic())
+    return min(end - start for start, end in pairwise(ends))

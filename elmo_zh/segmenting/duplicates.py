@@ -101,12 +101,7 @@ def search_bucket(task: BucketTask, writer: PartWriter) -> Figures:
     # A stable sort: equal keys come together, in the order of the corpus.
     order = np.argsort(keys, kind="stable")
     keys, shards, lines = keys[order], shards[order], lines[order]
-    starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]]) if len(keys) else np.zeros(0, np.int64)
-    copies = np.diff(np.r_[starts, len(keys)])
-    is_first = np.zeros(len(keys), np.bool_)
-    is_first[starts] = True
-    is_boilerplate = np.repeat(copies > task.most_copies, copies) if task.most_copies else np.zeros_like(is_first)
-    is_duplicate = ~is_first & (keys & np.uint64(1) == 1)
+    is_duplicate, is_boilerplate = repeated_keys(keys, task.most_copies)
     left_out = np.flatnonzero(is_boilerplate | is_duplicate)
     reasons = np.where(is_boilerplate[left_out], BOILERPLATE, DUPLICATE)
     table = np.stack([shards[left_out], lines[left_out], reasons.astype(np.uint32)], axis=1)
@@ -114,6 +109,15 @@ def search_bucket(task: BucketTask, writer: PartWriter) -> Figures:
     with writer.file("lines") as unfinished:
         table.astype("<u4").tofile(unfinished)
     return {}
+
+
+def repeated_keys(keys: NDArray[np.uint64], most_copies: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which of the sorted keys are of duplicates, and which of boilerplate (none if `most_copies` is 0)."""
+    starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]]) if len(keys) else np.zeros(0, np.int64)
+    copies = np.diff(np.r_[starts, len(keys)])
+    is_duplicate = keys & np.uint64(1) == 1
+    is_duplicate[starts] = False
+    return is_duplicate, np.repeat((copies > most_copies) & (most_copies > 0), copies)
 
 
 def _load_bucket(task: BucketTask) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint32]]:

@@ -59,13 +59,25 @@ def predict_memory(
 
 def _parameters(model: ModelConfig, train: TrainConfig, shape: BiLMShape, num_tokens: int) -> int:
     """Return the bytes of weights, gradients, optimiser state, and two copies of the word2vec vectors."""
+    network, tables, states = count_numbers(model, train, shape, num_tokens)
+    return _FLOAT * (2 * network + tables + states + 2 * num_tokens * model.projection_dim)
+
+
+def count_numbers(model: ModelConfig, train: TrainConfig, shape: BiLMShape, num_tokens: int) -> tuple[int, int, int]:
+    """Return how many numbers training keeps.
+
+    Returns:
+        Parameters of the network, parameters of the tables (token table and softmax, which may share it), and numbers
+        of optimiser state.
+    """
     table = num_tokens * model.projection_dim
     has_token_table = shape.characters is None
-    tables = table * (1 if model.is_tied or not has_token_table else 2) + num_tokens
+    num_tables = 1 if model.is_tied or not has_token_table else 2
+    tables = table * num_tables + num_tokens
     network = shape.num_parameters() - (table if has_token_table else 0)
-    # Together with AdamW, the tables' optimiser keeps one number per row.
-    states, table_states = (2, 2 * num_tokens) if train.optimizer == "adamw" else (1, tables)
-    return _FLOAT * (network * (2 + states) + tables + table_states + table * 2)
+    # Together with AdamW, which keeps two numbers for each parameter, the tables' optimiser keeps one number per row.
+    states = 2 * network + num_tokens * (num_tables + 1) if train.optimizer == "adamw" else network + tables
+    return network, tables, states
 
 
 def _activations(model: ModelConfig, train: TrainConfig, shape: BiLMShape, product_bytes: int) -> int:

@@ -1,18 +1,19 @@
-"""Trial training on random words, to measure how long a step takes."""
+"""Trial training on random words, to measure how long a step takes, and the number of operations in a step."""
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from elmo_zh.config import Config
+from elmo_zh.config import Config, ModelConfig
 from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.model.precision import Precision
 from elmo_zh.training.distributed import SINGLE_PROCESS
 from elmo_zh.training.learner import Learner
+from elmo_zh.training.memory import scores_every_word
 from elmo_zh.training.optimizer import step_tokens
 from elmo_zh.vocabulary.lexicon import Lexicon
-from elmo_zh.vocabulary.vocabulary import SPECIALS
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 SENTENCE_TOKENS = 20
 # The random text is enough for this many steps, and is read repeatedly.
@@ -26,6 +27,44 @@ def draw_words(num_rows: int, shape: tuple[int, ...], generator: np.random.Gener
     """
     frequencies = 1 / (np.arange(num_rows - len(SPECIALS)) + 3.7) ** 1.1
     return generator.choice(len(frequencies), shape, p=frequencies / frequencies.sum()) + len(SPECIALS)
+
+
+def draw_lexicon(num_rows: int, num_slots: int | None) -> Lexicon:
+    """Return a lexicon of made-up words, most of two characters; `num_slots` is that of `Lexicon`."""
+    generator = np.random.default_rng(2)
+    lengths = generator.choice([1, 2, 3, 4], num_rows, p=[0.15, 0.55, 0.2, 0.1])
+    words = {
+        "".join(chr(0x4E00 + character) for character in generator.integers(0, 3000, length)) for length in lengths
+    }
+    spare = (f"词{number}" for number in range(num_rows))
+    return Lexicon(Vocabulary([*SPECIALS, *sorted(words), *spare][:num_rows]), num_slots)
+
+
+def forward_flops(model: ModelConfig, num_scored: int) -> float:
+    """Return the FLOPs of matrix products for one token, both directions: of the LSTMs, and of `num_scored` words."""
+    cell = 2 * model.projection_dim * 4 * model.cell_dim + model.cell_dim * model.projection_dim
+    return 2.0 * 2 * (model.num_layers * cell + num_scored * model.projection_dim)
+
+
+def step_flops(config: Config, rows: int) -> float:
+    """Return the FLOPs of matrix products in one training step; backward takes twice those of forward.
+
+    Those of the character CNN, which reads each distinct word of a step once, are the windows and the highways.
+
+    Args:
+        config: Settings of the model and of training.
+        rows: Rows of the vocabulary.
+    """
+    train, model = config.train, config.model
+    flops = step_tokens(train) * forward_flops(model, rows if scores_every_word(train, rows) else train.num_negatives)
+    characters = build_shape(model, rows).characters
+    if characters is not None:
+        filters = characters.num_filters
+        windows = sum(width * count for width, count in characters.filters) * characters.embedding_dim * 12
+        layers = characters.num_highways * 2 * filters**2 + filters * model.projection_dim
+        words = draw_words(rows, (2 * step_tokens(train),), np.random.default_rng(1))
+        flops += len(np.unique(words)) * 2.0 * (windows + layers)
+    return 3 * flops
 
 
 def build_trial(config: Config, lexicon: Lexicon, device: torch.device, precision: Precision) -> Learner:

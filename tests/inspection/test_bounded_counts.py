@@ -6,7 +6,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elmo_zh.inspection.counting import BoundedCounts
+from elmo_zh.inspection.segmented_text import BoundedCounts
 
 
 def test_while_there_is_room_counts_are_exact() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from elmo_zh.inspection.counting import KINDS, KindCounts, kind_of, kind_of_token
+from elmo_zh.inspection.segmented_text import KINDS, KindCounts, kind_of, kind_of_token
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from elmo_zh.corpus.cleaning.examples import visible
-from elmo_zh.inspection.odd_text import OddCounts
 from elmo_zh.inspection.oddities import find_oddities
-from elmo_zh.inspection.segmented_text import TextSurvey, survey_segmented
+from elmo_zh.inspection.segmented_text import OddCounts, TextSurvey, survey_segmented
 from elmo_zh.run.reporter import SilentReporter
 
 LINES = ["我 爱 北京 。", "他 也 爱 北京 。", "hello 12 。", ""]
@@ -77,7 +76,7 @@ def test_sound_text_is_not_odd(line: str) -> None:
 
 def oddities(found: TextSurvey | None, **more: object) -> dict[str, object]:
     arguments: dict[str, object] = {"sources": {}, "counts": {}, "coverage": None, **more}
-    return {oddity.what: oddity.count for oddity in find_oddities(found, **arguments)}  # type: ignore[arg-type]
+    return {oddity["what"]: oddity["count"] for oddity in find_oddities(found, **arguments)}  # type: ignore[arg-type]
 
 
 def test_nothing_odd(tmp_path: Path) -> None:

@@ -16,11 +16,11 @@ from elmo_zh.planning.coverage import (
     recommend_size,
     words_by_times,
 )
-from elmo_zh.planning.growth import estimate_words
+from elmo_zh.planning.words import estimate_words
 
 
 def test_the_curve_of_a_text_of_which_all_is_known() -> None:
-    curve = exact_curve(Counter({"的": 5, "了": 3, "山": 2}))
+    curve = exact_curve([3, 5, 2])
     assert [curve.at(rank)[0] for rank in range(4)] == pytest.approx([0, 0.5, 0.8, 1.0])
     assert curve.at(2) == pytest.approx((0.8, 0.8, 0.8))
     assert curve.at(100)[0] == 1.0
@@ -42,7 +42,7 @@ def draw(number: int, tokens: int, seed: int) -> list[Counter[str]]:
 @pytest.fixture(scope="module")
 def estimated() -> tuple[CoverageCurve, CoverageCurve]:
     blocks = draw(600, 300, 4)
-    truth = exact_curve(merged(blocks))
+    truth = exact_curve(merged(blocks).values())
     sample = blocks[::10]
     growth, words = estimate_words([set(block) for block in sample], 10)
     return estimate_curve(sample, 180_000, words.value, growth.slope_at(10)), truth
@@ -70,7 +70,7 @@ def test_the_curve_is_that_of_ten_times_the_sample(estimated: tuple[CoverageCurv
 
 def curve_of(points: dict[int, float]) -> CoverageCurve:
     ranks, shares = (np.array(each, np.float64) for each in (list(points), list(points.values())))
-    return CoverageCurve(num_words=ranks[-1], ranks=ranks, covered=shares, low=shares, high=shares)
+    return CoverageCurve(ranks=ranks, covered=shares, low=shares, high=shares)
 
 
 def test_recommended_is_what_covers_enough() -> None:

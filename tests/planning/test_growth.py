@@ -8,7 +8,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from elmo_zh.planning.growth import Growth, estimate_words, fit_growth, rarefy
+from elmo_zh.planning.estimates import Estimate
+from elmo_zh.planning.words import Growth, estimate_words, fit_growth, rarefy
 
 
 def test_rarefaction_is_the_mean_over_all_choices() -> None:
@@ -53,8 +54,7 @@ def test_words_by_the_law_of_zipf_are_foretold(seed: int) -> None:
 
 def test_no_more_text_is_no_estimate() -> None:
     _, found = estimate_words([{"a"}, {"a", "b"}], 1.0)
-    assert found.is_exact
-    assert found.value == 2
+    assert found == Estimate.exact(2)
 
 
 def test_few_pieces_give_a_wide_interval() -> None:

@@ -113,9 +113,8 @@ def test_a_small_corpus_is_read_as_a_whole(tmp_path: Path) -> None:
     sample = sample_of(path)
     assert sample.is_all
     totals = sample.totals()
-    assert totals["tokens"].is_exact
     assert totals["characters"].value == sum(map(len, TEXT[:500]))
-    assert totals["tokens"].value == sum(len(line.replace(" ", "")) for line in TEXT[:500])
+    assert totals["tokens"] == Estimate.exact(sum(len(line.replace(" ", "")) for line in TEXT[:500]))
     assert totals["documents"].value == 500
 
 

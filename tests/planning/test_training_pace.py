@@ -22,21 +22,21 @@ CHARACTER = load_config(
 @pytest.mark.parametrize("config", [SMALL, CHARACTER, replace(SMALL, train=replace(SMALL.train, softmax="full"))])
 def test_a_small_model_is_tried(config: Config) -> None:
     found = forecast_training({"a": config}, SIZE)["a"]
-    assert found.is_measured
-    assert found.rows == 303
+    assert found["is_measured"]
+    assert found["rows"] == 303
     # Two epochs of 9,000 words and 1,000 ends of sentences, in whole steps of 21.
-    assert found.tokens == 20_013
-    assert found.seconds > found.tokens / found.tokens_per_second > 0
-    model = LanguageModel.build(build_shape(config.model, found.rows), tie_softmax=config.model.is_tied)
+    assert found["tokens"] == 20_013
+    assert found["seconds"] > found["tokens"] / found["tokens_per_second"] > 0
+    model = LanguageModel.build(build_shape(config.model, found["rows"]), tie_softmax=config.model.is_tied)
     model.initialise(1)
-    assert found.parameters == model.num_parameters()
-    assert found.checkpoint_bytes >= 4 * found.parameters * 2
+    assert found["parameters"] == model.num_parameters()
+    assert found["checkpoint_bytes"] >= 4 * found["parameters"] * 2
 
 
 def test_a_checkpoint_is_weights_and_what_optimisers_keep() -> None:
     """AdamW keeps two numbers for each of its parameters, the tables' Adagrad one for each row."""
     found = forecast_training({"a": SMALL}, SIZE)["a"]
-    model = LanguageModel.build(build_shape(SMALL.model, found.rows), tie_softmax=SMALL.model.is_tied)
+    model = LanguageModel.build(build_shape(SMALL.model, found["rows"]), tie_softmax=SMALL.model.is_tied)
     optimizers = Optimizers(SMALL.train, model.bilm, model.softmax)
     parameters = {
         name: [parameter for group in each.param_groups for parameter in group["params"]]
@@ -44,7 +44,7 @@ def test_a_checkpoint_is_weights_and_what_optimisers_keep() -> None:
     }
     numbers = {name: sum(parameter.numel() for parameter in some) for name, some in parameters.items()}
     rows = sum(len(parameter) for parameter in parameters["tables"])
-    assert found.checkpoint_bytes == 4 * (numbers["network"] * 3 + numbers["tables"] + rows)
+    assert found["checkpoint_bytes"] == 4 * (numbers["network"] * 3 + numbers["tables"] + rows)
 
 
 def test_a_large_model_is_derived(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,8 +60,8 @@ def test_a_large_model_is_derived(monkeypatch: pytest.MonkeyPatch) -> None:
     found = forecast_training({"huge": huge, "small": SMALL}, SIZE)
     assert list(found) == ["huge", "small"]
     assert tried == [13]
-    assert (found["small"].is_measured, found["huge"].is_measured) == (True, False)
-    assert found["huge"].tokens_per_second < found["small"].tokens_per_second / 100
+    assert (found["small"]["is_measured"], found["huge"]["is_measured"]) == (True, False)
+    assert found["huge"]["tokens_per_second"] < found["small"]["tokens_per_second"] / 100
 
 
 def test_the_same_configuration_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
