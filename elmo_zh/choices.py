@@ -69,7 +69,7 @@ class Registry:
 
     @property
     def advice(self) -> str:
-        """What to do about an unknown name, for the end of a message."""
+        """The hint to append to a message about an unknown name."""
         return " If another package adds it, install that package here (docs/adding.md)." if self.group else ""
 
     def _plug_ins(self) -> dict[str, "EntryPoint"]:

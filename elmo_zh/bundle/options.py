@@ -43,7 +43,7 @@ def options_of(shape: BiLMShape, training: Mapping[str, Any], num_tokens: int | 
     Args:
         shape: The shape of the biLM.
         training: The options that `training_options` returned, or another program's values.
-        num_tokens: Number of rows of the vocabulary; None if there is none.
+        num_tokens: Number of rows of the vocabulary; None without a vocabulary.
     """
     options: dict[str, Any] = {"bidirectional": True, **training}
     if num_tokens is not None:

@@ -40,7 +40,7 @@ class BundleSource:
 
     Attributes:
         bilm: The trained model, on the CPU; its warm state is written if it has one.
-        softmax: Its softmax; None if there is none.
+        softmax: Its softmax; None for a model without one.
         vocabulary: Its vocabulary; None if unknown.
         spelling: The spelling model of unknown words.
         user_dictionary: The segmenter's user dictionary, or None.

@@ -55,8 +55,8 @@ class _SteadyProduct(torch.autograd.Function):
         return _multiply_unpacked(d_y, weight.mT).to(dtype), _multiply_unpacked(x.mT, d_y).to(dtype), None
 
 
-def _multiply_unpacked(left: Tensor, right: Tensor) -> Tensor:
-    return multiply(left, unpacked(right), None, is_packed=True)
+def _multiply_unpacked(left: Tensor, right: Tensor, bias: Tensor | None = None) -> Tensor:
+    return multiply(left, unpacked(right), bias, is_packed=True)
 
 
 class _Affine(torch.autograd.Function):
@@ -64,11 +64,15 @@ class _Affine(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, dtype: torch.dtype) -> Tensor:
         x, weight = x.to(dtype), weight.to(dtype)
         ctx.save_for_backward(x, weight)
-        return multiply(x, unpacked(weight), bias, is_packed=True).to(bias.dtype)
+        return _multiply_unpacked(x, weight, bias).to(bias.dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         d_y, dtype = gradients[0].to(x.dtype), gradients[0].dtype
-        d_x = multiply(d_y, unpacked(weight.mT), None, is_packed=True).to(dtype)
-        return d_x, multiply_once(x.mT, d_y).to(dtype), gradients[0].sum(dim=0), None
+        return (
+            _multiply_unpacked(d_y, weight.mT).to(dtype),
+            multiply_once(x.mT, d_y).to(dtype),
+            gradients[0].sum(dim=0),
+            None,
+        )
