@@ -9,14 +9,25 @@ if TYPE_CHECKING:
     from elmo_zh.embed.elmo import Elmo, batch_to_ids
     from elmo_zh.embed.embedder import ElmoEmbedder
     from elmo_zh.embed.spans import align_to_characters, pool_spans
+    from elmo_zh.embed.unknown_rate import UnknownWordsWarning
     from elmo_zh.model.scalar_mix import ScalarMix
 
-__all__ = ["Elmo", "ElmoEmbedder", "ScalarMix", "__version__", "align_to_characters", "batch_to_ids", "pool_spans"]
+__all__ = [
+    "Elmo",
+    "ElmoEmbedder",
+    "ScalarMix",
+    "UnknownWordsWarning",
+    "__version__",
+    "align_to_characters",
+    "batch_to_ids",
+    "pool_spans",
+]
 
 _HOMES = {
     "Elmo": "elmo_zh.embed.elmo",
     "ElmoEmbedder": "elmo_zh.embed.embedder",
     "ScalarMix": "elmo_zh.model.scalar_mix",
+    "UnknownWordsWarning": "elmo_zh.embed.unknown_rate",
     "align_to_characters": "elmo_zh.embed.spans",
     "batch_to_ids": "elmo_zh.embed.elmo",
     "pool_spans": "elmo_zh.embed.spans",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from elmo_zh.choices import POOL_METHODS
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.reduction import Reduction
+from elmo_zh.embed.sentence_arguments import check_texts, single_string
 from elmo_zh.errors import BundleError
 from elmo_zh.extras import install_line
 from elmo_zh.text.segmenters.registry import split_tokens
@@ -79,7 +80,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             ElmoZhError: If precision or device is not one of those listed, or not available.
             ValueError: If pool or layers is not one of those listed, or X is a single string.
         """
-        _refuse_single_string(X)
+        _refuse_single_string(X, "fit")
         embedder = self._load()
         self._check_settings(embedder)
         self.model_digest_ = embedder.bundle.digest
@@ -98,7 +99,10 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             BundleError: If the folder is not a sound bundle, or not the model of `fit`.
             ValueError: If pool or layers is not one of those listed, or X is a single string.
-            TypeError: If an item of X is not a string.
+            TypeError: If an item of X is not a string, or X is a table.
+
+        Warns:
+            UnknownWordsWarning: If far more words are unknown than in the model's training.
         """
         lines = _list_strings(X)
         embedder = self._load()
@@ -151,15 +155,12 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _refuse_single_string(X: object) -> None:
+def _refuse_single_string(X: object, call: str) -> None:
+    # As scikit-learn's own vectorizers do; everything else that is wrong is a TypeError.
     if isinstance(X, str):
-        raise ValueError(f"a single string was given ({X[:20]!r}). Give a list of strings, such as [{X[:20]!r}].")
+        raise ValueError(single_string(X, call))
 
 
 def _list_strings(X: Iterable[str]) -> list[str]:
-    _refuse_single_string(X)
-    lines = list(X)
-    for line in lines:
-        if not isinstance(line, str):
-            raise TypeError(f"expected strings, found {type(line).__name__}: {line!r:.60}")
-    return lines
+    _refuse_single_string(X, "transform")
+    return check_texts(X, "transform", "X")

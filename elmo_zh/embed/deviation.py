@@ -35,7 +35,7 @@ class Deviation:
 def measure_deviations(bundle: Bundle, sentences: Sequence[Sequence[str]]) -> list[Deviation]:
     """Return the deviations of every precision but float32, for segmented sentences, on the processor."""
     found = {
-        name: np.concatenate(ElmoEmbedder(bundle, "cpu", name).embed_tokens(sentences), axis=1, dtype=np.float64)
+        name: np.concatenate(ElmoEmbedder(bundle, "cpu", name).compute_vectors(sentences), axis=1, dtype=np.float64)
         for name in PRECISIONS
     }
     exact = found.pop(FLOAT32.name)

@@ -261,7 +261,7 @@ class _Dump:
         reduction = self.settings.reduction
         lines = [own for _, own in block.iter_lines()]
         tokens = [token.decode() for token in block.tokens]
-        for index, activations in enumerate(self.embedder.embed_tokens([tokens[own] for own in lines])):
+        for index, activations in enumerate(self.embedder.compute_vectors([tokens[own] for own in lines])):
             vectors[..., index if contents.is_pooled else lines[index], :] = reduction.apply(activations)
         return vectors
 

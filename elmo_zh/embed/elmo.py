@@ -16,6 +16,8 @@ from torch.nn import functional
 from elmo_zh.bundle.options import load_options, parse_shape
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.weights import load_model
+from elmo_zh.embed.id_arguments import check_ids, check_rows
+from elmo_zh.embed.sentence_arguments import check_token_sentences
 from elmo_zh.errors import BundleError
 from elmo_zh.model.batches import build_inputs, build_lexicon
 from elmo_zh.model.bilm import BiLM
@@ -34,6 +36,8 @@ def batch_to_ids(batch: Sequence[Sequence[str]], num_slots: int = PUBLISHED_SLOT
 
         character_ids = batch_to_ids([["今天", "天气", "很", "好"], ["你好"]])  # (2, 4, 50)
 
+    They are for character-mode models; `Elmo.batch_to_ids` makes the ids of either mode.
+
     Args:
         batch: B sentences, each a list of words; the words `<S>` and `</S>` are the sentence marks.
         num_slots: Character slots of each word (C); AllenNLP supports only 50. Longer words are cut.
@@ -41,8 +45,16 @@ def batch_to_ids(batch: Sequence[Sequence[str]], num_slots: int = PUBLISHED_SLOT
     Returns:
         int64, shape (B, T, C), T being the length of the longest sentence: the published ids plus 1, words padded with
         261, sentences padded with 0.
+
+    Raises:
+        TypeError: If a sentence is not a list of words, or a word not a string.
     """
-    return _pad([[_spell(word, num_slots) for word in sentence] for sentence in batch], (num_slots,))
+    return _spell_batch(batch, num_slots, "batch_to_ids")
+
+
+def _spell_batch(batch: Sequence[Sequence[str]], num_slots: int, call: str) -> Tensor:
+    sentences = check_token_sentences(batch, call, "batch")
+    return _pad([[_spell(word, num_slots) for word in sentence] for sentence in sentences], (num_slots,))
 
 
 def _spell(word: str, num_slots: int) -> NDArray[np.int64]:
@@ -86,6 +98,8 @@ class BatchBiLM(nn.Module):
 
     @torch.no_grad()
     def _encode_words(self, lexicon: Lexicon, words: Sequence[str]) -> Tensor:
+        if isinstance(words, str):
+            raise TypeError(f"vocab_to_cache is the string {words!r:.40}, expected a list of words")
         ids = torch.tensor([BEGIN_ID, END_ID, *lexicon.encode(words)])
         vectors: Tensor = self.bilm.token_layer(build_inputs(lexicon, ids))
         return vectors
@@ -124,9 +138,6 @@ class BatchBiLM(nn.Module):
 
     def _spell(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Return token vectors, (B, T + 2, P), and mask; the CNN computes each distinct word once."""
-        num_slots = self.bilm.character_cnn.shape.num_slots
-        if inputs.shape[2] != num_slots:
-            raise ValueError(f"inputs have {inputs.shape[2]} character slots, but this model reads {num_slots}")
         is_word = (inputs > 0).any(dim=2)
         padding = self.bilm.character_cnn.shape.num_characters - 1
         characters = torch.where(is_word[:, :, None], inputs - 1, padding)
@@ -205,7 +216,9 @@ class Elmo(nn.Module):
         """
         super().__init__()
         if len([given for given in (options_file, weight_file) if given is not None]) != (2 if module is None else 0):
-            raise ValueError("give either options_file and weight_file, or module")
+            raise ValueError(
+                "give either options_file and weight_file, or module; a bundle is loaded with Elmo.from_bundle(folder)"
+            )
         if module is None:
             module = _load_published(Path(str(options_file)), Path(str(weight_file)), vocab_to_cache)
             module.requires_grad_(requires_grad)
@@ -264,12 +277,13 @@ class Elmo(nn.Module):
             int64, 0 where padded: (B, T, C) in character mode, (B, T) in token mode.
 
         Raises:
+            TypeError: If a sentence is not a list of words, or a word not a string.
             ValueError: If it is a token-mode model that was loaded without its vocabulary.
         """
         if self._lexicon is None:
-            return batch_to_ids(batch, self._num_slots())
+            return _spell_batch(batch, self._num_slots(), "elmo.batch_to_ids")
         lexicon = self._lexicon.without_other_words()
-        encoded = [lexicon.encode(sentence) for sentence in batch]
+        encoded = [lexicon.encode(sentence) for sentence in check_token_sentences(batch, "elmo.batch_to_ids", "batch")]
         if lexicon.num_slots is None:
             return _pad(encoded, ())
         return _pad([list(lexicon.character_ids(ids)) for ids in encoded], (lexicon.num_slots,))
@@ -287,7 +301,8 @@ class Elmo(nn.Module):
         """Return the representations of a batch.
 
         Args:
-            inputs: Ids from `batch_to_ids`, int64, shape (B, T, C), in token mode (B, T). B may be several axes.
+            inputs: Ids from the method `batch_to_ids`, int64, shape (B, T, C), in token mode (B, T). B may be several
+                axes.
             word_inputs: With `vocab_to_cache`: rows of that list, 0 where padded, int64, shape (B, T).
 
         Returns:
@@ -295,8 +310,11 @@ class Elmo(nn.Module):
             where padded; `mask`: bool, shape (B, T). With sentence boundaries T is larger by 2.
 
         Raises:
-            ValueError: If the inputs have another number of character slots than the model.
+            TypeError: If the inputs are not tensors of integers.
+            ValueError: If they are not ids of this model: of the other mode, with another number of character slots,
+                or out of range.
         """
+        self._check_ids(inputs, word_inputs)
         word_axes = 2 if self._reads_characters() else 1
         leading = inputs.shape[:-word_axes]
         flat = inputs.flatten(0, len(leading) - 1) if len(leading) > 1 else inputs
@@ -311,6 +329,14 @@ class Elmo(nn.Module):
             mixed = mix(found["activations"], found["mask"])[:, keep]
             representations.append(self._dropout(mixed * mask[:, :, None]).unflatten(0, leading))
         return {"elmo_representations": representations, "mask": mask.unflatten(0, leading)}
+
+    def _check_ids(self, inputs: Tensor, word_inputs: Tensor | None) -> None:
+        module = self._elmo_lstm
+        if isinstance(module, BatchBiLM):
+            shape = module.bilm.shape
+            check_ids(inputs, shape, knows_words=self._lexicon is not None or shape.characters is not None)
+            if word_inputs is not None and module.cached_words is not None:
+                check_rows(word_inputs, len(module.cached_words) - 2)
 
     def _reads_characters(self) -> bool:
         bilm = getattr(self._elmo_lstm, "bilm", None)

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -13,37 +12,18 @@ from torch import Tensor
 
 from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.choices import DEVICES, UNKNOWN_WAYS
+from elmo_zh.embed.embedded_sentence import EmbeddedSentence, Vectors
 from elmo_zh.embed.hub_outputs import hub_outputs
+from elmo_zh.embed.read_ahead import iter_windows
+from elmo_zh.embed.sentence_arguments import check_text, check_texts, check_token_sentences, check_tokens
 from elmo_zh.embed.sentence_vectors import SentenceVectors
+from elmo_zh.embed.unknown_rate import UnknownWatch
 from elmo_zh.errors import BundleError, ElmoZhError
 from elmo_zh.model.precision import PRECISIONS, choose_device
 from elmo_zh.text.alignment import TokenisedLine, find_tokens
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters.registry import split_tokens
 from elmo_zh.vocabulary.vocabulary import UNKNOWN_ID
-
-# What `embed_iter` reads ahead: enough to batch sentences of similar length and to reuse words, and soon computed.
-_WINDOW_SENTENCES, _WINDOW_TOKENS = 2000, 20_000
-
-Vectors = NDArray[np.float32]
-
-
-@dataclass(frozen=True, eq=False)
-class EmbeddedSentence:
-    """The vectors of a sentence with its tokens.
-
-    Attributes:
-        vectors: float32, shape (L + 1, n, 2P), where n is the number of tokens.
-        tokens: The n tokens.
-        offsets: First character of each token in the sentence as given, and the one after its last, int32, shape
-            (n, 2). For a sentence given as tokens they refer to the tokens joined by single spaces.
-        is_unknown: True for each token outside the vocabulary in token mode, bool, shape (n,).
-    """
-
-    vectors: Vectors
-    tokens: list[str]
-    offsets: NDArray[np.int32]
-    is_unknown: NDArray[np.bool_]
 
 
 class ElmoEmbedder:
@@ -76,6 +56,11 @@ class ElmoEmbedder:
         batch_tokens: int = 4096,
         unknown: str = "unk",
     ) -> None:
+        if not isinstance(bundle, Bundle):
+            path = str(bundle) if isinstance(bundle, str | Path) else "runs/latest/model"
+            raise TypeError(
+                f"ElmoEmbedder takes a loaded bundle, found {bundle!r:.60}. Call ElmoEmbedder.load({path!r})."
+            )
         for name, value, known in (
             ("device", device, DEVICES),
             ("precision", precision, tuple(PRECISIONS)),
@@ -142,8 +127,9 @@ class ElmoEmbedder:
 
         Raises:
             BundleError: If the bundle's segmenter is not installed, or not known.
+            TypeError: If it is not a string.
         """
-        return self._text_preparation().tokens(sentence)
+        return self._text_preparation().tokens(check_text(sentence, "tokens", "sentence"))
 
     def prepare(self, line: str, *, segmented: bool = False) -> TokenisedLine:
         """Return the tokens of a line and their offsets in it.
@@ -157,7 +143,9 @@ class ElmoEmbedder:
 
         Raises:
             BundleError: If the bundle's segmenter is not installed, or not known.
+            TypeError: If it is not a string.
         """
+        check_text(line, "prepare", "line")
         if segmented:
             tokens = split_tokens(line)
             return TokenisedLine(tokens, find_tokens(line, tokens))
@@ -187,11 +175,15 @@ class ElmoEmbedder:
             One array per sentence, float32, shape (L + 1, n, 2P), where n is its number of tokens, 0 if it is empty.
 
         Raises:
-            TypeError: If a single string is given, whose characters would be taken for sentences.
+            TypeError: If anything but strings is given, or a single string, whose characters would be taken for
+                sentences.
             BundleError: If the bundle's segmenter is not installed, or not known.
+
+        Warns:
+            UnknownWordsWarning: If far more words are unknown than in the model's training.
         """
-        _require_several(sentences)
-        lines = [self.prepare(sentence) for sentence in sentences]
+        lines = [self.prepare(sentence) for sentence in check_texts(sentences, "embed")]
+        UnknownWatch(self.bundle).look([line.tokens for line in lines], segmented=False)
         embedded = self._embed_lines(lines)
         return embedded if return_tokens else [sentence.vectors for sentence in embedded]
 
@@ -205,10 +197,20 @@ class ElmoEmbedder:
             One array per sentence, float32, shape (L + 1, n, 2P), where n is its number of tokens.
 
         Raises:
-            TypeError: If a single string is given.
+            TypeError: If a sentence is not a list of tokens, or a token not a string.
+
+        Warns:
+            UnknownWordsWarning: If far more words are unknown than in the model's training.
         """
-        _require_several(sentences)
-        sentences = list(sentences)
+        return self._embed_checked(sentences, "embed_tokens")
+
+    def _embed_checked(self, sentences: object, call: str) -> list[Vectors]:
+        checked = check_token_sentences(sentences, call)
+        UnknownWatch(self.bundle).look(checked, segmented=True)
+        return self.compute_vectors(checked)
+
+    def compute_vectors(self, sentences: Sequence[Sequence[str]]) -> list[Vectors]:
+        """Return what `embed_tokens` returns, without its checks and its warning."""
         with self._lock:
             # The weights are prepared when they are first needed.
             if self._vectors is None:
@@ -230,9 +232,9 @@ class ElmoEmbedder:
             sentences: Raw sentences as strings, segmented ones as lists of tokens.
 
         Raises:
-            TypeError: If a single string is given.
+            TypeError: If a single string is given, or anything but strings and lists of tokens.
         """
-        return [torch.from_numpy(sentence.vectors) for sentence in self.embed_iter(sentences)]
+        return [torch.from_numpy(sentence.vectors) for sentence in self._iter_embedded(sentences, "embed_torch")]
 
     def embed_iter(self, sentences: Iterable[str | Sequence[str]]) -> Iterator[EmbeddedSentence]:
         """Yield sentences with their vectors, in order and in bounded memory: up to 2,000 sentences are read ahead.
@@ -241,24 +243,23 @@ class ElmoEmbedder:
             sentences: Raw sentences as strings, segmented ones as lists of tokens.
 
         Raises:
-            TypeError: If a single string is given.
+            TypeError: If a single string is given, or anything but strings and lists of tokens.
+
+        Warns:
+            UnknownWordsWarning: Once, if far more words are unknown than in the model's training.
         """
-        _require_several(sentences)
-        window: list[TokenisedLine] = []
-        num_tokens = 0
-        for sentence in sentences:
-            line = self.prepare(sentence) if isinstance(sentence, str) else TokenisedLine.of_tokens(sentence)
-            window.append(line)
-            num_tokens += len(line.tokens)
-            if len(window) >= _WINDOW_SENTENCES or num_tokens >= _WINDOW_TOKENS:
-                yield from self._embed_lines(window)
-                window, num_tokens = [], 0
-        yield from self._embed_lines(window)
+        return self._iter_embedded(sentences, "embed_iter")
+
+    def _iter_embedded(self, sentences: object, call: str) -> Iterator[EmbeddedSentence]:
+        watch = UnknownWatch(self.bundle)
+        for window in iter_windows(sentences, self.prepare, call):
+            watch.look([line.tokens for line in window.lines], segmented=window.segmented)
+            yield from self._embed_lines(window.lines)
 
     def _embed_lines(self, lines: Sequence[TokenisedLine]) -> list[EmbeddedSentence]:
         return [
             EmbeddedSentence(vectors, line.tokens, line.offsets, self.find_unknown(line.tokens))
-            for line, vectors in zip(lines, self.embed_tokens(line.tokens for line in lines), strict=True)
+            for line, vectors in zip(lines, self.compute_vectors([line.tokens for line in lines]), strict=True)
         ]
 
     def outputs(
@@ -281,9 +282,10 @@ class ElmoEmbedder:
             zero where padded; `sequence_len`, int32 (B,).
 
         Raises:
+            TypeError: If a single string is given, or anything but strings and lists of words.
             ElmoZhError: If `sequence_len` does not fit the sentences, or `layer_weights` the layers.
         """
-        return hub_outputs(self.embed_tokens, self.num_layers, self.dimension, sentences, sequence_len, layer_weights)
+        return hub_outputs(self._embed_checked, self.num_layers, self.dimension, sentences, sequence_len, layer_weights)
 
     def reset_state(self) -> None:
         """Reset the state of a stateful embedder to zeros."""
@@ -306,6 +308,7 @@ class ElmoEmbedder:
 
     def find_unknown(self, tokens: Sequence[str]) -> NDArray[np.bool_]:
         """Return which tokens are outside the vocabulary, bool, shape (n,); none in character mode."""
+        tokens = check_tokens(tokens, "find_unknown", "tokens")
         if self.bundle.vocabulary is None or self._bilm.shape.characters is not None:
             return np.zeros(len(tokens), np.bool_)
         return np.equal(self.bundle.vocabulary.encode(tokens), UNKNOWN_ID)
@@ -321,10 +324,3 @@ def _load_same(path: Path, digest: str, device: str, precision: str, settings: M
     if bundle.digest != digest:
         raise BundleError(f"{path} is not the model that was pickled: {bundle.digest}, expected {digest}.")
     return ElmoEmbedder(bundle, device, precision, **settings)
-
-
-def _require_several(sentences: object) -> None:
-    if isinstance(sentences, str):
-        raise TypeError(
-            f"a single string was given ({sentences[:20]!r}), but a list of sentences is needed: [sentence]"
-        )

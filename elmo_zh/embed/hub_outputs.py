@@ -6,20 +6,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.embed.sentence_arguments import WORDS_EITHER_WAY, iterate
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.text.segmenters.registry import split_tokens
 
 
 def hub_outputs(
-    embed_tokens: Callable[[list[list[str]]], list[NDArray[np.float32]]],
+    embed_tokens: Callable[[list[list[str]], str], list[NDArray[np.float32]]],
     num_layers: int,
     dimension: int,
     sentences: Sequence[str] | Sequence[Sequence[str]],
     sequence_len: Sequence[int] | None,
     layer_weights: Sequence[float] | None,
 ) -> dict[str, NDArray[Any]]:
-    """Return what `ElmoEmbedder.outputs` documents; `embed_tokens` returns (L + 1, n, 2P) for each sentence."""
-    tokens = [split_tokens(words) if isinstance(words, str) else list(words) for words in sentences]
+    """Return what `ElmoEmbedder.outputs` documents; `embed_tokens` returns (L + 1, n, 2P) for each sentence.
+
+    Its second argument is the name of the function that is called, for messages.
+    """
+    tokens = [
+        split_tokens(words) if isinstance(words, str) else list(iterate(words, "outputs", WORDS_EITHER_WAY))
+        for words in iterate(sentences, "outputs", WORDS_EITHER_WAY)
+    ]
     if sequence_len is not None:
         tokens = _cut(tokens, [int(length) for length in sequence_len])
     weights = np.full(num_layers, 1 / num_layers) if layer_weights is None else np.array(layer_weights)
@@ -27,7 +34,7 @@ def hub_outputs(
         raise ElmoZhError(f"layer_weights has shape {weights.shape}, expected ({num_layers},).")
     lengths = [len(words) for words in tokens]
     layers = np.zeros((num_layers, len(tokens), max(lengths, default=0), dimension), np.float32)
-    for row, vectors in enumerate(embed_tokens(tokens)):
+    for row, vectors in enumerate(embed_tokens(tokens, "outputs")):
         layers[:, row, : lengths[row]] = vectors
     elmo = np.tensordot(weights.astype(np.float32), layers, axes=1)
     mean = elmo.sum(axis=1) / np.maximum(lengths, 1).astype(np.float32)[:, None]

@@ -49,7 +49,7 @@ def run_selftest(bundle: Bundle, device: str = "auto") -> list[Check]:
     embedder = ElmoEmbedder(bundle, device)
     golden = load_golden(bundle)
     sentences = golden.sentences
-    found = embedder.embed_tokens(sentences)
+    found = embedder.compute_vectors(sentences)
     words = _known_words(bundle)
     return [
         _check_tokens(bundle, embedder, golden),
@@ -110,7 +110,7 @@ def _check_direction(embedder: ElmoEmbedder, words: list[str], name: str, *, for
     place = len(tokens) - 1 if forward else 0
     changed = list(tokens)
     changed[place] = words[0] if forward else words[-1]
-    before, after = embedder.embed_tokens([tokens])[0], embedder.embed_tokens([changed])[0]
+    before, after = embedder.compute_vectors([tokens])[0], embedder.compute_vectors([changed])[0]
     half = slice(None, embedder.dimension // 2) if forward else slice(embedder.dimension // 2, None)
     unread = slice(None, place) if forward else slice(1, None)
     leaked = _distance(before[:, unread, half], after[:, unread, half])
@@ -125,8 +125,8 @@ def _check_direction(embedder: ElmoEmbedder, words: list[str], name: str, *, for
 def _check_independence(
     embedder: ElmoEmbedder, sentences: list[list[str]], together: Sequence[NDArray[np.float32]]
 ) -> Check:
-    alone = [embedder.embed_tokens([tokens])[0] for tokens in sentences]
-    backwards = embedder.embed_tokens(sentences[::-1])[::-1]
+    alone = [embedder.compute_vectors([tokens])[0] for tokens in sentences]
+    backwards = embedder.compute_vectors(sentences[::-1])[::-1]
     difference = max(_difference(together, alone), _difference(together, backwards))
     return _check("neither the batch nor the order matters", difference, _TOLERANCE)
 

@@ -3,12 +3,14 @@
 import math
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from elmo_zh.bundle.read import Bundle
 from elmo_zh.embed.word_vectors import find_subwords
-from elmo_zh.vocabulary.vocabulary import Vocabulary
+from elmo_zh.vocabulary.vocabulary import UNKNOWN_ID, Vocabulary
 
 # "Far above" are odds of this many times those in training, and at least this fraction of the tokens.
 _ODDS_RATIO = 2.5
@@ -59,7 +61,8 @@ def describe_unknown_rate(
         else f"in its held-out text {training_rate:.1%} were"
     )
     reason = _likely_reason(bundle, bundle.vocabulary, unknown_words, segmented=segmented)
-    return f"{num_unknown / num_tokens:.1%} of the {num_tokens:,} tokens are outside the model's vocabulary; {known}. {reason}"
+    seen = f"{num_unknown / num_tokens:.1%} of the {num_tokens:,} tokens are outside the model's vocabulary"
+    return f"{seen}; {known}. {reason}"
 
 
 def training_unknown_rate(info: Mapping[str, Any]) -> float | None:
@@ -137,9 +140,39 @@ def _show(words: Mapping[str, int]) -> str:
     return ", ".join(word if word.isprintable() else repr(word) for word in cut)
 
 
-def warn_of_unknown_rate(line: str) -> None:
-    """Give a Python warning at the line outside this package that called it."""
-    level = 2
-    while sys._getframe(level - 1).f_globals.get("__name__", "").startswith("elmo_zh."):
+class UnknownWatch:
+    """Gives a Python warning once, when far more words are unknown than in the model's training."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        self._bundle = bundle
+        self._num_tokens = self._num_unknown = 0
+        self._is_over = bundle.vocabulary is None or bundle.bilm.shape.characters is not None
+
+    def look(self, sentences: Sequence[Sequence[str]], *, segmented: bool) -> None:
+        """Count further sentences, and give the warning if it is due.
+
+        Args:
+            sentences: Lists of tokens.
+            segmented: They were given as tokens; else the model's own segmenter made them.
+        """
+        if self._is_over or self._bundle.vocabulary is None:
+            return
+        ids = self._bundle.vocabulary.encode(chain.from_iterable(sentences))
+        self._num_tokens += len(ids)
+        self._num_unknown += ids.count(UNKNOWN_ID)
+        if not is_far_above(self._num_tokens, self._num_unknown, training_unknown_rate(self._bundle.info)):
+            return
+        self._is_over = True
+        words = Counter(
+            word for word, row in zip(chain.from_iterable(sentences), ids, strict=True) if row == UNKNOWN_ID
+        )
+        line = describe_unknown_rate(self._bundle, self._num_tokens, self._num_unknown, words, segmented=segmented)
+        warnings.warn(f"{line}", UnknownWordsWarning, stacklevel=_level_outside())
+
+
+def _level_outside() -> int:
+    """Return the `stacklevel` with which the caller's warning shows the line that called this package."""
+    level = 1
+    while sys._getframe(level).f_globals.get("__name__", "").startswith("elmo_zh."):
         level += 1
-    warnings.warn(line, UnknownWordsWarning, stacklevel=level)
+    return level

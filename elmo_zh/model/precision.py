@@ -95,7 +95,8 @@ def choose_device(name: str) -> torch.device:
     """
     available = torch.cuda.is_available()
     if name == "cuda" and not available:
+        missing = "torch was built without CUDA" if torch.version.cuda is None else "torch finds no CUDA device"
         raise ElmoZhError(
-            "No CUDA device was found. Use --device cpu or --set train.device=auto, or install a CUDA build of torch."
+            f"device cuda: {missing}. Choose device cpu or auto, or install a CUDA build of torch and NVIDIA's driver."
         )
     return torch.device("cuda" if name != "cpu" and available else "cpu")

@@ -283,8 +283,9 @@ def test_a_run_in_use(run: Path) -> None:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has the device that is asked for")
 def test_a_device_that_is_not_there(untrained_run: Path, sample_run: SampleRun) -> None:
+    missing = "torch was built without CUDA" if torch.version.cuda is None else "torch finds no CUDA device"
     expected = (
-        "No CUDA device was found. Use --device cpu or --set train.device=auto, or install a CUDA build of torch."
+        f"device cuda: {missing}. Choose device cpu or auto, or install a CUDA build of torch and NVIDIA's driver."
     )
     assert elmo_zh("train", "--run", untrained_run, "--device", "cuda").only_error() == expected
     arguments = ("evaluate", sample_run.heldout, "--segmented", "--model", sample_run.model, "--device", "cuda")

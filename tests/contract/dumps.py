@@ -71,12 +71,12 @@ class Interrupted:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, after_parts: int) -> None:
         self.num_calls = 0
-        real = ElmoEmbedder.embed_tokens
+        real = ElmoEmbedder.compute_vectors
 
-        def embed_tokens(embedder: ElmoEmbedder, sentences: Sequence[Sequence[str]]) -> Any:
+        def compute_vectors(embedder: ElmoEmbedder, sentences: Sequence[Sequence[str]]) -> Any:
             self.num_calls += 1
             if self.num_calls > after_parts:
                 raise KeyboardInterrupt
             return real(embedder, sentences)
 
-        monkeypatch.setattr(ElmoEmbedder, "embed_tokens", embed_tokens)
+        monkeypatch.setattr(ElmoEmbedder, "compute_vectors", compute_vectors)
