@@ -14,3 +14,12 @@ def message_of(kind: type[ElmoZhError], attempt: Callable[[], object]) -> str:
     (message,) = caught.value.messages
     assert "\n" not in message
     return message
+
+
+def refusal_of(kind: type[Exception], attempt: Callable[[], object]) -> str:
+    """Return the message, in one line, of the wrong argument that `attempt` ends with."""
+    with pytest.raises(kind) as caught:
+        attempt()
+    assert type(caught.value) is kind
+    assert "\n" not in str(caught.value)
+    return str(caught.value)

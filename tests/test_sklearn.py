@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from drawn_bundles import SHAPES, TOKENS, P, write_model
-from messages import message_of
+from messages import message_of, refusal_of
 from numpy.typing import NDArray
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'scikit-learn>=1.6'")
@@ -170,18 +170,31 @@ def test_problems_of_the_model_are_those_of_the_embedder() -> None:
 
 
 def test_what_is_no_list_of_strings() -> None:
-    for attempt in (vectorizer().fit, vectorizer().transform, vectorizer().fit_transform):
-        with pytest.raises(ValueError, match=r"^a single string was given \('我吃'\). Give a list of strings, such as"):
-            attempt("我吃")
-    for lines, what in (
-        ([["我"]], r"list: \['我'\]"),
-        ([b"\xe6"], r"bytes: b'\\xe6'"),
-        (["我", None], "NoneType: None"),
-        (["我", float("nan")], "float: nan"),
-        (np.zeros((1, 2)), r"ndarray: array\(\[0\., 0\.\]\)"),
+    for call in ("fit", "transform"):
+        expected = f"{call} takes a list of strings, found the single string '我吃'. Call {call}(['我吃'])."
+        assert refusal_of(ValueError, lambda call=call: getattr(vectorizer(), call)("我吃")) == expected
+    with pytest.raises(ValueError, match=r"^fit takes a list of strings, found the single string '我吃'\."):
+        vectorizer().fit_transform("我吃")
+    for lines, expected in (
+        (
+            [["我"]],
+            "transform: X[0] is list ['我'], expected a string. Give it as it was before it was segmented: '我'.",
+        ),
+        ([b"\xe6"], "transform: X[0] is bytes b'\\xe6', expected a string. Decode it: value.decode('utf-8')."),
+        (["我", None], "transform: X[1] is None, expected a string. Leave it out, or give ''."),
+        (["我", float("nan")], "transform: X[1] is float nan, expected a string. Leave it out, or give ''."),
+        (np.zeros((1, 2)), "transform: X[0] is ndarray array([0., 0.]), expected a string. See docs/python.md."),
+        (7, 'transform takes a list of strings, found int 7. Call transform(["今天天气很好"]).'),
     ):
-        with pytest.raises(TypeError, match=f"^expected strings, found {what}$"):
-            vectorizer().transform(lines)
+        assert refusal_of(TypeError, lambda lines=lines: vectorizer().transform(lines)) == expected
+
+
+def test_a_table_is_not_a_list_of_its_columns_names() -> None:
+    """As ColumnTransformer gives it for ["text"] in place of "text"."""
+    table = pytest.importorskip("pandas").DataFrame({"text": LINES})
+    expected = "transform takes a list of strings, found a table. Give one of its columns: transform(table['text'])."
+    assert refusal_of(TypeError, lambda: vectorizer().transform(table)) == expected
+    assert vectorizer().transform(table["text"]).shape == (len(LINES), 2 * P)
 
 
 # The model is loaded late and once

@@ -11,21 +11,19 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional
 
 from elmo_zh.bundle.options import load_options, parse_shape
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.weights import load_model
+from elmo_zh.embed.batch_bilm import BatchBiLM
 from elmo_zh.embed.id_arguments import check_ids, check_rows
 from elmo_zh.embed.sentence_arguments import check_token_sentences
 from elmo_zh.errors import BundleError
-from elmo_zh.model.batches import build_inputs, build_lexicon
+from elmo_zh.model.batches import build_lexicon
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.scalar_mix import ScalarMix
-from elmo_zh.model.token_encoder import TokenInputs
 from elmo_zh.vocabulary.alphabet import BYTES
 from elmo_zh.vocabulary.lexicon import Lexicon
-from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID
 
 PUBLISHED_SLOTS = 50
 _SENTENCE_MARKS = {"<S>": BYTES.begin_sentence, "</S>": BYTES.end_sentence}
@@ -70,107 +68,6 @@ def _pad(sentences: Sequence[Sequence[NDArray[np.int64] | int]], token_shape: tu
         for place, token in enumerate(sentence):
             ids[row, place] = token + 1
     return torch.from_numpy(ids)
-
-
-class BatchBiLM(nn.Module):
-    """A biLM for padded batches of ids: adds <S> and </S> and returns every layer, like AllenNLP's `_ElmoBiLm`.
-
-    Attributes:
-        bilm: The model; every sentence starts from its warm state, or from zeros.
-        num_layers: L + 1, the token layer included.
-        cached_words: Precomputed token vectors of <S>, </S> and then `vocab_to_cache`, shape (2 + words, P), or None.
-    """
-
-    def __init__(self, bilm: BiLM, lexicon: Lexicon, vocab_to_cache: Sequence[str] | None = None) -> None:
-        super().__init__()
-        self.bilm = bilm
-        self.num_layers = bilm.shape.num_layers + 1
-        if bilm.shape.characters is None:
-            # Every optimiser accepts dense gradients.
-            bilm.token_table.has_sparse_gradient = False
-        elif bilm.shape.characters.word_dim:
-            raise ValueError("this model needs words as well as their characters; use ElmoEmbedder")
-        marks = [BEGIN_ID, END_ID] if bilm.shape.characters is None else lexicon.character_ids([BEGIN_ID, END_ID])
-        self.register_buffer("_marks", torch.as_tensor(np.asarray(marks)), persistent=False)
-        self.cached_words: nn.Parameter | None = None
-        if vocab_to_cache is not None:
-            self.cached_words = nn.Parameter(self._encode_words(lexicon, vocab_to_cache))
-
-    @torch.no_grad()
-    def _encode_words(self, lexicon: Lexicon, words: Sequence[str]) -> Tensor:
-        if isinstance(words, str):
-            raise TypeError(f"vocab_to_cache is the string {words!r:.40}, expected a list of words")
-        ids = torch.tensor([BEGIN_ID, END_ID, *lexicon.encode(words)])
-        vectors: Tensor = self.bilm.token_layer(build_inputs(lexicon, ids))
-        return vectors
-
-    def get_output_dim(self) -> int:
-        """Return 2P, the length of each vector."""
-        return 2 * self.bilm.shape.projection_dim
-
-    def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
-        """Return `activations`, a list of L + 1 tensors (B, T + 2, 2P), and `mask`, bool (B, T + 2).
-
-        Args:
-            inputs: Ids plus 1, 0 where padded: of characters, (B, T, C), or in token mode of words, (B, T).
-            word_inputs: Rows of `vocab_to_cache` to use instead, 0 where padded, (B, T).
-        """
-        needs_gradient = torch.is_grad_enabled() and any(parameter.requires_grad for parameter in self.parameters())
-        with torch.set_grad_enabled(needs_gradient):
-            if word_inputs is not None and self.cached_words is not None:
-                token_vectors, mask = self._look_up(self.cached_words, word_inputs)
-            elif self.bilm.shape.characters is None:
-                ids, mask = add_marks(inputs - 1, inputs > 0, *self._mark_rows())
-                token_vectors = self.bilm.token_layer(TokenInputs(ids.clamp(min=0)))
-            else:
-                token_vectors, mask = self._spell(inputs)
-            layers, _ = self.bilm.read_sentences(token_vectors, mask, self.bilm.start_state(len(mask)))
-        return {"activations": list(layers), "mask": mask}
-
-    def _mark_rows(self) -> tuple[Tensor, Tensor]:
-        marks = self.get_buffer("_marks")
-        return marks[0], marks[1]
-
-    def _look_up(self, table: Tensor, word_inputs: Tensor) -> tuple[Tensor, Tensor]:
-        first = torch.zeros((), dtype=word_inputs.dtype, device=word_inputs.device)
-        rows, mask = add_marks(word_inputs + 2, word_inputs > 0, first, first + 1)
-        return functional.embedding(rows, table), mask
-
-    def _spell(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return token vectors, (B, T + 2, P), and mask; the CNN computes each distinct word once."""
-        is_word = (inputs > 0).any(dim=2)
-        padding = self.bilm.character_cnn.shape.num_characters - 1
-        characters = torch.where(is_word[:, :, None], inputs - 1, padding)
-        characters, mask = add_marks(characters, is_word, *self._mark_rows())
-        flat = characters.flatten(0, 1)
-        if torch.compiler.is_compiling():
-            # The number of distinct words would be a size that depends on the data, which compiling does not allow.
-            places = torch.arange(len(flat), device=flat.device)
-        else:
-            flat, places = torch.unique(flat, dim=0, return_inverse=True)
-        return self.bilm.token_layer(TokenInputs(places.view(mask.shape), flat)), mask
-
-
-def add_marks(values: Tensor, mask: Tensor, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
-    """Put a mark before and after each sentence that is not empty.
-
-    Args:
-        values: One value per token, shape (B, T) or (B, T, C).
-        mask: True where there is a token, shape (B, T); the tokens of a sentence come before its padding.
-        first: The mark before a sentence, shape () or (C,).
-        last: The mark after a sentence, shape () or (C,).
-
-    Returns:
-        The values, shape (B, T + 2) or (B, T + 2, C), and the mask, shape (B, T + 2).
-    """
-    batch_size, num_tokens = mask.shape
-    lengths = mask.sum(dim=1, keepdim=True)
-    begin, end = (mark.expand(batch_size, 1, *mark.shape) for mark in (first, last))
-    marked = torch.cat([begin, values, end], dim=1)
-    positions = torch.arange(num_tokens + 2, device=mask.device)
-    is_end = positions == lengths + 1
-    marked = torch.where(is_end if values.dim() == 2 else is_end[:, :, None], last, marked)
-    return marked, (positions < lengths + 2) & (lengths > 0)
 
 
 class Elmo(nn.Module):

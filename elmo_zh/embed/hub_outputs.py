@@ -23,7 +23,7 @@ def hub_outputs(
 
     Its second argument is the name of the function that is called, for messages.
     """
-    tokens = [
+    tokens: list[list[Any]] = [
         split_tokens(words) if isinstance(words, str) else list(iterate(words, "outputs", WORDS_EITHER_WAY))
         for words in iterate(sentences, "outputs", WORDS_EITHER_WAY)
     ]

@@ -46,9 +46,10 @@ def check_rows(rows: object, num_words: int) -> None:
         TypeError: If they are no tensor of integers.
         ValueError: If one is out of range.
     """
-    remedy = "Give the place of each word in vocab_to_cache, from 1 on, and 0 for padding."
+    remedy = "Give the index of each word in vocab_to_cache; its entry 0 stands for padding."
     found = _check_tensor(rows, "word_inputs", remedy)
-    _check_range(found, "word_inputs", num_words, f"vocab_to_cache has the rows 1 to {num_words}", remedy)
+    known = f"vocab_to_cache has the entries 1 to {num_words - 1}"
+    _check_range(found, "word_inputs", num_words - 1, known, remedy)
 
 
 def _check_word_ids(ids: Tensor, num_tokens: int, remedy: str) -> None:

@@ -4,7 +4,7 @@ Without them a string would be taken for a list of its characters, and bytes, No
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -145,7 +145,7 @@ def iterate(given: object, call: str, expected: str = _TEXTS) -> Iterable[object
 
 def _is_no_list(value: object) -> bool:
     is_scalar = not isinstance(value, Iterable) or getattr(value, "ndim", 1) == 0
-    return is_scalar or isinstance(value, bytes | bytearray | Mapping)
+    return is_scalar or isinstance(value, bytes | bytearray)
 
 
 def _describe(value: object) -> str:

@@ -17,8 +17,8 @@ _ODDS_RATIO = 2.5
 _LEAST_FRACTION = 0.1
 # What is assumed of a model whose rate in training is not known.
 _USUAL_RATE = 0.1
-# Standard deviations by which a rate must be above the limit, so that a few words prove nothing.
-_CERTAINTY = 3
+# A rate must be above the limit by this many standard deviations, and of this many tokens: a few words prove nothing.
+_CERTAINTY, _LEAST_TOKENS = 3, 10
 # Characters of a token that is rather a text which nobody segmented.
 _LONG_TOKEN = 8
 _SHOWN_WORDS, _SHOWN_CHARACTERS = 3, 12
@@ -74,7 +74,7 @@ def training_unknown_rate(info: Mapping[str, Any]) -> float | None:
 
 def is_far_above(num_tokens: int, num_unknown: int, training_rate: float | None) -> bool:
     """Return whether the rate of unknown tokens is certainly far above that of the training (None: not known)."""
-    if not num_unknown:
+    if num_tokens < _LEAST_TOKENS:
         return False
     usual = _USUAL_RATE if training_rate is None else training_rate
     limit = max(_LEAST_FRACTION, _ODDS_RATIO * usual / (1 - usual + _ODDS_RATIO * usual))
@@ -166,8 +166,8 @@ class UnknownWatch:
         words = Counter(
             word for word, row in zip(chain.from_iterable(sentences), ids, strict=True) if row == UNKNOWN_ID
         )
-        line = describe_unknown_rate(self._bundle, self._num_tokens, self._num_unknown, words, segmented=segmented)
-        warnings.warn(f"{line}", UnknownWordsWarning, stacklevel=_level_outside())
+        if line := describe_unknown_rate(self._bundle, self._num_tokens, self._num_unknown, words, segmented=segmented):
+            warnings.warn(line, UnknownWordsWarning, stacklevel=_level_outside())
 
 
 def _level_outside() -> int:

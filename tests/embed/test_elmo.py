@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from elmo_zh import Elmo, ElmoEmbedder, batch_to_ids
-from elmo_zh.embed.elmo import BatchBiLM
+from elmo_zh.embed.batch_bilm import BatchBiLM
 from elmo_zh.errors import BundleError
 
 # 齉龘 and 桃 are outside the vocabulary; the last word is longer than 48 bytes.

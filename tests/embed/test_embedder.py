@@ -252,10 +252,3 @@ def test_a_prepared_line_of_tokens_is_left_as_it_is(embedder: ElmoEmbedder) -> N
     assert line.tokens == ["我", "喜\u200b欢", "Ａ\u3000"]
     assert line.offsets.tolist() == [[1, 2], [4, 7], [8, 10]]
     assert embedder.prepare("", segmented=True).offsets.shape == embedder.prepare("").offsets.shape == (0, 2)
-
-
-@pytest.mark.parametrize("read", ["embed", "embed_tokens", "embed_iter", "embed_torch"])
-def test_a_single_string_is_refused(embedder: ElmoEmbedder, read: str) -> None:
-    message = r"a single string was given \('今天'\), but a list of sentences is needed: \[sentence\]"
-    with pytest.raises(TypeError, match=message):
-        list(getattr(embedder, read)("今天"))

@@ -213,6 +213,7 @@ def test_a_stream_reads_no_more_than_a_window_ahead(
     assert [sum(batch) for batch in batches] == [4, 5, 2]
 
 
+@pytest.mark.filterwarnings("ignore::elmo_zh.UnknownWordsWarning")
 def test_a_window_ends_with_so_many_tokens(token_embedder: ElmoEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_ahead, "WINDOW_TOKENS", 5)
     taken: list[str] = []

@@ -1,0 +1,198 @@
+"""Strings, tokens and arrays given to the Python interface: what is taken, and how the rest is refused."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from drawn_bundles import TOKENS, write_model
+from messages import message_of, refusal_of
+
+from elmo_zh import Elmo, ElmoEmbedder, batch_to_ids
+from elmo_zh.config import TextConfig
+from elmo_zh.errors import ElmoZhError
+
+WORDS = ("我", "吃", "苹", "果", "。", "今天", "天气")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bundles") / "model"
+    return write_model(path, TOKENS, words=WORDS, text=TextConfig(segmenter="character"))
+
+
+@pytest.fixture(scope="module")
+def embedder(folder: Path) -> ElmoEmbedder:
+    return ElmoEmbedder.load(folder, "cpu")
+
+
+@pytest.fixture(scope="module")
+def elmo(folder: Path) -> Elmo:
+    return Elmo.from_bundle(folder)
+
+
+# Raw sentences
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("我吃", "embed takes a list of strings, found the single string '我吃'. Call embed(['我吃'])."),
+        (
+            [["今天", "天气"]],
+            "embed: sentences[0] is list ['今天', '天气'], expected a string. Sentences as lists of tokens go to"
+            " embed_tokens([['今天', '天气']]).",
+        ),
+        (
+            np.array([["今天", "天气"]]),
+            "embed: sentences[0] is ndarray array(['今天', '天气'], dtype='<U2'), expected a string. Sentences as lists"
+            " of tokens go to embed_tokens([['今天', '天气']]).",
+        ),
+        (["我", None], "embed: sentences[1] is None, expected a string. Leave it out, or give ''."),
+        ([float("nan")], "embed: sentences[0] is float nan, expected a string. Leave it out, or give ''."),
+        ([b"a"], "embed: sentences[0] is bytes b'a', expected a string. Decode it: value.decode('utf-8')."),
+        ([3], "embed: sentences[0] is int 3, expected a string. Convert it: str(value)."),
+        (None, 'embed takes a list of strings, found None. Call embed(["今天天气很好"]).'),
+        (b"ab", "embed takes a list of strings, found bytes b'ab'. Call embed([\"今天天气很好\"])."),
+    ],
+)
+def test_what_is_no_list_of_raw_sentences(embedder: ElmoEmbedder, given: Any, expected: str) -> None:
+    assert refusal_of(TypeError, lambda: embedder.embed(given)) == expected
+
+
+def test_one_raw_sentence_that_is_none(embedder: ElmoEmbedder) -> None:
+    expected = (
+        "tokens: sentence is list ['我', '吃'], expected a string. Give it as it was before it was segmented: '我吃'."
+    )
+    assert refusal_of(TypeError, lambda: embedder.tokens(["我", "吃"])) == expected  # type: ignore[arg-type]
+    expected = "prepare: line is None, expected a string. Leave it out, or give ''."
+    assert refusal_of(TypeError, lambda: embedder.prepare(None)) == expected  # type: ignore[arg-type]
+
+
+# Sentences of tokens
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (
+            "今天 天气",
+            " takes a list of sentences, each a list of tokens, found the string '今天 天气'."
+            " Call {call}([['今天', '天气']]).",
+        ),
+        (
+            ["今天 天气"],
+            ": {name}[0] is the string '今天 天气', expected a list of tokens. Call {call}([['今天', '天气']]){raw}",
+        ),
+        (
+            ["今天", "天气"],
+            ": {name}[0] is the string '今天', expected a list of tokens. For one sentence of these tokens call"
+            " {call}([['今天', '天气']]){raw}",
+        ),
+        (
+            [["我"], ["吃", None]],
+            ": {name}[1][1] is None, expected a string. Leave it out, or give '<UNK>'.",
+        ),
+        ([[b"a"]], ": {name}[0][0] is bytes b'a', expected a string. Decode it: value.decode('utf-8')."),
+        ([b"a"], ": {name}[0] is bytes b'a', expected a list of tokens. Decode it: value.decode('utf-8')."),
+        ([["我", 3]], ": {name}[0][1] is int 3, expected a string. Convert it: str(value)."),
+        ([[["我"]]], ": {name}[0][0] is list ['我'], expected a string. See docs/python.md."),
+        ([None], ": {name}[0] is None, expected a list of tokens. Leave it out, or give []."),
+        (
+            7,
+            ' takes a list of sentences, each a list of tokens, found int 7. Call {call}([["今天", "天气"]]).',
+        ),
+    ],
+)
+def test_what_is_no_list_of_token_lists(embedder: ElmoEmbedder, elmo: Elmo, given: Any, expected: str) -> None:
+    entries: tuple[tuple[str, str, Callable[[Any], object]], ...] = (
+        ("embed_tokens", "sentences", embedder.embed_tokens),
+        ("batch_to_ids", "batch", batch_to_ids),
+        ("elmo.batch_to_ids", "batch", elmo.batch_to_ids),
+    )
+    for call, name, entry in entries:
+        raw = f", for raw text embed(['{given[0]}'])." if call == "embed_tokens" and isinstance(given, list) else "."
+        assert refusal_of(TypeError, lambda entry=entry: entry(given)) == call + expected.format(
+            call=call, name=name, raw=raw
+        )
+
+
+def test_tokens_in_whatever_holds_them(embedder: ElmoEmbedder, elmo: Elmo) -> None:
+    sentences = [["我", "吃"], ["今天", "天气"]]
+    expected = np.stack(embedder.embed_tokens(sentences))
+    as_objects = np.empty(2, object)
+    as_objects[:] = sentences
+    for held in (np.array(sentences), as_objects, tuple(map(tuple, sentences)), [np.array(each) for each in sentences]):
+        np.testing.assert_array_equal(np.stack(embedder.embed_tokens(held)), expected)
+        assert torch.equal(elmo.batch_to_ids(held), elmo.batch_to_ids(sentences))
+        assert torch.equal(batch_to_ids(held), batch_to_ids(sentences))
+    np.testing.assert_array_equal(np.stack(embedder.embed_tokens(iter(each) for each in sentences)), expected)
+    np.testing.assert_array_equal(
+        np.stack([each.vectors for each in embedder.embed_iter(np.array(sentences))]), expected
+    )
+    [raw] = embedder.embed(np.array(["我吃"]))
+    np.testing.assert_allclose(raw, expected[0], rtol=0, atol=1e-6)
+
+
+def test_tokens_of_one_sentence(embedder: ElmoEmbedder) -> None:
+    expected = "find_unknown: tokens is the string '今天', expected a list of tokens. Call find_unknown(['今天'])."
+    assert refusal_of(TypeError, lambda: embedder.find_unknown("今天")) == expected
+    expected = "vocab_to_cache is the string '今天', expected a list of words"
+    assert refusal_of(TypeError, lambda: Elmo.from_bundle(embedder.bundle.path, vocab_to_cache="今天")) == expected
+
+
+# Sentences of either kind
+
+
+@pytest.mark.parametrize("call", ["embed_iter", "embed_torch"])
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("我吃", " takes a list of strings, found the single string '我吃'. Call {call}(['我吃'])."),
+        (["我", None], ": sentences[1] is None, expected a string or a list of tokens. Leave it out, or give []."),
+        (["我", ["吃", 3]], ": sentences[1][1] is int 3, expected a string. Convert it: str(value)."),
+    ],
+)
+def test_what_is_no_sentence(embedder: ElmoEmbedder, call: str, given: Any, expected: str) -> None:
+    assert refusal_of(TypeError, lambda: list(getattr(embedder, call)(given))) == call + expected.format(call=call)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("我 吃", " takes a list of strings, found the single string '我 吃'. Call outputs(['我 吃'])."),
+        ([3], ' takes a list of strings or of lists of words, found int 3. Call outputs(["今天 天气 很 好"]).'),
+        ([["我", 3]], ": sentences[0][1] is int 3, expected a string. Convert it: str(value)."),
+    ],
+)
+def test_what_has_no_outputs(embedder: ElmoEmbedder, given: Any, expected: str) -> None:
+    assert refusal_of(TypeError, lambda: embedder.outputs(given)) == f"outputs{expected}"
+
+
+def test_padding_of_outputs_is_not_looked_at(embedder: ElmoEmbedder) -> None:
+    padded: Any = [["我", "吃"], ["今天", None]]
+    assert embedder.outputs(padded, [2, 1])["sequence_len"].tolist() == [2, 1]
+
+
+# The embedder itself
+
+
+def test_a_path_where_a_bundle_belongs(folder: Path) -> None:
+    expected = "ElmoEmbedder takes a loaded bundle, found 'runs/x'. Call ElmoEmbedder.load('runs/x')."
+    assert refusal_of(TypeError, lambda: ElmoEmbedder("runs/x")) == expected  # type: ignore[arg-type]
+    expected = "ElmoEmbedder takes a loaded bundle, found None. Call ElmoEmbedder.load('runs/latest/model')."
+    assert refusal_of(TypeError, lambda: ElmoEmbedder(None)) == expected  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("build", "reason"), [(None, "torch was built without CUDA"), ("12.9", "torch finds no CUDA device")]
+)
+def test_no_cuda(folder: Path, build: str | None, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line for Python too: it names no option of the command line."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.version, "cuda", build)
+    assert message_of(ElmoZhError, lambda: ElmoEmbedder.load(folder, "cuda")) == (
+        f"device cuda: {reason}. Choose device cpu or auto, or install a CUDA build of torch and NVIDIA's driver."
+    )

@@ -1,0 +1,185 @@
+"""The warning that far more words are unknown than in the model's training, and the reason that it gives."""
+
+import json
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from drawn_bundles import SHAPES, TOKENS, write_model
+
+from elmo_zh import ElmoEmbedder, UnknownWordsWarning
+from elmo_zh.bundle.read import Bundle, load_bundle
+from elmo_zh.config import TextConfig
+from elmo_zh.embed.unknown_rate import describe_unknown_rate, is_far_above, training_unknown_rate
+
+WORDS = ("我们", "说", "这", "会", "国", "对", "学", "还", "过", "经", "问", "样", "今天", "天气", "很", "好")
+KNOWN = ["我们", "说", "今天", "天气", "很", "好"]
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    folder = tmp_path_factory.mktemp("bundles") / "model"
+    return with_rate(load_bundle(write_model(folder, TOKENS, words=WORDS, text=TextConfig(segmenter="character"))))
+
+
+def with_rate(bundle: Bundle, rate: Any = 0.03) -> Bundle:
+    return replace(bundle, info={**bundle.info, "training": {"heldout": {"oov_rate": rate}}})
+
+
+@pytest.fixture
+def embedder(bundle: Bundle) -> ElmoEmbedder:
+    return ElmoEmbedder(bundle, "cpu")
+
+
+def describe(bundle: Bundle, words: Sequence[str], *, segmented: bool = True) -> str | None:
+    assert bundle.vocabulary is not None
+    unknown = [word for word in words if word not in bundle.vocabulary]
+    return describe_unknown_rate(bundle, len(words), len(unknown), Counter(unknown), segmented=segmented)
+
+
+# The judgement
+
+
+@pytest.mark.parametrize(
+    ("num_tokens", "num_unknown", "training_rate", "expected"),
+    [
+        (1000, 30, 0.03, False),
+        (1000, 90, 0.03, False),  # three times as many, but few
+        (1000, 200, 0.03, True),
+        (1000, 200, 0.2, False),
+        (1000, 600, 0.2, True),
+        (1000, 200, None, False),
+        (1000, 400, None, True),
+        (9, 9, 0.03, False),  # too few to tell
+        (12, 12, 0.03, True),
+        (12, 3, 0.03, False),
+        (0, 0, 0.03, False),
+        (1000, 0, 0.0, False),
+        (1000, 1000, 1.0, False),
+    ],
+)
+def test_what_is_far_above(num_tokens: int, num_unknown: int, training_rate: float | None, expected: bool) -> None:
+    assert is_far_above(num_tokens, num_unknown, training_rate) is expected
+
+
+@pytest.mark.parametrize(
+    ("info", "expected"),
+    [
+        ({"training": {"heldout": {"oov_rate": 0.25}}}, 0.25),
+        ({"training": {"heldout": None}}, None),
+        ({"training": {"heldout": {"oov_rate": "high"}}}, None),
+        ({"training": {"heldout": {"oov_rate": 7}}}, None),
+        ({"training": {}}, None),
+        ({}, None),
+    ],
+)
+def test_the_rate_of_the_training(info: dict[str, Any], expected: float | None) -> None:
+    assert training_unknown_rate(info) == expected
+
+
+# The line
+
+
+def test_the_line_names_both_rates(bundle: Bundle) -> None:
+    words = KNOWN * 10 + ["激子", "超导"] * 20
+    assert describe(bundle, words, segmented=False) == (
+        "40.0% of the 100 tokens are outside the model's vocabulary; in its held-out text 3.0% were. Most have only"
+        " characters that its vocabulary lacks (激子, 超导): another language or script."
+    )
+    beginning = "40.0% of the 100 tokens are outside the model's vocabulary; the share in its training is not known."
+    assert str(describe(with_rate(bundle, None), words)).startswith(beginning)
+    assert describe(with_rate(bundle, 0.3), words) is None
+    assert describe(bundle, KNOWN * 10) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (
+            ["今天天气很好我们说这", "这样说我们还过得好好的呢"],
+            "Most are as long as sentences (今天天气很好我们说这, 这样说我们还过得好好的呢): give raw text, or segment"
+            " it with character first.",
+        ),
+        (
+            ["我們", "說"],
+            "The text is in traditional characters (我們, 說), the model's was in simplified ones: convert it first.",
+        ),
+        (["Hello"], "Most have only characters that its vocabulary lacks (Hello): another language or script."),
+        (
+            ["今天天气", "我们说"],
+            "Most consist of words that it knows (今天天气, 我们说): segment the text with character, as in its"
+            " training.",
+        ),
+        (
+            ["天说", "很国"],
+            "Its training text was probably of another field (unknown here: 天说, 很国): use a model trained on text of this"
+            " field.",
+        ),
+    ],
+)
+def test_the_likely_reason(bundle: Bundle, words: list[str], reason: str) -> None:
+    line = describe(bundle, [*KNOWN, *words * 10])
+    assert line is not None
+    assert line.endswith(f"were. {reason}")
+
+
+def test_the_models_own_segmenter_is_no_reason(bundle: Bundle) -> None:
+    for words in (["今天天气", "我们说"], ["今天天气很好我们说这"]):
+        assert "another field" in str(describe(bundle, words * 10, segmented=False))
+
+
+def test_simplified_text_for_a_model_of_traditional_text(tmp_path: Path) -> None:
+    words = ("我們", "說", "這", "會", "國", "對", "學", "還", "過", "經", "問", "樣")
+    traditional = with_rate(load_bundle(write_model(tmp_path / "model", TOKENS, words=words)))
+    assert "The text is in simplified characters (我们, 说)" in str(describe(traditional, ["我们", "说"] * 10))
+
+
+# The warning
+
+UNKNOWN = [["今天天气", "我们说"]] * 10
+
+
+def warnings_of(attempt: Any) -> list[warnings.WarningMessage]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        attempt()
+    return caught
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        lambda embedder: embedder.embed_tokens(UNKNOWN),
+        lambda embedder: embedder.embed(["齉龘" * 10]),
+        lambda embedder: list(embedder.embed_iter(UNKNOWN)),
+        lambda embedder: embedder.embed_torch(["齉龘" * 10]),
+        lambda embedder: embedder.outputs(["Hello world"] * 10),
+    ],
+)
+def test_one_warning_a_call_at_the_line_of_the_call(embedder: ElmoEmbedder, attempt: Any) -> None:
+    for _ in range(2):
+        [warning] = warnings_of(lambda: attempt(embedder))
+        assert warning.category is UnknownWordsWarning
+        assert "100.0% of the 20 tokens are outside the model's vocabulary" in str(warning.message)
+        assert warning.filename == __file__
+
+
+def test_a_stream_warns_once(embedder: ElmoEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("elmo_zh.embed.read_ahead.WINDOW_SENTENCES", 3)
+    [warning] = warnings_of(lambda: list(embedder.embed_iter(UNKNOWN)))
+    assert "of the 12 tokens" in str(warning.message)
+
+
+def test_no_warning_where_words_are_known_or_spelled(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    assert warnings_of(lambda: embedder.embed_tokens([KNOWN] * 10)) == []
+    spelling = ElmoEmbedder.load(write_model(tmp_path / "model", SHAPES["character"], words=WORDS), "cpu")
+    assert warnings_of(lambda: spelling.embed_tokens(UNKNOWN)) == []
+
+
+def test_a_trained_model_knows_its_rate(sample_run: Any) -> None:
+    info = json.loads((sample_run.model / "bundle.json").read_text(encoding="utf-8"))
+    assert 0 < (training_unknown_rate(info) or 0) < 1
