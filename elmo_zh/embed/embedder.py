@@ -61,6 +61,7 @@ class ElmoEmbedder:
             raise TypeError(
                 f"ElmoEmbedder takes a loaded bundle, found {bundle!r:.60}. Call ElmoEmbedder.load({path!r})."
             )
+        device = str(device)  # a torch.device too
         for name, value, known in (
             ("device", device, DEVICES),
             ("precision", precision, tuple(PRECISIONS)),

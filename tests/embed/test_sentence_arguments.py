@@ -186,6 +186,13 @@ def test_a_path_where_a_bundle_belongs(folder: Path) -> None:
     assert refusal_of(TypeError, lambda: ElmoEmbedder(None)) == expected  # type: ignore[arg-type]
 
 
+def test_a_device_of_torch(folder: Path) -> None:
+    ElmoEmbedder.load(folder, torch.device("cpu"))  # type: ignore[arg-type]
+    for device in ("cuda:0", "gpu", None):
+        expected = f"device {device}: expected auto, cpu or cuda."
+        assert message_of(ElmoZhError, lambda device=device: ElmoEmbedder.load(folder, device)) == expected
+
+
 @pytest.mark.parametrize(
     ("build", "reason"), [(None, "torch was built without CUDA"), ("12.9", "torch finds no CUDA device")]
 )

@@ -116,8 +116,8 @@ def test_the_line_names_both_rates(bundle: Bundle) -> None:
         ),
         (
             ["天说", "很国"],
-            "Its training text was probably of another field (unknown here: 天说, 很国): use a model trained on text of this"
-            " field.",
+            "Its training text was probably of another field (unknown here: 天说, 很国): use a model trained on text"
+            " of this field.",
         ),
     ],
 )
