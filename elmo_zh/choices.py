@@ -134,6 +134,7 @@ LAYERS = ("all", "average", "top", "mix")  # embed/reduction; or the number of a
 POOL_METHODS = ("mean", "max", "first-last")  # embed/reduction
 UNKNOWN_WAYS = ("unk", "backoff")  # embed/word_vectors
 VECTOR_DTYPES = ("float32", "float16")  # embed/dump
+WEIGHT_DTYPES = ("float32", "float16")  # bundle/write
 DEVICES = ("auto", "cpu", "cuda")  # model/precision
 TRAIN_PRECISIONS = ("auto", "float32", "bfloat16")  # model/precision, of training
 EMBED_PRECISIONS = ("float32", "bfloat16", "int8")  # model/precision, of inference

@@ -20,6 +20,23 @@ def require_replaceable(output: Path, *, force: bool) -> None:
         raise OutputError(f"{output} exists already. Choose another --output, or replace a model with --force.")
 
 
+@dataclass(frozen=True, kw_only=True)
+class BundleForm:
+    """How a model is written.
+
+    Attributes:
+        layout: Names and kinds of the files, one of `elmo_zh.choices.BUNDLE_LAYOUTS`.
+        dtype: Number type of the weights, one of `elmo_zh.choices.WEIGHT_DTYPES`.
+    """
+
+    layout: str = "bundle"
+    dtype: str = "float32"
+
+
+# What `train` and `pipeline` export, and other commands read.
+FLOAT32_BUNDLE = BundleForm()
+
+
 @dataclass(frozen=True)
 class BundleLayout:
     """The names of all files of a bundle."""

@@ -105,8 +105,8 @@ def named_parameters(bilm: BiLM, softmax: Softmax | None) -> dict[str, Tensor]:
     return tensors
 
 
-def published_arrays(bilm: BiLM, softmax: Softmax | None) -> Iterator[tuple[str, NDArray[np.float32]]]:
-    """Yield the name and the value of each dataset of the published layout.
+def published_arrays(bilm: BiLM, softmax: Softmax | None, dtype: str = "float32") -> Iterator[tuple[str, NDArray[Any]]]:
+    """Yield the name and the value of each dataset of the published layout, as one of `choices.WEIGHT_DTYPES`.
 
     Raises:
         BundleError: If the layout has no dataset for a parameter.
@@ -120,14 +120,40 @@ def published_arrays(bilm: BiLM, softmax: Softmax | None) -> Iterator[tuple[str,
         parts = [_part(tensors[name], entry.direction) for name in entry.parameters]
         array = torch.cat(parts).float().cpu().numpy()
         assert array.size == math.prod(entry.shape), entry
-        yield entry.dataset, array.reshape(entry.shape)
+        yield entry.dataset, array.reshape(entry.shape).astype(dtype, copy=False)
 
 
-def save_weights(path: Path, bilm: BiLM, softmax: Softmax | None) -> None:
-    """Write weights.hdf5 in the published layout: float32, contiguous."""
+def save_weights(path: Path, bilm: BiLM, softmax: Softmax | None, dtype: str = "float32") -> None:
+    """Write weights.hdf5 in the published layout, contiguous.
+
+    In float16 a softmax that shares the token table is a second name (hard link) of the same dataset, which readers
+    cannot tell from a copy. In float32 it is a copy, as in every file written so far.
+    """
     with create_hdf5(path) as file:
-        for name, array in published_arrays(bilm, softmax):
-            file.create_dataset(name, data=array)
+        for name, array in published_arrays(bilm, softmax, dtype):
+            if dtype == "float16" and name == "softmax/W" and _is_token_table(bilm, softmax):
+                file[name] = file["embedding"]
+            else:
+                file.create_dataset(name, data=array)
+
+
+def _is_token_table(bilm: BiLM, softmax: Softmax | None) -> bool:
+    table = None if bilm.shape.characters else bilm.token_table.weight
+    return table is not None and softmax is not None and torch.equal(table, softmax.weight)
+
+
+@torch.no_grad()
+def round_to_float16(bilm: BiLM, softmax: Softmax | None) -> None:
+    """Round all weights to float16 in place; they stay float32 tensors.
+
+    Raises:
+        BundleError: If a weight is too large for float16.
+    """
+    for name, tensor in named_parameters(bilm, softmax).items():
+        rounded = tensor.half().float()
+        if not torch.isfinite(rounded).all():
+            raise BundleError(f"{name} holds numbers above 65,504, the largest of float16. Export it as float32.")
+        tensor.copy_(rounded)
 
 
 def _part(tensor: Tensor, direction: int | None) -> Tensor:

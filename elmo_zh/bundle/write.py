@@ -1,18 +1,20 @@
 """Write a bundle, or the files of a model in the layout of another program."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
 
 import h5py
+import numpy as np
+from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
-from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleLayout
+from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleForm, BundleLayout
 from elmo_zh.bundle.options import options_of
 from elmo_zh.bundle.warm_state import save_warm_state
-from elmo_zh.bundle.weights import published_arrays, save_weights
+from elmo_zh.bundle.weights import published_arrays, round_to_float16, save_weights
 from elmo_zh.config import TextConfig, preparation_settings
 from elmo_zh.errors import BundleError
 from elmo_zh.hdf5 import create_hdf5
@@ -69,42 +71,60 @@ class BundleSource:
         return options_of(self.bilm.shape, self.training_options, len(self.vocabulary) if self.vocabulary else None)
 
 
-def write_layout(folder: Path, source: BundleSource, layout: str) -> None:
-    """Write a new folder in one of `elmo_zh.choices.BUNDLE_LAYOUTS`.
+def write_model(folder: Path, source: BundleSource, form: BundleForm) -> float:
+    """Write a new folder in any form.
+
+    Returns:
+        Largest change of a number in the golden vectors by rounding the weights to `form.dtype`; 0 for float32. The
+        model is rounded in place.
 
     Raises:
-        BundleError: If the model does not fit that layout.
+        BundleError: If the model does not fit that layout or number type.
     """
-    if layout == "bundle":
-        write_bundle(folder, source)
+    change = _round(source) if form.dtype == "float16" else 0.0
+    if form.layout == "bundle":
+        write_bundle(folder, source, form.dtype)
     else:
-        _write_plain(folder, source, layout)
+        _write_plain(folder, source, form)
+    return change
 
 
-def _write_plain(folder: Path, source: BundleSource, layout: str) -> None:
+def _round(source: BundleSource) -> float:
+    before = list(_golden_vectors(source))
+    round_to_float16(source.bilm, source.softmax)
+    return max(
+        float(np.abs(old - new).max()) for (_, old), (_, new) in zip(before, _golden_vectors(source), strict=True)
+    )
+
+
+def _write_plain(folder: Path, source: BundleSource, form: BundleForm) -> None:
     """Write only weights and options: with simple_elmo's file names, or as safetensors with the published names."""
     characters = source.bilm.shape.characters
-    if layout == "simple_elmo" and characters is None:
+    if form.layout == "simple_elmo" and characters is None:
         raise BundleError("simple_elmo reads character-mode models only, and this one is in token mode.")
     if characters is not None and not characters.is_published:
-        raise BundleError(f"A model of ELMoForManyLangs does not fit the layout {layout}; only a bundle can hold it.")
+        raise BundleError(
+            f"A model of ELMoForManyLangs does not fit the layout {form.layout}; only a bundle can hold it."
+        )
     folder.mkdir(parents=True)
     write_json(folder / "options.json", source.options())
     if source.vocabulary is not None:
         source.vocabulary.save(folder / "vocab.txt")
-    if layout == "simple_elmo":
-        save_weights(folder / "model.hdf5", source.bilm, source.softmax)
+    if form.layout == "simple_elmo":
+        save_weights(folder / "model.hdf5", source.bilm, source.softmax, form.dtype)
     else:
-        save_file(dict(published_arrays(source.bilm, source.softmax)), folder / "model.safetensors")
+        arrays = published_arrays(source.bilm, source.softmax, form.dtype)
+        save_file(dict(arrays), folder / "model.safetensors")
 
 
-def write_bundle(folder: Path, source: BundleSource) -> None:
+def write_bundle(folder: Path, source: BundleSource, dtype: str = "float32") -> None:
     """Write all files of a bundle into a new folder."""
     layout = BundleLayout(folder)
     folder.mkdir(parents=True)
     write_json(layout.options, source.options())
-    save_weights(layout.weights, source.bilm, source.softmax)
-    if source.bilm.shape.characters is None:
+    save_weights(layout.weights, source.bilm, source.softmax, dtype)
+    # weights.hdf5 holds the same dataset. The copy is left out of a bundle that is meant to be small.
+    if source.bilm.shape.characters is None and dtype == "float32":
         with create_hdf5(layout.vocab_embedding) as file:
             file.create_dataset("embedding", data=source.bilm.token_table.weight.detach().numpy())
     if source.bilm.warm_cell is not None:
@@ -137,18 +157,24 @@ def _info(layout: BundleLayout, source: BundleSource) -> dict[str, Any]:
 
 
 def _write_golden(path: Path, source: BundleSource) -> None:
-    """Write texts, tokens and all layers of three sentences, in the layout of `embed`; the tolerance is an attribute.
+    """Write texts, tokens and all layers of three sentences as `embed` does; the tolerance is an attribute."""
+    with create_hdf5(path) as file:
+        file.attrs["tolerance"] = GOLDEN_TOLERANCE
+        for line, (tokens, vectors) in enumerate(_golden_vectors(source)):
+            file.create_dataset(str(line), data=vectors)
+            file.create_dataset(f"tokens/{line}", data=tokens, dtype=h5py.string_dtype())
+            file.create_dataset(f"texts/{line}", data=GOLDEN_TEXTS[line], dtype=h5py.string_dtype())
+
+
+def _golden_vectors(source: BundleSource) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
+    """Yield the tokens of each golden sentence and all layers, float32, shape (L + 1, T, 2P).
 
     If it is unknown how the model's text was segmented, each character is a token.
     """
     preparation = TextPreparation.build(source.text, source.user_dictionary) if source.text else None
     lexicon = build_lexicon(source.bilm, source.vocabulary, source.alphabet)
-    with create_hdf5(path) as file:
-        file.attrs["tolerance"] = GOLDEN_TOLERANCE
-        for line, text in enumerate(GOLDEN_TEXTS):
-            tokens = preparation.tokens(text) if preparation else list(text)
-            ids, mask = pad_sentences([mark_sentence(lexicon.encode(tokens))])
-            activations = source.bilm.layer_activations(build_inputs(lexicon, ids), mask)[:, 0, 1:-1]
-            file.create_dataset(str(line), data=activations.float().numpy())
-            file.create_dataset(f"tokens/{line}", data=tokens, dtype=h5py.string_dtype())
-            file.create_dataset(f"texts/{line}", data=text, dtype=h5py.string_dtype())
+    for text in GOLDEN_TEXTS:
+        tokens = preparation.tokens(text) if preparation else list(text)
+        ids, mask = pad_sentences([mark_sentence(lexicon.encode(tokens))])
+        activations = source.bilm.layer_activations(build_inputs(lexicon, ids), mask)[:, 0, 1:-1]
+        yield tokens, activations.float().numpy()

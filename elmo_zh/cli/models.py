@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elmo_zh.cli.options import Common, Function, common_options, device_option, layout_option
+from elmo_zh.cli.options import Common, Function, bundle_form_options, common_options, device_option
 from elmo_zh.config import config_names
 from elmo_zh.errors import BundleError
 
@@ -42,7 +42,7 @@ def _model_file(*names: str, help: str) -> Callable[[Function], Function]:  # no
 @click.option("--warm-on", type=_file, metavar="TEXT", help="Compute a warm state from the sentence ends of this text.")
 @click.option("--segmented", is_flag=True, help="TEXT has one sentence per line, tokens separated by single spaces.")
 @click.option("--straight-marks", is_flag=True, help="Do not swap the begin and end marks of words (ELMoForManyLangs).")
-@layout_option
+@bundle_form_options
 @common_options
 @click.pass_obj
 def convert(
@@ -51,6 +51,7 @@ def convert(
     source: Path,
     output: Path,
     layout: str,
+    dtype: str,
     warm_on: Path | None,
     segmented: bool,
     straight_marks: bool,
@@ -60,7 +61,7 @@ def convert(
 
     Use it to embed with a published model. SOURCE is a folder or zip archive: options.json and weights.hdf5 of bilm-tf
     or AllenNLP, a simple_elmo folder or NLPL archive, a folder of ELMoForManyLangs, or a bundle (to give it a warm
-    state or another layout). No code in it is run, and nothing is written unless all files match.
+    state, another layout or smaller files). No code in it is run, and nothing is written unless all files match.
 
     If you know how the model's text was segmented, say so (--set text.segmenter=jieba); otherwise `embed` accepts only
     segmented text. Other programs train with carried state, so their models are poor from zero state. --warm-on gives
@@ -77,6 +78,7 @@ def convert(
         raise click.UsageError("--segmented is for the text of --warm-on, which is missing. Add --warm-on TEXT.")
     if warm_on is not None and layout != "bundle":
         raise click.UsageError(f"--warm-on needs --layout bundle: the layout {layout} cannot hold a warm state.")
+    from elmo_zh.bundle.layout import BundleForm
     from elmo_zh.convert.convert import ConvertSettings, convert_model
     from elmo_zh.convert.model_files import ChosenFiles
 
@@ -86,7 +88,7 @@ def convert(
         warm_on=warm_on,
         segmented=segmented,
         swapped_marks=not straight_marks,
-        layout=layout,
+        form=BundleForm(layout=layout, dtype=dtype),
     )
     found = convert_model(source, output, settings, force=common.force, reporter=common.console)
     _report_conversion(common, found, output, layout)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from elmo_zh.choices import BAD_BYTES, BUNDLE_LAYOUTS, CORPUS_FORMATS, DEVICES, DOCUMENTS, Registry
+from elmo_zh.choices import BAD_BYTES, BUNDLE_LAYOUTS, CORPUS_FORMATS, DEVICES, DOCUMENTS, WEIGHT_DTYPES, Registry
 from elmo_zh.cli.console import Console
 from elmo_zh.config import Config, load_config, render_config
 from elmo_zh.run.layout import RunDir
@@ -232,10 +232,22 @@ device_option = click.option(
     default=None,
     help="Device that computes; auto uses a GPU if there is one. Default auto.",
 )
-layout_option = click.option(
-    "--layout",
-    type=click.Choice(BUNDLE_LAYOUTS),
-    default="bundle",
-    show_default=True,
-    help="Files to write: a bundle of this program, or the files that another program reads.",
-)
+
+
+def bundle_form_options(function: Function) -> Function:
+    """Add the options for the form in which a model is written."""
+    layout = click.option(
+        "--layout",
+        type=click.Choice(BUNDLE_LAYOUTS),
+        default="bundle",
+        show_default=True,
+        help="Files to write: a bundle of this program, or the files that another program reads.",
+    )
+    dtype = click.option(
+        "--dtype",
+        type=click.Choice(WEIGHT_DTYPES),
+        default="float32",
+        show_default=True,
+        help="Number type of the weights. float16 halves the files; all readers still load them.",
+    )
+    return layout(dtype(function))

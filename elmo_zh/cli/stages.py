@@ -13,11 +13,11 @@ import click
 
 from elmo_zh.cli.options import (
     Common,
+    bundle_form_options,
     common_options,
     device_option,
     engine_options,
     init_option,
-    layout_option,
     reading_options,
     run_option,
 )
@@ -225,10 +225,10 @@ def _train_together(
     metavar="DIR",
     help="Folder to write. Default: RUN/model.",
 )
-@layout_option
+@bundle_form_options
 @common_options
 @click.pass_obj
-def export(common: Common, run_path: Path, checkpoint: str, output: Path | None, layout: str) -> None:
+def export(common: Common, run_path: Path, checkpoint: str, output: Path | None, layout: str, dtype: str) -> None:
     """Export a checkpoint as a model bundle.
 
     Use it after train, or during training to try the model. A bundle is a folder of weights.hdf5, options.json,
@@ -239,13 +239,17 @@ def export(common: Common, run_path: Path, checkpoint: str, output: Path | None,
     Example:
       elmo-zh export --run runs/mine
       elmo-zh export --run runs/mine --checkpoint last --output my-model
+      elmo-zh export --run runs/mine --dtype float16 --output my-small-model
       elmo-zh export --run runs/mine --layout simple_elmo --output for-simple-elmo
     """
+    from elmo_zh.bundle.layout import BundleForm
     from elmo_zh.stages import export as export_stage
 
-    if layout != "bundle" and output is None:
-        raise click.UsageError(f"--layout {layout} needs --output DIR, because RUN/model is for the bundle.")
-    _run_stage(common, run_path, export_stage.export, checkpoint=checkpoint, output=output, layout=layout)
+    if output is None and (layout, dtype) != ("bundle", "float32"):
+        option = f"--layout {layout}" if layout != "bundle" else f"--dtype {dtype}"
+        raise click.UsageError(f"{option} needs --output DIR, because RUN/model is for the float32 bundle.")
+    form = BundleForm(layout=layout, dtype=dtype)
+    _run_stage(common, run_path, export_stage.export, checkpoint=checkpoint, output=output, form=form)
 
 
 def _run_stage(

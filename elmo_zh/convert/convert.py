@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.bundle.layout import BundleLayout, require_replaceable
+from elmo_zh.bundle.layout import BundleForm, BundleLayout, require_replaceable
 from elmo_zh.bundle.options import TRAINING_KEYS, load_options
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.warm_state import warm_up
-from elmo_zh.bundle.write import BundleSource, write_layout
+from elmo_zh.bundle.write import BundleSource, write_model
 from elmo_zh.convert.manylangs import is_manylangs, read_manylangs
 from elmo_zh.convert.model_files import ChosenFiles, opened_source
 from elmo_zh.convert.published import KnownText, read_published
@@ -35,7 +35,7 @@ class ConvertSettings:
         warm_on: Text from whose sentence ends the warm state is computed, or None.
         segmented: That text is one sentence per line, with tokens split at U+0020.
         swapped_marks: For ELMoForManyLangs: begin and end of a word are swapped, as in all released models.
-        layout: Layout of the output, one of `elmo_zh.choices.BUNDLE_LAYOUTS`.
+        form: Layout and number type of the output.
     """
 
     chosen: ChosenFiles = field(default_factory=ChosenFiles)
@@ -43,7 +43,7 @@ class ConvertSettings:
     warm_on: Path | None = None
     segmented: bool = False
     swapped_marks: bool = True
-    layout: str = "bundle"
+    form: BundleForm = field(default_factory=BundleForm)
 
 
 def convert_model(
@@ -75,7 +75,12 @@ def convert_model(
             count = warm_up(found.bilm, lexicon, sentences)
             reporter.note(f"convert: sentences start from the mean state at {count:,} sentence ends.")
         with atomic_path(output) as unfinished:
-            write_layout(unfinished, found, settings.layout)
+            change = write_model(unfinished, found, settings.form)
+        if settings.form.dtype != "float32":
+            reporter.note(
+                f"convert: weights rounded to {settings.form.dtype}; the test sentences' vectors change by"
+                f" {change:.1e} at most."
+            )
     return found
 
 

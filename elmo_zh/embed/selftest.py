@@ -140,7 +140,7 @@ def _check_tables(bundle: Bundle) -> Check:
     problems = []
     if vocabulary.digest() != bundle.info.get("vocabulary_digest"):
         problems.append(f"vocab.data has digest {vocabulary.digest()}, not that of the export")
-    if bundle.bilm.shape.characters is None:
+    if layout.vocab_embedding.exists():
         with h5py.File(layout.vocab_embedding, "r") as file:
             if not np.array_equal(file["embedding"][()], bundle.bilm.token_table.weight.detach().cpu().numpy()):
                 problems.append("vocab_embedding.hdf5 and weights.hdf5 hold different embeddings")

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from elmo_zh.bundle.layout import FLOAT32_BUNDLE, BundleForm
 from elmo_zh.config import Config, preparation_settings, with_defaults
 from elmo_zh.errors import RunError
 from elmo_zh.run.layout import RunDir
@@ -16,11 +17,11 @@ def export(
     *,
     checkpoint: str,
     output: Path | None,
-    layout: str = "bundle",
+    form: BundleForm = FLOAT32_BUNDLE,
     force: bool,
     reporter: Reporter,
 ) -> StageOutcome:
-    """Write a checkpoint (best, last or a step number) as the bundle RUN/model, or elsewhere and in any layout."""
+    """Write a checkpoint (best, last or a step number) as the bundle RUN/model, or elsewhere and in any form."""
     require_inputs(run, [run.checkpoints, run.vocab, run.character_counts])
     from elmo_zh.training.bundle_export import choose_step, export_checkpoint
     from elmo_zh.training.checkpoint import CheckpointFolder
@@ -29,7 +30,7 @@ def export(
     step = choose_step(CheckpointFolder(run.checkpoints), checkpoint, run)
     if output is not None:
         # An export to another place is not a stage of the run: it is never skipped, and leaves no record.
-        export_checkpoint(run, config, step, output, layout=layout, force=force, reporter=reporter)
+        export_checkpoint(run, config, step, output, form=form, force=force, reporter=reporter)
         return StageOutcome(counts={"step": step}, skipped=False)
 
     settings = {"checkpoint": checkpoint, "text": preparation_settings(config.text, without=("user_dictionary",))}
@@ -40,7 +41,7 @@ def export(
         inputs["start.json"] = run.start / "start.json"
 
     def work() -> StageResult:
-        export_checkpoint(run, config, step, run.model, layout="bundle", force=True, reporter=reporter)
+        export_checkpoint(run, config, step, run.model, form=FLOAT32_BUNDLE, force=True, reporter=reporter)
         return StageResult(outputs=sorted(run.model.iterdir()), counts={"step": step})
 
     stage = Stage(name="export", settings=settings, inputs=inputs, work=work, discards_training=False)

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from elmo_zh.bundle.compatibility import describe_readers
-from elmo_zh.bundle.layout import require_replaceable
+from elmo_zh.bundle.layout import BundleForm, require_replaceable
 from elmo_zh.bundle.options import training_options
 from elmo_zh.bundle.warm_state import warm_up
-from elmo_zh.bundle.write import BundleSource, write_layout
+from elmo_zh.bundle.write import BundleSource, write_model
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.load import load_id_store
@@ -42,7 +42,7 @@ def choose_step(checkpoints: CheckpointFolder, wanted: str, run: RunDir) -> int:
 
 
 def export_checkpoint(
-    run: RunDir, config: Config, step: int, output: Path, *, layout: str, force: bool, reporter: Reporter
+    run: RunDir, config: Config, step: int, output: Path, *, form: BundleForm, force: bool, reporter: Reporter
 ) -> None:
     """Write a checkpoint as a bundle, or in another program's layout.
 
@@ -56,7 +56,7 @@ def export_checkpoint(
     model = LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.is_tied)
     model.require_same(checkpoint.state["model"], vocabulary.digest(), f"{run.checkpoints}/step-{step:08d}")
     model.load_named_tensors(checkpoint.model)
-    if config.train.carry_state and layout == "bundle":
+    if config.train.carry_state and form.layout == "bundle":
         _warm_up(model, run, config, reporter)
     start = load_start(run)
     training = _training_figures(checkpoint.state, load_counts(run.vocab_counts, vocabulary))
@@ -73,9 +73,13 @@ def export_checkpoint(
         origin={"program": "elmo-zh", **({"started_from": start.describe()} if start else {})},
     )
     with atomic_path(output) as unfinished:
-        write_layout(unfinished, source, layout)
+        change = write_model(unfinished, source, form)
     reporter.note(f"export: checkpoint of step {step:,} written to {output}")
-    if layout != "safetensors":
+    if form.dtype != "float32":
+        reporter.note(
+            f"export: weights rounded to {form.dtype}; the test sentences' vectors change by {change:.1e} at most."
+        )
+    if form.layout != "safetensors":
         for line in describe_readers(model.bilm.shape):
             reporter.note(line)
 

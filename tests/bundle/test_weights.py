@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from elmo_zh.bundle import weights as weights_module
-from elmo_zh.bundle.weights import load_model, named_parameters, save_weights, weight_table
+from elmo_zh.bundle.weights import load_model, named_parameters, round_to_float16, save_weights, weight_table
 from elmo_zh.errors import BundleError
 from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
@@ -395,3 +395,35 @@ def test_absurd_sizes_in_the_options_are_refused_before_memory_is_taken(
 ) -> None:
     with pytest.raises(BundleError, match=r"expected float32 \(|is missing|is not in the model"):
         load_model(character_weights if shape.characters else weights, shape)
+
+
+def test_float16_holds_every_weight_rounded_and_a_shared_table_once(tmp_path: Path) -> None:
+    model, path = random_model(tied=True), tmp_path / "weights.hdf5"
+    save_weights(path, model.bilm, model.softmax, "float16")
+    with h5py.File(path) as file:
+        assert file["softmax/W"] == file["embedding"]
+        assert file["embedding"].dtype == np.float16
+        stored = file["RNN_0/RNN/MultiRNNCell/Cell1/LSTMCell/W_P_0"][()]
+    projection = model.bilm.layers[1].projection[0].detach().numpy()
+    np.testing.assert_array_equal(stored, projection.astype(np.float16))
+    bilm, softmax = load_model(path, SHAPE)
+    round_to_float16(model.bilm, model.softmax)
+    found = named_parameters(bilm, softmax)
+    for name, expected in named_parameters(model.bilm, model.softmax).items():
+        torch.testing.assert_close(found[name], expected, rtol=0, atol=0)
+
+
+def test_float16_keeps_a_softmax_of_its_own_apart(tmp_path: Path) -> None:
+    model, path = random_model(tied=False), tmp_path / "weights.hdf5"
+    save_weights(path, model.bilm, model.softmax, "float16")
+    with h5py.File(path) as file:
+        assert file["softmax/W"] != file["embedding"]
+        np.testing.assert_array_equal(file["softmax/W"][()], model.softmax.weight.detach().numpy().astype(np.float16))
+
+
+def test_a_weight_beyond_float16_is_refused() -> None:
+    model = random_model()
+    with torch.no_grad():
+        model.softmax.bias[3] = 70_000.0
+    with pytest.raises(BundleError, match=r"softmax\.bias .* above 65,504"):
+        round_to_float16(model.bilm, model.softmax)

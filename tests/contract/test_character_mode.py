@@ -320,7 +320,7 @@ def test_other_layouts_need_an_output(character_run: SampleRun, layout: str) -> 
     before = contents(character_run.path)
     answer = elmo_zh("export", "--run", character_run.path, "--layout", layout)
     assert (answer.status, answer.stdout) == (2, "")
-    expected = f"Error: --layout {layout} needs --output DIR, because RUN/model is for the bundle.\n"
+    expected = f"Error: --layout {layout} needs --output DIR, because RUN/model is for the float32 bundle.\n"
     assert answer.stderr.endswith(expected)
     assert contents(character_run.path) == before
 
@@ -334,6 +334,33 @@ def test_simple_elmo_cannot_read_token_mode_but_safetensors_can_hold_it(sample_r
     expected, found = published(sample_run.model / "weights.hdf5"), load_file(tmp_path / "other" / "model.safetensors")
     assert set(found) == set(expected)
     np.testing.assert_array_equal(found["embedding"], expected["embedding"])
+
+
+def test_float16_weights_are_read_as_the_oracle_reads_them(sample_run: SampleRun, tmp_path: Path) -> None:
+    half, text = tmp_path / "half", tmp_path / "t.txt"
+    text.write_text("今天天气很好。\n我们去公园散步。\n", encoding="utf-8")
+    answer = elmo_zh("export", "--run", sample_run.path, "--dtype", "float16", "--output", half)
+    assert "export: weights rounded to float16; the test sentences' vectors change by " in answer.stderr
+    assert not (half / "vocab_embedding.hdf5").exists()
+    assert elmo_zh("selftest", half).status == 0
+    for model, name in ((sample_run.model, "full"), (half, "half")):
+        assert elmo_zh("embed", text, "--model", model, "--output", tmp_path / f"{name}.hdf5").status == 0
+    reference = oracle.load_bundle(half)
+    with h5py.File(tmp_path / "full.hdf5") as full, h5py.File(tmp_path / "half.hdf5") as rounded:
+        for line in ("0", "1"):
+            words = [word.decode() for word in rounded[f"tokens/{line}"][()]]
+            expected = oracle.layer_activations(reference, words)
+            np.testing.assert_allclose(rounded[line][()], expected, rtol=0, atol=1e-5)
+            np.testing.assert_allclose(rounded[line][()], full[line][()], rtol=0, atol=5e-3)
+            assert not np.array_equal(rounded[line][()], full[line][()])
+
+
+def test_float16_needs_an_output(sample_run: SampleRun) -> None:
+    answer = elmo_zh("export", "--run", sample_run.path, "--dtype", "float16")
+    assert answer.status == 2
+    assert answer.stderr.endswith(
+        "Error: --dtype float16 needs --output DIR, because RUN/model is for the float32 bundle.\n"
+    )
 
 
 def test_a_model_trained_with_carried_state_gets_a_warm_state(changeable: Path, text: Path, tmp_path: Path) -> None:
