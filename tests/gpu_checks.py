@@ -51,6 +51,7 @@ def layer_checks(device: str) -> dict[str, Check]:
         },
         "captured loops": partial(gpu_layers.check_two_layers_share_two_captured_loops, device),
         "inference": partial(gpu_layers.check_layer_embeds_as_on_a_processor, device),
+        "embedding": partial(gpu_trainings.check_embeds_as_a_processor, device),
         **{
             f"cuDNN output {output}": partial(gpu_layers.check_library_equals_a_processor, device, output)
             for output in (gpu_layers.OUTPUT, gpu_layers.CELL)

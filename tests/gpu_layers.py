@@ -186,11 +186,13 @@ CELL_STEPS, CELL_STREAMS, WIDE_CELL = 3, 5, 263
 
 def check_cells_equal_torchs(steps: CellSteps, device: str, dtype: torch.dtype, clip: float, has_keep: bool) -> None:
     plain, fused = (run_both_ways(each, device, dtype, clip, has_keep) for each in (PLAIN_STEPS, steps))
+    # A GPU's fast exponential is less exact than the one that Triton's interpreter has.
+    atol = 2e-6 if device == "cpu" else 2e-5
     for name, value in plain.items():
         # What is rounded to bfloat16 may fall to the other side; cells and gates are float32 all the same.
         rtol = 1e-2 if value.dtype == torch.bfloat16 else 0
         torch.testing.assert_close(
-            fused[name], value, rtol=rtol, atol=2e-6, msg=lambda text, name=name: f"{name}: {text}"
+            fused[name], value, rtol=rtol, atol=atol, msg=lambda text, name=name: f"{name}: {text}"
         )
     assert (plain["cell"].abs() == 0.4).any() == (clip == 0.4)
 

@@ -15,10 +15,13 @@ from gpu_layers import on_gpu_path
 from torch import Tensor
 
 from elmo_zh.config import TrainConfig
+from elmo_zh.embed import sentence_vectors
+from elmo_zh.embed.sentence_vectors import SentenceVectors
 from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
-from elmo_zh.model.bilm import BiLMShape
+from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.kernels import gpu_recurrence
 from elmo_zh.model.language_model import LanguageModel
+from elmo_zh.model.precision import FLOAT32, Precision
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.training.computation import choose_computation
@@ -99,3 +102,37 @@ def check_trains_as_a_processor(folder: Path, device: str, changes: dict[str, ob
         with on_gpu_path(device):
             found, _ = train_some_steps(folder / "found", torch.device(device), config)
     np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def check_embeds_as_a_processor(device: str) -> None:
+    """Vectors of sentences of several lengths, in several batches; on a processor through the GPU's code."""
+    model, lexicon = LanguageModel.build(SHAPE, tie_softmax=False), Lexicon(VOCABULARY, None)
+    model.initialise(1)
+    words = VOCABULARY.tokens[len(SPECIALS) :]
+    sentences = [words[start : start + length] for start, length in ((0, 3), (5, 11), (2, 1), (9, 7), (1, 0), (4, 7))]
+
+    def embed(where: str) -> list[np.ndarray]:
+        vectors = SentenceVectors(model.bilm, lexicon, torch.device(where), FLOAT32, batch_tokens=23, unknown="unk")
+        return vectors.read(sentences)
+
+    expected = embed("cpu")
+    model.to(torch.device(device))
+    with on_gpu_path(device), _processor_read_as_gpu(device):
+        for ours, theirs in zip(embed(device), expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
+@contextmanager
+def _processor_read_as_gpu(device: str) -> Iterator[None]:
+    if device != "cpu":
+        yield
+        return
+
+    def read(bilm: BiLM, precision: Precision) -> sentence_vectors.BatchReader:
+        return sentence_vectors._GpuReader(bilm, precision, torch.device(device))
+
+    with (
+        patch.object(sentence_vectors, "_ProcessorReader", read),
+        patch.object(torch.Tensor, "pin_memory", lambda tensor: tensor),
+    ):
+        yield
