@@ -132,6 +132,7 @@ def test_files_are_written_with_few_packages(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "record").iterdir()) == ["gpu.json", "gpu.txt"]
 
 
+@pytest.mark.slow
 def test_without_time_no_step_runs(tmp_path: Path) -> None:
     answer = run_gpu("--device", "cpu", "--small", "--budget-seconds", "0", folder=tmp_path)
     steps = json.loads((tmp_path / "record" / "gpu.json").read_text())["steps"]
