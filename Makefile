@@ -18,7 +18,7 @@ $(error $(firstword $(UNKNOWN))= is not a variable of this Makefile. $(if $(MEAN
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-all test-processors check docs bench interop clean set-up set-up-test set-up-dev
+.PHONY: help train test test-all test-processors check docs bench bench-gpu interop clean set-up set-up-test set-up-dev
 
 help:  ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -63,6 +63,9 @@ docs: set-up  ## Write docs/settings.md and docs/commands.md from the code
 
 bench: set-up  ## Measure training and embedding speed, compared with this machine's matrix products
 	@$(BIN)/python benchmarks/speed.py
+
+bench-gpu: set-up  ## Check and measure a GPU, in eight minutes: bench-gpu/gpu.txt and gpu.json
+	@PYTHONPATH=. $(BIN)/python benchmarks/gpu.py --output bench-gpu $(ARGS)
 
 interop: set-up  ## Compare vectors with AllenNLP, simple_elmo and pytorch-fast-elmo (docs/interop.md)
 	@$(BIN)/python tests/interop/compare.py --python '$(or $(PYTHON),python3)' $(if $(RUN),--run '$(RUN)') $(ARGS)

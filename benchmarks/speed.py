@@ -84,6 +84,11 @@ def training_flops_per_token(config: Config) -> float:
     return step_flops(config, config.vocab.size) / step_tokens(config.train)
 
 
+def embed_flops(config: Config) -> float:
+    """Return the FLOPs of matrix products per embedded token, both directions."""
+    return forward_flops(config.model, 0)
+
+
 def train_tokens_per_second(config: Config, seconds: float) -> float:
     """Return the tokens trained per second in whole steps, from the streams to the optimisers."""
     precision = PRECISIONS[config.train.precision]
@@ -148,7 +153,7 @@ def measure(row: dict[str, str], seconds: float) -> dict[str, Any]:
     if row["work"] == "train":
         tokens, flops = train_tokens_per_second(config, seconds), training_flops_per_token(config)
     else:
-        tokens, flops = embed_tokens_per_second(config, row["precision"], seconds), forward_flops(config.model, 0)
+        tokens, flops = embed_tokens_per_second(config, row["precision"], seconds), embed_flops(config)
     gflops = tokens * flops / 1e9
     return {
         **row,

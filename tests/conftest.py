@@ -15,6 +15,8 @@ from contract.command_line import ROOT, SETTINGS, SampleRun, remove_training, ru
 # Before torch is imported, here and in processes started from here: these models are so small that sharing the work
 # among threads costs more than it saves.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Before the first product on a GPU: deterministic training needs it, and torch looks only once.
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 # A shell starts background jobs, and nohup its command, with Ctrl-C ignored, and processes started from here would
 # inherit that: tests that send SIGINT need it to interrupt.

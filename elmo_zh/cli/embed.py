@@ -161,6 +161,8 @@ def embed(
             batch_tokens=config.embed.batch_tokens,
             unknown=chosen["unknown"] or config.embed.unknown,
         )
+        if reason := embedder.kernel_fallback.partition("\n")[0]:
+            common.console.warn(f"Triton's LSTM kernels do not work here ({reason}). Embedding is slower without.")
         _run_jobs(common, embedder, jobs, is_single, settings, form, chosen["shard"])
 
 

@@ -230,7 +230,7 @@ device_option = click.option(
     "--device",
     type=click.Choice(DEVICES),
     default=None,
-    help="Device that computes; auto uses a GPU if there is one. Default auto.",
+    help="Device that computes; auto uses a GPU, which is experimental, if there is one. Default auto.",
 )
 
 

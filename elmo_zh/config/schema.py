@@ -193,7 +193,7 @@ class TrainConfig:
     deterministic: bool = False
     """Make GPU training reproducible, at some cost in speed; training on a CPU always is."""
     device: str = free("auto", DEVICES)
-    """auto (a GPU if there is one), cpu or cuda."""
+    """auto (a GPU if there is one; experimental), cpu or cuda."""
     num_threads: int = free(0)
     """Number of CPU threads; 0 leaves the choice to PyTorch."""
     tensorboard: bool = free(False)

@@ -19,6 +19,7 @@ from elmo_zh.embed.sentence_arguments import check_text, check_texts, check_toke
 from elmo_zh.embed.sentence_vectors import SentenceVectors
 from elmo_zh.embed.unknown_rate import UnknownWatch
 from elmo_zh.errors import BundleError, ElmoZhError
+from elmo_zh.model.kernels.gpu_loop import kernel_fallback
 from elmo_zh.model.precision import PRECISIONS, choose_device
 from elmo_zh.text.alignment import TokenisedLine, find_tokens
 from elmo_zh.text.preparation import TextPreparation
@@ -117,6 +118,11 @@ class ElmoEmbedder:
     def num_layers(self) -> int:
         """L + 1: the token layer and the LSTM layers."""
         return self._bilm.shape.num_layers + 1
+
+    @property
+    def kernel_fallback(self) -> str:
+        """Why a GPU computes LSTM cells by torch's operations, which are slower than Triton's kernels; else ""."""
+        return kernel_fallback(self._device)
 
     @property
     def dimension(self) -> int:

@@ -136,5 +136,5 @@ class _GpuReader:
         words[:, 0] = False
         words[torch.arange(len(words), device=self._device), mask.sum(dim=1) - 1] = False
         found = layers[:, words]
-        there = torch.empty(found.shape, dtype=found.dtype, pin_memory=True)
+        there = torch.empty(found.shape, dtype=found.dtype, pin_memory=found.is_cuda)
         return there.copy_(found), after

@@ -93,6 +93,11 @@ class BiLM(nn.Module):
         for layer in self.lstm_layers():
             layer.buffer_pool = pool
 
+    def capture_failure(self) -> str:
+        """Return why a GPU trains without CUDA graphs, the error of the capture that failed; else ""."""
+        pools = (layer.buffer_pool for layer in self.lstm_layers())
+        return next((pool.capture_failure for pool in pools if pool and pool.capture_failure), "")
+
     def zero_state(self, num_streams: int) -> State:
         """Return a state of zeros, one entry per layer."""
         return [layer.zero_state(num_streams) for layer in self.lstm_layers()]

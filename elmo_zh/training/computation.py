@@ -57,11 +57,6 @@ class Computation:
         ]
 
 
-def kernel_fallback(device: torch.device) -> str:
-    """Return why a GPU computes LSTM cells by torch's operations, which are slower than Triton's kernels; else ""."""
-    return choose_steps(device, torch.float32).fallback_reason
-
-
 def choose_computation(config: TrainConfig, device: torch.device, previous: Mapping[str, Any]) -> Computation:
     """Choose how to compute on a device, and set torch's number of threads accordingly.
 

@@ -79,7 +79,7 @@ def build_trial(config: Config, lexicon: Lexicon, device: torch.device, precisio
     num_rows = len(lexicon.vocabulary)
     model = LanguageModel.build(build_shape(config.model, num_rows), tie_softmax=config.model.is_tied)
     model.prepare_for_training()
-    store = _draw_store(lexicon, num_tokens=_TEXT_STEPS * step_tokens(config.train))
+    store = draw_store(lexicon, num_tokens=_TEXT_STEPS * step_tokens(config.train))
 
     def initialise(new: LanguageModel) -> None:
         new.initialise(config.train.seed)
@@ -87,7 +87,8 @@ def build_trial(config: Config, lexicon: Lexicon, device: torch.device, precisio
     return Learner(model, store, config.train, device, initialise, SINGLE_PROCESS, precision)
 
 
-def _draw_store(lexicon: Lexicon, num_tokens: int) -> IdStore:
+def draw_store(lexicon: Lexicon, num_tokens: int) -> IdStore:
+    """Return a training text of at least `num_tokens` random words, in sentences of equal length; nothing held out."""
     num_sentences = -(-num_tokens // SENTENCE_TOKENS)
     words = draw_words(len(lexicon.vocabulary), (num_sentences * SENTENCE_TOKENS,), np.random.default_rng(1))
     offsets = np.arange(num_sentences + 1, dtype=np.uint64) * np.uint64(SENTENCE_TOKENS)

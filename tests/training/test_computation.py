@@ -15,6 +15,7 @@ from contract.command_line import NUM_STEPS, STEP_TOKENS, checkpoint_steps, elmo
 
 from elmo_zh.config import TrainConfig
 from elmo_zh.model import precision
+from elmo_zh.model.bilm import BiLM
 from elmo_zh.run.reporter import format_seconds
 from elmo_zh.training import computation, train, trainer
 from elmo_zh.training.computation import Computation, choose_computation
@@ -194,6 +195,20 @@ def test_what_cannot_be_kept_is_told(untrained_run: Path, machine: Machine, monk
         for difference in ("Kernel was onednn, is torch", "Num_threads was 1, is 2")
     ]
     assert state_of(run, NUM_STEPS)["computation"]["num_threads"] == 2
+
+
+def test_what_a_gpu_does_without_is_reported_and_recorded(untrained_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = untrained_run
+    monkeypatch.setattr(train, "kernel_fallback", lambda _: "OSError: no C compiler\nmore about it")
+    monkeypatch.setattr(BiLM, "capture_failure", lambda _: "RuntimeError: no graph")
+    answer = elmo_zh("train", "--run", run, "--set", ONE_STEP)
+    fallbacks = [
+        "Triton's LSTM kernels do not work here (OSError: no C compiler).",
+        "CUDA graphs cannot be captured here (RuntimeError: no graph).",
+    ]
+    assert answer.status == 0
+    assert warnings_of(answer.stderr) == [f"{fallback} Training is slower without." for fallback in fallbacks]
+    assert json.loads((run / "stages" / "train.json").read_text())["counts"]["fallbacks"] == fallbacks
 
 
 WITHOUT = """

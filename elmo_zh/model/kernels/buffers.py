@@ -16,13 +16,13 @@ class BufferPool:
 
     Attributes:
         captured: Free CUDA graphs, with the tensors that they use, by the shape that they were captured for.
-        can_capture: False once capturing has failed.
+        capture_failure: Why no more graphs are captured: the error of the capture that failed. Empty if none did.
     """
 
     def __init__(self) -> None:
         self._free: defaultdict[tuple[tuple[int, ...], torch.dtype, torch.device], list[Tensor]] = defaultdict(list)
         self.captured: defaultdict[Hashable, list[Any]] = defaultdict(list)
-        self.can_capture = True
+        self.capture_failure = ""
 
     def take(self, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> Tensor:
         """Return a tensor with any content."""

@@ -95,6 +95,8 @@ class TimeLoop:
         self.projection = new(2, D, P) if shape.has_projection else None
         self.first_output, self.first_cell = new(2, B, P), new_state(2, B, D)
         self.keep = new_state(T, B, 1) if shape.has_keep else None
+        # The same for outputs, in their dtype: 0 and 1 are exact in both.
+        self._keep_output = new(T, B, 1) if shape.has_keep else None
         self.z, self.before, self.outputs = new(2, T, B, 4 * D), new(2, num_traced, B, P), new(2, T, B, P)
         self.cells, self.tanh_cells = new_state(2, T, B, D), new_state(2, num_traced, B, D)
         is_one_dtype = shape.product_dtype == shape.state_dtype
@@ -126,6 +128,8 @@ class TimeLoop:
         self.first_cell.copy_(state.cell)
         if self.keep is not None and keep is not None:
             self.keep.copy_(keep)
+        if self._keep_output is not None and keep is not None:
+            self._keep_output.copy_(keep)
 
     @torch.no_grad()
     def forward(self) -> None:
@@ -135,10 +139,10 @@ class TimeLoop:
             place = step if shape.is_traced else 0
             output, cell, keep = self._state_before(step)
             before, output_here, z = self.before[:, place], self.outputs[:, step], self.z[:, step]
-            if keep is None:
+            if self._keep_output is None:
                 before.copy_(output)
             else:
-                torch.mul(output, keep, out=before)
+                torch.mul(output, self._keep_output[step], out=before)
             z.baddbmm_(before, self.recurrent_weight)
             given = output_here if self.projection is None else self._given
             gates = z if self.gates is self.z else self.gates[:, place]
@@ -169,11 +173,11 @@ class TimeLoop:
             )  # fmt: skip
             if step == 0:
                 break
-            if keep is None:
+            if self._keep_output is None:
                 self.d_outputs[:, step - 1].baddbmm_(d_z, self.recurrent_weight.mT)
             else:
                 torch.bmm(d_z, self.recurrent_weight.mT, out=self._d_before)
-                self.d_outputs[:, step - 1].addcmul_(self._d_before, keep)
+                self.d_outputs[:, step - 1].addcmul_(self._d_before, self._keep_output[step])
 
     def _state_before(self, step: int) -> tuple[Tensor, Tensor, Tensor | None]:
         """Return output and cell before a step, and its factor `keep` for them."""
@@ -225,6 +229,11 @@ def choose_steps(device: torch.device, state_dtype: torch.dtype) -> CellSteps:
     if device.type != "cuda" or state_dtype != torch.float32:
         return PLAIN_STEPS
     return _fused_steps_or_plain(device)
+
+
+def kernel_fallback(device: torch.device) -> str:
+    """Return why a GPU computes LSTM cells by torch's operations, which are slower than Triton's kernels; else ""."""
+    return choose_steps(device, torch.float32).fallback_reason
 
 
 @functools.cache

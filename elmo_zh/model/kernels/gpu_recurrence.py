@@ -55,17 +55,20 @@ def run_gpu_recurrence(
 
 
 def _take_loop(shape: LoopShape, pool: BufferPool | None) -> TimeLoop:
-    """Return a captured loop that is free, else a new one, captured where graphs are used and capturing works."""
+    """Return a captured loop that is free, else a new one, captured where graphs are used and capturing works.
+
+    Where it fails, the pool keeps the reason, and training reports it.
+    """
     steps = choose_steps(shape.device, shape.state_dtype)
-    if pool is None or not (_USE_GRAPHS and pool.can_capture):
+    if pool is None or not _USE_GRAPHS or pool.capture_failure:
         return TimeLoop(shape, steps)
     if free := pool.captured[shape]:
         loop: TimeLoop = free.pop()
         return loop
     try:
         return CapturedLoop(shape, steps)
-    except RuntimeError:
-        pool.can_capture = False
+    except RuntimeError as error:
+        pool.capture_failure = f"{type(error).__name__}: {error}"
         return TimeLoop(shape, steps)
 
 

@@ -28,7 +28,7 @@ class CapturedLoop(TimeLoop):
         # Values for the runs that capturing needs; their results are discarded.
         for tensor in (self.recurrent_weight, self.bias, self.first_output, self.first_cell, self.z, self.d_outputs):
             tensor.zero_()
-        for maybe in (self.projection, self.keep):
+        for maybe in (self.projection, self.keep, self._keep_output):
             if maybe is not None:
                 maybe.zero_()
         # Both now, so that nothing is captured during another layer's backward run.

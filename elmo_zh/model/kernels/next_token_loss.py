@@ -151,7 +151,9 @@ def _differentiate_span(
         probable, torch.empty_like(rows), found.hidden[span], d_bias, found.target[span], found.cost[span]
     )
     chunk_rows = max(MIN_CHUNK_ROWS, _CHUNK_SCORES[hidden.device.type] // num_words)
-    scripted(score_row_chunks)(rows, words, targets.of_rows(span.start, span.stop), chunk_rows, results)
+    # On a GPU TorchScript saves nothing, and would compile fused kernels anew for every number of hits.
+    score = scripted(score_row_chunks) if hidden.device.type == "cpu" else score_row_chunks
+    score(rows, words, targets.of_rows(span.start, span.stop), chunk_rows, results)
     d_weight = multiply_once(probable.T, results.weighted)
     _BUFFERS.give_back(probable)
     return d_weight
