@@ -62,7 +62,7 @@ docs: set-up  ## Write docs/settings.md and docs/commands.md from the code
 	@$(BIN)/python docs/generate.py
 
 transcripts: set-up  ## Write the outputs that README and docs show by running the commands (some minutes)
-	@$(BIN)/python docs/transcripts.py
+	@$(BIN)/python docs/transcripts.py $(if $(RUN),--run '$(RUN)')
 
 bench: set-up  ## Measure training and embedding speed, compared with this machine's matrix products
 	@$(BIN)/python benchmarks/speed.py

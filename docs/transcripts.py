@@ -1,9 +1,12 @@
 """Write the output of commands and examples into README and docs by running them: `make transcripts` (some minutes).
 
 It trains a model on the sample in a temporary folder, then runs there every command whose output a page shows.
-Durations and the last digits of figures depend on the machine; tests/test_transcripts.py compares the rest.
+Durations and the last digits of figures depend on the machine, so use an idle one; tests/test_transcripts.py compares
+the rest. With `make transcripts RUN=runs/sample` it takes that run, made by `make train`, and trains nothing: the
+transcript of the training stays as it is.
 """
 
+import argparse
 import os
 import re
 import shutil
@@ -39,6 +42,7 @@ LAUNCHER = "from elmo_zh.cli import main\n\nmain()\n"
 # Lines that a page does not show: progress, and what make says of a failed command.
 UNSHOWN = re.compile(r"^(\w+: +\d+% .*|make(\[\d+\])?: .*)$")
 SETTING_UP = "Setting up "
+TRAIN = "make train"
 
 SENTENCE = "今天天气很好，我们去公园散步。"
 REVIEWS = "编号,标题,评价,回复\n" + "7,很好的饭店,这家饭店的菜很好吃,谢谢您的评价\n" * 20
@@ -100,20 +104,22 @@ def shorten(output: str, shown: str) -> str:
     return "".join(f"{line}\n" for line in [*output.splitlines()[: len(lines) - 1], "..."])
 
 
-def update(text: str, answer_to: Callable[[str], str], printed_by: Callable[[str], str]) -> str:
+def update(text: str, answer_to: Callable[[str], str | None], printed_by: Callable[[str], str]) -> str:
     """Return a page with its outputs replaced.
 
     Args:
         text: The page.
-        answer_to: Returns the output of a command.
+        answer_to: Returns the output of a command; None to keep the one that the page shows.
         printed_by: Returns what Python code prints.
     """
 
     def transcript(match: re.Match[str]) -> str:
-        shown = match["output"]
+        shown, answer = match["output"], answer_to(match["command"])
+        if answer is None:
+            return match[0]
         # The set-up of .venv is not repeated here.
         first = shown.partition("\n")[0] + "\n" if shown.startswith(SETTING_UP) else ""
-        output = first + shorten(answer_to(match["command"]), shown)
+        output = first + shorten(answer, shown)
         return f"```console\n$ {match['command']}\n{output}```"
 
     def example(match: re.Match[str]) -> str:
@@ -122,25 +128,46 @@ def update(text: str, answer_to: Callable[[str], str], printed_by: Callable[[str
     return EXAMPLE.sub(example, TRANSCRIPT.sub(transcript, text))
 
 
+class Typist:
+    """Types each command once in a folder and remembers the output.
+
+    Args:
+        folder: A folder that `prepare_folder` has filled.
+        run: A finished run on the sample to use; None to train one.
+    """
+
+    def __init__(self, folder: Path, run: Path | None) -> None:
+        self._folder = folder
+        self._answers: dict[str, str | None] = {}
+        if run is not None:
+            shutil.copytree(run, folder / "runs" / "sample")
+            (folder / "runs" / "latest").symlink_to("sample")
+            self._answers[TRAIN] = None
+
+    def answer_to(self, command: str) -> str | None:
+        """Return the output of a command, or None if it is not to be run."""
+        if command not in self._answers:
+            print(f"$ {command}", flush=True)
+            self._answers[command] = run_typed(command, self._folder)
+        return self._answers[command]
+
+    def printed_by(self, code: str) -> str:
+        """Return what Python code prints."""
+        (self._folder / "example.py").write_text(code, encoding="utf-8")
+        return run_typed(f"{sys.executable} example.py", self._folder)
+
+
 def main() -> None:
     """Run the commands of all pages, each once, and write the pages."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--run", type=Path, help="Finished run on the sample to use instead of training one.")
+    run = parser.parse_args().run
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        prepare_folder(folder)
-        answers: dict[str, str] = {}
-
-        def answer_to(command: str) -> str:
-            if command not in answers:
-                print(f"$ {command}", flush=True)
-                answers[command] = run_typed(command, folder)
-            return answers[command]
-
-        def printed_by(code: str) -> str:
-            (folder / "example.py").write_text(code, encoding="utf-8")
-            return run_typed(f"{sys.executable} example.py", folder)
-
+        prepare_folder(Path(name))
+        typist = Typist(Path(name), run)
         for page in PAGES:
-            page.write_text(update(page.read_text(encoding="utf-8"), answer_to, printed_by), encoding="utf-8")
+            text = update(page.read_text(encoding="utf-8"), typist.answer_to, typist.printed_by)
+            page.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
