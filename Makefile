@@ -18,7 +18,7 @@ $(error $(firstword $(UNKNOWN))= is not a variable of this Makefile. $(if $(MEAN
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-all test-processors check docs bench bench-gpu interop clean set-up set-up-test set-up-dev
+.PHONY: help train test test-all test-processors check docs transcripts bench bench-gpu interop clean set-up set-up-test set-up-dev
 
 help:  ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -60,6 +60,9 @@ check: set-up-dev  ## Check format, lint, types, wheels for each Python, and the
 
 docs: set-up  ## Write docs/settings.md and docs/commands.md from the code
 	@$(BIN)/python docs/generate.py
+
+transcripts: set-up  ## Write the outputs that README and docs show by running the commands (some minutes)
+	@$(BIN)/python docs/transcripts.py $(if $(RUN),--run '$(RUN)')
 
 bench: set-up  ## Measure training and embedding speed, compared with this machine's matrix products
 	@$(BIN)/python benchmarks/speed.py

@@ -6,6 +6,7 @@ import re
 import runpy
 import shlex
 import shutil
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from drawn_bundles import SHAPES, write_model
 from test_pages import code_blocks, commands_in
 
 from elmo_zh import ElmoEmbedder
+from elmo_zh.choices import OUTPUT_FORMATS
 
 WIDTH = 2 * PROJECTION
 LINES = ("今天天气很好。", "", "苹果很甜。")
@@ -110,13 +112,14 @@ def test_scikit_learn(folder: Path) -> None:
 def test_the_vectors_of_the_readme(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [command] = console_commands(ROOT / "README.md", "embed")
     answer_to(command)
-    reader, embedder = python_blocks(ROOT / "README.md")
+    reader, senses = python_blocks(ROOT / "README.md")
     found = run(folder, reader)
     expected = ElmoEmbedder.load("runs/latest/model").embed([LINES[0]], return_tokens=True)[0]
     assert found["words"] == expected.tokens
     np.testing.assert_allclose(found["vectors"], expected.vectors, rtol=0, atol=1e-6)
-    assert run(folder, embedder)["vectors"][0].shape == (LAYERS + 1, 4, WIDTH)
-    assert capsys.readouterr().out.startswith(str(expected.tokens))
+    found = run(folder, senses)
+    assert found["sentences"][0].vectors.shape == (LAYERS + 1, len(found["sentences"][0].tokens), WIDTH)
+    assert capsys.readouterr().out.count("[") == len(found["texts"]) + 1
 
 
 def test_a_pipe_as_in_the_readme(folder: Path) -> None:
@@ -182,7 +185,7 @@ def transcript(page: Path, command: str) -> list[str]:
 
 
 def test_the_transcript_of_the_readme_says_what_the_program_says(sample_run: SampleRun) -> None:
-    """If a message was reworded, reword it in README.md and README.zh.md too."""
+    """If a message was reworded: make transcripts."""
     told = {skeleton(line) for line in (sample_run.answer.stderr + sample_run.answer.stdout).splitlines()}
     setting_up, *lines = transcript(ROOT / "README.md", "make train")
     script = (ROOT / "make" / "set-up.sh").read_text(encoding="utf-8")
@@ -197,3 +200,12 @@ def test_the_transcript_of_selftest_says_what_the_program_says(folder: Path) -> 
     [command] = console_commands(DOCS / "bundle.md", "selftest")
     lines = transcript(DOCS / "bundle.md", f".venv/bin/elmo-zh {shlex.join(command)}")
     assert [line for line in lines if line.startswith("ok") and skeleton(line) not in told] == []
+
+
+def test_git_ignores_every_output_of_embed() -> None:
+    """By its default name, finished and unfinished, also that of a shard."""
+    patterns = [line.rstrip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()]
+    suffixes = [OUTPUT_FORMATS.load(name).SUFFIX for name in OUTPUT_FORMATS]
+    names = [f"file.txt{suffix}" for suffix in (*suffixes, ".hdf5.shard-1-of-4")]
+    for name in ("embeddings.hdf5", *names, *(f"{name}.parts" for name in names)):
+        assert any(fnmatch(name, pattern) for pattern in patterns), name

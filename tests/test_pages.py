@@ -14,9 +14,12 @@ from contract.command_line import COMMANDS, ROOT
 from elmo_zh.cli import cli
 from elmo_zh.config import Config, load_config
 
-DOCS = sorted((ROOT / "docs").glob("*.md"))
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [*sorted(ROOT.glob("README*.md")), ROOT / "CONTRIBUTING.md", ROOT / "data" / "README.md", *DOCS]
-TRANSLATIONS = [page for page in PAGES if page.name.endswith(".zh.md")]
+CHINESE = [ROOT / "README.zh.md", *sorted((ROOT / "docs" / "zh").glob("*.md"))]
+# Each translation with its original; the other Chinese pages have none.
+ORIGINALS = {page: ROOT / "docs" / page.name for page in CHINESE} | {ROOT / "README.zh.md": ROOT / "README.md"}
+TRANSLATIONS = [page for page, original in ORIGINALS.items() if original.exists()]
 # Options and files that are not ours.
 OTHER_OPTIONS = {
     "--master-addr", "--master-port", "--memory-limit", "--max-restarts", "--nnodes", "--node-rank", "--nproc-per-node",
@@ -97,11 +100,61 @@ def without_comments(language: str, code: str) -> list[str]:
 
 @pytest.mark.parametrize("page", TRANSLATIONS, ids=name_of)
 def test_a_translation_has_the_headings_and_the_code_of_its_original(page: Path) -> None:
-    original = page.with_name(page.name.replace(".zh.md", ".md"))
+    original = ORIGINALS[page]
     assert [level for level, _ in headings(page)] == [level for level, _ in headings(original)]
     for own, other in zip(code_blocks(page), code_blocks(original), strict=True):
         assert own[0] == other[0]
         assert without_comments(*own) == without_comments(*other)
+
+
+@pytest.mark.parametrize("page", TRANSLATIONS, ids=name_of)
+def test_a_page_and_its_translation_link_to_each_other(page: Path) -> None:
+    original = ORIGINALS[page]
+    assert f"({page.relative_to(original.parent)})" in original.read_text(encoding="utf-8")
+    way_back = "README.md" if page.parent == ROOT else f"../{original.name}"
+    assert f"[English]({way_back})" in page.read_text(encoding="utf-8")
+
+
+def test_the_pages_in_chinese_are_in_both_tables() -> None:
+    names = {f"docs/zh/{page.name}" for page in CHINESE if page not in TRANSLATIONS}
+    assert names == {f"docs/zh/{name}.md" for name in ("quick-start", "formats", "troubleshooting", "glossary")}
+    for readme in ("README.md", "README.zh.md"):
+        rows = [line for line in (ROOT / readme).read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+        assert names <= set(re.findall(r"\]\(([^)]+)\)", "\n".join(rows))), readme
+
+
+@pytest.mark.parametrize("page", CHINESE, ids=name_of)
+def test_links_from_chinese_to_english_pages_say_so(page: Path) -> None:
+    text = without_blocks(page)
+    for match in re.finditer(r"\[(?P<text>[^]]+)\]\((?P<target>[^)\s#]+\.md)(#\S*?)?\)(?P<after>[^。；]*)", text):
+        linked = (page.parent / match["target"]).resolve()
+        if linked not in CHINESE and match["text"] != "English":
+            assert "英文" in match["after"].partition("|")[0], match[0]
+
+
+def test_chinese_pages_use_the_words_of_the_glossary() -> None:
+    """A term that a page gives in both languages, such as 困惑度（perplexity）, is in the glossary."""
+    glossary = (ROOT / "docs" / "zh" / "glossary.md").read_text(encoding="utf-8")
+    for page in CHINESE:
+        for english in re.findall(r"[\u4e00-\u9fff]（([A-Za-z][A-Za-z -]+)）", without_blocks(page)):
+            assert english in glossary, f"{name_of(page)}: {english}"
+        replaced = re.findall(r"暖状态|留出集|滤波器|摘要|许多机器|生词", page.read_text(encoding="utf-8"))
+        assert not replaced, name_of(page)
+
+
+def test_the_page_on_formats_shows_the_code_of_the_page_on_embedding() -> None:
+    original = code_blocks(ROOT / "docs" / "embedding.md")
+    assert [block for block in code_blocks(ROOT / "docs" / "zh" / "formats.md") if block not in original] == []
+
+
+def test_commands_are_spelled_as_they_are_typed_in_a_checkout() -> None:
+    """Everywhere `.venv/bin/elmo-zh`, except where the help or a message is quoted."""
+    bare = re.compile(rf"(?<![\w/.-])(?:elmo-zh (?:{'|'.join(COMMANDS)})\b|torchrun --|dask (?:scheduler|worker) )")
+    for page in PAGES:
+        if page.name != "commands.md":
+            lines = page.read_text(encoding="utf-8").splitlines()
+            own = [line for line in lines if not line.startswith(("Error: ", "Warning: "))]
+            assert not bare.findall("\n".join(own)), name_of(page)
 
 
 def load_generator() -> Any:
@@ -185,8 +238,11 @@ def commands_in(text: str) -> Iterator[list[str]]:
 
 
 def documented_commands() -> list[tuple[str, list[str]]]:
+    """The page on troubleshooting has wrong ones on purpose; tests/test_transcripts.py types them."""
     found = []
     for page in PAGES:
+        if page.name == "troubleshooting.md":
+            continue
         for _, block in code_blocks(page):
             lines = "\n".join(line for line in block.splitlines() if not line.startswith("Usage: "))
             found += [(name_of(page), words) for words in commands_in(typed_lines(lines)) if words[0] in COMMANDS]
