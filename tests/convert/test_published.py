@@ -481,6 +481,22 @@ def test_a_vocabulary_without_unk_is_left_out_in_character_mode(tmp_path: Path, 
     assert set(info_of(out)["origin"]["files"]) == {"options.json", "weights.hdf5"}
 
 
+def test_a_named_vocabulary_is_used_or_refused_but_never_left_out(tmp_path: Path, out: Path) -> None:
+    """Even in character mode without a softmax, which needs none."""
+    model = Published(characters=True)
+    source = model.write(tmp_path / "source")
+    words = tmp_path / "words.txt"
+    words.write_text("good\nWhy\n，\n", encoding="utf-8")
+    told = elmo_zh("convert", source, "--output", out, "--vocab", words).only_error()
+    assert told.startswith(f"{words}: the first three lines are ['good', 'Why', '，'], expected ['<S>', '</S>', '<UNK>']")
+    assert not out.exists()
+    bundle = tmp_path / "bundle"
+    convert(source, bundle)
+    told = elmo_zh("convert", bundle, "--output", out, "--vocab", words).only_error()
+    assert told == f"{bundle} is a bundle, which names its files itself: --vocab has no effect here. Leave it out."
+    assert not out.exists()
+
+
 def test_a_vocabulary_without_unk_is_refused_where_the_softmax_needs_it(tmp_path: Path, out: Path) -> None:
     source = Published(characters=True, softmax=True, vocab=[*VOCAB[3:], "很", "好", "了"]).write(tmp_path / "source")
     told = elmo_zh("convert", source, "--output", out).only_error()
