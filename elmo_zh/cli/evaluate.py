@@ -7,6 +7,7 @@ import click
 
 from elmo_zh.cli.model_options import FROM_ZERO, WARM_UP, model_option, model_path, segmented_option, stateful_option
 from elmo_zh.cli.options import Common, common_options, device_option
+from elmo_zh.run.reporter import counted
 
 
 @click.command()
@@ -52,5 +53,5 @@ def evaluate(
         asdict(figures),
         f"perplexity {figures.perplexity:,.2f} (forward {figures.forward_perplexity:,.2f},"
         f" backward {figures.backward_perplexity:,.2f}), {figures.bits_per_character:.4f} bits per character,"
-        f" {figures.oov_rate:.2%} of the words unknown, {figures.num_predictions:,} predictions",
+        f" {figures.oov_rate:.2%} of the words unknown, {counted(figures.num_predictions, 'prediction')}",
     )

@@ -183,11 +183,16 @@ def _describe_deviation(found: "Deviation") -> str:
 
 
 def _describe_bundle(bundle: "Bundle") -> dict[str, Any]:
+    from elmo_zh.bundle.settings import is_tied
+
     shape = bundle.bilm.shape
     sizes = {field.name: getattr(shape, field.name) for field in fields(shape) if field.name != "characters"}
     if bundle.vocabulary is None:
         del sizes["num_tokens"]
+    tied = is_tied(bundle)
     softmax = sum(parameter.numel() for parameter in bundle.softmax.parameters()) if bundle.softmax else 0
+    if bundle.softmax and tied:
+        softmax -= bundle.softmax.weight.numel()  # it is the token table, which the shape counts
     return {
         "path": str(bundle.path),
         "mode": shape.mode,
@@ -196,6 +201,7 @@ def _describe_bundle(bundle: "Bundle") -> dict[str, Any]:
         "characters": asdict(shape.characters) if shape.characters else None,
         "parameters": shape.num_parameters() + softmax,
         "softmax": bundle.softmax is not None,
+        "tied_softmax": tied,
         "vocabulary": len(bundle.vocabulary) if bundle.vocabulary else None,
         "segmenter": bundle.info["segmenter"],
         "text": bundle.info["text"],
@@ -220,7 +226,8 @@ def _for_people(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     )
     skip = "with" if sizes["skip_connections"] else "without"
     yield "cell", f"clips {sizes['cell_clip']:g} / {sizes['projection_clip']:g} (0 is none), {skip} skip connections"
-    softmax = "softmax included" if summary["softmax"] else "no softmax, so no perplexities"
+    table = ", which is the token table too" if summary["tied_softmax"] else ""
+    softmax = f"softmax included{table}" if summary["softmax"] else "no softmax, so no perplexities"
     yield "parameters", f"{summary['parameters']:,}, {softmax}"
     yield "vocabulary", f"{summary['vocabulary']:,} rows" if summary["vocabulary"] else "none"
     segmenter = summary["segmenter"]
@@ -290,14 +297,15 @@ def selftest(common: Common, bundle: Path, device: str | None) -> None:
     loaded = load_bundle(bundle)
     checks = run_selftest(loaded, device or "auto")
     neighbours = find_neighbours(loaded)
-    failed = [check.name for check in checks if not check.passed]
+    failed = [check.name for check in checks if check.passed is False]
+    marks = {True: "ok    ", False: "FAILED", None: "skip  "}
     common.finish(
         {
             "passed": not failed,
             "checks": [asdict(check) for check in checks],
             "neighbours": [asdict(entry) for entry in neighbours],
         },
-        *(f"{'ok    ' if check.passed else 'FAILED'} {check.name}: {check.found}" for check in checks),
+        *(f"{marks[check.passed]} {check.name}: {check.found}" for check in checks),
         *(f"{entry.table}: {entry.word} ~ {' '.join(entry.neighbours)}" for entry in neighbours),
     )
     if failed:

@@ -8,6 +8,7 @@ from typing import Any
 
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import load_record
+from elmo_zh.run.reporter import format_bytes
 
 _STAGES = ("segment", "vocab", "word2vec", "encode", "train", "export")
 _LATEST = "latest"
@@ -83,7 +84,7 @@ def _cells(run: Mapping[str, Any]) -> tuple[str, ...]:
     marks = ["latest"] * run["is_latest"]
     if "export" not in stages:
         marks.append(f"unfinished, done until {stages[-1]}" if stages else "unfinished")
-    return run["run"], names, tokens, f"{run['bytes'] / 1e6:,.1f} MB", *perplexities, local, "; ".join(marks)
+    return run["run"], names, tokens, format_bytes(run["bytes"]), *perplexities, local, "; ".join(marks)
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:

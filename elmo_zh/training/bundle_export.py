@@ -37,7 +37,8 @@ def choose_step(checkpoints: CheckpointFolder, wanted: str, run: RunDir) -> int:
         # Without held-out figures there is no reason to prefer another checkpoint to the last.
         return steps[-1] if best is None else best
     if not wanted.isdecimal() or int(wanted) not in steps:
-        raise RunError(f"There is no checkpoint {wanted} in {checkpoints.path}. Available: best, last, {steps}.")
+        listed = ", ".join(map(str, steps))
+        raise RunError(f"There is no checkpoint {wanted} in {checkpoints.path}. Available: best, last, {listed}.")
     return int(wanted)
 
 

@@ -18,7 +18,7 @@ from elmo_zh.pictures import can_draw
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import StageResult, load_record
-from elmo_zh.run.reporter import Reporter, format_seconds
+from elmo_zh.run.reporter import Reporter, counted, format_seconds
 from elmo_zh.training.adaptation import Start, prepare_start
 from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.training.computation import Computation, choose_computation, kernel_fallback
@@ -87,7 +87,7 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
         group.on_rank_0(lambda: _check_and_report_start(context, trainer, start))
     _report_plan(context, trainer, step_seconds, memory_bytes)
     if is_resumed:
-        reporter.note(f"Resuming from step {trainer.step:,} of {trainer.schedule.num_steps:,}.")
+        reporter.note(_describe_resumption(trainer.step, trainer.schedule.num_steps))
     trainer.train()
     heldout = _evaluate_best(context, trainer)
     if not group.is_rank_0:
@@ -251,13 +251,23 @@ def _report_plan(context: _Context, trainer: Trainer, step_seconds: float, memor
     device = trainer.device.type
     where, per_process = (f"{device} in {group.size} processes", " per process") if group.size > 1 else (device, "")
     context.reporter.note(
-        f"Training text: {store.train.num_tokens:,} tokens in {len(store.train):,} sentences;"
-        f" held-out text: {store.heldout.num_tokens:,} tokens in {len(store.heldout):,} sentences."
+        f"Training text: {counted(store.train.num_tokens, 'token')} in {counted(len(store.train), 'sentence')};"
+        f" held-out text: {counted(store.heldout.num_tokens, 'token')} in"
+        f" {counted(len(store.heldout), 'sentence')}."
     )
     context.reporter.note(
-        f"Plan: {num_steps:,} steps = {tokens / epoch_tokens:.2f} epochs = {tokens:,} predicted tokens per direction;"
-        f" {trainer.model.num_parameters():,} parameters; about {memory_bytes / 1e9:.1f} GB of memory{per_process};"
+        f"Plan: {counted(num_steps, 'step')} = {tokens / epoch_tokens:.2f} epochs = {tokens:,} predicted tokens per"
+        f" direction; {trainer.model.num_parameters():,} parameters; about {memory_bytes / 1e9:.1f} GB of memory{per_process};"
         f" about {format_seconds(seconds)} on {where} ({trainer.computation.precision}), plus evaluations."
+    )
+
+
+def _describe_resumption(step: int, num_steps: int) -> str:
+    if step <= num_steps:
+        return f"Resuming from step {step:,} of {num_steps:,}."
+    return (
+        f"Nothing to train: this run has trained {counted(step, 'step')}, and its budget is {num_steps:,}."
+        " To train longer, raise train.max_tokens and train.epochs."
     )
 
 

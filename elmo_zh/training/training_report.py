@@ -10,7 +10,7 @@ import numpy as np
 from elmo_zh.config import TrainConfig
 from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.pictures import save_picture
-from elmo_zh.run.reporter import Reporter, format_seconds
+from elmo_zh.run.reporter import Reporter, counted, format_seconds
 from elmo_zh.training.baselines import measure_baselines
 from elmo_zh.training.heldout_sample import measure_text
 
@@ -42,7 +42,7 @@ def report_summary(counts: Mapping[str, Any], reporter: Reporter) -> None:
         reporter: Receives the lines.
     """
     reporter.note(
-        f"Trained {counts['tokens']:,} tokens ({counts['epochs']:.2f} epochs, {counts['steps']:,} steps) in"
+        f"Trained {counts['tokens']:,} tokens ({counts['epochs']:.2f} epochs, {counted(counts['steps'], 'step')}) in"
         f" {format_seconds(counts['training_seconds'])}, including evaluations; peak memory"
         f" {counts['memory']['peak_bytes'] / 1e9:.1f} GB (predicted"
         f" {counts['memory']['predicted_bytes'] / 1e9:.1f} GB)."

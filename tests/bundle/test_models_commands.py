@@ -26,6 +26,7 @@ KEYS = [
     "characters",
     "parameters",
     "softmax",
+    "tied_softmax",
     "vocabulary",
     "segmenter",
     "text",
@@ -70,9 +71,9 @@ def test_info_of_a_trained_model(sample_run: SampleRun) -> None:
         "projection_clip": 3.0,
         "skip_connections": True,
     }
-    # Every number of weights.hdf5: 2 directions of layers, the embedding, and the softmax with its biases.
+    # 2 directions of layers, the embedding, which a tied softmax shares, and the biases of the softmax.
     layer = 2 * PROJECTION * 4 * CELL + 4 * CELL + CELL * PROJECTION
-    assert result["parameters"] == 2 * LAYERS * layer + rows * PROJECTION + rows * (PROJECTION + 1)
+    assert result["parameters"] == 2 * LAYERS * layer + rows * PROJECTION + rows
     refused = {name: [CHARACTERS_ONLY] if name in ("AllenNLP", "simple_elmo") else [] for name in READERS}
     assert result["readers"] == refused
 
@@ -83,7 +84,7 @@ def test_info_for_people(sample_run: SampleRun) -> None:
     assert found["mode"] == "token"
     assert found["layers"] == f"{LAYERS} in each direction, cell {CELL}, projection {PROJECTION}"
     assert found["cell"] == "clips 3 / 3 (0 is none), with skip connections"
-    assert found["parameters"] == f"{result['parameters']:,}, softmax included"
+    assert found["parameters"] == f"{result['parameters']:,}, softmax included, which is the token table too"
     assert found["vocabulary"] == f"{result['vocabulary']:,} rows"
     assert found["segmenter"] == f"jieba {result['segmenter']['version']}"
     assert found["state"] == "trained from zero state at each sentence"

@@ -52,7 +52,7 @@ def test_a_folder_without_text(empty_folder: Path) -> None:
     (folder / ".hidden.txt").write_text(CHINESE, encoding="utf-8")
     assert segment_error(folder) == (
         f"{folder} holds no text files (.txt, .csv, .tsv, .json, .jsonl, .xml, .html, .md, also packed as .gz, .bz2,"
-        " .xz, .zst, .zip, .tar; 1 other files)."
+        " .xz, .zst, .zip, .tar; 1 other file)."
         " Give files by name, or a folder with text."
     )
 

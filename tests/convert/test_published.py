@@ -488,7 +488,9 @@ def test_a_named_vocabulary_is_used_or_refused_but_never_left_out(tmp_path: Path
     words = tmp_path / "words.txt"
     words.write_text("good\nWhy\n，\n", encoding="utf-8")
     told = elmo_zh("convert", source, "--output", out, "--vocab", words).only_error()
-    assert told.startswith(f"{words}: the first three lines are ['good', 'Why', '，'], expected ['<S>', '</S>', '<UNK>']")
+    assert told.startswith(
+        f"{words}: the first three lines are ['good', 'Why', '，'], expected ['<S>', '</S>', '<UNK>']"
+    )
     assert not out.exists()
     bundle = tmp_path / "bundle"
     convert(source, bundle)

@@ -360,6 +360,16 @@ def best_is_step_20(untrained_run: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return untrained_run
 
 
+def test_a_budget_that_is_used_up_already(run: Path) -> None:
+    answer = elmo_zh("train", "--run", run, "--set", f"train.max_tokens={STEP_TOKENS}")
+    assert answer.status == 0
+    assert (
+        "Nothing to train: this run has trained 100 steps, and its budget is 1. To train longer, raise train.max_tokens"
+        " and train.epochs."
+    ) in answer.stderr.splitlines()
+    assert training_lines(run)[-1]["step"] == 100
+
+
 def test_the_best_checkpoint_is_kept_and_exported(best_is_step_20: Path, tmp_path: Path) -> None:
     run = best_is_step_20
     assert checkpoint_steps(run) == [20, 90, 100]
@@ -373,7 +383,7 @@ def test_the_best_checkpoint_is_kept_and_exported(best_is_step_20: Path, tmp_pat
         assert training["step"] == step
         assert training.get("heldout_set") == heldout_set
     told = elmo_zh(*arguments, "--checkpoint", "21").only_error()
-    assert told == f"There is no checkpoint 21 in {run / 'checkpoints'}. Available: best, last, [20, 90, 100]."
+    assert told == f"There is no checkpoint 21 in {run / 'checkpoints'}. Available: best, last, 20, 90, 100."
 
 
 def test_export_replaces_a_bundle_only_with_force_and_other_files_never(run: Path, tmp_path: Path) -> None:

@@ -49,9 +49,9 @@ def test_defaults() -> None:
     told = segment().stderr.splitlines()
     garbled = build_normaliser(TextConfig())(GARBLED).replace(" ", "")
     assert written() == ["山水。", "軟體A1。", garbled, "noChineseatall", "长" * 53]
-    assert "text.remove_markup changed 1 lines and removed 17 characters." in told
+    assert "text.remove_markup changed 1 line and removed 17 characters." in told
     assert any(
-        line.startswith("Warning: 1 lines look as if they were decoded with the wrong encoding: ") for line in told
+        line.startswith("Warning: 1 line may have been decoded with the wrong encoding: ") for line in told
     )
     found = record()
     assert not {"remove_markup", "script", "min_han_share"} & set(found["settings"])
