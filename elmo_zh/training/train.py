@@ -257,8 +257,9 @@ def _report_plan(context: _Context, trainer: Trainer, step_seconds: float, memor
     )
     context.reporter.note(
         f"Plan: {counted(num_steps, 'step')} = {tokens / epoch_tokens:.2f} epochs = {tokens:,} predicted tokens per"
-        f" direction; {trainer.model.num_parameters():,} parameters; about {memory_bytes / 1e9:.1f} GB of memory{per_process};"
-        f" about {format_seconds(seconds)} on {where} ({trainer.computation.precision}), plus evaluations."
+        f" direction; {trainer.model.num_parameters():,} parameters; about {memory_bytes / 1e9:.1f} GB of"
+        f" memory{per_process}; about {format_seconds(seconds)} on {where} ({trainer.computation.precision}), plus"
+        " evaluations."
     )
 
 

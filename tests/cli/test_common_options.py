@@ -306,7 +306,13 @@ def test_the_model_of_the_latest_run_is_the_default(
     arguments = ("evaluate", sample_run.heldout, "--segmented", "--json")
     monkeypatch.chdir(tmp_path)
     told = elmo_zh(*arguments).only_error()
-    assert told.startswith("runs/latest/model is not a model bundle: bundle.json is missing.")
+    assert told == (
+        "No --model is given, and the default is missing: runs/latest/model does not exist. Train a model first: make"
+        " train CORPUS=my-texts/"
+    )
+    monkeypatch.setenv("ELMO_ZH_MODEL", "models/gone")
+    told = elmo_zh(*arguments).only_error()
+    assert told.startswith("$ELMO_ZH_MODEL is wrong: models/gone does not exist. ")
     monkeypatch.setenv("ELMO_ZH_MODEL", str(sample_run.model))
     by_variable = elmo_zh(*arguments).result()
     monkeypatch.delenv("ELMO_ZH_MODEL")

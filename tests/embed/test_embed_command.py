@@ -189,6 +189,4 @@ def test_words_that_are_read_as_their_parts_are_counted_beside_the_unknown_ones(
 def test_a_folder_of_vectors_is_called_a_folder(sample_run: SampleRun) -> None:
     source = write_lines(Path("file.txt"), ["今天"])
     told = embed(sample_run, source, "--segmented", "--format", "npy").stdout.splitlines()[0]
-    assert told.endswith(
-        ": folder file.txt.npy with info.json, line_offsets.npy, tokens.txt, unknown.npy, vectors.npy"
-    )
+    assert told.endswith(": folder file.txt.npy with info.json, line_offsets.npy, tokens.txt, unknown.npy, vectors.npy")

@@ -405,7 +405,7 @@ def test_a_model_whose_text_was_segmented_by_rjieba(tmp_path: Path, monkeypatch:
     assert failed_checks(answer) == [TOKENS]
     (tmp_path / "a.txt").write_text("今天\n", encoding="utf-8")
     told = elmo_zh("embed", tmp_path / "a.txt", "--model", tmp_path / "model").only_error()
-    assert told == f"{tmp_path / 'model'} was trained with segmenter {described}. No rjieba."
+    assert told == f"{tmp_path / 'model'} was trained with segmenter rjieba {described['version']}. No rjieba."
 
 
 def no_rjieba() -> dict[str, str]:

@@ -133,11 +133,12 @@ def test_a_damaged_plan() -> None:
 
 
 def test_runs_that_hold_nothing() -> None:
+    begin = "Begin a run with: make train CORPUS=my-texts/, or elmo-zh segment CORPUS --run run"
     told = elmo_zh("inspect", "run").only_error()
-    assert told == "run does not exist. Begin one with: elmo-zh segment CORPUS --run run"
+    assert told == f"run does not exist. {begin}"
     Path("run").mkdir()
     told = elmo_zh("inspect", "run").only_error()
-    assert told == "run holds no run. Begin one with: elmo-zh segment CORPUS --run run"
+    assert told == f"run is not the folder of a run. {begin}"
     assert list(Path("run").iterdir()) == []
 
 

@@ -173,7 +173,6 @@ def test_vocab_typed_again_does_nothing_also_without_the_model(segmented_run: Pa
 def test_vocab_notices_another_content_of_the_model(segmented_run: Path, base: Path, encoded: Path) -> None:
     elmo_zh("vocab", "--run", segmented_run, "--init", base)
     path = base / "vocab.data"
-    before = file_digest(path)
     lines = path.read_text(encoding="utf-8").splitlines()
     path.write_text("".join(f"{line}\n" for line in (*lines[:-1], "新词")), encoding="utf-8")
     info = json.loads((base / "bundle.json").read_text(encoding="utf-8"))
@@ -181,7 +180,7 @@ def test_vocab_notices_another_content_of_the_model(segmented_run: Path, base: P
     (base / "bundle.json").write_text(json.dumps(info), encoding="utf-8")
     answer = elmo_zh("vocab", "--run", segmented_run, "--json")
     assert answer.result()["skipped"] is False
-    assert f"vocab runs again: init was {before!r}, is {file_digest(path)!r}" in answer.stderr.splitlines()
+    assert "vocab runs again: vocab.init is another model." in answer.stderr.splitlines()
     assert "新词" in words_of(segmented_run)
 
 
@@ -372,7 +371,7 @@ def test_a_model_that_has_changed_is_another_start(encoded_run: Path, base: Path
     answer = elmo_zh("train", "--run", encoded_run)
     assert answer.status == 1
     assert answer.errors[0].startswith(
-        f"Error: {encoded_run} holds checkpoints, and train would differ: train.init was 'sha256:"
+        f"Error: {encoded_run} already holds a training, which these changes would discard: train.init is another"
     )
     old = (encoded_run / "start" / "start.json").read_bytes()
     result = elmo_zh("train", "--run", encoded_run, "--force", "--json").result()
