@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from elmo_zh.cli.next_steps import embed_with
 from elmo_zh.cli.options import Common, Function, common_options, device_option, layout_option
 from elmo_zh.config import config_names
 from elmo_zh.errors import BundleError
@@ -109,6 +110,7 @@ def _report_conversion(common: Common, found: "BundleSource", output: Path, layo
         f"{output}: {shape.mode} mode, {shape.num_layers} layers of {shape.cell_dim} / {shape.projection_dim},"
         f" {shape.num_parameters():,} parameters, {_count_rows(found.vocabulary)}.",
         *(describe_readers(shape) if layout != "safetensors" else ()),
+        *([embed_with(output, segmented=found.text is None)] if layout == "bundle" else ()),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from elmo_zh.cli.next_steps import after_stage, embed_with
 from elmo_zh.cli.options import (
     Common,
     common_options,
@@ -262,7 +263,12 @@ def _run_stage(
         arguments["engine"] = common.choose_engine(config)
     with run.locked(create=name == "segment"), run.config_kept_on_error():
         outcome = stage(run, config, **arguments, force=common.force, reporter=common.console)
-    common.finish({"stage": name, "run": str(run_path), "skipped": outcome.skipped, **outcome.counts})
+    result = {"stage": name, "run": str(run_path), "skipped": outcome.skipped, **outcome.counts}
+    output, layout = arguments.get("output"), arguments.get("layout", "bundle")
+    if output is None:
+        common.finish(result, after_stage(name, run, run.load_config(None, [])))
+    else:
+        common.finish(result, *([embed_with(output)] if layout == "bundle" else ()))
 
 
 @click.command()

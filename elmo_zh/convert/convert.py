@@ -68,8 +68,8 @@ def convert_model(
     """
     if is_run(source):
         raise BundleError(
-            f"{source} is a run: the folder in which elmo-zh trains a model. convert takes another program's model, or a"
-            f" bundle. {next_step_of_run(source)}"
+            f"{source} is a run: the folder in which elmo-zh trains a model. convert takes another program's model, or"
+            f" a bundle. {next_step_of_run(source)}"
         )
     require_replaceable(output, force=force)
     with opened_source(source, output.with_name(f"{output.name}.source{UNFINISHED}")) as folder:

@@ -49,6 +49,7 @@ def inspect_run(run: RunDir, *, num_samples: int, num_tokens: int, seed: int, re
         "coverage_curve": [{"words": size, "share": round(curve.at(size)[0], 6)} for size in sizes if size],
         "coverage_picture": _draw_coverage(curve, run.coverage_picture, reporter),
         "oddities": find_oddities(survey, sources, segmented.get("counts", {}), coverage),
+        "verdict": finished.get("train", {}).get("counts", {}).get("verdict", {}),
         "plan": compare(run, plan) if plan else {},
         "changed_settings": changed_settings(run, plan) if plan else [],
     }

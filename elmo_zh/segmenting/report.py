@@ -14,6 +14,8 @@ from elmo_zh.segmenting.corpus_preparation import STEPS
 from elmo_zh.segmenting.segment import SegmentedCorpus
 
 _MAX_FORMS = 8
+# No model learns anything from so few.
+_TOO_FEW_TOKENS = 500
 
 
 def reading_settings(config: TextConfig) -> dict[str, Any]:
@@ -96,6 +98,11 @@ def _warn(result: SegmentedCorpus, config: TextConfig, reporter: Reporter) -> No
         reporter.warn(
             f"{counted(found.lines, 'line')} may have been decoded with the wrong encoding: {found.examples[0]} ..."
             f" {advice}"
+        )
+    if counts.train_tokens < _TOO_FEW_TOKENS:
+        reporter.warn(
+            f"There is hardly any text to train on: {counted(counts.train_tokens, 'token')}. A good model needs"
+            " millions."
         )
     if not counts.han_characters:
         reporter.warn("This corpus contains no Chinese character. Check that it is the right one.")

@@ -1,6 +1,7 @@
 """The work of the train stage: from the token id store to checkpoints, with all checks and reports around training."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -30,7 +31,8 @@ from elmo_zh.training.memory import predict_memory
 from elmo_zh.training.metrics import MetricsFile, NoMetrics
 from elmo_zh.training.optimizer import step_tokens
 from elmo_zh.training.trainer import Trainer, TrainerSetup
-from elmo_zh.training.training_report import draw_training, report_baselines, report_summary, report_used_budget
+from elmo_zh.training.training_report import draw_training, report_baselines, report_summary
+from elmo_zh.training.verdict import TrainingFigures, describe_verdict, judge
 from elmo_zh.vocabulary.vocabulary import Vocabulary, load_counts, load_vocabulary
 from elmo_zh.word2vec import WordVectors, load_word_vectors
 
@@ -318,5 +320,21 @@ def _report_result(context: _Context, trainer: Trainer, start: Start | None, cou
         outputs.append(run.training_picture)
     else:
         reporter.note("matplotlib is not installed, so training.png is not drawn.")
-    report_used_budget(context.config.train, reporter)
-    return StageResult(outputs=outputs, counts=counts)
+    verdict = asdict(judge(_gather_figures(context, start, counts)))
+    for line in describe_verdict(verdict, run.path):
+        reporter.note(line)
+    return StageResult(outputs=outputs, counts={**counts, "verdict": verdict})
+
+
+def _gather_figures(context: _Context, start: Start | None, counts: Mapping[str, Any]) -> TrainingFigures:
+    heldout, samples = counts.get("heldout"), MetricsFile(context.run.metrics).lines()
+    return TrainingFigures(
+        train_tokens=context.store.train.num_tokens,
+        perplexity=heldout["perplexity"] if heldout else None,
+        baselines={name: figures["perplexity"] for name, figures in counts["baselines"].items()},
+        curve=[(line["tokens"], line["heldout_perplexity"]) for line in samples if line.get("heldout_set") == "sample"],
+        unknown_rate=heldout["oov_rate"] if heldout else 0.0,
+        num_rows=len(context.vocabulary),
+        started_from_model=start is not None,
+        config=context.config,
+    )
