@@ -105,7 +105,7 @@ def test_a_text_too_small_for_its_words() -> None:
         "51,795 tokens are little text; a good model needs millions.",
     )
     assert advice_on(figures) == MORE_TEXT
-    # With little text, but worse than the bigram model, training longer comes first; a model to start from is help enough.
+    # Above the bigram model training longer comes first; a model that was the start has seen more text.
     assert advice_on(replace(figures, baselines=WEAK)) == LONGER
     assert advice_on(replace(figures, started_from_model=True)) == LONGER
 
@@ -153,6 +153,8 @@ def test_the_trend(curve: tuple[tuple[int, float], ...], expected: Trend) -> Non
 def test_the_lines_name_the_program_and_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["elmo-zh"])
     assert describe_verdict(asdict(judge(GOOD)), Path("runs/my law")) == [
-        f"Verdict: {BELOW} {STOPPED}",
-        "The model is ready to use: elmo-zh embed file.txt --model 'runs/my law'/model",
+        "Verdict:",
+        f"  {BELOW}",
+        f"  {STOPPED}",
+        "  The model is ready to use: elmo-zh embed file.txt --model 'runs/my law'/model",
     ]
