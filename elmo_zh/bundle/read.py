@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from elmo_zh.bundle.history import UNKNOWN_HISTORY, History, load_history
 from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleLayout
 from elmo_zh.bundle.missing import explain_no_bundle
 from elmo_zh.bundle.options import load_options, parse_shape
@@ -43,6 +44,7 @@ class Bundle:
         bilm: The biLM, loaded on the CPU, with its warm state if it has one.
         softmax: The softmax; None for a converted model without one.
         alphabet: The ids of characters, in character mode.
+        history: The corpus, the run and the date of the training, as far as they are known.
     """
 
     path: Path
@@ -54,6 +56,7 @@ class Bundle:
     bilm: BiLM
     softmax: Softmax | None
     alphabet: Alphabet
+    history: History = UNKNOWN_HISTORY
 
     def build_lexicon(self) -> Lexicon:
         """Return the lexicon, which maps words to input ids."""
@@ -125,6 +128,7 @@ def load_bundle(path: Path) -> Bundle:
         bilm=bilm,
         softmax=softmax,
         alphabet=_load_alphabet(layout.alphabet, shape),
+        history=load_history(layout.history),
     )
 
 

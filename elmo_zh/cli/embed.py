@@ -147,10 +147,12 @@ def embed(
 
         keep_few_kernels()
         keep_freed_memory()
+        from elmo_zh.bundle.history import model_line
         from elmo_zh.bundle.read import load_bundle
         from elmo_zh.embed.embedder import ElmoEmbedder
 
         bundle = load_bundle(model_path(model))
+        common.console.note(model_line(bundle))
         if bundle.needs_warm_state() and not stateful:
             common.console.warn(f"{FROM_ZERO}, so its vectors are worse than they could be. {WARM_UP}")
         settings = _build_settings(config.embed, bundle, stateful, chosen)
@@ -210,10 +212,12 @@ def _run_jobs(
     shard_text: str | None,
 ) -> None:
     """Embed one file after another; if there are several, skip those whose output exists."""
+    from elmo_zh.bundle.history import describe_model
     from elmo_zh.embed.dump import dump_vectors
     from elmo_zh.embed.merge import Shard
     from elmo_zh.embed.unfinished import DumpCounts
 
+    model = {"model": describe_model(embedder.bundle)}
     shard = Shard.parse(shard_text) if shard_text else None
     results, skipped, total = [], [], DumpCounts()
     for job in jobs:
@@ -234,12 +238,12 @@ def _run_jobs(
         total.add(report.counts)
         results.append(_dump_result(report))
         if is_single:
-            common.finish(_dump_result(report), *_describe_dump(report))
+            common.finish(_dump_result(report) | model, *_describe_dump(report))
             return
         for line in _describe_dump(report):
             common.console.note(line)
     common.finish(
-        {"outputs": results, "skipped": skipped, **asdict(total)},
+        {"outputs": results, "skipped": skipped, **asdict(total), **model},
         f"{counted(len(results), 'output')} written, {len(skipped):,} skipped: {counted(total.lines, 'line')},"
         f" {counted(total.tokens, 'token')}",
     )

@@ -32,6 +32,7 @@ def evaluate(
     """
     common.resolve()
     from elmo_zh.allocator import keep_freed_memory
+    from elmo_zh.bundle.history import describe_model, model_line
     from elmo_zh.bundle.read import load_bundle
     from elmo_zh.corpus.files import find_corpus_files
     from elmo_zh.training.evaluate import evaluate_files
@@ -39,6 +40,7 @@ def evaluate(
     keep_freed_memory()
     found = find_corpus_files(files)
     bundle = load_bundle(model_path(model))
+    common.console.note(model_line(bundle))
     if bundle.needs_warm_state() and not stateful:
         common.console.warn(f"{FROM_ZERO}, so its perplexity is worse than it could be. {WARM_UP}")
     figures = evaluate_files(
@@ -50,7 +52,7 @@ def evaluate(
         reporter=common.console,
     )
     common.finish(
-        asdict(figures),
+        {**asdict(figures), "model": describe_model(bundle)},
         f"perplexity {figures.perplexity:,.2f} (forward {figures.forward_perplexity:,.2f},"
         f" backward {figures.backward_perplexity:,.2f}), {figures.bits_per_character:.4f} bits per character,"
         f" {figures.oov_rate:.2%} of the words unknown, {counted(figures.num_predictions, 'prediction')}",

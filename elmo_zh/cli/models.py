@@ -11,6 +11,7 @@ from elmo_zh.cli.next_steps import embed_with
 from elmo_zh.cli.options import Common, Function, common_options, device_option, layout_option
 from elmo_zh.config import config_names
 from elmo_zh.errors import BundleError
+from elmo_zh.run.reporter import counted
 
 if TYPE_CHECKING:
     from elmo_zh.bundle.read import Bundle
@@ -210,6 +211,7 @@ def _describe_bundle(bundle: "Bundle") -> dict[str, Any]:
         "carry_state": bundle.info["carry_state"],
         "warm_state": bundle.bilm.warm_cell is not None,
         "training": bundle.info["training"],
+        "history": asdict(bundle.history),
         "digests": bundle.info["digests"],
     }
 
@@ -236,6 +238,12 @@ def _for_people(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "segmenter", f"{segmenter['name']} {segmenter['version']}" if segmenter else "unknown: embed with --segmented"
     yield "state", _describe_state(summary)
     yield from _describe_training(summary["training"])
+    history = summary["history"]
+    if history["corpus"]:
+        listed = ", ".join(history["corpus"]) + (", ..." if history["num_sources"] > len(history["corpus"]) else "")
+        yield "corpus", f"{listed} ({counted(history['num_sources'], 'source')})"
+    if history["trained_at"]:
+        yield "trained until", history["trained_at"]
     yield "made by", str(origin.get("program", "elmo-zh"))
     yield from ((f"from {name}", digest) for name, digest in origin.get("files", {}).items())
     if isinstance(start := origin.get("started_from"), dict):
@@ -293,10 +301,12 @@ def selftest(common: Common, bundle: Path, device: str | None) -> None:
       elmo-zh selftest runs/mine/model
     """
     common.resolve()
+    from elmo_zh.bundle.history import describe_model, model_line
     from elmo_zh.bundle.read import load_bundle
     from elmo_zh.embed.selftest import find_neighbours, run_selftest
 
     loaded = load_bundle(bundle)
+    common.console.note(model_line(loaded))
     checks = run_selftest(loaded, device or "auto")
     neighbours = find_neighbours(loaded)
     failed = [check.name for check in checks if check.passed is False]
@@ -306,6 +316,7 @@ def selftest(common: Common, bundle: Path, device: str | None) -> None:
             "passed": not failed,
             "checks": [asdict(check) for check in checks],
             "neighbours": [asdict(entry) for entry in neighbours],
+            "model": describe_model(loaded),
         },
         *(f"{marks[check.passed]} {check.name}: {check.found}" for check in checks),
         *(f"{entry.table}: {entry.word} ~ {' '.join(entry.neighbours)}" for entry in neighbours),

@@ -122,6 +122,7 @@ def _read_bundle(folder: Path, text: KnownText) -> BundleSource:
         training=bundle.info["training"],
         origin=bundle.info["origin"],
         alphabet=bundle.alphabet,
+        history=bundle.history,
     )
 
 

@@ -21,7 +21,7 @@ def describe_inspection(found: Mapping[str, Any]) -> Iterator[str]:
         _sources(found["sources"]) if found["sources"] else (),
         (*coverage_lines(found["coverage_curve"]), *picture) if found["coverage_curve"] else (),
         _text(found["text"]) if found["text"] else (),
-        _oddities(found["oddities"]),
+        _oddities(found["oddities"]) if found["oddities"] or not found["verdict"] else (),
         describe_verdict(found["verdict"], Path(found["run"])) if found["verdict"] else (),
         describe_comparison(found["plan"], found["changed_settings"]) if found["plan"] else (),
     )
@@ -82,6 +82,7 @@ def _text(text: Mapping[str, Any]) -> Iterator[str]:
 
 def _oddities(oddities: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if not oddities:
+        yield "No problem was found in the text."
         return
     yield "Worth a look:"
     for oddity in oddities:

@@ -33,6 +33,7 @@ KEYS = [
     "carry_state",
     "warm_state",
     "training",
+    "history",
     "digests",
     "readers",
 ]

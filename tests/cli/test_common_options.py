@@ -317,4 +317,7 @@ def test_the_model_of_the_latest_run_is_the_default(
     by_variable = elmo_zh(*arguments).result()
     monkeypatch.delenv("ELMO_ZH_MODEL")
     monkeypatch.chdir(sample_run.folder)
-    assert elmo_zh(*arguments).result() == by_variable
+    by_default = elmo_zh(*arguments).result()
+    assert by_default.pop("model")["path"] == "runs/latest/model"
+    assert by_variable.pop("model")["path"] == str(sample_run.model)
+    assert by_default == by_variable

@@ -117,6 +117,18 @@ def test_a_text_in_which_no_word_is_frequent_enough() -> None:
     )
 
 
+def test_a_text_of_a_few_words_is_warned_about_and_a_vocabulary_of_one_is_refused() -> None:
+    Path("few.txt").write_text("山水。\n山人。\n", encoding="utf-8")
+    answer = elmo_zh("segment", "few.txt", "--run", "run", "--set", "text.segmenter=character")
+    warning = "Warning: There is hardly any text to train on: 6 tokens. A good model needs millions."
+    assert warning in answer.stderr.splitlines()
+    assert elmo_zh("vocab", "--run", "run").status == 0
+    assert elmo_zh("vocab", "--run", "run", "--set", "vocab.size=4").only_error() == (
+        "The vocabulary of run/segmented would be a single word (。), and a model needs several to predict. Give more"
+        " text, lower vocab.min_count, or check how the text is segmented."
+    )
+
+
 def test_a_user_dictionary_that_is_missing_or_bad() -> None:
     Path("text.txt").write_text(CHINESE, encoding="utf-8")
     arguments = ("segment", "text.txt", "--run", "run", "--set", "text.user_dictionary=words.txt")

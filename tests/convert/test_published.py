@@ -286,8 +286,12 @@ def test_with_a_softmax_perplexity_is_that_of_the_oracle(tmp_path: Path, out: Pa
     text.write_text("".join(f"{' '.join(words)}\n" for words in SENTENCES), encoding="utf-8")
     answer = elmo_zh("evaluate", text, "--segmented", "--model", out, "--json")
     expected = numpy_oracle.evaluate(model.oracle(tmp_path), SENTENCES)
-    assert answer.result() == pytest.approx(expected, rel=1e-5)
-    assert answer.stderr.startswith("Warning: This model was trained with carried state, but here every sentence")
+    result = answer.result()
+    assert result.pop("model")["path"] == str(out)
+    assert result == pytest.approx(expected, rel=1e-5)
+    model, warning = answer.stderr.splitlines()
+    assert model == f"Model: {out}, converted from bilm-tf, AllenNLP or simple_elmo."
+    assert warning.startswith("Warning: This model was trained with carried state, but here every sentence")
 
 
 @pytest.mark.parametrize("characters", MODES)

@@ -21,6 +21,7 @@ from contract.dumps import (
 )
 
 from elmo_zh import ElmoEmbedder
+from elmo_zh.bundle.history import describe_model
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -50,6 +51,7 @@ def test_segmented_lines(sample_run: SampleRun, embedder: ElmoEmbedder, tmp_path
         "cut_tokens": 0,
         "backed_off_tokens": 0,
         "unknown_words": unknown_words(embedder),
+        "model": describe_model(embedder.bundle),
     }
     # Equal lines stay, and have equal vectors; layer 0 is the token layer written twice.
     assert_close(vectors[3], vectors[0])

@@ -181,6 +181,22 @@ def test_a_finished_run(sample_run: SampleRun, run: Path) -> None:
     assert not (sample_run.path / "coverage.png").exists()
 
 
+def test_the_verdict_of_a_finished_run_is_shown_again(sample_run: SampleRun, run: Path) -> None:
+    found = elmo_zh("inspect", run, "--json").result()
+    record = json.loads((run / "stages" / "train.json").read_text(encoding="utf-8"))
+    assert found["verdict"] == record["counts"]["verdict"]
+    assert list(found["verdict"]) == ["findings", "advice", "command"]
+    trained = sample_run.answer.stderr.splitlines()
+    start = trained.index("Verdict:")
+    lines = elmo_zh("inspect", run).stdout.splitlines()
+    shown = lines[lines.index("Verdict:") :]
+    assert shown[: len(found["verdict"]["findings"])] == trained[start : start + len(found["verdict"]["findings"])]
+    # A run of an earlier version has none.
+    del record["counts"]["verdict"]
+    (run / "stages" / "train.json").write_text(json.dumps(record), encoding="utf-8")
+    assert "Verdict:" not in elmo_zh("inspect", run).stdout.splitlines()
+
+
 def test_without_matplotlib_nothing_is_drawn(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("elmo_zh.inspection.inspect_run.can_draw", lambda: False)
     answer = elmo_zh("inspect", run)
