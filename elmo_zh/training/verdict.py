@@ -112,7 +112,7 @@ def judge(figures: TrainingFigures) -> Verdict:
 def _find(figures: TrainingFigures) -> Iterator[str]:
     """Yield the findings: compared with the baselines, the trend, the vocabulary, the amount of text."""
     if figures.perplexity is None:
-        yield "No text was held out, so nobody can say how good the model is."
+        yield "No text was held out, so it is not known how good the model is."
     else:
         yield _compare(figures.perplexity, figures.baselines)
     trend, value = figures.trend()

@@ -140,7 +140,8 @@ def test_the_ways_to_call_it_are_one(tmp_path: Path) -> None:
     module = run_python("-m", "elmo_zh", "vocab", "--run", "nowhere", cwd=tmp_path)
     launcher = run_python(ROOT / "cli.py", "vocab", "--run", "nowhere", cwd=tmp_path)
     assert module == launcher
-    assert module.only_error() == "nowhere/segmented is missing. Make it with: elmo-zh segment CORPUS --run nowhere"
+    assert module.only_error().startswith("nowhere does not exist. Begin a run with: make train CORPUS=my-texts/, or ")
+    assert module.only_error().endswith(" -m elmo_zh segment CORPUS --run nowhere")
     (script,) = importlib.metadata.entry_points(group="console_scripts", name="elmo-zh")
     assert script.load() is main
 

@@ -52,6 +52,7 @@ BUNDLE_FILES = (
     "character_counts.tsv",
     "golden.hdf5",
     "bundle.json",
+    "history.json",
 )
 TRAINING_KEYS = [
     "step",

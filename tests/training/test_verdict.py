@@ -128,7 +128,7 @@ def test_a_model_worse_than_word_frequencies() -> None:
 def test_without_held_out_text() -> None:
     figures = replace(GOOD, perplexity=None, baselines={}, curve=(), unknown_rate=0.0, train_tokens=7)
     assert judge(figures).findings == (
-        "No text was held out, so nobody can say how good the model is.",
+        "No text was held out, so it is not known how good the model is.",
         "7 tokens are little text; a good model needs millions.",
     )
     assert advice_on(figures) == MORE_TEXT
