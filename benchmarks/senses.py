@@ -8,8 +8,8 @@ occurrences one vector, so it knows nothing. The marked sentences are the sample
 has read them, though without the marks; one trained on other text has not.
 """
 
+import argparse
 import csv
-import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -68,7 +68,9 @@ def compare(senses: list[str], vectors: NDArray[np.float32]) -> NDArray[np.float
 
 
 def main() -> None:
-    embedder = ElmoEmbedder.load(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("bundle", metavar="BUNDLE", help="folder of the model, such as runs/latest/model")
+    embedder = ElmoEmbedder.load(parser.parse_args().bundle)
     occurrences = load_occurrences(embedder)
     print(f"{'word':6} layer  one sense  two senses  nearest  chance")
     totals = defaultdict(list)

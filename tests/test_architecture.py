@@ -42,6 +42,7 @@ STOREYS = (
     "allocator",
     "choices",
     "extras",
+    "invocation",
     "errors",
     "version",
 )
@@ -56,6 +57,7 @@ WITHOUT_TORCH = {
     "run",
     "config",
     "choices",
+    "invocation",
     "errors",
     "version",
 }

@@ -6,6 +6,7 @@ import re
 import runpy
 import shlex
 import shutil
+from dataclasses import asdict
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from test_pages import code_blocks, commands_in
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.choices import OUTPUT_FORMATS
+from elmo_zh.config import Config
+from elmo_zh.training.verdict import TrainingFigures, describe_verdict, judge
 
 WIDTH = 2 * PROJECTION
 LINES = ("今天天气很好。", "", "苹果很甜。")
@@ -187,12 +190,26 @@ def transcript(page: Path, command: str) -> list[str]:
 def test_the_transcript_of_the_readme_says_what_the_program_says(sample_run: SampleRun) -> None:
     """If a message was reworded: make transcripts."""
     told = {skeleton(line) for line in (sample_run.answer.stderr + sample_run.answer.stdout).splitlines()}
+    # The verdict depends on the figures: these are the ones of the transcript.
+    figures = TrainingFigures(
+        train_tokens=51_795,
+        perplexity=72.0,
+        baselines={"unigram": 172.2, "bigram": 87.0},
+        curve=((0, 3015.9), (199_680, 77.84), (439_360, 72.01)),
+        unknown_rate=0.1987,
+        num_rows=3849,
+        started_from_model=False,
+        config=Config(),
+    )
+    verdict = describe_verdict(asdict(judge(figures)), Path("runs/sample"))
+    told |= {skeleton(line) for line in verdict}
     setting_up, *lines = transcript(ROOT / "README.md", "make train")
     script = (ROOT / "make" / "set-up.sh").read_text(encoding="utf-8")
     [said] = re.findall(r'say "(Setting up .*)"', script)
     fixed = re.split(r"\$\(.*?\)|\$\w+", said)
     assert re.fullmatch(".+".join(map(re.escape, fixed)), setting_up)
     assert [line for line in lines if skeleton(line) not in told] == []
+    assert [line for line in verdict if line not in lines] == []
 
 
 def test_the_transcript_of_selftest_says_what_the_program_says(folder: Path) -> None:

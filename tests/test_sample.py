@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
+from contract.command_line import run_python
 
 from elmo_zh.config import TextConfig
 from elmo_zh.text.preparation import TextPreparation
@@ -67,3 +68,10 @@ def test_marked_words_are_tokens_under_jieba(marks: list[dict[str, str]]) -> Non
                 starts.add(position)
             position += len(token)
         assert len(paragraph[:start].replace(" ", "")) in starts, mark
+
+
+def test_the_benchmark_of_senses_says_what_it_needs() -> None:
+    answer = run_python(ROOT / "benchmarks" / "senses.py", cwd=ROOT)
+    assert answer.status == 2
+    assert answer.stderr.startswith("usage: senses.py [-h] BUNDLE")
+    assert "Traceback" not in answer.stderr

@@ -159,7 +159,7 @@ def test_settings_that_are_none(settings: dict[str, Any], message: str) -> None:
 
 def test_problems_of_the_model_are_those_of_the_embedder() -> None:
     for settings, beginning in (
-        ({"model": "nowhere"}, "nowhere is not a model bundle: "),
+        ({"model": "nowhere"}, "nowhere does not exist. "),
         ({"precision": "float16"}, "precision float16: expected "),
         ({"device": "tpu"}, "device tpu: expected "),
     ):

@@ -93,6 +93,11 @@ class BundleLayout:
         """The description of the model, and the digests of all other files."""
         return self.path / "bundle.json"
 
+    @property
+    def history(self) -> Path:
+        """The corpus, the run and the date of the training; has no digest, and older bundles lack it."""
+        return self.path / "history.json"
+
     def digested(self) -> list[Path]:
         """Return the existing files whose digests the info holds."""
         required = [self.options, self.weights, self.character_counts, self.golden]

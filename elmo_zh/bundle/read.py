@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from elmo_zh.bundle.history import UNKNOWN_HISTORY, History, load_history
 from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleLayout
+from elmo_zh.bundle.missing import explain_no_bundle
 from elmo_zh.bundle.options import load_options, parse_shape
 from elmo_zh.bundle.warm_state import load_warm_state
 from elmo_zh.bundle.weights import load_model
@@ -15,6 +17,7 @@ from elmo_zh.errors import BundleError, ConfigError, RunError
 from elmo_zh.model.batches import build_lexicon
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.softmax import Softmax
+from elmo_zh.run.changes import spell_segmenter
 from elmo_zh.run.files import file_digest
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters.registry import describe_segmenter
@@ -41,6 +44,7 @@ class Bundle:
         bilm: The biLM, loaded on the CPU, with its warm state if it has one.
         softmax: The softmax; None for a converted model without one.
         alphabet: The ids of characters, in character mode.
+        history: The corpus, the run and the date of the training, as far as they are known.
     """
 
     path: Path
@@ -52,6 +56,7 @@ class Bundle:
     bilm: BiLM
     softmax: Softmax | None
     alphabet: Alphabet
+    history: History = UNKNOWN_HISTORY
 
     def build_lexicon(self) -> Lexicon:
         """Return the lexicon, which maps words to input ids."""
@@ -80,11 +85,13 @@ class Bundle:
             package = (self.info["segmenter"] or {}).get("package")
             is_missing = package is not None and self.text.segmenter not in SEGMENTERS
             advice = f"Install it with: pip install {package}" if is_missing else error
-            raise BundleError(f"{self.path} was trained with segmenter {self.info['segmenter']}. {advice}") from None
+            segmenter = spell_segmenter(self.info["segmenter"])
+            raise BundleError(f"{self.path} was trained with segmenter {segmenter}. {advice}") from None
         if here != self.info["segmenter"]:
             raise BundleError(
-                f"{self.path} was trained with segmenter {self.info['segmenter']}, here it is {here}."
-                " Install that version, or segment the text yourself and use --segmented."
+                f"{self.path} was trained with segmenter {spell_segmenter(self.info['segmenter'], here)}, here it is"
+                f" {spell_segmenter(here, self.info['segmenter'])}. Install that version, or segment the text yourself"
+                " and use --segmented."
             )
         return TextPreparation.build(self.text, user_dictionary)
 
@@ -121,6 +128,7 @@ def load_bundle(path: Path) -> Bundle:
         bilm=bilm,
         softmax=softmax,
         alphabet=_load_alphabet(layout.alphabet, shape),
+        history=load_history(layout.history),
     )
 
 
@@ -152,11 +160,7 @@ def _load_alphabet(path: Path, shape: BiLMShape) -> Alphabet:
 
 def _load_info(layout: BundleLayout) -> dict[str, Any]:
     if not layout.info.is_file():
-        raise BundleError(
-            f"{layout.path} is not a model bundle: {layout.info.name} is missing."
-            " Give the folder that `elmo-zh export` wrote, such as runs/NAME/model; another program's"
-            " model becomes one with: elmo-zh convert"
-        )
+        raise BundleError(explain_no_bundle(layout.path))
     try:
         info = json.loads(layout.info.read_text(encoding="utf-8"))
         wanted: dict[str, Any] = {"format": int, "mode": str, "digests": dict, "carry_state": bool}

@@ -13,6 +13,7 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.config import Config, ModelConfig, result_settings, with_defaults
 from elmo_zh.errors import BundleError, ConfigError, RunError
+from elmo_zh.run.changes import spell_segmenter
 from elmo_zh.run.reporter import Reporter
 
 
@@ -167,8 +168,8 @@ def _require_same_segmenter(bundle: Bundle, settings: Mapping[str, Any]) -> None
     there, here = _segmenters(bundle, settings)
     if there != here:
         raise RunError(
-            f"{bundle.path} was trained with segmenter {there}, this run's text was made with {here}. Install that"
-            " version and segment the corpus again."
+            f"{bundle.path} was trained with segmenter {spell_segmenter(there, here)}, this run's text was made with"
+            f" {spell_segmenter(here, there)}. Install that version and segment the corpus again."
         )
 
 

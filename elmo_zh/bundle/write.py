@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
+from elmo_zh.bundle.history import UNKNOWN_HISTORY, History
 from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleForm, BundleLayout
 from elmo_zh.bundle.options import options_of
 from elmo_zh.bundle.warm_state import save_warm_state
@@ -52,6 +53,7 @@ class BundleSource:
         training: Counts and figures of the training, such as tokens and held-out perplexity.
         origin: The origin of the model: the program, and the digests of its files.
         alphabet: The ids of characters, in character mode.
+        history: The corpus, the run and the date of the training, as far as they are known.
     """
 
     bilm: BiLM
@@ -65,6 +67,7 @@ class BundleSource:
     training: Mapping[str, Any]
     origin: Mapping[str, Any]
     alphabet: Alphabet = BYTES
+    history: History = UNKNOWN_HISTORY
 
     def options(self) -> dict[str, Any]:
         """Return the published options."""
@@ -137,6 +140,8 @@ def write_bundle(folder: Path, source: BundleSource, dtype: str = "float32") -> 
     if source.alphabet is not BYTES:
         write_json(layout.alphabet, asdict(source.alphabet))
     _write_golden(layout.golden, source)
+    if source.history != UNKNOWN_HISTORY:
+        write_json(layout.history, asdict(source.history))
     write_json(layout.info, _info(layout, source))
 
 

@@ -24,6 +24,7 @@ from elmo_zh.cli.model_options import FROM_ZERO, WARM_UP, model_option, model_pa
 from elmo_zh.cli.options import Common, RegisteredName, common_options, device_option
 from elmo_zh.config import EmbedConfig
 from elmo_zh.errors import CorpusError
+from elmo_zh.run.reporter import counted, format_bytes
 
 if TYPE_CHECKING:
     from elmo_zh.bundle.read import Bundle
@@ -146,10 +147,12 @@ def embed(
 
         keep_few_kernels()
         keep_freed_memory()
+        from elmo_zh.bundle.history import model_line
         from elmo_zh.bundle.read import load_bundle
         from elmo_zh.embed.embedder import ElmoEmbedder
 
         bundle = load_bundle(model_path(model))
+        common.console.note(model_line(bundle))
         if bundle.needs_warm_state() and not stateful:
             common.console.warn(f"{FROM_ZERO}, so its vectors are worse than they could be. {WARM_UP}")
         settings = _build_settings(config.embed, bundle, stateful, chosen)
@@ -211,10 +214,12 @@ def _run_jobs(
     shard_text: str | None,
 ) -> None:
     """Embed one file after another; if there are several, skip those whose output exists."""
+    from elmo_zh.bundle.history import describe_model
     from elmo_zh.embed.dump import dump_vectors
     from elmo_zh.embed.merge import Shard
     from elmo_zh.embed.unfinished import DumpCounts
 
+    model = {"model": describe_model(embedder.bundle)}
     shard = Shard.parse(shard_text) if shard_text else None
     results, skipped, total = [], [], DumpCounts()
     for job in jobs:
@@ -235,13 +240,14 @@ def _run_jobs(
         total.add(report.counts)
         results.append(_dump_result(report))
         if is_single:
-            common.finish(_dump_result(report), *_describe_dump(report))
+            common.finish(_dump_result(report) | model, *_describe_dump(report))
             return
         for line in _describe_dump(report):
             common.console.note(line)
     common.finish(
-        {"outputs": results, "skipped": skipped, **asdict(total)},
-        f"{len(results):,} outputs written, {len(skipped):,} skipped: {total.lines:,} lines, {total.tokens:,} tokens",
+        {"outputs": results, "skipped": skipped, **asdict(total), **model},
+        f"{counted(len(results), 'output')} written, {len(skipped):,} skipped: {counted(total.lines, 'line')},"
+        f" {counted(total.tokens, 'token')}",
     )
 
 
@@ -254,10 +260,12 @@ def _describe_dump(report: "DumpReport") -> list[str]:
     counts, output = report.counts, report.output
     files = [path for path in output.iterdir() if path.is_file()] if output.is_dir() else [output]
     size = sum(path.stat().st_size for path in files)
+    backed_off = f", {counts.backed_off_tokens:,} of them read as their parts" if counts.backed_off_tokens else ""
     cut = f", {counts.cut_tokens:,} cut because they are too long" if counts.cut_tokens else ""
+    place = f"folder {output} with {', '.join(sorted(path.name for path in files))}" if output.is_dir() else f"{output}"
     lines = [
-        f"{counts.lines:,} lines ({counts.empty_lines:,} empty), {counts.tokens:,} tokens"
-        f" ({counts.unknown_tokens:,} unknown{cut}), {size / 1e6:,.1f} MB: {output}"
+        f"{counted(counts.lines, 'line')} ({counts.empty_lines:,} empty), {counted(counts.tokens, 'token')}"
+        f" ({counts.unknown_tokens:,} unknown{backed_off}{cut}), {format_bytes(size)}: {place}"
     ]
     if report.unknown_words:
         shown = {word if word.isprintable() else repr(word): n for word, n in report.unknown_words.items()}

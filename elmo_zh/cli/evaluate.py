@@ -7,6 +7,7 @@ import click
 
 from elmo_zh.cli.model_options import FROM_ZERO, WARM_UP, model_option, model_path, segmented_option, stateful_option
 from elmo_zh.cli.options import Common, common_options, device_option
+from elmo_zh.run.reporter import counted
 
 
 @click.command()
@@ -31,6 +32,7 @@ def evaluate(
     """
     common.resolve()
     from elmo_zh.allocator import keep_freed_memory
+    from elmo_zh.bundle.history import describe_model, model_line
     from elmo_zh.bundle.read import load_bundle
     from elmo_zh.corpus.files import find_corpus_files
     from elmo_zh.training.evaluate import evaluate_files
@@ -38,6 +40,7 @@ def evaluate(
     keep_freed_memory()
     found = find_corpus_files(files)
     bundle = load_bundle(model_path(model))
+    common.console.note(model_line(bundle))
     if bundle.needs_warm_state() and not stateful:
         common.console.warn(f"{FROM_ZERO}, so its perplexity is worse than it could be. {WARM_UP}")
     figures = evaluate_files(
@@ -49,8 +52,8 @@ def evaluate(
         reporter=common.console,
     )
     common.finish(
-        asdict(figures),
+        {**asdict(figures), "model": describe_model(bundle)},
         f"perplexity {figures.perplexity:,.2f} (forward {figures.forward_perplexity:,.2f},"
         f" backward {figures.backward_perplexity:,.2f}), {figures.bits_per_character:.4f} bits per character,"
-        f" {figures.oov_rate:.2%} of the words unknown, {figures.num_predictions:,} predictions",
+        f" {figures.oov_rate:.2%} of the words unknown, {counted(figures.num_predictions, 'prediction')}",
     )

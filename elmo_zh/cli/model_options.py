@@ -5,6 +5,10 @@ from pathlib import Path
 
 import click
 
+from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.bundle.missing import explain_no_bundle
+from elmo_zh.errors import BundleError
+
 DEFAULT_MODEL = "runs/latest/model"
 
 model_option = click.option(
@@ -28,5 +32,14 @@ WARM_UP = "Give it a warm state (elmo-zh convert --warm-on TEXT, or export the r
 
 
 def model_path(given: Path | None) -> Path:
-    """Return the folder of the model to use: the given one, else $ELMO_ZH_MODEL, else that of the latest run."""
-    return given or Path(os.environ.get("ELMO_ZH_MODEL") or DEFAULT_MODEL)
+    """Return the folder of the model to use: the given one, else $ELMO_ZH_MODEL, else that of the latest run.
+
+    Raises:
+        BundleError: If there is no bundle; the message says where the path comes from, unless it was given.
+    """
+    variable = os.environ.get("ELMO_ZH_MODEL")
+    path = given or Path(variable or DEFAULT_MODEL)
+    if given is None and not BundleLayout(path).info.is_file():
+        origin = "$ELMO_ZH_MODEL is wrong" if variable else "No --model is given, and the default is missing"
+        raise BundleError(f"{origin}: {explain_no_bundle(path)}")
+    return path

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from elmo_zh.cli.next_steps import embed_with
 from elmo_zh.cli.options import Common, Function, bundle_form_options, common_options, device_option
 from elmo_zh.config import config_names
 from elmo_zh.errors import BundleError
+from elmo_zh.run.reporter import counted
 
 if TYPE_CHECKING:
     from elmo_zh.bundle.read import Bundle
@@ -111,6 +113,7 @@ def _report_conversion(common: Common, found: "BundleSource", output: Path, layo
         f"{output}: {shape.mode} mode, {shape.num_layers} layers of {shape.cell_dim} / {shape.projection_dim},"
         f" {shape.num_parameters():,} parameters, {_count_rows(found.vocabulary)}.",
         *(describe_readers(shape) if layout != "safetensors" else ()),
+        *([embed_with(output, segmented=found.text is None)] if layout == "bundle" else ()),
     )
 
 
@@ -185,11 +188,16 @@ def _describe_deviation(found: "Deviation") -> str:
 
 
 def _describe_bundle(bundle: "Bundle") -> dict[str, Any]:
+    from elmo_zh.bundle.settings import is_tied
+
     shape = bundle.bilm.shape
     sizes = {field.name: getattr(shape, field.name) for field in fields(shape) if field.name != "characters"}
     if bundle.vocabulary is None:
         del sizes["num_tokens"]
+    tied = is_tied(bundle)
     softmax = sum(parameter.numel() for parameter in bundle.softmax.parameters()) if bundle.softmax else 0
+    if bundle.softmax and tied:
+        softmax -= bundle.softmax.weight.numel()  # it is the token table, which the shape counts
     return {
         "path": str(bundle.path),
         "mode": shape.mode,
@@ -198,12 +206,14 @@ def _describe_bundle(bundle: "Bundle") -> dict[str, Any]:
         "characters": asdict(shape.characters) if shape.characters else None,
         "parameters": shape.num_parameters() + softmax,
         "softmax": bundle.softmax is not None,
+        "tied_softmax": tied,
         "vocabulary": len(bundle.vocabulary) if bundle.vocabulary else None,
         "segmenter": bundle.info["segmenter"],
         "text": bundle.info["text"],
         "carry_state": bundle.info["carry_state"],
         "warm_state": bundle.bilm.warm_cell is not None,
         "training": bundle.info["training"],
+        "history": asdict(bundle.history),
         "digests": bundle.info["digests"],
     }
 
@@ -222,13 +232,20 @@ def _for_people(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     )
     skip = "with" if sizes["skip_connections"] else "without"
     yield "cell", f"clips {sizes['cell_clip']:g} / {sizes['projection_clip']:g} (0 is none), {skip} skip connections"
-    softmax = "softmax included" if summary["softmax"] else "no softmax, so no perplexities"
+    table = ", which is the token table too" if summary["tied_softmax"] else ""
+    softmax = f"softmax included{table}" if summary["softmax"] else "no softmax, so no perplexities"
     yield "parameters", f"{summary['parameters']:,}, {softmax}"
     yield "vocabulary", f"{summary['vocabulary']:,} rows" if summary["vocabulary"] else "none"
     segmenter = summary["segmenter"]
     yield "segmenter", f"{segmenter['name']} {segmenter['version']}" if segmenter else "unknown: embed with --segmented"
     yield "state", _describe_state(summary)
     yield from _describe_training(summary["training"])
+    history = summary["history"]
+    if history["corpus"]:
+        listed = ", ".join(history["corpus"]) + (", ..." if history["num_sources"] > len(history["corpus"]) else "")
+        yield "corpus", f"{listed} ({counted(history['num_sources'], 'source')})"
+    if history["trained_at"]:
+        yield "trained until", history["trained_at"]
     yield "made by", str(origin.get("program", "elmo-zh"))
     yield from ((f"from {name}", digest) for name, digest in origin.get("files", {}).items())
     if isinstance(start := origin.get("started_from"), dict):
@@ -286,20 +303,24 @@ def selftest(common: Common, bundle: Path, device: str | None) -> None:
       elmo-zh selftest runs/mine/model
     """
     common.resolve()
+    from elmo_zh.bundle.history import describe_model, model_line
     from elmo_zh.bundle.read import load_bundle
     from elmo_zh.embed.selftest import find_neighbours, run_selftest
 
     loaded = load_bundle(bundle)
+    common.console.note(model_line(loaded))
     checks = run_selftest(loaded, device or "auto")
     neighbours = find_neighbours(loaded)
-    failed = [check.name for check in checks if not check.passed]
+    failed = [check.name for check in checks if check.passed is False]
+    marks = {True: "ok    ", False: "FAILED", None: "skip  "}
     common.finish(
         {
             "passed": not failed,
             "checks": [asdict(check) for check in checks],
             "neighbours": [asdict(entry) for entry in neighbours],
+            "model": describe_model(loaded),
         },
-        *(f"{'ok    ' if check.passed else 'FAILED'} {check.name}: {check.found}" for check in checks),
+        *(f"{marks[check.passed]} {check.name}: {check.found}" for check in checks),
         *(f"{entry.table}: {entry.word} ~ {' '.join(entry.neighbours)}" for entry in neighbours),
     )
     if failed:

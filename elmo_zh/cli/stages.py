@@ -2,8 +2,6 @@
 
 import os
 import shlex
-import shutil
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any
 
 import click
 
+from elmo_zh.cli.next_steps import after_stage, embed_with
 from elmo_zh.cli.options import (
     Common,
     bundle_form_options,
@@ -22,6 +21,7 @@ from elmo_zh.cli.options import (
     run_option,
 )
 from elmo_zh.config import Config, config_names
+from elmo_zh.invocation import program
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import StageOutcome
 from elmo_zh.training.launch import Launch, read_launch, refuse_launch
@@ -267,7 +267,12 @@ def _run_stage(
         arguments["engine"] = common.choose_engine(config)
     with run.locked(create=name == "segment"), run.config_kept_on_error():
         outcome = stage(run, config, **arguments, force=common.force, reporter=common.console)
-    common.finish({"stage": name, "run": str(run_path), "skipped": outcome.skipped, **outcome.counts})
+    result = {"stage": name, "run": str(run_path), "skipped": outcome.skipped, **outcome.counts}
+    output, layout = arguments.get("output"), arguments.get("layout", "bundle")
+    if output is None:
+        common.finish(result, after_stage(name, run, run.load_config(None, [])))
+    else:
+        common.finish(result, *([embed_with(output)] if layout == "bundle" else ()))
 
 
 @click.command()
@@ -312,7 +317,7 @@ def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path, init: Path
     common.finish(
         {"run": str(run_path), "model": str(run.model)},
         f"The model is in {run.model}. Next, write the vectors of a text file:",
-        f"  {_program()} embed file.txt --model {shlex.quote(str(run.model))}",
+        f"  {program()} embed file.txt --model {shlex.quote(str(run.model))}",
     )
 
 
@@ -330,12 +335,3 @@ def _compare_with_plan(common: Common, run: RunDir) -> None:
     if plan:
         for line in describe_comparison(compare(run, plan), changed_settings(run, plan)):
             common.console.note(line)
-
-
-def _program() -> str:
-    """Return the command that calls elmo-zh in the user's shell."""
-    here = Path(sys.argv[0])
-    found = shutil.which("elmo-zh")
-    if found and here.exists() and Path(found).samefile(here):
-        return "elmo-zh"
-    return shlex.quote(str(here)) if here.name == "elmo-zh" else f"{shlex.quote(sys.executable)} -m elmo_zh"

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.bundle.layout import BundleForm, BundleLayout, require_replaceable
+from elmo_zh.bundle.missing import next_step_of_run
 from elmo_zh.bundle.options import TRAINING_KEYS, load_options
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.warm_state import warm_up
@@ -20,6 +21,7 @@ from elmo_zh.corpus.segmented import iter_file_sentences
 from elmo_zh.errors import BundleError, CorpusError
 from elmo_zh.model.batches import build_lexicon
 from elmo_zh.run.files import UNFINISHED, atomic_path
+from elmo_zh.run.find import is_run
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.vocabulary.lexicon import Lexicon
@@ -64,6 +66,11 @@ def convert_model(
         OutputError: If the output exists already.
         CorpusError: If the text for the warm state cannot be read.
     """
+    if is_run(source):
+        raise BundleError(
+            f"{source} is a run: the folder in which elmo-zh trains a model. convert takes another program's model, or"
+            f" a bundle. {next_step_of_run(source)}"
+        )
     require_replaceable(output, force=force)
     with opened_source(source, output.with_name(f"{output.name}.source{UNFINISHED}")) as folder:
         found = _read_source(folder, settings, reporter)
@@ -120,6 +127,7 @@ def _read_bundle(folder: Path, text: KnownText) -> BundleSource:
         training=bundle.info["training"],
         origin=bundle.info["origin"],
         alphabet=bundle.alphabet,
+        history=bundle.history,
     )
 
 

@@ -39,6 +39,8 @@ def opened_source(source: Path, unpacked: Path) -> Iterator[Path]:
     if source.is_dir():
         yield source
         return
+    if not source.exists():
+        raise BundleError(f"{source} does not exist. Give the folder or zip with the model's options and weights.")
     if not source.is_file() or not zipfile.is_zipfile(source):
         raise BundleError(
             f"{source} is neither a folder nor a zip archive. Give the folder or zip with the model's options and"

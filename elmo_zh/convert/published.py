@@ -40,7 +40,8 @@ def read_published(folder: Path, chosen: ChosenFiles, text: KnownText, reporter:
     if reads_characters and chosen.token_embeddings is not None:
         raise BundleError("--embedding is for token mode, but these options describe a character-mode model.")
     has_softmax = holds_softmax(files.weights)
-    vocabulary = _load_vocabulary(files.vocab, is_needed=not reads_characters or has_softmax, reporter=reporter)
+    is_needed = not reads_characters or has_softmax or chosen.vocab is not None
+    vocabulary = _load_vocabulary(files.vocab, is_needed=is_needed, reporter=reporter)
     num_tokens = len(vocabulary) if vocabulary and (not reads_characters or has_softmax) else None
     shape = parse_shape(options, files.options, num_tokens)
     token_embeddings = None if reads_characters else files.token_embeddings
@@ -70,7 +71,10 @@ def read_published(folder: Path, chosen: ChosenFiles, text: KnownText, reporter:
 
 
 def _load_vocabulary(path: Path | None, *, is_needed: bool, reporter: Reporter) -> Vocabulary | None:
-    """Return the vocabulary; None if there is none, or if it is not in our form and not needed."""
+    """Return the vocabulary; None if there is none, or if it is not in our form and not needed.
+
+    A file that the user named is needed: it is an error if it cannot be used.
+    """
     if path is None:
         if is_needed:
             raise BundleError(
@@ -83,6 +87,6 @@ def _load_vocabulary(path: Path | None, *, is_needed: bool, reporter: Reporter) 
         return load_vocabulary(path)
     except RunError as error:
         if is_needed:
-            raise BundleError(*(message.partition(" make the file with")[0] for message in error.messages)) from None
+            raise BundleError(*(message.partition(" Make the file with")[0] for message in error.messages)) from None
         reporter.note(f"{path.name} is left out, since it does not begin with <S>, </S> and <UNK>.")
         return None

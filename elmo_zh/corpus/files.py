@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Protocol, cast
 
 from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES, unpacked
 from elmo_zh.errors import CorpusError
+from elmo_zh.run.reporter import counted
 
 TEXT_SUFFIXES = (".txt", ".text", "")
 
@@ -62,7 +63,7 @@ def find_files(
                 text = {p for p in inside if is_taken(p.name)}
                 if not text:
                     raise CorpusError(
-                        f"{path} holds no text files ({kinds}; {len(inside)} other files)."
+                        f"{path} holds no text files ({kinds}; {counted(len(inside), 'other file')})."
                         " Give files by name, or a folder with text."
                     )
                 found.update(text)

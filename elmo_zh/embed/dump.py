@@ -212,7 +212,8 @@ class _Dump:
         contents = self.describe(num_lines=self.counts.lines, num_tokens=self.counts.tokens)
         if self.shard is None:
             return contents
-        return contents.with_attributes(self.shard.attributes(self._manifest(), self.survey.lines, asdict(self.counts)))
+        counts = self.counts.recorded()
+        return contents.with_attributes(self.shard.attributes(self._manifest(), self.survey.lines, counts))
 
     def prepare(self, reporter: Reporter) -> None:
         """Write the packed file of all lines, without their vectors, unless it exists."""

@@ -1,7 +1,9 @@
 """ElmoEmbedder: from sentences to one array of vectors per sentence."""
 
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -18,6 +20,7 @@ from elmo_zh.embed.read_ahead import iter_windows
 from elmo_zh.embed.sentence_arguments import check_text, check_texts, check_token_sentences, check_tokens
 from elmo_zh.embed.sentence_vectors import SentenceVectors
 from elmo_zh.embed.unknown_rate import UnknownWatch
+from elmo_zh.embed.word_vectors import find_subwords
 from elmo_zh.errors import BundleError, ElmoZhError
 from elmo_zh.model.kernels.gpu_loop import kernel_fallback
 from elmo_zh.model.precision import PRECISIONS, choose_device
@@ -319,6 +322,14 @@ class ElmoEmbedder:
         if self.bundle.vocabulary is None or self._bilm.shape.characters is not None:
             return np.zeros(len(tokens), np.bool_)
         return np.equal(self.bundle.vocabulary.encode(tokens), UNKNOWN_ID)
+
+    def count_backed_off(self, tokens: Sequence[str]) -> int:
+        """Return how many tokens are outside the vocabulary and read as their parts; 0 unless `unknown` is backoff."""
+        vocabulary = self.bundle.vocabulary
+        if self.unknown != "backoff" or vocabulary is None:
+            return 0
+        unknown = Counter(compress(tokens, self.find_unknown(tokens)))
+        return sum(count for token, count in unknown.items() if find_subwords(token, vocabulary))
 
     def count_cut(self, tokens: Sequence[str]) -> int:
         """Return how many tokens are longer than the character slots; 0 in token mode."""

@@ -23,8 +23,9 @@ from elmo_zh.text.alignment import TokenisedLine
 # A file of tokens ends after so many lines or tokens: little is lost by an interruption, and memory stays bounded.
 TEXT_LINES = 50_000
 TEXT_TOKENS = 500_000
-# Attribute of a file of tokens: how many of them are longer than the character slots.
-_CUT_TOKENS = "cut_tokens"
+# Attributes of a file of tokens: how many of them are longer than the character slots, and how many unknown ones read
+# as their parts.
+_CUT_TOKENS, _BACKED_OFF_TOKENS = "cut_tokens", "backed_off_tokens"
 
 
 def write_text_files(
@@ -54,10 +55,10 @@ def write_text_files(
         for block_lines in _iter_prepared(embedder, source, range(lines.start + done, lines.stop), segmented):
             tokens = [token for line in block_lines for token in line.tokens]
             contents = describe(first_line=lines.start + done, num_lines=len(block_lines), num_tokens=len(tokens))
-            cut_tokens = {_CUT_TOKENS: embedder.count_cut(tokens)}
+            counted = {_CUT_TOKENS: embedder.count_cut(tokens), _BACKED_OFF_TOKENS: embedder.count_backed_off(tokens)}
             block = _build_block(embedder, block_lines, tokens, contents)
             with atomic_path(parts.text_file(contents.first_line)) as unfinished:
-                described = contents.with_attributes(cut_tokens)
+                described = contents.with_attributes(counted)
                 hdf5_packed.write_text(unfinished, described, [block], with_vectors=False)
             done += len(block_lines)
             progress.update(len(block_lines))
@@ -114,6 +115,8 @@ def _count(path: Path) -> DumpCounts:
             tokens=int(offsets[-1]),
             unknown_tokens=int(file["unknown"][()].sum()),
             cut_tokens=int(file.attrs[_CUT_TOKENS]),
+            # Unfinished outputs of earlier versions lack it.
+            backed_off_tokens=int(file.attrs.get(_BACKED_OFF_TOKENS, 0)),
         )
 
 

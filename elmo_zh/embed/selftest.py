@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle
+from elmo_zh.bundle.settings import is_tied
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.golden import Golden, load_golden
 from elmo_zh.errors import BundleError
@@ -28,10 +29,16 @@ _CANDIDATES = 20_000
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One check: its name, whether it passed, and what was found."""
+    """One check.
+
+    Attributes:
+        name: What is checked.
+        passed: Whether it is so; None if this model cannot be checked for it.
+        found: What was found, or why nothing could be checked.
+    """
 
     name: str
-    passed: bool
+    passed: bool | None
     found: str
 
 
@@ -95,7 +102,7 @@ def _distance(left: NDArray[np.float32], right: NDArray[np.float32]) -> float:
 def _check_tokens(bundle: Bundle, embedder: ElmoEmbedder, golden: Golden) -> Check:
     name = "raw text becomes the same tokens"
     if bundle.text is None:
-        return Check(name=name, passed=True, found="not known how the training text was segmented; use --segmented")
+        return Check(name=name, passed=None, found="it is not known how the training text was segmented")
     try:
         same = [embedder.tokens(text) for text in golden.texts] == golden.sentences
     except BundleError as error:
@@ -136,7 +143,7 @@ def _check_tables(bundle: Bundle) -> Check:
     name = "vocabulary, embedding and softmax belong together"
     vocabulary, layout = bundle.vocabulary, BundleLayout(bundle.path)
     if vocabulary is None:
-        return Check(name=name, passed=True, found="the model has no vocabulary")
+        return Check(name=name, passed=None, found="the model has no vocabulary")
     problems = []
     if vocabulary.digest() != bundle.info.get("vocabulary_digest"):
         problems.append(f"vocab.data has digest {vocabulary.digest()}, not that of the export")
@@ -156,8 +163,10 @@ def find_neighbours(bundle: Bundle) -> list[Neighbours]:
     size = min(len(bundle.vocabulary), _CANDIDATES)
     lexicon = bundle.build_lexicon()
     device = next(bundle.bilm.parameters()).device
-    tables = {"token layer": bundle.bilm.token_layer(build_inputs(lexicon, torch.arange(size)).to(device))}
-    if bundle.softmax is not None:
+    tied = is_tied(bundle)
+    name = "token layer and softmax" if tied else "token layer"
+    tables = {name: bundle.bilm.token_layer(build_inputs(lexicon, torch.arange(size)).to(device))}
+    if bundle.softmax is not None and not tied:
         tables["softmax"] = bundle.softmax.weight[:size]
     words = bundle.vocabulary.tokens
     chosen = [row for row in range(len(SPECIALS), size) if words[row].isalpha()][:_NUM_WORDS]

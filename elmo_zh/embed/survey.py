@@ -8,7 +8,7 @@ from pathlib import Path
 from elmo_zh.corpus.files import iter_lines
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import OutputError
-from elmo_zh.run.reporter import Reporter, format_bytes
+from elmo_zh.run.reporter import Reporter, counted, format_bytes
 from elmo_zh.text.segmenters.registry import split_tokens
 
 # Raw lines that are segmented to estimate the number of tokens: from this many to twice as many.
@@ -36,8 +36,9 @@ class Survey:
     def describe(self) -> str:
         """Return the numbers for people."""
         if not self.sampled_lines:
-            return f"{self.lines:,} lines, {self.tokens:,} tokens"
-        return f"{self.lines:,} lines, about {self.tokens:,} tokens (estimated from {self.sampled_lines:,} lines)"
+            return f"{counted(self.lines, 'line')}, {counted(self.tokens, 'token')}"
+        sample = counted(self.sampled_lines, "line")
+        return f"{self.lines:,} lines, about {self.tokens:,} tokens (estimated from {sample})"
 
     def shard(self, num_lines: int) -> "Survey":
         """Return the estimated survey of a shard of so many lines."""

@@ -23,18 +23,32 @@ from elmo_zh.run.files import atomic_path, remove, write_json
 
 @dataclass(kw_only=True)
 class DumpCounts:
-    """Counts of what a dump holds."""
+    """Counts of what a dump holds.
+
+    Attributes:
+        lines: Number of lines.
+        empty_lines: Lines without a token.
+        tokens: Number of tokens.
+        unknown_tokens: Tokens outside the vocabulary.
+        cut_tokens: Tokens longer than the character slots.
+        backed_off_tokens: Unknown tokens that were read as their parts (--unknown backoff).
+    """
 
     lines: int = 0
     empty_lines: int = 0
     tokens: int = 0
     unknown_tokens: int = 0
     cut_tokens: int = 0
+    backed_off_tokens: int = 0
 
     def add(self, other: "DumpCounts") -> None:
         """Add the counts of another dump."""
         for name, value in asdict(other).items():
             setattr(self, name, getattr(self, name) + value)
+
+    def recorded(self) -> dict[str, int]:
+        """Return the counts as a shard records them: without backed-off tokens if there are none, as ever."""
+        return {name: count for name, count in asdict(self).items() if count or name != "backed_off_tokens"}
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,18 @@
 """What a run holds, from whatever of it exists."""
 
+import shlex
 from pathlib import Path
 from typing import Any
 
+from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.errors import RunError
 from elmo_zh.inspection.oddities import find_oddities
 from elmo_zh.inspection.segmented_text import TextSurvey, survey_segmented
+from elmo_zh.invocation import program
 from elmo_zh.pictures import can_draw, save_picture
 from elmo_zh.planning.comparison import changed_settings, compare, finished_stages, load_plan
 from elmo_zh.planning.coverage import ROUND_SIZES, CoverageCurve, exact_curve
+from elmo_zh.run.find import explain_no_run
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, load_counts, load_vocabulary
@@ -24,8 +28,10 @@ def inspect_run(run: RunDir, *, num_samples: int, num_tokens: int, seed: int, re
     """
     finished, plan, files = finished_stages(run), load_plan(run), run.train_files()
     if not (finished or plan or files):
-        what = "holds no run" if run.path.exists() else "does not exist"
-        raise RunError(f"{run.path} {what}. Begin one with: elmo-zh segment CORPUS --run {run.path}")
+        if BundleLayout(run.path).info.is_file():
+            typed = shlex.quote(str(run.path))
+            raise RunError(f"{run.path} is a model bundle, not a run. Show it with: {program()} info {typed}")
+        raise RunError(explain_no_run(run.path))
     survey = None
     if files:
         survey = survey_segmented(files, num_samples=num_samples, num_longest=num_tokens, seed=seed, reporter=reporter)
@@ -43,6 +49,7 @@ def inspect_run(run: RunDir, *, num_samples: int, num_tokens: int, seed: int, re
         "coverage_curve": [{"words": size, "share": round(curve.at(size)[0], 6)} for size in sizes if size],
         "coverage_picture": _draw_coverage(curve, run.coverage_picture, reporter),
         "oddities": find_oddities(survey, sources, segmented.get("counts", {}), coverage),
+        "verdict": finished.get("train", {}).get("counts", {}).get("verdict", {}),
         "plan": compare(run, plan) if plan else {},
         "changed_settings": changed_settings(run, plan) if plan else [],
     }

@@ -1,12 +1,14 @@
 """Lines of text that show what a run holds."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from elmo_zh.corpus.cleaning.examples import visible
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.planning.plan_lines import aligned, coverage_lines, describe_comparison
 from elmo_zh.run.reporter import format_seconds
+from elmo_zh.training.verdict import describe_verdict
 
 _MOST_SOURCES, _MOST_REASONS = 20, 3
 
@@ -19,7 +21,8 @@ def describe_inspection(found: Mapping[str, Any]) -> Iterator[str]:
         _sources(found["sources"]) if found["sources"] else (),
         (*coverage_lines(found["coverage_curve"]), *picture) if found["coverage_curve"] else (),
         _text(found["text"]) if found["text"] else (),
-        _oddities(found["oddities"]),
+        _oddities(found["oddities"]) if found["oddities"] or not found["verdict"] else (),
+        describe_verdict(found["verdict"], Path(found["run"])) if found["verdict"] else (),
         describe_comparison(found["plan"], found["changed_settings"]) if found["plan"] else (),
     )
     shown = [lines for section in sections if (lines := list(section))]
@@ -79,7 +82,7 @@ def _text(text: Mapping[str, Any]) -> Iterator[str]:
 
 def _oddities(oddities: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if not oddities:
-        yield "Nothing looks odd."
+        yield "No problem was found in the text."
         return
     yield "Worth a look:"
     for oddity in oddities:

@@ -6,8 +6,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from elmo_zh.run.find import iter_runs
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import load_record
+from elmo_zh.run.reporter import format_bytes
 
 _STAGES = ("segment", "vocab", "word2vec", "encode", "train", "export")
 _LATEST = "latest"
@@ -23,20 +25,9 @@ def list_runs(folder: Path) -> dict[str, Any]:
         folder: Folder of runs and of folders of runs; a missing one has no runs.
     """
     latest = (folder / _LATEST).resolve() if (folder / _LATEST).is_dir() else None
-    runs = [_describe(path, is_latest=path.resolve() == latest) for path in _iter_runs(folder)]
+    runs = [_describe(path, is_latest=path.resolve() == latest) for path in iter_runs(folder)]
     runs.sort(key=lambda run: run["finished_at"] or run["started_at"], reverse=True)
     return {"folder": str(folder), "runs": runs}
-
-
-def _iter_runs(folder: Path) -> Iterator[Path]:
-    """Yield each run once, under its own name rather than that of a link such as `latest`."""
-    found = [path.parent for pattern in ("*/stages", "*/*/stages") for path in folder.glob(pattern)]
-    found.sort(key=lambda path: (any(each.is_symlink() for each in (path, path.parent)), path))
-    seen = set()
-    for path in found:
-        if path.resolve() not in seen:
-            seen.add(path.resolve())
-            yield path
 
 
 def _describe(path: Path, *, is_latest: bool) -> dict[str, Any]:
@@ -83,7 +74,7 @@ def _cells(run: Mapping[str, Any]) -> tuple[str, ...]:
     marks = ["latest"] * run["is_latest"]
     if "export" not in stages:
         marks.append(f"unfinished, done until {stages[-1]}" if stages else "unfinished")
-    return run["run"], names, tokens, f"{run['bytes'] / 1e6:,.1f} MB", *perplexities, local, "; ".join(marks)
+    return run["run"], names, tokens, format_bytes(run["bytes"]), *perplexities, local, "; ".join(marks)
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -10,7 +10,10 @@ from typing import Any
 
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError
+from elmo_zh.invocation import program
+from elmo_zh.run.changes import describe_changes
 from elmo_zh.run.files import atomic_path, file_digest, remove, write_json
+from elmo_zh.run.find import explain_no_run
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.version import __version__
@@ -92,11 +95,11 @@ def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporte
     require_inputs(run, stage.inputs.values())
     old = load_record(run.stage_record(stage.name), damaged_is_none=force)
     inputs = describe_files(stage.inputs, old.get("inputs", {}))
-    changes = _changes(old, stage.settings, inputs) if old else []
+    changes = describe_changes(stage.name, old, stage.settings, inputs) if old else []
     if not old and stage.discard is not None and is_in_training(run):
         changes = ["no record says what its checkpoints were made from"]
     if changes and stage.discards_training and not force:
-        refuse_to_discard_training(run, stage.name, changes)
+        refuse_to_discard_training(run, changes)
     run.save_config(config)
     same_budget = old.get("budget") == dict(stage.budget)
     if old.get("finished") and same_budget and not changes and not force and _outputs_are_intact(run, old):
@@ -104,8 +107,8 @@ def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporte
             remove(stage.parts)  # left by an interrupted --force
         reporter.note(f"{stage.name}: nothing has changed, skipped.")
         return StageOutcome(counts=old["counts"], skipped=True)
-    for change in changes if old else []:
-        reporter.note(f"{stage.name} runs again: {change}")
+    if old and changes:
+        reporter.note(f"{stage.name} runs again: {', '.join(changes)}.")
     counts = _run_and_record(run, stage, inputs, starts_over=force or bool(changes), force=force)
     return StageOutcome(counts=counts, skipped=False)
 
@@ -167,9 +170,11 @@ def require_inputs(run: RunDir, paths: Any) -> None:
     """Raise RunError for the first path that does not exist, naming the command that makes it."""
     for path in paths:
         if not path.exists():
+            if not run.path.exists() and run.holds(path):
+                raise RunError(explain_no_run(run.path))
             inside = path.relative_to(run.path).parts[0] if path.is_relative_to(run.path) else ""
             maker = MAKERS.get(inside)
-            hint = f"Make it with: elmo-zh {maker} --run {run.path}" if maker else "Check the path."
+            hint = f"Make it with: {program()} {maker} --run {run.path}" if maker else "Check the path."
             raise RunError(f"{path} is missing. {hint}")
 
 
@@ -229,43 +234,18 @@ def describe_files(files: Mapping[str, Path], known: Mapping[str, Any]) -> dict[
     return described
 
 
-def _changes(old: Mapping[str, Any], settings: Mapping[str, Any], inputs: Mapping[str, Any]) -> list[str]:
-    """Return one line for each setting or input that differs from the record."""
-    changes = [
-        f"{name} was {old['settings'].get(name)!r}, is {settings.get(name)!r}"
-        for name in sorted({*old["settings"], *settings})
-        if old["settings"].get(name) != settings.get(name)
-    ]
-    before = {name: entry["digest"] for name, entry in old["inputs"].items()}
-    now = {name: entry["digest"] for name, entry in inputs.items()}
-    if sorted(before.values()) != sorted(now.values()):
-        changes.extend(_file_changes(before, now))
-    return changes
-
-
-def _file_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    different = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
-    lines = []
-    for name in different[:5]:
-        what = "is new" if name not in before else "is gone" if name not in now else "has changed"
-        lines.append(f"input {name} {what}")
-    if len(different) > 5:
-        lines.append(f"{len(different) - 5} more inputs differ")
-    return lines
-
-
 def is_in_training(run: RunDir) -> bool:
     """Return whether the run holds checkpoints."""
     return run.checkpoints.is_dir() and any(run.checkpoints.glob("step-*"))
 
 
-def refuse_to_discard_training(run: RunDir, stage: str, changes: Sequence[str]) -> None:
-    """Raise RunError if the run holds checkpoints, which these changes in a stage would make worthless."""
+def refuse_to_discard_training(run: RunDir, changes: Sequence[str]) -> None:
+    """Raise RunError if the run holds checkpoints, which these changes would make worthless."""
     if is_in_training(run):
         raise RunError(
-            *(f"{run.path} holds checkpoints, and {stage} would differ: {change}." for change in changes),
-            f"Choose another --run (make train: RUN=...), or add --force (with the pipeline command)"
-            f" to discard {run.checkpoints} and start over.",
+            f"{run.path} already holds a training, which these changes would discard: {', '.join(changes)}. To keep it,"
+            " choose another run (--run RUN, make train RUN=...); to start over, add --force (elmo-zh pipeline --force,"
+            " make train ARGS=--force)."
         )
 
 

@@ -55,8 +55,15 @@ def format_seconds(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds < 360_000 else f"{seconds / 86_400:,.0f} days"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: 1 line, 2,000 lines."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def format_bytes(num_bytes: float) -> str:
-    """Return a size as 1.5 kB, 22.0 MB or 3.4 GB."""
+    """Return a size as 13 bytes, 1.5 kB, 22.0 MB or 3.4 GB."""
+    if num_bytes < 1000:
+        return counted(round(num_bytes), "byte")
     for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
         if num_bytes >= size:
             return f"{num_bytes / size:,.1f} {unit}"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.examples import visible
 from elmo_zh.corpus.tally import PassedOver, Tally
+from elmo_zh.run.reporter import counted
 from elmo_zh.segmenting.corpus_preparation import STEPS
 from elmo_zh.segmenting.segment import SegmentedCorpus
 
@@ -53,9 +54,10 @@ def _total_section(result: SegmentedCorpus, dropped_items: Counter[str]) -> Iter
     ]
     yield _table(("", "lines, records or elements", "characters"), rows)
     yield (
-        f"The corpus has {counts.files:,} files with {counts.documents:,} documents in {counts.lines:,} lines. The"
-        f" kept text became {result.lines.normalised_characters:,} characters of normalised text:"
-        f" {counts.train_tokens:,} tokens in {counts.train_sentences:,} sentences to train on,"
+        f"The corpus has {counted(counts.files, 'file')} with {counted(counts.documents, 'document')} in"
+        f" {counted(counts.lines, 'line')}. The kept text became"
+        f" {counted(result.lines.normalised_characters, 'character')} of normalised text:"
+        f" {counted(counts.train_tokens, 'token')} in {counted(counts.train_sentences, 'sentence')} to train on,"
         f" {counts.heldout_tokens:,} in {counts.heldout_sentences:,} held out."
     )
 

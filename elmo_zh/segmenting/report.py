@@ -9,11 +9,13 @@ from typing import Any
 from elmo_zh.config import CORPUS, TextConfig
 from elmo_zh.corpus.cleaning.clean import CLEANING_STEPS, GARBLED
 from elmo_zh.corpus.decoding import UNDECODABLE
-from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.segmenting.corpus_preparation import STEPS
 from elmo_zh.segmenting.segment import SegmentedCorpus
 
 _MAX_FORMS = 8
+# No model learns anything from so few.
+_TOO_FEW_TOKENS = 500
 
 
 def reading_settings(config: TextConfig) -> dict[str, Any]:
@@ -53,8 +55,9 @@ def report_segmented(result: SegmentedCorpus, config: TextConfig, reporter: Repo
     for line in result.passed_over.summary_lines():
         reporter.note(line)
     reporter.note(
-        f"segment: {counts.characters:,} characters in {counts.lines:,} lines of {counts.files} files;"
-        f" {counts.train_tokens:,} tokens in {counts.train_sentences:,} sentences to train on,"
+        f"segment: {counted(counts.characters, 'character')} in {counted(counts.lines, 'line')} of"
+        f" {counted(counts.files, 'file')}; {counted(counts.train_tokens, 'token')} in"
+        f" {counted(counts.train_sentences, 'sentence')} to train on,"
         f" {counts.heldout_tokens:,} in {counts.heldout_sentences:,} held out."
     )
     dropped = ", ".join(f"{reason} {number:,}" for reason, number in counts.dropped.items())
@@ -63,7 +66,8 @@ def report_segmented(result: SegmentedCorpus, config: TextConfig, reporter: Repo
     for entry in result.lines.ledger(STEPS):
         if entry.step in CLEANING_STEPS and entry.lines:
             removed = entry.characters_in - entry.characters_out
-            reporter.note(f"text.{entry.step} changed {entry.lines:,} lines and removed {removed:,} characters.")
+            lines, characters = counted(entry.lines, "line"), counted(removed, "character")
+            reporter.note(f"text.{entry.step} changed {lines} and removed {characters}.")
     _warn(result, config, reporter)
 
 
@@ -74,7 +78,7 @@ def _report_forms(result: SegmentedCorpus, reporter: Reporter) -> None:
         return
     for (kind, encoding, name), count in forms.most_common(_MAX_FORMS):
         where = f", {name}" if name else ""
-        reporter.note(f"Read {count:,} {'files' if count > 1 else 'file'} as {kind} in {encoding.upper()}{where}.")
+        reporter.note(f"Read {counted(count, 'file')} as {kind} in {encoding.upper()}{where}.")
     if len(forms) > _MAX_FORMS:
         reporter.note(f"Read files in {len(forms) - _MAX_FORMS} other forms; the stage record lists all of them.")
 
@@ -83,16 +87,22 @@ def _warn(result: SegmentedCorpus, config: TextConfig, reporter: Reporter) -> No
     counts = result.counts
     num_undecodable = sum(tally.dropped_items[UNDECODABLE] for tally in result.tallies)
     if num_undecodable:
+        left_out = f"{counted(num_undecodable, 'line')} {'was' if num_undecodable == 1 else 'were'}"
         reporter.warn(
-            f"{num_undecodable:,} lines were left out because they contain bytes that cannot be decoded. Find the first"
-            " one with --bad-bytes strict, or keep the lines with --bad-bytes replace."
+            f"{left_out} left out because of bytes that cannot be decoded. Find the first one with --bad-bytes strict,"
+            " or keep such lines with --bad-bytes replace."
         )
     if GARBLED in result.lines.noticed:
         found = result.lines.noticed[GARBLED]
-        advice = "They cannot be repaired." if config.repair_mojibake else "Try --set text.repair_mojibake=true"
+        advice = "Such text cannot be repaired." if config.repair_mojibake else "Try --set text.repair_mojibake=true"
         reporter.warn(
-            f"{found.lines:,} lines look as if they were decoded with the wrong encoding: {found.examples[0]} ..."
+            f"{counted(found.lines, 'line')} may have been decoded with the wrong encoding: {found.examples[0]} ..."
             f" {advice}"
+        )
+    if counts.train_tokens < _TOO_FEW_TOKENS:
+        reporter.warn(
+            f"There is hardly any text to train on: {counted(counts.train_tokens, 'token')}. A good model needs"
+            " millions."
         )
     if not counts.han_characters:
         reporter.warn("This corpus contains no Chinese character. Check that it is the right one.")

@@ -26,7 +26,7 @@ from elmo_zh.engine.parts import run_parts
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import atomic_path, link_or_copy, remove, write_json_once
-from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.segmenting.cut import cut
 from elmo_zh.segmenting.duplicates import RepeatedLines, find_repeated
 from elmo_zh.segmenting.extract import Extracted, NumberedSource, extract
@@ -240,7 +240,7 @@ def _no_text_error(corpus: Sources, result: SegmentedCorpus) -> CorpusError:
     other += [
         f"{number:,} characters of {reason}" for reason, number in result.counts.dropped.items() if reason != EMPTY
     ]
-    found = f"{result.counts.lines} lines, all empty" + (f"; left out: {', '.join(other)}" if other else "")
+    found = f"{counted(result.counts.lines, 'line')}, all empty" + (f"; left out: {', '.join(other)}" if other else "")
     return CorpusError(f"{names} holds no text ({found}). Give a file with text.")
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from elmo_zh.bundle.layout import FLOAT32_BUNDLE, BundleForm
 from elmo_zh.config import Config, preparation_settings, with_defaults
 from elmo_zh.errors import RunError
+from elmo_zh.run.changes import describe_settings
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import Stage, StageOutcome, StageResult, load_record, require_inputs, run_stage
 from elmo_zh.run.reporter import Reporter
@@ -51,11 +52,14 @@ def export(
 def _require_text_settings_of_training(run: RunDir, config: Config) -> None:
     """Raise RunError unless the text settings, which the bundle records, are those that made the training text."""
     made_with = with_defaults(load_record(run.stage_record("segment")).get("settings", {}))
+    if not made_with:
+        return
     dictionary = run.user_dictionary if config.text.user_dictionary else None
     now = with_defaults(text_settings(config, dictionary))
-    for name in now if made_with else ():
-        if made_with.get(name) != now[name]:
-            raise RunError(
-                f"{run.path}: text.{name} was {made_with.get(name)!r} when the training text was segmented, but is"
-                f" {now[name]!r}. Set it back: a model works only on text that is prepared like its training text."
-            )
+    before = {f"text.{name}": made_with.get(name) for name in now}
+    changes = describe_settings(before, {f"text.{name}": value for name, value in now.items()})
+    if changes:
+        raise RunError(
+            f"{run.path}: the settings have changed since the training text was segmented: {', '.join(changes)}. Set"
+            " them back: a model works only on text that is prepared like its training text."
+        )

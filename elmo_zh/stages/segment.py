@@ -10,7 +10,7 @@ from elmo_zh.engine.select import EngineChoice
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import Stage, StageOutcome, StageResult, run_stage
-from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.segmenting.corpus_report import corpus_report
 from elmo_zh.segmenting.report import describe_reading, reading_settings, report_segmented
 from elmo_zh.segmenting.segment import segment_corpus
@@ -36,7 +36,9 @@ def _segment_sources(
 ) -> StageOutcome:
     if sources.passed_over:
         names = ", ".join(path.name for path in sources.passed_over[:3])
-        reporter.note(f"Skipped {len(sources.passed_over)} files whose names do not suggest text, such as {names}.")
+        number = len(sources.passed_over)
+        owner = "name does" if number == 1 else "names do"
+        reporter.note(f"Skipped {counted(number, 'file')} whose {owner} not suggest text, such as {names}.")
     dictionary = find_user_dictionary(run, config)
     settings = text_settings(config, dictionary) | reading_settings(config.text)
 

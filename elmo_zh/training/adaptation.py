@@ -15,6 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from elmo_zh.bundle.history import model_line
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.bundle.settings import require_same_model, require_same_text
@@ -203,6 +204,7 @@ def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, reporter:
     if run.holds(path):
         raise RunError(f"{path} belongs to {run.path} itself. Give --init another model, or choose another --run.")
     bundle = load_bundle(path)
+    reporter.note(model_line(bundle))
     require_same_model(config.model, bundle)
     require_same_text(bundle, load_record(run.stage_record("segment")).get("settings", {}), reporter)
     _warn_about_state(bundle, config, reporter)

@@ -1,9 +1,11 @@
 """Export of a checkpoint as a bundle."""
 
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from elmo_zh.bundle.compatibility import describe_readers
+from elmo_zh.bundle.history import OWN_PROGRAM, History
 from elmo_zh.bundle.layout import BundleForm, require_replaceable
 from elmo_zh.bundle.options import training_options
 from elmo_zh.bundle.warm_state import warm_up
@@ -14,6 +16,7 @@ from elmo_zh.id_store.load import load_id_store
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.layout import RunDir
+from elmo_zh.run.record import load_record
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.training.adaptation import load_start
 from elmo_zh.training.checkpoint import CheckpointFolder
@@ -37,7 +40,8 @@ def choose_step(checkpoints: CheckpointFolder, wanted: str, run: RunDir) -> int:
         # Without held-out figures there is no reason to prefer another checkpoint to the last.
         return steps[-1] if best is None else best
     if not wanted.isdecimal() or int(wanted) not in steps:
-        raise RunError(f"There is no checkpoint {wanted} in {checkpoints.path}. Available: best, last, {steps}.")
+        listed = ", ".join(map(str, steps))
+        raise RunError(f"There is no checkpoint {wanted} in {checkpoints.path}. Available: best, last, {listed}.")
     return int(wanted)
 
 
@@ -70,7 +74,8 @@ def export_checkpoint(
         training_options=training_options(config.train, training["train_tokens"], training["epochs"]),
         carry_state=config.train.carry_state,
         training=training,
-        origin={"program": "elmo-zh", **({"started_from": start.describe()} if start else {})},
+        origin={"program": OWN_PROGRAM, **({"started_from": start.describe()} if start else {})},
+        history=_history(run),
     )
     with atomic_path(output) as unfinished:
         change = write_model(unfinished, source, form)
@@ -90,6 +95,16 @@ def _warm_up(model: LanguageModel, run: RunDir, config: Config, reporter: Report
     sentences = (store.train[index] for index in range(len(store.train)))
     count = warm_up(model.bilm, store.lexicon, sentences)
     reporter.note(f"export: sentences will start from the mean state after {count:,} training sentences.")
+
+
+def _history(run: RunDir) -> History:
+    """Return the history of a run's model; if its training is not finished, with the date of its start."""
+    segmented, trained = (load_record(run.stage_record(stage), damaged_is_none=True) for stage in ("segment", "train"))
+    trained_at = ""
+    if started_at := trained.get("started_at"):
+        end = datetime.fromisoformat(started_at) + timedelta(seconds=trained.get("seconds", 0))
+        trained_at = end.isoformat(timespec="seconds")
+    return History.of(run.path.resolve().name, list(segmented.get("inputs", {})), trained_at)
 
 
 def _training_figures(state: Any, counts: list[int]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The work of the train stage: from the token id store to checkpoints, with all checks and reports around training."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from elmo_zh.pictures import can_draw
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import StageResult, load_record
-from elmo_zh.run.reporter import Reporter, format_seconds
+from elmo_zh.run.reporter import Reporter, counted, format_seconds
 from elmo_zh.training.adaptation import Start, prepare_start
 from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.training.computation import Computation, choose_computation
@@ -31,7 +32,8 @@ from elmo_zh.training.memory import predict_memory
 from elmo_zh.training.metrics import MetricsFile, NoMetrics
 from elmo_zh.training.optimizer import step_tokens
 from elmo_zh.training.trainer import Trainer, TrainerSetup
-from elmo_zh.training.training_report import draw_training, report_baselines, report_summary, report_used_budget
+from elmo_zh.training.training_report import draw_training, report_baselines, report_summary
+from elmo_zh.training.verdict import TrainingFigures, describe_verdict, judge
 from elmo_zh.vocabulary.vocabulary import Vocabulary, load_counts, load_vocabulary
 from elmo_zh.word2vec import WordVectors, load_word_vectors
 
@@ -91,7 +93,7 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
         group.on_rank_0(lambda: _check_and_report_start(context, trainer, start))
     _report_plan(context, trainer, step_seconds, memory_bytes)
     if is_resumed:
-        reporter.note(f"Resuming from step {trainer.step:,} of {trainer.schedule.num_steps:,}.")
+        reporter.note(_describe_resumption(trainer.step, trainer.schedule.num_steps))
     trainer.train()
     heldout = _evaluate_best(context, trainer)
     if not group.is_rank_0:
@@ -264,13 +266,24 @@ def _report_plan(context: _Context, trainer: Trainer, step_seconds: float, memor
     device = trainer.device.type
     where, per_process = (f"{device} in {group.size} processes", " per process") if group.size > 1 else (device, "")
     context.reporter.note(
-        f"Training text: {store.train.num_tokens:,} tokens in {len(store.train):,} sentences;"
-        f" held-out text: {store.heldout.num_tokens:,} tokens in {len(store.heldout):,} sentences."
+        f"Training text: {counted(store.train.num_tokens, 'token')} in {counted(len(store.train), 'sentence')};"
+        f" held-out text: {counted(store.heldout.num_tokens, 'token')} in"
+        f" {counted(len(store.heldout), 'sentence')}."
     )
     context.reporter.note(
-        f"Plan: {num_steps:,} steps = {tokens / epoch_tokens:.2f} epochs = {tokens:,} predicted tokens per direction;"
-        f" {trainer.model.num_parameters():,} parameters; about {memory_bytes / 1e9:.1f} GB of memory{per_process};"
-        f" about {format_seconds(seconds)} on {where} ({trainer.computation.precision}), plus evaluations."
+        f"Plan: {counted(num_steps, 'step')} = {tokens / epoch_tokens:.2f} epochs = {tokens:,} predicted tokens per"
+        f" direction; {trainer.model.num_parameters():,} parameters; about {memory_bytes / 1e9:.1f} GB of"
+        f" memory{per_process}; about {format_seconds(seconds)} on {where} ({trainer.computation.precision}), plus"
+        " evaluations."
+    )
+
+
+def _describe_resumption(step: int, num_steps: int) -> str:
+    if step <= num_steps:
+        return f"Resuming from step {step:,} of {num_steps:,}."
+    return (
+        f"Nothing to train: this run has trained {counted(step, 'step')}, and its budget is {num_steps:,}."
+        " To train longer, raise train.max_tokens and train.epochs."
     )
 
 
@@ -320,5 +333,21 @@ def _report_result(context: _Context, trainer: Trainer, start: Start | None, cou
         outputs.append(run.training_picture)
     else:
         reporter.note("matplotlib is not installed, so training.png is not drawn.")
-    report_used_budget(context.config.train, reporter)
-    return StageResult(outputs=outputs, counts=counts)
+    verdict = asdict(judge(_gather_figures(context, start, counts)))
+    for line in describe_verdict(verdict, run.path):
+        reporter.note(line)
+    return StageResult(outputs=outputs, counts={**counts, "verdict": verdict})
+
+
+def _gather_figures(context: _Context, start: Start | None, counts: Mapping[str, Any]) -> TrainingFigures:
+    heldout, samples = counts.get("heldout"), MetricsFile(context.run.metrics).lines()
+    return TrainingFigures(
+        train_tokens=context.store.train.num_tokens,
+        perplexity=heldout["perplexity"] if heldout else None,
+        baselines={name: figures["perplexity"] for name, figures in counts["baselines"].items()},
+        curve=[(line["tokens"], line["heldout_perplexity"]) for line in samples if line.get("heldout_set") == "sample"],
+        unknown_rate=heldout["oov_rate"] if heldout else 0.0,
+        num_rows=len(context.vocabulary),
+        started_from_model=start is not None,
+        config=context.config,
+    )

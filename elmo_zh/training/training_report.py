@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from elmo_zh.config import TrainConfig
 from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.pictures import save_picture
-from elmo_zh.run.reporter import Reporter, format_seconds
+from elmo_zh.run.reporter import Reporter, counted, format_seconds
 from elmo_zh.training.baselines import measure_baselines
 from elmo_zh.training.heldout_sample import measure_text
 
@@ -42,7 +41,7 @@ def report_summary(counts: Mapping[str, Any], reporter: Reporter) -> None:
         reporter: Receives the lines.
     """
     reporter.note(
-        f"Trained {counts['tokens']:,} tokens ({counts['epochs']:.2f} epochs, {counts['steps']:,} steps) in"
+        f"Trained {counts['tokens']:,} tokens ({counts['epochs']:.2f} epochs, {counted(counts['steps'], 'step')}) in"
         f" {format_seconds(counts['training_seconds'])}, including evaluations; peak memory"
         f" {counts['memory']['peak_bytes'] / 1e9:.1f} GB (predicted"
         f" {counts['memory']['predicted_bytes'] / 1e9:.1f} GB)."
@@ -66,19 +65,6 @@ def report_summary(counts: Mapping[str, Any], reporter: Reporter) -> None:
     ]
     for name, perplexity, bits in rows:
         reporter.note(f"  {name:16}{perplexity:12,.1f}" + (f"{bits:20.3f}" if bits is not None else ""))
-
-
-def report_used_budget(train: TrainConfig, reporter: Reporter) -> None:
-    """Report that the training budget is used up, and the settings for twice as much."""
-    doubled = []
-    if train.max_tokens:
-        doubled.append(f"train.max_tokens={2 * train.max_tokens}")
-    if train.epochs:
-        doubled.append(f"train.epochs={2 * train.epochs:g}")
-    reporter.note(
-        "The training budget is used up. To train longer, repeat the command with"
-        f' SET="{" ".join(doubled)}" (make train) or with --set for each setting (elmo-zh).'
-    )
 
 
 def draw_training(lines: list[dict[str, Any]], output: Path, baselines: Mapping[str, Any]) -> None:

@@ -118,7 +118,7 @@ def _spelling_of_others(counted: WordCounts, counts: dict[str, int]) -> Spelling
 
 
 def require_words(selected: VocabularyCounts, config: VocabConfig, text: Path, source: Path | None) -> None:
-    """Raise RunError if no word of the training text has a row.
+    """Raise RunError if no word of the training text has a row, or only one that the user has not given.
 
     Args:
         selected: The vocabulary.
@@ -130,6 +130,12 @@ def require_words(selected: VocabularyCounts, config: VocabConfig, text: Path, s
         raise RunError(
             f"No word occurs {config.min_count} times in {text}, so the vocabulary would be empty."
             " Give more text, or --set vocab.min_count=1"
+        )
+    if source is None and len(selected.vocabulary) == len(SPECIALS) + 1:
+        word = selected.vocabulary.tokens[-1]
+        raise RunError(
+            f"The vocabulary of {text} would be a single word ({word}), and a model needs several to predict. Give more"
+            " text, lower vocab.min_count, or check how the text is segmented."
         )
     if not selected.coverage:
         raise RunError(
@@ -148,6 +154,8 @@ def report_given_words(
     reporter.note(
         f"vocab: of the {num_given:,} words of {source}, {selected.num_absent:,} do not occur in the text; {added}."
     )
+    if rows == len(SPECIALS) + 1:
+        reporter.warn(f"{source} gives a vocabulary of a single word, so there is little to predict.")
     if config.init and selected.num_left_out and not num_added:
         reporter.warn(
             f"vocab.size = {config.size} leaves no room besides the {rows} rows of {source}, so"

@@ -26,12 +26,14 @@ KEYS = [
     "characters",
     "parameters",
     "softmax",
+    "tied_softmax",
     "vocabulary",
     "segmenter",
     "text",
     "carry_state",
     "warm_state",
     "training",
+    "history",
     "digests",
     "readers",
 ]
@@ -70,9 +72,9 @@ def test_info_of_a_trained_model(sample_run: SampleRun) -> None:
         "projection_clip": 3.0,
         "skip_connections": True,
     }
-    # Every number of weights.hdf5: 2 directions of layers, the embedding, and the softmax with its biases.
+    # 2 directions of layers, the embedding, which a tied softmax shares, and the biases of the softmax.
     layer = 2 * PROJECTION * 4 * CELL + 4 * CELL + CELL * PROJECTION
-    assert result["parameters"] == 2 * LAYERS * layer + rows * PROJECTION + rows * (PROJECTION + 1)
+    assert result["parameters"] == 2 * LAYERS * layer + rows * PROJECTION + rows
     refused = {name: [CHARACTERS_ONLY] if name in ("AllenNLP", "simple_elmo") else [] for name in READERS}
     assert result["readers"] == refused
 
@@ -83,7 +85,7 @@ def test_info_for_people(sample_run: SampleRun) -> None:
     assert found["mode"] == "token"
     assert found["layers"] == f"{LAYERS} in each direction, cell {CELL}, projection {PROJECTION}"
     assert found["cell"] == "clips 3 / 3 (0 is none), with skip connections"
-    assert found["parameters"] == f"{result['parameters']:,}, softmax included"
+    assert found["parameters"] == f"{result['parameters']:,}, softmax included, which is the token table too"
     assert found["vocabulary"] == f"{result['vocabulary']:,} rows"
     assert found["segmenter"] == f"jieba {result['segmenter']['version']}"
     assert found["state"] == "trained from zero state at each sentence"
@@ -192,9 +194,13 @@ def test_quiet_leaves_the_result_of_json_alone(sample_run: SampleRun) -> None:
 @pytest.mark.parametrize("command", ["info", "selftest"])
 def test_a_path_that_is_no_bundle(command: str, sample_run: SampleRun, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    for path in (tmp_path / "nowhere", tmp_path / "empty", sample_run.path, sample_run.heldout):
-        told = elmo_zh(command, path).only_error()
-        assert told.startswith(f"{path} is not a model bundle: bundle.json is missing.")
+    for path, problem in (
+        (tmp_path / "nowhere", "does not exist. Train a model first: make train CORPUS=my-texts/"),
+        (tmp_path / "empty", "is not a model bundle: bundle.json is missing. Train a model first: make train"),
+        (sample_run.path, f"is a run, not a model bundle. Its model is {sample_run.model}"),
+        (sample_run.heldout, "is a file, not the folder of a model bundle. "),
+    ):
+        assert elmo_zh(command, path).only_error().startswith(f"{path} {problem}")
 
 
 @pytest.mark.parametrize("command", ["info", "selftest"])
@@ -232,14 +238,18 @@ def test_convert_without_an_output(sample_run: SampleRun) -> None:
 def test_convert_of_what_is_not_there(tmp_path: Path, name: str) -> None:
     (tmp_path / "text.txt").write_text("dear\n", encoding="utf-8")
     told = elmo_zh("convert", name, "--output", "new").only_error()
-    assert told.startswith(f"{name} is neither a folder nor a zip archive.")
+    problem = "is neither a folder nor a zip archive" if name == "text.txt" else "does not exist"
+    assert told == f"{name} {problem}. Give the folder or zip with the model's options and weights."
     assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
 
 
 def test_convert_of_a_run(sample_run: SampleRun, tmp_path: Path) -> None:
     """A likely mistake: the folder of the run in place of its model."""
     told = elmo_zh("convert", sample_run.path, "--output", "new").only_error()
-    assert told.startswith(f"{sample_run.path}: which file holds the model's options? no file matches.")
+    assert told == (
+        f"{sample_run.path} is a run: the folder in which elmo-zh trains a model. convert takes another program's"
+        f" model, or a bundle. Its model is {sample_run.model}"
+    )
     assert list(tmp_path.iterdir()) == []
 
 

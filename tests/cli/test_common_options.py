@@ -140,7 +140,8 @@ def test_the_ways_to_call_it_are_one(tmp_path: Path) -> None:
     module = run_python("-m", "elmo_zh", "vocab", "--run", "nowhere", cwd=tmp_path)
     launcher = run_python(ROOT / "cli.py", "vocab", "--run", "nowhere", cwd=tmp_path)
     assert module == launcher
-    assert module.only_error() == "nowhere/segmented is missing. Make it with: elmo-zh segment CORPUS --run nowhere"
+    assert module.only_error().startswith("nowhere does not exist. Begin a run with: make train CORPUS=my-texts/, or ")
+    assert module.only_error().endswith(" -m elmo_zh segment CORPUS --run nowhere")
     (script,) = importlib.metadata.entry_points(group="console_scripts", name="elmo-zh")
     assert script.load() is main
 
@@ -306,9 +307,18 @@ def test_the_model_of_the_latest_run_is_the_default(
     arguments = ("evaluate", sample_run.heldout, "--segmented", "--json")
     monkeypatch.chdir(tmp_path)
     told = elmo_zh(*arguments).only_error()
-    assert told.startswith("runs/latest/model is not a model bundle: bundle.json is missing.")
+    assert told == (
+        "No --model is given, and the default is missing: runs/latest/model does not exist. Train a model first: make"
+        " train CORPUS=my-texts/"
+    )
+    monkeypatch.setenv("ELMO_ZH_MODEL", "models/gone")
+    told = elmo_zh(*arguments).only_error()
+    assert told.startswith("$ELMO_ZH_MODEL is wrong: models/gone does not exist. ")
     monkeypatch.setenv("ELMO_ZH_MODEL", str(sample_run.model))
     by_variable = elmo_zh(*arguments).result()
     monkeypatch.delenv("ELMO_ZH_MODEL")
     monkeypatch.chdir(sample_run.folder)
-    assert elmo_zh(*arguments).result() == by_variable
+    by_default = elmo_zh(*arguments).result()
+    assert by_default.pop("model")["path"] == "runs/latest/model"
+    assert by_variable.pop("model")["path"] == str(sample_run.model)
+    assert by_default == by_variable

@@ -52,7 +52,7 @@ def test_a_folder_without_text(empty_folder: Path) -> None:
     (folder / ".hidden.txt").write_text(CHINESE, encoding="utf-8")
     assert segment_error(folder) == (
         f"{folder} holds no text files (.txt, .csv, .tsv, .json, .jsonl, .xml, .html, .md, also packed as .gz, .bz2,"
-        " .xz, .zst, .zip, .tar; 1 other files)."
+        " .xz, .zst, .zip, .tar; 1 other file)."
         " Give files by name, or a folder with text."
     )
 
@@ -117,6 +117,18 @@ def test_a_text_in_which_no_word_is_frequent_enough() -> None:
     )
 
 
+def test_a_text_of_a_few_words_is_warned_about_and_a_vocabulary_of_one_is_refused() -> None:
+    Path("few.txt").write_text("山水。\n山人。\n", encoding="utf-8")
+    answer = elmo_zh("segment", "few.txt", "--run", "run", "--set", "text.segmenter=character")
+    warning = "Warning: There is hardly any text to train on: 6 tokens. A good model needs millions."
+    assert warning in answer.stderr.splitlines()
+    assert elmo_zh("vocab", "--run", "run").status == 0
+    assert elmo_zh("vocab", "--run", "run", "--set", "vocab.size=4").only_error() == (
+        "The vocabulary of run/segmented would be a single word (。), and a model needs several to predict. Give more"
+        " text, lower vocab.min_count, or check how the text is segmented."
+    )
+
+
 def test_a_user_dictionary_that_is_missing_or_bad() -> None:
     Path("text.txt").write_text(CHINESE, encoding="utf-8")
     arguments = ("segment", "text.txt", "--run", "run", "--set", "text.user_dictionary=words.txt")
@@ -156,6 +168,23 @@ def test_a_missing_input_names_the_command_that_makes_it(run: Path, command: str
     files.remove(run / missing)
     told = elmo_zh(command, "--run", run).only_error()
     assert told == f"{run / missing} is missing. Make it with: elmo-zh {maker} --run {run}"
+
+
+@pytest.mark.parametrize("command", ["vocab", "word2vec", "encode", "train", "export", "inspect"])
+def test_a_run_that_does_not_exist(sample_run: SampleRun, command: str) -> None:
+    begin = "Begin a run with: make train CORPUS=my-texts/, or elmo-zh segment CORPUS --run"
+    run = ["lwa"] if command == "inspect" else ["--run", "lwa"]
+    assert elmo_zh(command, *run).only_error() == f"lwa does not exist. {begin} lwa"
+    Path("runs").mkdir()
+    Path("runs/law").symlink_to(sample_run.path)
+    told = elmo_zh(command, *run).only_error()
+    assert told == f"lwa does not exist. Did you mean runs/law? {begin} lwa"
+    assert not Path("lwa").exists()
+
+
+def test_a_bundle_to_inspect(sample_run: SampleRun) -> None:
+    told = elmo_zh("inspect", sample_run.model).only_error()
+    assert told.startswith(f"{sample_run.model} is a model bundle, not a run. Show it with: elmo-zh info ")
 
 
 def test_a_vocabulary_without_the_specials(untrained_run: Path) -> None:
@@ -202,14 +231,18 @@ def test_checkpoints_of_unknown_origin_are_not_trained_on(run: Path, sample_run:
     answer = elmo_zh("train", "--run", run)
     assert answer.status == 1
     unknown = "no record says what its checkpoints were made from."
-    assert f"Error: {run} holds checkpoints, and train would differ: {unknown}" in answer.errors
+    assert answer.errors[0].startswith(
+        f"Error: {run} already holds a training, which these changes would discard: {unknown}"
+    )
 
 
 def test_a_vocabulary_that_was_swapped_is_refused_in_training(run: Path) -> None:
     other_vocabulary(run)
     answer = elmo_zh("train", "--run", run)
     assert answer.status == 1
-    assert f"Error: {run} holds checkpoints, and train would differ: input vocab.data has changed." in answer.errors
+    assert answer.errors[0].startswith(
+        f"Error: {run} already holds a training, which these changes would discard: 2 files (vocab.counts, vocab.data)"
+    )
 
 
 def test_ids_of_another_vocabulary(untrained_run: Path) -> None:
@@ -475,11 +508,13 @@ def test_a_bundle_of_a_later_format(model: Path, sample_run: SampleRun) -> None:
 def test_what_is_no_bundle(sample_run: SampleRun, make: Callable[[Path], None] | None) -> None:
     if make is not None:
         make(Path("thing"))
-    assert bundle_error(Path("thing"), sample_run) == (
-        "thing is not a model bundle: bundle.json is missing."
-        " Give the folder that `elmo-zh export` wrote, such as runs/NAME/model; another program's model becomes"
-        " one with: elmo-zh convert"
-    )
+    problem = {
+        Path.mkdir: "is not a model bundle: bundle.json is missing",
+        Path.touch: "is a file, not the folder of a model bundle",
+        None: "does not exist",
+    }[make]
+    expected = f"thing {problem}. Train a model first: make train CORPUS=my-texts/"
+    assert bundle_error(Path("thing"), sample_run) == expected
 
 
 def test_raw_text_for_a_model_of_another_segmenter(model: Path, sample_run: SampleRun) -> None:
@@ -492,7 +527,7 @@ def test_raw_text_for_a_model_of_another_segmenter(model: Path, sample_run: Samp
     for command in ("embed", "evaluate"):
         told = elmo_zh(command, text, "--model", model).only_error()
         assert told == (
-            f"{model} was trained with segmenter {there}, here it is {here}."
+            f"{model} was trained with segmenter jieba 0.39, here it is jieba {here['version']}."
             " Install that version, or segment the text yourself and use --segmented."
         )
     for command in ("embed", "evaluate"):
@@ -513,7 +548,7 @@ def test_a_file_to_embed_that_is_not_there(sample_run: SampleRun) -> None:
 def test_text_settings_other_than_the_training_texts_are_not_exported(run: Path) -> None:
     told = elmo_zh("export", "--run", run, "--set", "text.segmenter=character").only_error()
     assert told.startswith(
-        f"{run}: text.segmenter was 'jieba' when the training text was segmented, but is 'character'."
+        f"{run}: the settings have changed since the training text was segmented: text.segmenter jieba -> character."
     )
     assert elmo_zh("export", "--run", run, "--json").result()["skipped"] is True
 
@@ -558,5 +593,5 @@ def test_two_dumps_of_one_output_do_not_mix(sample_run: SampleRun, tmp_path: Pat
 
 def test_a_mistyped_run_is_not_made(empty_folder: Path) -> None:
     told = elmo_zh("train", "--run", "runs/typo").only_error()
-    assert told == "runs/typo/ids is missing. Make it with: elmo-zh encode --run runs/typo"
+    assert told.startswith("runs/typo does not exist. ")
     assert not Path("runs/typo").exists()

@@ -127,10 +127,10 @@ def test_a_change_redoes_the_stages_from_the_first_that_it_concerns(untrained_ru
     assert elmo_zh("vocab", "--run", run, "--set", "vocab.size=101", "--json").result()["rows"] == 101
     answer = elmo_zh("encode", "--run", run, "--json")
     assert answer.result()["skipped"] is False
-    assert "encode runs again: input vocab.data has changed" in answer.stderr.splitlines()
+    assert "encode runs again: 2 files (character_counts.tsv, vocab.data) have changed." in answer.stderr.splitlines()
     assert elmo_zh("word2vec", "--run", run, "--json").result()["covered"] == 98
     answer = elmo_zh("word2vec", "--run", run, "--set", "word2vec.epochs=3")
-    assert "word2vec runs again: epochs was 2, is 3" in answer.stderr.splitlines()
+    assert "word2vec runs again: word2vec.epochs 2 -> 3." in answer.stderr.splitlines()
     assert elmo_zh("encode", "--run", run, "--json").result()["skipped"] is True
 
 
@@ -146,7 +146,7 @@ def test_word_vectors_by_torch_and_by_whatever_is_installed(untrained_run: Path)
     assert elmo_zh("word2vec", "--run", run, "--force").status == 0
     assert (run / "word2vec.txt").read_bytes() == vectors
     answer = elmo_zh("word2vec", "--run", run, "--set", "word2vec.implementation=auto")
-    assert "implementation was 'torch', is None" in answer.stderr
+    assert "word2vec runs again: word2vec.implementation torch -> auto." in answer.stderr
 
 
 def test_a_stage_is_redone_when_its_output_is_gone_or_changed(untrained_run: Path) -> None:

@@ -286,8 +286,12 @@ def test_with_a_softmax_perplexity_is_that_of_the_oracle(tmp_path: Path, out: Pa
     text.write_text("".join(f"{' '.join(words)}\n" for words in SENTENCES), encoding="utf-8")
     answer = elmo_zh("evaluate", text, "--segmented", "--model", out, "--json")
     expected = numpy_oracle.evaluate(model.oracle(tmp_path), SENTENCES)
-    assert answer.result() == pytest.approx(expected, rel=1e-5)
-    assert answer.stderr.startswith("Warning: This model was trained with carried state, but here every sentence")
+    result = answer.result()
+    assert result.pop("model")["path"] == str(out)
+    assert result == pytest.approx(expected, rel=1e-5)
+    model, warning, *_ = answer.stderr.splitlines()
+    assert model == f"Model: {out}, converted from bilm-tf, AllenNLP or simple_elmo."
+    assert warning.startswith("Warning: This model was trained with carried state, but here every sentence")
 
 
 @pytest.mark.parametrize("characters", MODES)
@@ -479,6 +483,24 @@ def test_a_vocabulary_without_unk_is_left_out_in_character_mode(tmp_path: Path, 
     assert not (out / "vocab.data").exists()
     assert "n_tokens_vocab" not in json.loads((out / "options.json").read_text(encoding="utf-8"))
     assert set(info_of(out)["origin"]["files"]) == {"options.json", "weights.hdf5"}
+
+
+def test_a_named_vocabulary_is_used_or_refused_but_never_left_out(tmp_path: Path, out: Path) -> None:
+    """Even in character mode without a softmax, which needs none."""
+    model = Published(characters=True)
+    source = model.write(tmp_path / "source")
+    words = tmp_path / "words.txt"
+    words.write_text("good\nWhy\n，\n", encoding="utf-8")
+    told = elmo_zh("convert", source, "--output", out, "--vocab", words).only_error()
+    assert told.startswith(
+        f"{words}: the first three lines are ['good', 'Why', '，'], expected ['<S>', '</S>', '<UNK>']"
+    )
+    assert not out.exists()
+    bundle = tmp_path / "bundle"
+    convert(source, bundle)
+    told = elmo_zh("convert", bundle, "--output", out, "--vocab", words).only_error()
+    assert told == f"{bundle} is a bundle, which names its files itself: --vocab has no effect here. Leave it out."
+    assert not out.exists()
 
 
 def test_a_vocabulary_without_unk_is_refused_where_the_softmax_needs_it(tmp_path: Path, out: Path) -> None:
@@ -675,7 +697,7 @@ def test_only_a_bundle_without_its_warm_state_is_warned_of(warm: Warm, tmp_path:
     convert(warm.bundle, out, "--warm-on", warm.text, "--segmented")
     arguments = ("embed", warm.text, "--segmented", "--force", "--output", tmp_path / "out.hdf5", "--model")
     warning = "Warning: This model was trained with carried state, but here every sentence starts from zero state"
-    assert elmo_zh(*arguments, warm.bundle).stderr.startswith(warning)
+    assert elmo_zh(*arguments, warm.bundle).stderr.splitlines()[1].startswith(warning)
     for model in ((out,), (warm.bundle, "--stateful")):
         assert "Warning" not in elmo_zh(*arguments, *model).stderr
 
@@ -761,7 +783,8 @@ def test_a_bundle_of_our_own_stays_what_it_is(sample_run: SampleRun, out: Path) 
     before, after = info_of(sample_run.model), info_of(out)
     assert before.pop("digests") == after.pop("digests")
     assert before == after
-    assert {name for name in contents_alone(out) if name != "bundle.json"} == set(info_of(out)["digests"])
+    assert set(contents_alone(out)) == {*info_of(out)["digests"], "bundle.json", "history.json"}
+    assert (out / "history.json").read_bytes() == (sample_run.model / "history.json").read_bytes()
     assert load_bundle(out).softmax is not None
 
 

@@ -50,14 +50,14 @@ def test_a_folder_of_many_kinds() -> None:
     answer = elmo_zh("segment", mixed_folder(), "--run", "run", *FAST)
     assert answer.status == 0, answer.stderr
     for line in (
-        "Skipped 1 files whose names do not suggest text, such as f.png.",
+        "Skipped 1 file whose name does not suggest text, such as f.png.",
         "Read 1 file as text in GB18030.",
         "Read 1 file as csv in UTF-8, column 2 (review).",
         "Read 1 file as jsonl in UTF-8, text.",
         "Passed over: c/e.json (no field is text for sure among name).",
         "26 characters were kept. Characters left out: bytes that do not decode 3.",
-        "Warning: 1 lines were left out because they contain bytes that cannot be decoded. Find the first one with"
-        " --bad-bytes strict, or keep the lines with --bad-bytes replace.",
+        "Warning: 1 line was left out because of bytes that cannot be decoded. Find the first one with"
+        " --bad-bytes strict, or keep such lines with --bad-bytes replace.",
     ):
         assert line in answer.stderr.splitlines()
     lines = ["今 天 下 雨 ， 路 上 的 行 人 都 打 着 伞 。", "好 。", "苹 果 。", "香 蕉 。", "山 水 。"]

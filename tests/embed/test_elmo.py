@@ -494,7 +494,7 @@ def test_files_that_do_not_fit(bundles: dict[str, Path], tmp_path: Path) -> None
         Elmo(options["token"], bundles["character"] / "weights.hdf5", 1)
     with pytest.raises(BundleError, match="cannot be read as HDF5"):
         Elmo(options["character"], tmp_path / "nothing.hdf5", 1)
-    with pytest.raises(BundleError, match="nowhere is not a model bundle"):
+    with pytest.raises(BundleError, match="nowhere does not exist"):
         Elmo.from_bundle(tmp_path / "nowhere")
 
 

@@ -21,6 +21,7 @@ from contract.dumps import (
 )
 
 from elmo_zh import ElmoEmbedder
+from elmo_zh.bundle.history import describe_model
 from elmo_zh.embed import embedder as embedder_module
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -49,7 +50,9 @@ def test_segmented_lines(sample_run: SampleRun, embedder: ElmoEmbedder, tmp_path
         "tokens": sum(map(len, SEGMENTED_TOKENS)),
         "unknown_tokens": sum(int(embedder.find_unknown(line).sum()) for line in SEGMENTED_TOKENS),
         "cut_tokens": 0,
+        "backed_off_tokens": 0,
         "unknown_words": unknown_words(embedder),
+        "model": describe_model(embedder.bundle),
     }
     # Equal lines stay, and have equal vectors; layer 0 is the token layer written twice.
     assert_close(vectors[3], vectors[0])
@@ -177,3 +180,25 @@ def test_an_existing_output_is_replaced_only_with_force(sample_run: SampleRun, s
     assert output.read_bytes() == b"mine"
     assert elmo_zh(*arguments, "--force").status == 0
     assert len(read_dump(output)[0]) == len(SEGMENTED_LINES)
+
+
+def test_words_that_are_read_as_their_parts_are_counted_beside_the_unknown_ones(sample_run: SampleRun) -> None:
+    """Of the three unknown words one consists of known words, and one partly; no character of the last is known."""
+    words = (sample_run.model / "vocab.data").read_text(encoding="utf-8").split("\n")[3:]
+    known = [word for word in words if word.isalpha()][:2]
+    compound = known[0] + known[1] + known[0]
+    assert compound not in words
+    line = [known[0], compound, f"{compound}齉", compound, "齉龘"]
+    source = write_lines(Path("file.txt"), [" ".join(line)])
+    answer = embed(sample_run, source, "--segmented", "--unknown", "backoff", "--json").result()
+    assert (answer["unknown_tokens"], answer["backed_off_tokens"]) == (4, 3)
+    told = embed(sample_run, source, "--segmented", "--unknown", "backoff", "--force").stdout.splitlines()[0]
+    assert told.startswith("1 line (0 empty), 5 tokens (4 unknown, 3 of them read as their parts), ")
+    told = embed(sample_run, source, "--segmented", "--force").stdout.splitlines()[0]
+    assert told.startswith("1 line (0 empty), 5 tokens (4 unknown), ")
+
+
+def test_a_folder_of_vectors_is_called_a_folder(sample_run: SampleRun) -> None:
+    source = write_lines(Path("file.txt"), ["今天"])
+    told = embed(sample_run, source, "--segmented", "--format", "npy").stdout.splitlines()[0]
+    assert told.endswith(": folder file.txt.npy with info.json, line_offsets.npy, tokens.txt, unknown.npy, vectors.npy")

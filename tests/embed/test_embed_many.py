@@ -86,7 +86,7 @@ def test_a_folder_of_something_else_is_never_replaced(sample_run: SampleRun, tex
 def test_what_it_tells_before_and_after(sample_run: SampleRun, source: Path) -> None:
     answer = embed(sample_run, source, "--segmented", "--layers", "average", "--dtype", "float16")
     expected = (
-        r"file\.txt: 7 lines, 28 tokens; 0\.8 kB of vectors \(average, float16\), .* of disk space needed, .* free\n"
+        r"file\.txt: 7 lines, 28 tokens; 784 bytes of vectors \(average, float16\), .* of disk space needed, .* free\n"
     )
     assert re.search(expected, answer.stderr)
     assert (

@@ -92,6 +92,7 @@ def test_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_sizes_for_people() -> None:
+    assert [format_bytes(n) for n in (0, 1, 2.4, 999)] == ["0 bytes", "1 byte", "2 bytes", "999 bytes"]
     assert [format_bytes(n) for n in (1.5e3, 2e6, 3.26e9, 4e12)] == ["1.5 kB", "2.0 MB", "3.3 GB", "4.0 TB"]
 
 

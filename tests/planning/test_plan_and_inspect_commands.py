@@ -133,11 +133,12 @@ def test_a_damaged_plan() -> None:
 
 
 def test_runs_that_hold_nothing() -> None:
+    begin = "Begin a run with: make train CORPUS=my-texts/, or elmo-zh segment CORPUS --run run"
     told = elmo_zh("inspect", "run").only_error()
-    assert told == "run does not exist. Begin one with: elmo-zh segment CORPUS --run run"
+    assert told == f"run does not exist. {begin}"
     Path("run").mkdir()
     told = elmo_zh("inspect", "run").only_error()
-    assert told == "run holds no run. Begin one with: elmo-zh segment CORPUS --run run"
+    assert told == f"run is not the folder of a run. {begin}"
     assert list(Path("run").iterdir()) == []
 
 
@@ -178,6 +179,22 @@ def test_a_finished_run(sample_run: SampleRun, run: Path) -> None:
     assert curve[-1]["share"] == pytest.approx(found["stages"]["vocab"]["coverage"], abs=1e-5)
     assert found["coverage_picture"] == str(run / "coverage.png")
     assert not (sample_run.path / "coverage.png").exists()
+
+
+def test_the_verdict_of_a_finished_run_is_shown_again(sample_run: SampleRun, run: Path) -> None:
+    found = elmo_zh("inspect", run, "--json").result()
+    record = json.loads((run / "stages" / "train.json").read_text(encoding="utf-8"))
+    assert found["verdict"] == record["counts"]["verdict"]
+    assert list(found["verdict"]) == ["findings", "advice", "command"]
+    trained = sample_run.answer.stderr.splitlines()
+    start = trained.index("Verdict:")
+    lines = elmo_zh("inspect", run).stdout.splitlines()
+    shown = lines[lines.index("Verdict:") :]
+    assert shown[: len(found["verdict"]["findings"])] == trained[start : start + len(found["verdict"]["findings"])]
+    # A run of an earlier version has none.
+    del record["counts"]["verdict"]
+    (run / "stages" / "train.json").write_text(json.dumps(record), encoding="utf-8")
+    assert "Verdict:" not in elmo_zh("inspect", run).stdout.splitlines()
 
 
 def test_without_matplotlib_nothing_is_drawn(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,11 @@ from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import Stage, StageOutcome, StageResult, require_inputs, run_stage
 from elmo_zh.run.reporter import SilentReporter
 
+WAYS_OUT = (
+    "To keep it, choose another run (--run RUN, make train RUN=...); to start over, add --force (elmo-zh pipeline"
+    " --force, make train ARGS=--force)."
+)
+
 
 class Notes(SilentReporter):
     """Keeps what is told."""
@@ -109,7 +114,7 @@ def test_the_record(shop: Workshop) -> None:
 def test_a_changed_setting(shop: Workshop) -> None:
     shop.do()
     assert not shop.do(settings={"size": 37, "least": 3, "form": {"name": "NFC"}}).skipped
-    assert shop.notes.told == ["vocab runs again: least was None, is 3", "vocab runs again: size was 31, is 37"]
+    assert shop.notes.told == ["vocab runs again: vocab.least none -> 3, vocab.size 31 -> 37."]
     assert (shop.num_done, shop.num_discarded) == (2, 1)
     assert shop.record()["settings"]["size"] == 37
 
@@ -119,7 +124,7 @@ def test_a_changed_input(shop: Workshop) -> None:
     shop.corpus.write_text("今天天气不好", encoding="utf-8")
     os.utime(shop.corpus, ns=(1, 1))
     assert not shop.do().skipped
-    assert shop.notes.told == ["vocab runs again: input corpus.txt has changed"]
+    assert shop.notes.told == ["vocab runs again: corpus.txt has changed."]
 
 
 def test_inputs_that_come_and_go(shop: Workshop, tmp_path: Path) -> None:
@@ -130,12 +135,11 @@ def test_inputs_that_come_and_go(shop: Workshop, tmp_path: Path) -> None:
         files[f"{number}.txt"].write_text(f"{number}", encoding="utf-8")
     shop.do(inputs=files)
     assert shop.notes.told == [
-        *(f"vocab runs again: input {number}.txt is new" for number in range(5)),
-        "vocab runs again: 3 more inputs differ",
+        "vocab runs again: 7 files (0.txt, 1.txt, 2.txt, ...) instead of corpus.txt.",
     ]
     del files["3.txt"]
     shop.do(inputs=files)
-    assert shop.notes.told == ["vocab runs again: input 3.txt is gone"]
+    assert shop.notes.told == ["vocab runs again: 3.txt is gone."]
 
 
 def test_the_same_content_under_another_name_or_date_is_no_change(shop: Workshop, tmp_path: Path) -> None:
@@ -199,7 +203,7 @@ def test_a_change_after_an_interruption_discards_the_half_done(shop: Workshop) -
     with pytest.raises(RuntimeError):
         shop.do(work=fail)
     shop.do(settings={"size": 37, "form": {"name": "NFC"}})
-    assert shop.notes.told == ["vocab runs again: size was 31, is 37"]
+    assert shop.notes.told == ["vocab runs again: vocab.size 31 -> 37."]
     assert shop.num_discarded == 1
 
 
@@ -225,10 +229,8 @@ def test_a_started_training_is_not_discarded(shop: Workshop) -> None:
     config = Config(vocab=VocabConfig(size=37))
     changed = {"size": 37, "form": {"name": "NFKC"}}
     assert refusal(lambda: shop.do(settings=changed, config=config)) == [
-        f"{path} holds checkpoints, and vocab would differ: form was {{'name': 'NFC'}}, is {{'name': 'NFKC'}}.",
-        f"{path} holds checkpoints, and vocab would differ: size was 31, is 37.",
-        f"Choose another --run (make train: RUN=...), or add --force (with the pipeline command)"
-        f" to discard {shop.run.checkpoints} and start over.",
+        f"{path} already holds a training, which these changes would discard:"
+        f' vocab.form {{"name": "NFC"}} -> {{"name": "NFKC"}}, vocab.size 31 -> 37. {WAYS_OUT}'
     ]
     assert (shop.num_done, shop.num_discarded) == (1, 0)
     assert shop.record() == before
@@ -242,11 +244,8 @@ def test_a_run_of_another_corpus_is_refused(shop: Workshop, tmp_path: Path) -> N
     shop.start_training()
     other = tmp_path / "other.txt"
     other.write_text("别的语料", encoding="utf-8")
-    messages = refusal(lambda: shop.do(inputs={"other.txt": other}))
-    assert messages[:2] == [
-        f"{shop.run.path} holds checkpoints, and vocab would differ: input corpus.txt is gone.",
-        f"{shop.run.path} holds checkpoints, and vocab would differ: input other.txt is new.",
-    ]
+    told = "already holds a training, which these changes would discard: other.txt instead of corpus.txt."
+    assert refusal(lambda: shop.do(inputs={"other.txt": other})) == [f"{shop.run.path} {told} {WAYS_OUT}"]
 
 
 def test_a_stage_that_training_does_not_depend_on_is_not_refused(shop: Workshop) -> None:
@@ -275,8 +274,12 @@ def test_a_folder_of_checkpoints_without_any_is_no_training(shop: Workshop) -> N
         ("checkpoints", "train"),
     ],
 )
-def test_a_missing_input_names_the_command_that_makes_it(tmp_path: Path, name: str, maker: str) -> None:
+def test_a_missing_input_names_the_command_that_makes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, maker: str
+) -> None:
+    monkeypatch.setattr("sys.argv", ["elmo-zh"])
     run = RunDir(tmp_path / "run")
+    run.path.mkdir()
     messages = refusal(lambda: require_inputs(run, [tmp_path, run.path / name]))
     assert messages == [f"{run.path / name} is missing. Make it with: elmo-zh {maker} --run {run.path}"]
 

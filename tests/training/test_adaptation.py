@@ -365,7 +365,7 @@ def test_another_version_of_the_segmenter_is_refused(tmp_path: Path) -> None:
     bundle = write(tmp_path / "bundle", drawn_model(TOKEN, OLD, seed=3))
     settings = prepared(segmenter_version={"name": "character", "version": "2"})
     message = message_of(RunError, lambda: require_same_text(bundle, settings, SilentReporter()))
-    assert "'version': '1'}, this run's text was made with {'name': 'character', 'version': '2'}." in message
+    assert "was trained with segmenter character 1, this run's text was made with character 2." in message
 
 
 def test_another_user_dictionary_is_refused(tmp_path: Path) -> None:

@@ -188,39 +188,35 @@ def other_corpus(tmp_path: Path) -> Path:
     return path
 
 
-def assert_refused(answer: Answer, run: Path, *differences: str) -> None:
+def assert_refused(answer: Answer, run: Path, difference: str) -> None:
     assert answer.status == 1
     assert answer.errors == [line for line in answer.stderr.splitlines() if "skipped" not in line]
-    *told, advice = answer.errors
-    assert told == [f"Error: {run} holds checkpoints, and {difference}." for difference in differences]
-    assert advice == (
-        "Error: Choose another --run (make train: RUN=...), or add --force (with the pipeline command)"
-        f" to discard {run / 'checkpoints'} and start over."
-    )
+    assert answer.errors == [
+        f"Error: {run} already holds a training, which these changes would discard: {difference}. To keep it, choose"
+        " another run (--run RUN, make train RUN=...); to start over, add --force (elmo-zh pipeline --force, make train"
+        " ARGS=--force)."
+    ]
 
 
 @pytest.mark.parametrize(
-    ("stage", "settings", "differences"),
+    ("stage", "settings", "difference"),
     [
-        ("train", ["model.cell_dim=11"], ["train would differ: model.cell_dim was 13, is 11"]),
+        ("train", ["model.cell_dim=11"], "model.cell_dim 13 -> 11"),
         (
             "train",
             ["train.learning_rate=0.01", "model.num_layers=3"],
-            [
-                "train would differ: model.num_layers was 2, is 3",
-                "train would differ: train.learning_rate was 0.004, is 0.01",
-            ],
+            "model.num_layers 2 -> 3, train.learning_rate 0.004 -> 0.01",
         ),
-        ("vocab", ["vocab.size=101"], ["vocab would differ: size was 30000, is 101"]),
-        ("word2vec", ["model.projection_dim=5"], ["word2vec would differ: dimension was 7, is 5"]),
+        ("vocab", ["vocab.size=101"], "vocab.size 30000 -> 101"),
+        ("word2vec", ["model.projection_dim=5"], "model.projection_dim 7 -> 5"),
     ],
 )
 def test_a_change_that_would_discard_a_training_is_refused(
-    run: Path, stage: str, settings: list[str], differences: list[str]
+    run: Path, stage: str, settings: list[str], difference: str
 ) -> None:
     before = contents(run)
     answer = elmo_zh(stage, "--run", run, *(part for setting in settings for part in ("--set", setting)))
-    assert_refused(answer, run, *differences)
+    assert_refused(answer, run, difference)
     assert contents(run) == before
 
 
@@ -228,8 +224,7 @@ def test_a_change_that_would_discard_a_training_is_refused(
 def test_another_corpus_on_a_run_in_training_is_refused(run: Path, other_corpus: Path, command: str) -> None:
     before = contents_alone(run)
     answer = elmo_zh(command, other_corpus, "--run", run)
-    differences = [f"segment would differ: input {name}" for name in ("food.txt is gone", "nature.txt is gone")]
-    assert_refused(answer, run, *differences, "segment would differ: input other.txt is new")
+    assert_refused(answer, run, "another corpus: other.txt instead of 2 files (food.txt, nature.txt)")
     assert contents_alone(run) == before
 
 
@@ -238,7 +233,7 @@ def test_a_refused_change_leaves_the_settings_of_the_run_alone(run: Path, sample
     before = contents_alone(run)
     arguments = ("pipeline", sample_run.corpus, "--run", run)
     answer = elmo_zh(*arguments, "--set", "train.learning_rate=0.01")
-    assert_refused(answer, run, "train would differ: train.learning_rate was 0.004, is 0.01")
+    assert_refused(answer, run, "train.learning_rate 0.004 -> 0.01")
     assert contents_alone(run) == before
     assert elmo_zh(*arguments).status == 0
 
@@ -248,14 +243,14 @@ def test_an_interrupted_training_is_protected_too(untrained_run: Path) -> None:
     with changed_loss(run, 3, press_control_c):
         assert train(run).status == 130
     answer = train(run, "--set", "train.seed=3")
-    assert_refused(answer, run, "train would differ: train.seed was 1, is 3")
+    assert_refused(answer, run, "train.seed 1 -> 3")
 
 
 def test_force_starts_over(run: Path, other_corpus: Path) -> None:
     """With other settings, and then with another corpus."""
     answer = train(run, "--force", "--set", "model.cell_dim=11", "--set", f"train.max_tokens={10 * STEP_TOKENS}")
     assert answer.status == 0
-    assert "train runs again: model.cell_dim was 13, is 11" in answer.stderr.splitlines()
+    assert "train runs again: model.cell_dim 13 -> 11." in answer.stderr.splitlines()
     assert "Resuming" not in answer.stderr
     assert [line["step"] for line in training_lines(run)] == list(range(1, 11))
     assert checkpoint_steps(run) == [10]
@@ -360,6 +355,16 @@ def best_is_step_20(untrained_run: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return untrained_run
 
 
+def test_a_budget_that_is_used_up_already(run: Path) -> None:
+    answer = elmo_zh("train", "--run", run, "--set", f"train.max_tokens={STEP_TOKENS}")
+    assert answer.status == 0
+    assert (
+        "Nothing to train: this run has trained 100 steps, and its budget is 1. To train longer, raise train.max_tokens"
+        " and train.epochs."
+    ) in answer.stderr.splitlines()
+    assert training_lines(run)[-1]["step"] == 100
+
+
 def test_the_best_checkpoint_is_kept_and_exported(best_is_step_20: Path, tmp_path: Path) -> None:
     run = best_is_step_20
     assert checkpoint_steps(run) == [20, 90, 100]
@@ -373,7 +378,7 @@ def test_the_best_checkpoint_is_kept_and_exported(best_is_step_20: Path, tmp_pat
         assert training["step"] == step
         assert training.get("heldout_set") == heldout_set
     told = elmo_zh(*arguments, "--checkpoint", "21").only_error()
-    assert told == f"There is no checkpoint 21 in {run / 'checkpoints'}. Available: best, last, [20, 90, 100]."
+    assert told == f"There is no checkpoint 21 in {run / 'checkpoints'}. Available: best, last, 20, 90, 100."
 
 
 def test_export_replaces_a_bundle_only_with_force_and_other_files_never(run: Path, tmp_path: Path) -> None:

@@ -1,0 +1,50 @@
+"""What to say about a path that should be a model bundle and is none: what is there, and what was probably meant."""
+
+import shlex
+from pathlib import Path
+
+from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.invocation import program
+from elmo_zh.run.find import RUNS, closest_run, is_run, iter_runs
+from elmo_zh.run.layout import RunDir
+
+_MOST_NAMES = 3
+
+
+def explain_no_bundle(path: Path) -> str:
+    """Return the message for a path that holds no bundle: what is there instead, and the next step."""
+    if is_run(path):
+        return f"{path} is a run, not a model bundle. {next_step_of_run(path)}"
+    if is_run(path.parent) and path == RunDir(path.parent).model and not path.exists():
+        return f"{path} does not exist: the run {path.parent} has no model. {next_step_of_run(path.parent)}"
+    if not path.exists():
+        return f"{path} does not exist. {_suggest_model(path)}"
+    if not path.is_dir():
+        return f"{path} is a file, not the folder of a model bundle. {_suggest_model(path)}"
+    if BundleLayout(path).options.is_file():
+        return (
+            f"{path} is not a model bundle: it has options.json, but no bundle.json. Convert a model of another program"
+            f" with: {program()} convert {shlex.quote(str(path))} --output DIR"
+        )
+    return f"{path} is not a model bundle: bundle.json is missing. {_suggest_model(path)}"
+
+
+def next_step_of_run(path: Path) -> str:
+    """Return what to do to use the model of a run."""
+    run, typed = RunDir(path), shlex.quote(str(path))
+    if BundleLayout(run.model).info.is_file():
+        return f"Its model is {run.model}"
+    if run.checkpoints.is_dir():
+        return f"Export its model first: {program()} export --run {typed}"
+    return f"It is not trained yet. Continue with: make train, or {program()} train --run {typed}"
+
+
+def _suggest_model(path: Path) -> str:
+    """Return which bundle was probably meant; else those of the runs in runs/; else how to train one."""
+    runs = [run for run in iter_runs(RUNS) if BundleLayout(RunDir(run).model).info.is_file()]
+    if not runs:
+        return "Train a model first: make train CORPUS=my-texts/"
+    if close := closest_run(path.parent if path.name == RunDir(path).model.name else path, runs):
+        return f"Did you mean {RunDir(close).model}?"
+    names = [str(RunDir(run).model) for run in runs[:_MOST_NAMES]]
+    return f"Give a model, such as {', '.join(names)}, or train one: make train CORPUS=my-texts/"

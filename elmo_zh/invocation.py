@@ -1,0 +1,15 @@
+"""How this program is called in the user's shell, for next steps that work as they are printed."""
+
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+
+def program() -> str:
+    """Return the command that calls elmo-zh in the user's shell, such as .venv/bin/elmo-zh in a checkout."""
+    here = Path(sys.argv[0])
+    found = shutil.which("elmo-zh")
+    if found and here.exists() and Path(found).samefile(here):
+        return "elmo-zh"
+    return shlex.quote(str(here)) if here.name == "elmo-zh" else f"{shlex.quote(sys.executable)} -m elmo_zh"

@@ -1,0 +1,144 @@
+"""What has changed since a stage was recorded, in plain words: settings by their dotted names, files by name."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any
+
+from elmo_zh.config import Config
+from elmo_zh.run.reporter import counted
+
+_MOST_NAMES = 3
+# The section of the settings that a stage records without its name.
+_SECTIONS = {"segment": "text", "vocab": "vocab", "word2vec": "word2vec"}
+# Recorded values that are no settings of that name.
+_OTHER_NAMES = {
+    "dimension": "model.projection_dim",
+    "store_format": "format of the id store",
+    "checkpoint": "--checkpoint",
+}
+# Name, version and dictionary of the segmenter.
+_SEGMENTER = "text.segmenter_version"
+# Settings of which a digest is recorded, and what it is a digest of.
+_DIGESTED = {"vocab.init": "model", "vocab.words": "word list", "train.init": "model"}
+
+
+def describe_changes(
+    stage: str, old: Mapping[str, Any], settings: Mapping[str, Any], inputs: Mapping[str, Any]
+) -> list[str]:
+    """Return a phrase for each difference from a stage record, such as "vocab.size 30000 -> 50000".
+
+    Args:
+        stage: The stage's name.
+        old: Its record.
+        settings: Its settings now.
+        inputs: Its inputs now, as `describe_files` returns them.
+    """
+    changes = describe_settings(_flat(stage, old["settings"]), _flat(stage, settings))
+    files = [{name: entry["digest"] for name, entry in each.items()} for each in (old["inputs"], inputs)]
+    if sorted(files[0].values()) != sorted(files[1].values()):
+        phrases = list(_FileChanges.between(*files).phrases())
+        changes += [f"another corpus: {', '.join(phrases)}"] if stage == "segment" else phrases
+    return changes
+
+
+def _flat(stage: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return recorded settings by the names that users give them."""
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        if stage == "export" and isinstance(value, dict):
+            flat |= {f"{name}.{key}": each for key, each in value.items()}
+        else:
+            flat[_dotted(stage, name)] = value
+    return flat
+
+
+def _dotted(stage: str, name: str) -> str:
+    if "." in name or name in _OTHER_NAMES:
+        return _OTHER_NAMES.get(name, name)
+    return f"{_SECTIONS[stage]}.{name}" if stage in _SECTIONS else name
+
+
+def describe_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Return a phrase for each setting that has changed, by dotted names; a missing value is the default."""
+    changed = [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
+    if "text.segmenter" in changed and _SEGMENTER in changed:
+        changed.remove(_SEGMENTER)  # another segmenter has another version
+    # A setting that has no effect in a mode is left out there, and may have its default in the other.
+    visible = [name for name in changed if _spell(name, before.get(name)) != _spell(name, now.get(name))]
+    return [_describe_setting(name, before.get(name), now.get(name)) for name in visible or changed]
+
+
+def _describe_setting(name: str, before: Any, now: Any) -> str:
+    if name == _SEGMENTER:
+        return f"segmenter {spell_segmenter(before, now)} -> {spell_segmenter(now, before)}"
+    if kind := _DIGESTED.get(name):
+        if before and now:
+            return f"{name} is another {kind}"
+        return f"{name} none -> a {kind}" if now else f"{name} a {kind} -> none"
+    return f"{name} {_spell(name, before)} -> {_spell(name, now)}"
+
+
+def _spell(name: str, value: Any) -> str:
+    """Return a value as --set takes it."""
+    if value is None:
+        section, _, key = name.partition(".")
+        value = getattr(getattr(Config(), section, None), key, None)
+    if value is None:
+        return "none"
+    if isinstance(value, str):
+        return value or "empty"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def spell_segmenter(described: Mapping[str, str] | None, other: Mapping[str, str] | None = None) -> str:
+    """Return a segmenter in words, such as "jieba 0.42.1", with the digests in which it differs from another one.
+
+    Args:
+        described: What `describe_segmenter` returned.
+        other: The segmenter that it is compared with, if any.
+    """
+    if not described:
+        return "unknown"
+    words = [" ".join(described[key] for key in ("name", "version") if key in described)]
+    for key in sorted({*described, *(other or {})} - {"name", "version", "package"}):
+        if other is not None and described.get(key) != other.get(key):
+            value = described.get(key, "none").removeprefix("sha256:")
+            words.append(f"{key.replace('_', ' ')} {value[:8]}")
+    return " with ".join([words[0], ", ".join(words[1:])] if words[1:] else words)
+
+
+@dataclass(frozen=True)
+class _FileChanges:
+    """Names of the input files that are new, gone or changed."""
+
+    new: Sequence[str]
+    gone: Sequence[str]
+    changed: Sequence[str]
+
+    @classmethod
+    def between(cls, before: Mapping[str, str], now: Mapping[str, str]) -> "_FileChanges":
+        """Compare the digests of files, by name."""
+        return cls(
+            new=sorted(now.keys() - before.keys()),
+            gone=sorted(before.keys() - now.keys()),
+            changed=sorted(name for name in before.keys() & now.keys() if before[name] != now[name]),
+        )
+
+    def phrases(self) -> Iterator[str]:
+        """Yield what is new, gone and changed, each with the first names."""
+        if self.new and self.gone and not self.changed:
+            yield f"{_listed(self.new)} instead of {_listed(self.gone)}"
+            return
+        for names, what in zip(astuple(self), ("new", "gone", "changed"), strict=True):
+            if names:
+                verb = "has" if what == "changed" else "is"
+                plural = "have" if what == "changed" else "are"
+                yield f"{_listed(names)} {verb if len(names) == 1 else plural} {what}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return names[0]
+    shown = ", ".join(names[:_MOST_NAMES])
+    return f"{counted(len(names), 'file')} ({shown}{', ...' if len(names) > _MOST_NAMES else ''})"

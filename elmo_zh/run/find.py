@@ -1,0 +1,44 @@
+"""Find runs: all in a folder, or the one that a wrong path probably means."""
+
+import shlex
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+
+from elmo_zh.invocation import program
+from elmo_zh.run.layout import RunDir
+
+# Where runs are, by default.
+RUNS = Path("runs")
+
+
+def is_run(path: Path) -> bool:
+    """Return whether a folder is a run: it has settings or records of stages."""
+    return RunDir(path).config.is_file() or (path / "stages").is_dir()
+
+
+def iter_runs(folder: Path) -> Iterator[Path]:
+    """Yield each run in a folder and its folders once, under its own name rather than that of a link as `latest`."""
+    found = [path.parent for pattern in ("*/stages", "*/*/stages") for path in folder.glob(pattern)]
+    found.sort(key=lambda path: (any(each.is_symlink() for each in (path, path.parent)), path))
+    seen = set()
+    for path in found:
+        if path.resolve() not in seen:
+            seen.add(path.resolve())
+            yield path
+
+
+def closest_run(path: Path, runs: list[Path]) -> Path | None:
+    """Return the run with the name most similar to that of a path, if one is similar."""
+    names = {run.name: run for run in runs}
+    matches = get_close_matches(path.name, names, n=1, cutoff=0.6)
+    return names[matches[0]] if matches else None
+
+
+def explain_no_run(path: Path) -> str:
+    """Return the message for a path at which there is no run: whether it exists, and the next step."""
+    problem = "is not the folder of a run" if path.exists() else "does not exist"
+    close = closest_run(path, list(iter_runs(RUNS)))
+    meant = f"Did you mean {close}? " if close else ""
+    begin = f"{program()} segment CORPUS --run {shlex.quote(str(path))}"
+    return f"{path} {problem}. {meant}Begin a run with: make train CORPUS=my-texts/, or {begin}"

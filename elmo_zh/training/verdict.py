@@ -1,0 +1,191 @@
+"""The verdict on a finished training, in plain words: how good the model is, what limits it, and what helps most.
+
+It needs figures only, so that it can be stored in the stage record and shown again without the model.
+"""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from elmo_zh.config import Config
+from elmo_zh.invocation import program
+
+# Changes of the held-out perplexity that are more than noise: in the second half of training, and above the lowest.
+_FALL, _RISE = 0.03, 0.02
+# A fraction of unknown words above which they spoil many sentences.
+_MANY_UNKNOWN = 0.05
+# Tokens of training text below which more text helps more than anything else.
+_LITTLE_TEXT = 1_000_000
+_MORE_TEXT = (
+    "More text helps most (or start from a model trained on more: INIT=BUNDLE)",
+    "make train CORPUS=more-texts/",
+)
+
+
+class Trend(Enum):
+    """Where the held-out perplexity was going when training ended."""
+
+    FALLING = "falling"
+    FLAT = "flat"
+    RISING = "rising"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingFigures:
+    """What a verdict is based on.
+
+    Attributes:
+        train_tokens: Number of tokens of the training text.
+        perplexity: Perplexity of all held-out text, or None if no text is held out.
+        baselines: Perplexity of the same text under the unigram and the bigram model, by name.
+        curve: Tokens trained, and perplexity of the held-out sample after them, in order.
+        unknown_rate: Fraction of the held-out tokens that are outside the vocabulary.
+        num_rows: Number of vocabulary rows.
+        started_from_model: Whether training started from another model.
+        config: The run's settings.
+    """
+
+    train_tokens: int
+    perplexity: float | None
+    baselines: Mapping[str, float]
+    curve: Sequence[tuple[int, float]]
+    unknown_rate: float
+    num_rows: int
+    started_from_model: bool
+    config: Config
+
+    @property
+    def is_vocabulary_full(self) -> bool:
+        """Whether vocab.size, and not the text, limits the vocabulary."""
+        return 0 < self.config.vocab.size <= self.num_rows
+
+    @property
+    def has_many_unknown(self) -> bool:
+        """Whether unknown words limit the model; in character mode it reads them."""
+        return self.config.model.mode == "token" and self.unknown_rate > _MANY_UNKNOWN
+
+    @property
+    def is_below_bigram(self) -> bool:
+        """Whether the model predicts better than the bigram model."""
+        return self.perplexity is not None and self.perplexity < self.baselines["bigram"]
+
+    def trend(self) -> tuple[Trend, float]:
+        """Return the trend, with the fraction of the fall, or the tokens at which the perplexity was lowest."""
+        points = [(tokens, perplexity) for tokens, perplexity in self.curve if tokens]
+        if len(points) < 2:
+            return Trend.UNKNOWN, 0.0
+        end, last = points[-1]
+        best_tokens, best = min(points, key=lambda point: point[1])
+        if last > (1 + _RISE) * best:
+            return Trend.RISING, best_tokens
+        half = [perplexity for tokens, perplexity in points[:-1] if tokens <= end / 2] or [points[0][1]]
+        fall = 1 - last / half[-1]
+        return (Trend.FALLING, fall) if fall > _FALL else (Trend.FLAT, fall)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What to think of a training.
+
+    Attributes:
+        findings: Sentences on how good the model is and what limits it.
+        advice: What helps most.
+        command: The command for it; {program} and {run} stand for the program and the run's folder.
+    """
+
+    findings: Sequence[str]
+    advice: str
+    command: str
+
+
+def judge(figures: TrainingFigures) -> Verdict:
+    """Return the verdict on a training."""
+    trend, _ = figures.trend()
+    advice, command = _choose_advice(figures, trend)
+    return Verdict(findings=tuple(_find(figures)), advice=advice, command=command)
+
+
+def _find(figures: TrainingFigures) -> Iterator[str]:
+    """Yield the findings: compared with the baselines, the trend, the vocabulary, the amount of text."""
+    if figures.perplexity is None:
+        yield "No text was held out, so it is not known how good the model is."
+    else:
+        yield _compare(figures.perplexity, figures.baselines)
+    trend, value = figures.trend()
+    if trend is Trend.FALLING:
+        yield f"The held-out perplexity was still falling at the end (by {value:.1%} in the second half of training)."
+    elif trend is Trend.RISING:
+        yield f"The held-out perplexity has risen since {value:,.0f} tokens: the model learns its text by heart."
+    elif trend is Trend.FLAT:
+        yield "The held-out perplexity has stopped falling."
+    if figures.has_many_unknown and figures.is_vocabulary_full:
+        yield (
+            f"{figures.unknown_rate:.1%} of the held-out words are unknown: a vocabulary of {figures.num_rows:,} rows"
+            " is too small for this text."
+        )
+    elif figures.has_many_unknown:
+        yield f"{figures.unknown_rate:.1%} of the held-out words are unknown: they are too rare in the training text."
+    if figures.train_tokens < _LITTLE_TEXT:
+        yield f"{figures.train_tokens:,} tokens are little text; a good model needs millions."
+
+
+def _compare(perplexity: float, baselines: Mapping[str, float]) -> str:
+    unigram, bigram = baselines["unigram"], baselines["bigram"]
+    if perplexity < bigram:
+        return f"Below the bigram model: held-out perplexity {perplexity:,.1f} against {bigram:,.1f}, as it should be."
+    if perplexity < unigram:
+        return f"Above the bigram model: held-out perplexity {perplexity:,.1f} against {bigram:,.1f}, not good yet."
+    return (
+        f"No better than word frequencies: held-out perplexity {perplexity:,.1f} against {unigram:,.1f}, so the model"
+        " has learned next to nothing."
+    )
+
+
+def _choose_advice(figures: TrainingFigures, trend: Trend) -> tuple[str, str]:
+    """Return what helps most, and its command."""
+    config, may_fall = figures.config, trend in (Trend.FALLING, Trend.UNKNOWN)
+    if figures.perplexity is None:
+        return _MORE_TEXT
+    if may_fall and not figures.is_below_bigram:
+        return _train_longer(config)
+    if figures.train_tokens < _LITTLE_TEXT and not figures.started_from_model:
+        return _MORE_TEXT
+    if trend is Trend.RISING and figures.started_from_model:
+        return "A lower learning rate helps most", _new_run({"train.learning_rate": config.train.learning_rate / 2})
+    if trend is Trend.RISING:
+        sizes = {"model.cell_dim": config.model.cell_dim, "model.projection_dim": config.model.projection_dim}
+        return "A smaller model helps most", _new_run({name: max(1, size // 2) for name, size in sizes.items()})
+    if figures.has_many_unknown and figures.is_vocabulary_full:
+        return "A larger vocabulary helps most", _new_run({"vocab.size": 2 * config.vocab.size})
+    if may_fall:
+        return _train_longer(config)
+    if figures.is_below_bigram:
+        return "The model is ready to use", "{program} embed file.txt --model {run}/model"
+    return _MORE_TEXT
+
+
+def _train_longer(config: Config) -> tuple[str, str]:
+    train = config.train
+    budget = {"train.max_tokens": 2 * train.max_tokens, "train.epochs": 2 * train.epochs}
+    changes = " ".join(f"--set {name}={value:.12g}" for name, value in budget.items() if value)
+    return "Training longer helps most", f"{{program}} train --run {{run}} {changes}"
+
+
+def _new_run(settings: Mapping[str, float]) -> str:
+    changes = " ".join(f"{name}={value:.12g}" for name, value in settings.items())
+    return f'make train CORPUS=my-texts/ RUN=runs/new SET="{changes}"'
+
+
+def describe_verdict(verdict: Mapping[str, Any], run: Path) -> list[str]:
+    """Return the lines that show a verdict as it is stored in a stage record.
+
+    Args:
+        verdict: The fields of a `Verdict`.
+        run: Folder of the run.
+    """
+    command = verdict["command"].replace("{program}", program()).replace("{run}", shlex.quote(str(run)))
+    return ["Verdict:", *(f"  {line}" for line in (*verdict["findings"], f"{verdict['advice']}: {command}"))]

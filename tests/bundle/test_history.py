@@ -1,0 +1,101 @@
+"""Commands say which model they use: where it is, and what it was trained on, and when."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from contract.command_line import SampleRun, elmo_zh
+from drawn_bundles import TOKENS, write_model
+from messages import message_of
+
+from elmo_zh.bundle.history import History, describe_model, load_history, local_date, model_line
+from elmo_zh.bundle.read import load_bundle
+from elmo_zh.errors import BundleError
+from elmo_zh.run.files import file_digest
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+
+@pytest.fixture
+def model(sample_run: SampleRun, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(sample_run.model, tmp_path / "model"))
+
+
+def train_tokens(model: Path) -> int:
+    return int(json.loads((model / "bundle.json").read_text(encoding="utf-8"))["training"]["train_tokens"])
+
+
+def test_the_history_of_the_sample_run(sample_run: SampleRun) -> None:
+    history = load_history(sample_run.model / "history.json")
+    record = json.loads((sample_run.path / "stages" / "train.json").read_text(encoding="utf-8"))
+    assert (history.run, list(history.corpus), history.num_sources) == ("新闻 1", ["food.txt", "nature.txt"], 2)
+    assert history.trained_at >= record["started_at"]
+    # It is no part of what identifies the model.
+    assert "history.json" not in json.loads((sample_run.model / "bundle.json").read_text(encoding="utf-8"))["digests"]
+
+
+def test_the_line(model: Path) -> None:
+    history = load_history(model / "history.json")
+    tokens = f"{train_tokens(model):,} tokens"
+    expected = f"trained on food.txt and 1 other source ({tokens}), {local_date(history.trained_at)}."
+    assert model_line(load_bundle(model)) == f"Model: {model}, {expected}"
+    Path("runs").mkdir()
+    Path("runs/latest").symlink_to("../model")
+    assert model_line(load_bundle(Path("runs/latest"))) == f"Model: runs/latest (model), {expected}"
+    (model / "history.json").unlink()
+    assert model_line(load_bundle(model)) == f"Model: {model}, trained on {tokens}."
+
+
+def test_models_of_which_less_is_known(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "drawn", TOKENS)
+    assert model_line(load_bundle(model)) == f"Model: {model}, trained on an unknown text."
+    info = json.loads((model / "bundle.json").read_text(encoding="utf-8"))
+    info["origin"]["program"] = "ELMoForManyLangs"
+    (model / "bundle.json").write_text(json.dumps(info), encoding="utf-8")
+    assert model_line(load_bundle(model)) == f"Model: {model}, converted from ELMoForManyLangs."
+
+
+def test_many_sources_are_counted() -> None:
+    history = History.of("law", [f"{letter}.txt" for letter in "fedcba"], "")
+    assert (history.corpus, history.num_sources) == (("a.txt", "b.txt", "c.txt"), 6)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"other": 1}', '{"corpus": [1]}', '{"trained_at": "yesterday"}'])
+def test_a_damaged_history(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "history.json"
+    path.write_text(content, encoding="utf-8")
+    told = message_of(BundleError, lambda: load_history(path))
+    assert told.startswith(f"{path} is damaged (")
+    assert told.endswith("). Export the bundle again, or remove this file.")
+
+
+@pytest.mark.parametrize("command", ["embed", "evaluate", "selftest"])
+def test_commands_say_which_model_they_use(sample_run: SampleRun, command: str) -> None:
+    shutil.copyfile(sample_run.heldout, "file.txt")
+    arguments = (
+        ["file.txt", "--segmented", "--model", sample_run.model] if command != "selftest" else [sample_run.model]
+    )
+    answer = elmo_zh(command, *arguments, "--json")
+    bundle = load_bundle(sample_run.model)
+    assert answer.stderr.splitlines()[0] == model_line(bundle)
+    found = answer.result()["model"]
+    assert found == json.loads(json.dumps(describe_model(bundle)))
+    assert (found["path"], found["made_by"]) == (str(sample_run.model), "elmo-zh")
+    assert found["digest"] == file_digest(sample_run.model / "bundle.json")
+    assert found["train_tokens"] == train_tokens(sample_run.model)
+    assert (found["run"], found["corpus"], found["num_sources"]) == ("新闻 1", ["food.txt", "nature.txt"], 2)
+
+
+def test_several_files_name_the_model_once(sample_run: SampleRun) -> None:
+    for name in ("a.txt", "b.txt"):
+        Path(name).write_text("今天\n", encoding="utf-8")
+    answer = elmo_zh("embed", "a.txt", "b.txt", "--segmented", "--model", sample_run.model, "--json")
+    assert answer.result()["model"]["path"] == str(sample_run.model)
+    assert answer.stderr.count("Model: ") == 1
+
+
+def test_a_converted_bundle_keeps_its_history(model: Path) -> None:
+    assert elmo_zh("convert", model, "--output", "copy").status == 0
+    assert load_history(Path("copy/history.json")) == load_history(model / "history.json")
+    assert "food.txt, nature.txt (2 sources)" in elmo_zh("info", "copy").stdout

@@ -1,0 +1,76 @@
+"""A path that should be a bundle and is none: the message says what is there, and what was probably meant."""
+
+from pathlib import Path
+
+import pytest
+
+from elmo_zh.bundle.missing import explain_no_bundle
+
+TRAIN = "make train CORPUS=my-texts/"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["elmo-zh"])
+    return tmp_path
+
+
+def make_run(path: str, *, trained: bool = False, exported: bool = False) -> None:
+    (Path(path) / "stages").mkdir(parents=True)
+    if trained:
+        (Path(path) / "checkpoints").mkdir()
+    if exported:
+        (Path(path) / "model").mkdir()
+        (Path(path) / "model" / "bundle.json").touch()
+
+
+def test_there_is_no_model_yet() -> None:
+    assert explain_no_bundle(Path("model")) == f"model does not exist. Train a model first: {TRAIN}"
+    make_run("runs/law", trained=True)
+    assert explain_no_bundle(Path("model")) == f"model does not exist. Train a model first: {TRAIN}"
+
+
+@pytest.mark.parametrize("path", ["runs/lwa/model", "runs/lwa", "lawn", "/elsewhere/law/model"])
+def test_a_name_that_is_close(path: str) -> None:
+    make_run("runs/law", trained=True, exported=True)
+    make_run("runs/medicine", trained=True, exported=True)
+    assert explain_no_bundle(Path(path)) == f"{path} does not exist. Did you mean runs/law/model?"
+
+
+def test_a_name_that_is_not_close() -> None:
+    for name in ("law", "medicine", "novels", "web"):
+        make_run(f"runs/{name}", trained=True, exported=True)
+    Path("runs/latest").symlink_to("law")
+    assert explain_no_bundle(Path("x")) == (
+        "x does not exist. Give a model, such as runs/law/model, runs/medicine/model, runs/novels/model, or train one:"
+        f" {TRAIN}"
+    )
+
+
+@pytest.mark.parametrize("part", ["", "/model"])
+def test_a_run_without_a_model(part: str) -> None:
+    make_run("runs/new law")
+    problem = "does not exist: the run runs/new law has no model" if part else "is a run, not a model bundle"
+    assert explain_no_bundle(Path(f"runs/new law{part}")) == (
+        f"runs/new law{part} {problem}. It is not trained yet. Continue with: make train, or elmo-zh train --run"
+        " 'runs/new law'"
+    )
+    Path("runs/new law/checkpoints").mkdir()
+    assert explain_no_bundle(Path(f"runs/new law{part}")) == (
+        f"runs/new law{part} {problem}. Export its model first: elmo-zh export --run 'runs/new law'"
+    )
+
+
+def test_a_run_with_a_model() -> None:
+    make_run("runs/law", trained=True, exported=True)
+    assert explain_no_bundle(Path("runs/law")) == "runs/law is a run, not a model bundle. Its model is runs/law/model"
+
+
+def test_a_model_of_another_program() -> None:
+    Path("published").mkdir()
+    Path("published/options.json").touch()
+    assert explain_no_bundle(Path("published")) == (
+        "published is not a model bundle: it has options.json, but no bundle.json. Convert a model of another program"
+        " with: elmo-zh convert published --output DIR"
+    )

@@ -1,0 +1,96 @@
+"""What has changed since a stage was recorded, in the names that users give settings and files."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from elmo_zh.run.changes import describe_changes, spell_segmenter
+
+JIEBA = {"name": "jieba", "version": "0.42.1", "dictionary": "sha256:7197c3211d"}
+
+
+TIED = "model.tie_softmax true -> false"
+
+
+def changes(
+    stage: str,
+    before: Mapping[str, Any],
+    now: Mapping[str, Any],
+    files: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
+) -> list[str]:
+    old, new = ({name: {"digest": digest} for name, digest in each.items()} for each in files)
+    return describe_changes(stage, {"settings": before, "inputs": old}, now, new)
+
+
+@pytest.mark.parametrize(
+    ("stage", "before", "now", "expected"),
+    [
+        ("vocab", {"size": 30_000}, {"size": 50_000}, ["vocab.size 30000 -> 50000"]),
+        ("word2vec", {"dimension": 64}, {"dimension": 128}, ["model.projection_dim 64 -> 128"]),
+        ("train", {"train.carry_state": False}, {"train.carry_state": True}, ["train.carry_state false -> true"]),
+        # What a record leaves out has its default.
+        ("segment", {}, {"script": "simplified"}, ["text.script none -> simplified"]),
+        ("segment", {"field": "review"}, {}, ["text.field review -> empty"]),
+        ("encode", {}, {"model.mode": "character"}, ["model.mode token -> character"]),
+        ("vocab", {"init": "sha256:1"}, {"init": "sha256:2"}, ["vocab.init is another model"]),
+        ("vocab", {}, {"words": "sha256:2"}, ["vocab.words none -> a word list"]),
+        ("train", {"train.init": "sha256:1"}, {}, ["train.init a model -> none"]),
+        (
+            "export",
+            {"text": {"script": "none"}},
+            {"text": {"script": "traditional"}},
+            ["text.script none -> traditional"],
+        ),
+        ("train", {"model.tie_softmax": True, "model.highway_layers": 2}, {"model.tie_softmax": False}, [TIED]),
+        ("export", {"checkpoint": "best"}, {"checkpoint": "last"}, ["--checkpoint best -> last"]),
+    ],
+)
+def test_settings(stage: str, before: Mapping[str, Any], now: Mapping[str, Any], expected: list[str]) -> None:
+    assert changes(stage, before, now) == expected
+
+
+def test_segmenters() -> None:
+    newer = {**JIEBA, "version": "0.43"}
+    told = changes("segment", {"segmenter_version": JIEBA}, {"segmenter_version": newer})
+    assert told == ["segmenter jieba 0.42.1 -> jieba 0.43"]
+    other = {**JIEBA, "dictionary": "sha256:0123456789", "user_dictionary": "sha256:fedcba9876"}
+    told = changes("segment", {"segmenter_version": JIEBA}, {"segmenter_version": other})
+    assert told == [
+        "segmenter jieba 0.42.1 with dictionary 7197c321, user dictionary none -> jieba 0.42.1 with dictionary"
+        " 01234567, user dictionary fedcba98"
+    ]
+    character = {"segmenter": "character", "segmenter_version": {"name": "character", "version": "1"}}
+    told = changes("segment", {"segmenter": "jieba", "segmenter_version": JIEBA}, character)
+    assert told == ["text.segmenter jieba -> character"]
+    assert spell_segmenter(JIEBA) == "jieba 0.42.1"
+    assert spell_segmenter(None) == "unknown"
+
+
+A, B, C, D, E = (f"{name}.txt" for name in "abcde")
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "expected"),
+    [
+        ({A: "1"}, {A: "2"}, ["a.txt has changed"]),
+        ({A: "1"}, {B: "2"}, ["b.txt instead of a.txt"]),
+        ({A: "1"}, {B: "1"}, []),  # the same content under another name
+        ({A: "1"}, {A: "1", B: "2"}, ["b.txt is new"]),
+        ({A: "1", B: "2"}, {A: "1"}, ["b.txt is gone"]),
+        (
+            {A: "1", B: "2"},
+            {A: "3", B: "4", C: "5", D: "6", E: "7"},
+            ["3 files (c.txt, d.txt, e.txt) are new", "2 files (a.txt, b.txt) have changed"],
+        ),
+        (
+            {A: "1"},
+            {name: name for name in "12345"},
+            ["5 files (1, 2, 3, ...) instead of a.txt"],
+        ),
+    ],
+)
+def test_files(before: Mapping[str, str], now: Mapping[str, str], expected: list[str]) -> None:
+    assert changes("train", {}, {}, (before, now)) == expected
+    corpus = [f"another corpus: {', '.join(expected)}"] if expected else []
+    assert changes("segment", {}, {}, (before, now)) == corpus

@@ -1,0 +1,160 @@
+"""The verdict on trainings whose figures are made by hand."""
+
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from elmo_zh.config import Config, ModelConfig, TrainConfig, VocabConfig
+from elmo_zh.training.verdict import TrainingFigures, Trend, describe_verdict, judge
+
+CONFIG = Config(
+    vocab=VocabConfig(size=5003),
+    model=ModelConfig(cell_dim=1022, projection_dim=254),
+    train=TrainConfig(max_tokens=3_000_000, epochs=10.0),
+)
+FALLING = ((0, 4999.0), (1_000_000, 130.0), (2_000_000, 110.0), (3_000_000, 100.0))
+FLAT = ((0, 4999.0), (1_000_000, 102.0), (2_000_000, 101.0), (3_000_000, 100.0))
+RISING = ((0, 4999.0), (1_000_000, 90.0), (2_000_000, 95.0), (3_000_000, 100.0))
+# Much text, a small vocabulary that suffices, better than the bigram model, and no longer falling.
+GOOD = TrainingFigures(
+    train_tokens=20_000_000,
+    perplexity=100.0,
+    baselines={"unigram": 800.0, "bigram": 200.0},
+    curve=FLAT,
+    unknown_rate=0.02,
+    num_rows=5003,
+    started_from_model=False,
+    config=CONFIG,
+)
+BELOW = "Below the bigram model: held-out perplexity 100.0 against 200.0, as it should be."
+ABOVE = "Above the bigram model: held-out perplexity 100.0 against 90.0, not good yet."
+STOPPED = "The held-out perplexity has stopped falling."
+STILL = "The held-out perplexity was still falling at the end (by 23.1% in the second half of training)."
+LONGER = (
+    "Training longer helps most",
+    "{program} train --run {run} --set train.max_tokens=6000000 --set train.epochs=20",
+)
+MORE_TEXT = (
+    "More text helps most (or start from a model trained on more: INIT=BUNDLE)",
+    "make train CORPUS=more-texts/",
+)
+WEAK = {"unigram": 800.0, "bigram": 90.0}
+
+
+def advice_on(figures: TrainingFigures) -> tuple[str, str]:
+    verdict = judge(figures)
+    return verdict.advice, verdict.command
+
+
+def new_run(settings: str) -> str:
+    return f'make train CORPUS=my-texts/ RUN=runs/new SET="{settings}"'
+
+
+def test_a_good_model_is_ready() -> None:
+    assert judge(GOOD).findings == (BELOW, STOPPED)
+    assert advice_on(GOOD) == ("The model is ready to use", "{program} embed file.txt --model {run}/model")
+
+
+@pytest.mark.parametrize("baselines", [GOOD.baselines, WEAK])
+def test_a_perplexity_that_still_falls(baselines: dict[str, float]) -> None:
+    """Whether better than the bigram model or not."""
+    figures = replace(GOOD, curve=FALLING, baselines=baselines)
+    assert judge(figures).findings == (ABOVE if baselines is WEAK else BELOW, STILL)
+    assert advice_on(figures) == LONGER
+
+
+def test_a_budget_of_epochs_alone() -> None:
+    config = replace(CONFIG, train=TrainConfig(max_tokens=0, epochs=0.75))
+    _, command = advice_on(replace(GOOD, curve=FALLING, config=config))
+    assert command == "{program} train --run {run} --set train.epochs=1.5"
+
+
+def test_a_model_that_learns_its_text_by_heart() -> None:
+    figures = replace(GOOD, curve=RISING)
+    assert judge(figures).findings[1] == (
+        "The held-out perplexity has risen since 1,000,000 tokens: the model learns its text by heart."
+    )
+    smaller = new_run("model.cell_dim=511 model.projection_dim=127")
+    assert advice_on(figures) == ("A smaller model helps most", smaller)
+    # The sizes of a model that it started from are fixed.
+    slower = new_run("train.learning_rate=0.002")
+    assert advice_on(replace(figures, started_from_model=True)) == ("A lower learning rate helps most", slower)
+
+
+def test_a_vocabulary_too_small_for_the_text() -> None:
+    figures = replace(GOOD, unknown_rate=0.125)
+    assert judge(figures).findings == (
+        BELOW,
+        STOPPED,
+        "12.5% of the held-out words are unknown: a vocabulary of 5,003 rows is too small for this text.",
+    )
+    assert advice_on(figures) == ("A larger vocabulary helps most", new_run("vocab.size=10006"))
+    # A model that reads characters knows no unknown words.
+    reader = replace(figures, config=replace(CONFIG, model=ModelConfig(mode="character")))
+    assert judge(reader).findings == (BELOW, STOPPED)
+
+
+def test_a_text_too_small_for_its_words() -> None:
+    """The vocabulary has room, so it is the text that lacks them."""
+    figures = replace(GOOD, unknown_rate=0.2, num_rows=3001, train_tokens=51_795, curve=FALLING)
+    assert judge(figures).findings == (
+        BELOW,
+        STILL,
+        "20.0% of the held-out words are unknown: they are too rare in the training text.",
+        "51,795 tokens are little text; a good model needs millions.",
+    )
+    assert advice_on(figures) == MORE_TEXT
+    # Above the bigram model training longer comes first; a model that was the start has seen more text.
+    assert advice_on(replace(figures, baselines=WEAK)) == LONGER
+    assert advice_on(replace(figures, started_from_model=True)) == LONGER
+
+
+def test_a_model_that_has_stopped_above_the_bigram_model() -> None:
+    figures = replace(GOOD, baselines=WEAK)
+    assert judge(figures).findings == (ABOVE, STOPPED)
+    assert advice_on(figures) == MORE_TEXT
+
+
+def test_a_model_worse_than_word_frequencies() -> None:
+    figures = replace(GOOD, perplexity=900.0, curve=FALLING[:2])
+    assert judge(figures).findings == (
+        "No better than word frequencies: held-out perplexity 900.0 against 800.0, so the model has learned next to"
+        " nothing.",
+    )
+    assert advice_on(figures) == LONGER
+
+
+def test_without_held_out_text() -> None:
+    figures = replace(GOOD, perplexity=None, baselines={}, curve=(), unknown_rate=0.0, train_tokens=7)
+    assert judge(figures).findings == (
+        "No text was held out, so it is not known how good the model is.",
+        "7 tokens are little text; a good model needs millions.",
+    )
+    assert advice_on(figures) == MORE_TEXT
+
+
+@pytest.mark.parametrize(
+    ("curve", "expected"),
+    [
+        ((), Trend.UNKNOWN),
+        (((0, 99.0), (100, 10.0)), Trend.UNKNOWN),
+        (((0, 99.0), (50, 10.0), (100, 9.0)), Trend.FALLING),
+        (((0, 99.0), (70, 10.0), (100, 9.0)), Trend.FALLING),  # nothing was measured in the first half
+        (((0, 99.0), (50, 10.0), (100, 9.8)), Trend.FLAT),
+        (((0, 99.0), (50, 10.0), (100, 10.1)), Trend.FLAT),
+        (((0, 99.0), (50, 10.0), (100, 10.3)), Trend.RISING),
+    ],
+)
+def test_the_trend(curve: tuple[tuple[int, float], ...], expected: Trend) -> None:
+    assert replace(GOOD, curve=curve).trend()[0] is expected
+
+
+def test_the_lines_name_the_program_and_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["elmo-zh"])
+    assert describe_verdict(asdict(judge(GOOD)), Path("runs/my law")) == [
+        "Verdict:",
+        f"  {BELOW}",
+        f"  {STOPPED}",
+        "  The model is ready to use: elmo-zh embed file.txt --model 'runs/my law'/model",
+    ]
