@@ -147,7 +147,7 @@ def embed(
 
         keep_few_kernels()
         keep_freed_memory()
-        from elmo_zh.bundle.history import model_line
+        from elmo_zh.bundle.description import model_line
         from elmo_zh.bundle.read import load_bundle
         from elmo_zh.embed.embedder import ElmoEmbedder
 
@@ -214,7 +214,7 @@ def _run_jobs(
     shard_text: str | None,
 ) -> None:
     """Embed one file after another; if there are several, skip those whose output exists."""
-    from elmo_zh.bundle.history import describe_model
+    from elmo_zh.bundle.description import describe_model
     from elmo_zh.embed.dump import dump_vectors
     from elmo_zh.embed.merge import Shard
     from elmo_zh.embed.unfinished import DumpCounts

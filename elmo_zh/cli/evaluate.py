@@ -32,7 +32,7 @@ def evaluate(
     """
     common.resolve()
     from elmo_zh.allocator import keep_freed_memory
-    from elmo_zh.bundle.history import describe_model, model_line
+    from elmo_zh.bundle.description import describe_model, model_line
     from elmo_zh.bundle.read import load_bundle
     from elmo_zh.corpus.files import find_corpus_files
     from elmo_zh.training.evaluate import evaluate_files

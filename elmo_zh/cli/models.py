@@ -303,7 +303,7 @@ def selftest(common: Common, bundle: Path, device: str | None) -> None:
       elmo-zh selftest runs/mine/model
     """
     common.resolve()
-    from elmo_zh.bundle.history import describe_model, model_line
+    from elmo_zh.bundle.description import describe_model, model_line
     from elmo_zh.bundle.read import load_bundle
     from elmo_zh.embed.selftest import find_neighbours, run_selftest
 

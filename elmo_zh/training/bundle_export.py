@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from elmo_zh.bundle.compatibility import describe_readers
-from elmo_zh.bundle.history import OWN_PROGRAM, History
+from elmo_zh.bundle.description import OWN_PROGRAM
+from elmo_zh.bundle.history import History
 from elmo_zh.bundle.layout import BundleForm, require_replaceable
 from elmo_zh.bundle.options import training_options
 from elmo_zh.bundle.warm_state import warm_up

@@ -9,7 +9,8 @@ from contract.command_line import SampleRun, elmo_zh
 from drawn_bundles import TOKENS, write_model
 from messages import message_of
 
-from elmo_zh.bundle.history import History, describe_model, load_history, local_date, model_line
+from elmo_zh.bundle.description import describe_model, local_date, model_line
+from elmo_zh.bundle.history import History, load_history
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.errors import BundleError
 from elmo_zh.run.files import file_digest

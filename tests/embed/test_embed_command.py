@@ -21,7 +21,7 @@ from contract.dumps import (
 )
 
 from elmo_zh import ElmoEmbedder
-from elmo_zh.bundle.history import describe_model
+from elmo_zh.bundle.description import describe_model
 from elmo_zh.embed import embedder as embedder_module
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
