@@ -121,6 +121,7 @@ def _read(path: Path) -> _ShardFile:
                 dtype=file["vectors"].dtype.name,
                 is_pooled="pool" in attributes,
                 has_offsets="character_offsets" in file,
+                has_source_lines="line" in file,
             )
     except (OSError, KeyError):
         raise OutputError(f"{path} is not a shard. Give the files that `elmo-zh embed --shard` wrote.") from None

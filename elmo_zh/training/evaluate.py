@@ -1,14 +1,14 @@
 """Exact perplexity of text files under a bundle's model."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.bundle.read import Bundle
-from elmo_zh.corpus.segmented import iter_file_sentences
+from elmo_zh.corpus.input_texts import InputText
+from elmo_zh.corpus.segmented import iter_line_sentences
 from elmo_zh.errors import BundleError, CorpusError
 from elmo_zh.model.bilm import BiLM, State
 from elmo_zh.model.precision import choose_device
@@ -22,13 +22,19 @@ _WINDOW_SENTENCES = 4096
 
 
 def evaluate_files(
-    bundle: Bundle, files: Sequence[Path], *, segmented: bool, stateful: bool = False, device: str, reporter: Reporter
+    bundle: Bundle,
+    texts: Sequence[InputText],
+    *,
+    segmented: bool,
+    stateful: bool = False,
+    device: str,
+    reporter: Reporter,
 ) -> Figures:
-    """Return the exact figures of text files.
+    """Return the exact figures of texts.
 
     Args:
         bundle: Bundle with a softmax.
-        files: UTF-8 text files, plain or compressed.
+        texts: The texts.
         segmented: Whether lines are sentences whose tokens are separated by U+0020 and looked up as they are.
             Otherwise text is split into sentences, normalised and segmented as in training. Empty lines are ignored.
         stateful: Whether to carry the state from sentence to sentence of a file, as training with carried state does.
@@ -51,9 +57,9 @@ def evaluate_files(
     tally = _Tally(bundle)
     preparation = None if segmented else bundle.build_preparation()
     with reporter.progress("evaluate", unit="tokens") as progress:
-        for path in files:
+        for text in texts:
             state = bilm.zero_state(1)
-            for window in _windows(iter_file_sentences(path, preparation)):
+            for window in _windows(iter_line_sentences(text.lines(reporter), preparation)):
                 lexicon = bundle.build_lexicon()
                 sentences = [np.asarray(lexicon.encode(tokens)) for tokens in window]
                 if stateful:
@@ -62,7 +68,7 @@ def evaluate_files(
                     nats = score_sentences(bilm, softmax, lexicon, sentences, progress)
                 tally.add(window, nats)
     if not tally.num_sentences:
-        raise CorpusError(f"{', '.join(map(str, files))}: no sentence to score. Give a file with text.")
+        raise CorpusError(f"{', '.join(text.name for text in texts)}: no sentence to score. Give a file with text.")
     if tally.num_cut:
         reporter.note(f"{tally.num_cut:,} words are longer than the model reads and were truncated.")
     return tally.figures()
