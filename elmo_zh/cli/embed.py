@@ -1,7 +1,7 @@
 """The commands that write vectors: embed and merge."""
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -171,6 +171,8 @@ def embed(
             batch_tokens=config.embed.batch_tokens,
             unknown=chosen["unknown"] or config.embed.unknown,
         )
+        if mix_weights := chosen["mix_weights"]:
+            jobs = [replace(job, also_read=(*job.also_read, mix_weights)) for job in jobs]
         _run_jobs(common, embedder, jobs, is_single(files), settings, form, chosen["shard"])
 
 

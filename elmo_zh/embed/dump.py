@@ -111,7 +111,7 @@ def dump_vectors(
             raise OutputError("--stateful reads a file from its first line on, so it cannot go with --shard.")
         form, output = OutputForm(layout="packed"), shard.output(output)
     check_form(form, layers=settings.layers, pool=settings.pool)
-    with claimed_output(output, force=force):
+    with claimed_output(output, [job.text.source.path, *job.also_read, embedder.bundle.path], force=force):
         dump = _Dump(embedder, job, settings, form, output, shard)
         dump.open(force=force, reporter=reporter)
         dump.give_hints(hints or Hints(reporter))

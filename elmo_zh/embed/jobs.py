@@ -19,10 +19,12 @@ class Job:
     Attributes:
         text: The text.
         output: The path of its vectors.
+        also_read: Other files that the command reads, which no output may replace.
     """
 
     text: InputText
     output: Path
+    also_read: tuple[Path, ...] = ()
 
 
 def is_single(arguments: Sequence[str]) -> bool:
@@ -52,6 +54,7 @@ def plan_jobs(
         [source] = sources.sources
         default = source.path.with_name(source.file_name + suffix) if source.is_local else Path(f"embeddings{suffix}")
         return [Job(input_text(source, config, segmented=segmented), output or default)]
+    paths = tuple(source.path for source in sources.sources)
     if output is not None and output.exists() and not output.is_dir():
         raise OutputError(f"{output} is a file. With several texts --output has to be a folder.")
     jobs: dict[Path, Job] = {}
@@ -59,7 +62,7 @@ def plan_jobs(
         target = _place(source, arguments, output)
         target = target.with_name(source.file_name + suffix)
         text = input_text(source, config, segmented=segmented)
-        other = jobs.setdefault(target.absolute(), Job(text, target)).text.source
+        other = jobs.setdefault(target.absolute(), Job(text, target, paths)).text.source
         if other is not source:
             raise OutputError(
                 f"{other.name} and {source.name} would both be written to {target}. Give their folder instead of the"
