@@ -1,0 +1,145 @@
+"""Whether far more words are unknown to a model than in its training, and the likely reason."""
+
+import math
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from elmo_zh.bundle.read import Bundle
+from elmo_zh.embed.word_vectors import find_subwords
+from elmo_zh.vocabulary.vocabulary import Vocabulary
+
+# "Far above" are odds of this many times those in training, and at least this fraction of the tokens.
+_ODDS_RATIO = 2.5
+_LEAST_FRACTION = 0.1
+# What is assumed of a model whose rate in training is not known.
+_USUAL_RATE = 0.1
+# Standard deviations by which a rate must be above the limit, so that a few words prove nothing.
+_CERTAINTY = 3
+# Characters of a token that is rather a text which nobody segmented.
+_LONG_TOKEN = 8
+_SHOWN_WORDS, _SHOWN_CHARACTERS = 3, 12
+
+# Frequent characters that are written in one way in simplified text and in another in traditional text.
+_SIMPLIFIED = frozenset("这时说对会国们学为还过经问样点现实长头间电话书车东门见")
+_TRADITIONAL = frozenset("這時說對會國們學為還過經問樣點現實長頭間電話書車東門見")
+# In traditional text at least this fraction of the words has one of them.
+_SCRIPT_FRACTION = 0.05
+
+
+class UnknownWordsWarning(UserWarning):
+    """Far more words are unknown to the model than in its training, so that their vectors say little."""
+
+
+def describe_unknown_rate(
+    bundle: Bundle, num_tokens: int, num_unknown: int, unknown_words: Mapping[str, int], *, segmented: bool
+) -> str | None:
+    """Return one line if far more words are unknown than in the model's training, with the likely reason.
+
+        describe_unknown_rate(bundle, 200, 150, {"這個": 90, "說": 60}, segmented=False)
+
+    Args:
+        bundle: The model.
+        num_tokens: Number of tokens of the text.
+        num_unknown: How many of them are outside the vocabulary.
+        unknown_words: Unknown words with their counts, at least the most frequent ones.
+        segmented: The text was given as tokens; else the model's own segmenter made them.
+
+    Returns:
+        The line, which names both rates; None if the rate is not far above that of the training, or too few tokens
+        tell.
+    """
+    training_rate = training_unknown_rate(bundle.info)
+    if bundle.vocabulary is None or not is_far_above(num_tokens, num_unknown, training_rate):
+        return None
+    known = (
+        "the share in its training is not known"
+        if training_rate is None
+        else f"in its held-out text {training_rate:.1%} were"
+    )
+    reason = _likely_reason(bundle, bundle.vocabulary, unknown_words, segmented=segmented)
+    return f"{num_unknown / num_tokens:.1%} of the {num_tokens:,} tokens are outside the model's vocabulary; {known}. {reason}"
+
+
+def training_unknown_rate(info: Mapping[str, Any]) -> float | None:
+    """Return the fraction of unknown tokens in the held-out text of the training, as bundle.json has it, or None."""
+    heldout = info.get("training", {}).get("heldout")
+    rate = heldout.get("oov_rate") if isinstance(heldout, dict) else None
+    return float(rate) if isinstance(rate, int | float) and 0 <= rate <= 1 else None
+
+
+def is_far_above(num_tokens: int, num_unknown: int, training_rate: float | None) -> bool:
+    """Return whether the rate of unknown tokens is certainly far above that of the training (None: not known)."""
+    if not num_unknown:
+        return False
+    usual = _USUAL_RATE if training_rate is None else training_rate
+    limit = max(_LEAST_FRACTION, _ODDS_RATIO * usual / (1 - usual + _ODDS_RATIO * usual))
+    return _lower_bound(num_tokens, num_unknown) > limit
+
+
+def _lower_bound(num_tokens: int, num_unknown: int) -> float:
+    """Return the lower end of Wilson's score interval for the rate."""
+    rate, square = num_unknown / num_tokens, _CERTAINTY**2 / num_tokens
+    middle = rate + square / 2
+    return (middle - math.sqrt(square * (rate * (1 - rate) + square / 4))) / (1 + square)
+
+
+def _likely_reason(bundle: Bundle, vocabulary: Vocabulary, unknown_words: Mapping[str, int], *, segmented: bool) -> str:
+    segmenter = (bundle.info["segmenter"] or {}).get("name", "another segmenter")
+
+    def matching(condition: Callable[[str], object]) -> tuple[float, str]:
+        """Return which fraction of the unknown words meets a condition, and the most frequent ones that do."""
+        found = {word: count for word, count in unknown_words.items() if condition(word)}
+        return sum(found.values()) / max(1, sum(unknown_words.values())), _show(found)
+
+    fraction, shown = matching(lambda word: len(word) > _LONG_TOKEN)
+    if segmented and fraction > 0.5:
+        return f"Most are as long as sentences ({shown}): give raw text, or segment it with {segmenter} first."
+    for script, other, own, foreign in (
+        ("traditional", "simplified", _SIMPLIFIED, _TRADITIONAL),
+        ("simplified", "traditional", _TRADITIONAL, _SIMPLIFIED),
+    ):
+        fraction, shown = matching(foreign.intersection)
+        if fraction > _SCRIPT_FRACTION and _is_written_in(vocabulary, own, foreign):
+            return f"The text is in {script} characters ({shown}), the model's was in {other} ones: convert it first."
+    characters = {character for token in vocabulary.tokens for character in token}
+    fraction, shown = matching(characters.isdisjoint)
+    if fraction > 0.5:
+        return f"Most have only characters that its vocabulary lacks ({shown}): another language or script."
+    fraction, shown = matching(lambda word: _is_compound(word, vocabulary))
+    if segmented and fraction > 0.5:
+        return f"Most consist of words that it knows ({shown}): segment the text with {segmenter}, as in its training."
+    return (
+        f"Its training text was probably of another field (unknown here: {_show(unknown_words)}): use a model trained"
+        " on text of this field."
+    )
+
+
+def _is_written_in(vocabulary: Vocabulary, own: frozenset[str], foreign: frozenset[str]) -> bool:
+    """Return whether the vocabulary has far more words with characters of one script than of the other."""
+    num_own, num_foreign = (
+        sum(not script.isdisjoint(token) for token in vocabulary.tokens) for script in (own, foreign)
+    )
+    return num_own > 10 * num_foreign
+
+
+def _is_compound(word: str, vocabulary: Vocabulary) -> bool:
+    """Return whether a word consists of words of the vocabulary, at least half of it of longer than one character."""
+    subwords = find_subwords(word, vocabulary)
+    num_longer = sum(len(subword) for subword in subwords if len(subword) > 1)
+    return sum(map(len, subwords)) == len(word) and 2 * num_longer >= len(word)
+
+
+def _show(words: Mapping[str, int]) -> str:
+    shown = sorted(words, key=lambda word: -words[word])[:_SHOWN_WORDS]
+    cut = (word if len(word) <= _SHOWN_CHARACTERS else f"{word[:_SHOWN_CHARACTERS]}…" for word in shown)
+    return ", ".join(word if word.isprintable() else repr(word) for word in cut)
+
+
+def warn_of_unknown_rate(line: str) -> None:
+    """Give a Python warning at the line outside this package that called it."""
+    level = 2
+    while sys._getframe(level - 1).f_globals.get("__name__", "").startswith("elmo_zh."):
+        level += 1
+    warnings.warn(line, UnknownWordsWarning, stacklevel=level)
