@@ -37,6 +37,7 @@ def evaluate(
     from elmo_zh.allocator import keep_freed_memory
     from elmo_zh.bundle.read import load_bundle
     from elmo_zh.corpus.input_texts import input_text, opened_inputs
+    from elmo_zh.embed.unknown_rate import describe_unknown_rate
     from elmo_zh.training.evaluate import evaluate_files
 
     keep_freed_memory()
@@ -44,7 +45,7 @@ def evaluate(
         bundle = load_bundle(model_path(model))
         if bundle.needs_warm_state() and not stateful:
             common.console.warn(f"{FROM_ZERO}, so its perplexity is worse than it could be. {WARM_UP}")
-        figures = evaluate_files(
+        found = evaluate_files(
             bundle,
             [input_text(source, config.text, segmented=segmented) for source in sources.sources],
             segmented=segmented,
@@ -52,6 +53,10 @@ def evaluate(
             device=device or "auto",
             reporter=common.console,
         )
+    line = describe_unknown_rate(bundle, found.num_tokens, found.num_unknown, found.unknown_words, segmented=segmented)
+    if line:
+        common.console.warn(line)
+    figures = found.figures
     common.finish(
         asdict(figures),
         f"perplexity {figures.perplexity:,.2f} (forward {figures.forward_perplexity:,.2f},"

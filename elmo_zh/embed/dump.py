@@ -16,13 +16,22 @@ from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed
 from elmo_zh.embed.hints import Hints
 from elmo_zh.embed.jobs import Job
-from elmo_zh.embed.join import DumpReport, check_form, claimed_output, finish_packed, is_plain_packed, join_files
+from elmo_zh.embed.join import (
+    DumpReport,
+    check_form,
+    claimed_output,
+    count_unknown_words,
+    finish_packed,
+    is_plain_packed,
+    join_files,
+)
 from elmo_zh.embed.merge import Shard
 from elmo_zh.embed.prepare import count_text, write_packed, write_text_files
 from elmo_zh.embed.reduction import Reduction, check_layers
 from elmo_zh.embed.rows import require_sentences
 from elmo_zh.embed.survey import Survey, check_disk_space, count_lines_and_tokens
 from elmo_zh.embed.unfinished import DumpCounts, Parts
+from elmo_zh.embed.unknown_rate import describe_unknown_rate, is_far_above, training_unknown_rate
 from elmo_zh.errors import OutputError
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import Reporter, format_bytes
@@ -114,10 +123,12 @@ def dump_vectors(
     with claimed_output(output, [job.text.source.path, *job.also_read, embedder.bundle.path], force=force):
         dump = _Dump(embedder, job, settings, form, output, shard)
         dump.open(force=force, reporter=reporter)
-        dump.give_hints(hints or Hints(reporter))
+        hints = hints or Hints(reporter)
+        dump.hint_at_long_lines(hints)
         try:
             dump.check_disk_space(reporter)
             dump.prepare(reporter)
+            dump.hint_at_unknown_words(hints)
             dump.write_vectors(reporter)
             report = dump.finish(reporter)
             dump.parts.remove()
@@ -180,7 +191,7 @@ class _Dump:
     def _manifest(self) -> dict[str, Any]:
         return {"source_digest": self.survey.source_digest, **self._identity()}
 
-    def give_hints(self, hints: Hints) -> None:
+    def hint_at_long_lines(self, hints: Hints) -> None:
         """Say once if lines are much longer than the sentences that the model was trained on."""
         if self.survey.num_long:
             hints.give(
@@ -257,6 +268,17 @@ class _Dump:
         write_text_files(self.embedder, self.job.text, self.lines, self.parts, self.describe, reporter)
         self.counts = count_text(self.parts)
         write_packed(self.parts, self._contents(), self.counts)
+
+    def hint_at_unknown_words(self, hints: Hints) -> None:
+        """Say once if far more words are unknown than in training, before any vector is computed."""
+        bundle, counts = self.embedder.bundle, self.counts
+        if is_far_above(counts.tokens, counts.unknown_tokens, training_unknown_rate(bundle.info)):
+            words = count_unknown_words(self.parts.packed)
+            found = describe_unknown_rate(
+                bundle, counts.tokens, counts.unknown_tokens, words, segmented=self.settings.segmented
+            )
+            if found:
+                hints.give("unknown words", f"{self.job.text.name}: {found}")
 
     def write_vectors(self, reporter: Reporter) -> None:
         """Embed all lines that have no vectors yet, and write their vectors into the packed file."""

@@ -77,12 +77,18 @@ def is_plain_packed(form: OutputForm) -> bool:
 
 def finish_packed(packed: Path, output: Path, counts: DumpCounts) -> DumpReport:
     """Give a complete packed file the name of the output, without copying its vectors."""
+    unknown_words = count_unknown_words(packed)
+    with atomic_path(output) as unfinished:
+        link_or_copy(packed, unfinished)
+    return DumpReport(output=output, counts=counts, unknown_words=unknown_words, extra={})
+
+
+def count_unknown_words(packed: Path) -> dict[str, int]:
+    """Return the most frequent unknown words of a packed file, each with its count."""
     unknown = _UnknownWords()
     for block in hdf5_packed.iter_text_blocks([packed]):
         unknown.add(block)
-    with atomic_path(output) as unfinished:
-        link_or_copy(packed, unfinished)
-    return DumpReport(output=output, counts=counts, unknown_words=unknown.most_frequent(), extra={})
+    return unknown.most_frequent()
 
 
 def join_files(

@@ -1,6 +1,8 @@
 """Exact perplexity of text files under a bundle's model."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,26 @@ from elmo_zh.vocabulary.lexicon import Lexicon
 
 # Sentences scored together. Only these are in memory, however long the text is.
 _WINDOW_SENTENCES = 4096
+# Distinct unknown words that are counted; when there are more, the rarer half is forgotten.
+_COUNTED_WORDS = 100_000
+_REPORTED_WORDS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluatedText:
+    """What evaluation found.
+
+    Attributes:
+        figures: The exact figures.
+        num_tokens: Number of words.
+        num_unknown: Number of words outside the vocabulary.
+        unknown_words: The most frequent of them, each with its count.
+    """
+
+    figures: Figures
+    num_tokens: int
+    num_unknown: int
+    unknown_words: Mapping[str, int]
 
 
 def evaluate_files(
@@ -29,8 +51,8 @@ def evaluate_files(
     stateful: bool = False,
     device: str,
     reporter: Reporter,
-) -> Figures:
-    """Return the exact figures of texts.
+) -> EvaluatedText:
+    """Return the exact figures of texts, and their unknown words.
 
     Args:
         bundle: Bundle with a softmax.
@@ -71,7 +93,7 @@ def evaluate_files(
         raise CorpusError(f"{', '.join(text.name for text in texts)}: no sentence to score. Give a file with text.")
     if tally.num_cut:
         reporter.note(f"{tally.num_cut:,} words are longer than the model reads and were truncated.")
-    return tally.figures()
+    return tally.result()
 
 
 def _score_stateful(
@@ -99,6 +121,7 @@ class _Tally:
         self._nats = np.zeros(2)
         self.num_sentences = self._num_tokens = self._num_unknown = self._num_characters = 0
         self._spelling_nats = 0.0
+        self._unknown_words: Counter[str] = Counter()
         self.num_cut = 0
 
     def add(self, sentences: Sequence[Sequence[str]], nats: tuple[float, float]) -> None:
@@ -110,9 +133,12 @@ class _Tally:
         unknown = [token for tokens in sentences for token in tokens if token not in self._lexicon.vocabulary]
         self.num_cut += sum(self._lexicon.is_cut(token) for tokens in sentences for token in tokens)
         self._num_unknown += len(unknown)
+        self._unknown_words.update(unknown)
+        if len(self._unknown_words) > _COUNTED_WORDS:
+            self._unknown_words = Counter(dict(self._unknown_words.most_common(_COUNTED_WORDS // 2)))
         self._spelling_nats += sum(self._spelling.nats(token) for token in unknown)
 
-    def figures(self) -> Figures:
+    def result(self) -> EvaluatedText:
         """Return the exact figures of everything added so far."""
         measure = TextMeasure(
             num_predictions=self._num_tokens + self.num_sentences,
@@ -121,7 +147,12 @@ class _Tally:
             num_characters=self._num_characters + self.num_sentences,
             spelling_nats=self._spelling_nats,
         )
-        return Figures.build(measure, float(self._nats[0]), float(self._nats[1]))
+        return EvaluatedText(
+            figures=Figures.build(measure, float(self._nats[0]), float(self._nats[1])),
+            num_tokens=self._num_tokens,
+            num_unknown=self._num_unknown,
+            unknown_words=dict(self._unknown_words.most_common(_REPORTED_WORDS)),
+        )
 
 
 def _windows(sentences: Iterator[list[str]]) -> Iterator[list[list[str]]]:

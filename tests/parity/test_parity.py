@@ -125,7 +125,7 @@ def test_dumped_vectors_equal_the_oracle(bundle_path: Path, text_path: Path, tmp
 def test_perplexity_equals_the_oracle(bundle_path: Path, text_path: Path) -> None:
     figures = evaluate_files(
         load_bundle(bundle_path), [as_text(text_path)], segmented=True, device="cpu", reporter=SilentReporter()
-    )
+    ).figures
     expected = oracle.evaluate(oracle.load_bundle(bundle_path), [line.split() for line in LINES if line])
     assert figures.num_predictions == expected["num_predictions"]
     assert figures.oov_rate == pytest.approx(expected["oov_rate"])
