@@ -150,7 +150,7 @@ def embed(
     from elmo_zh.embed.formats import output_suffix
     from elmo_zh.embed.jobs import is_single, plan_jobs
 
-    with opened_inputs(files) as sources:
+    with opened_inputs(files, common.console) as sources:
         jobs = plan_jobs(files, sources, output, output_suffix(form), config.text, segmented=chosen["segmented"])
         from elmo_zh.allocator import keep_few_kernels, keep_freed_memory
 

@@ -41,7 +41,7 @@ def evaluate(
     from elmo_zh.training.evaluate import evaluate_files
 
     keep_freed_memory()
-    with opened_inputs(files) as sources:
+    with opened_inputs(files, common.console) as sources:
         bundle = load_bundle(model_path(model))
         if bundle.needs_warm_state() and not stateful:
             common.console.warn(f"{FROM_ZERO}, so its perplexity is worse than it could be. {WARM_UP}")

@@ -123,14 +123,20 @@ def input_text(source: Source, config: TextConfig, *, segmented: bool = False) -
 
 
 @contextmanager
-def opened_inputs(arguments: Sequence[str]) -> Iterator[Sources]:
+def opened_inputs(arguments: Sequence[str], reporter: Reporter) -> Iterator[Sources]:
     """Yield the sources that files, folders, globs and - (standard input) name, sorted by path.
+
+    Args:
+        arguments: Files, folders and globs, or - alone.
+        reporter: Receives the number of files in folders that are not read because of their names.
 
     Raises:
         CorpusError: If something does not exist or can be read only once, or a folder holds no text.
     """
     if "-" not in arguments:
-        yield find_sources(arguments)
+        sources = find_sources(arguments)
+        _report_passed_over(sources, reporter)
+        yield sources
         return
     if list(arguments) != ["-"]:
         raise CorpusError("- (standard input) cannot be combined with other files. Give it alone.")
@@ -142,3 +148,12 @@ def opened_inputs(arguments: Sequence[str]) -> Iterator[Sources]:
         spool.flush()
         source = Source(name="stdin", path=Path(spool.name), file_name="stdin", is_named=True, is_local=False)
         yield Sources(sources=(source,), passed_over=())
+
+
+def _report_passed_over(sources: Sources, reporter: Reporter) -> None:
+    # What begins with the name of a text is most likely its output of an earlier command.
+    starts = tuple(f"{source.path}." for source in sources.sources)
+    others = [path for path in sources.passed_over if not str(path).startswith(starts)]
+    if others:
+        named = ", ".join(path.name for path in others[:3])
+        reporter.note(f"Skipped files whose names do not suggest text ({len(others):,}), such as {named}.")
