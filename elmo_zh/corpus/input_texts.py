@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from elmo_zh.config import TextConfig
+from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.names import is_archive_name, suffix_of
 from elmo_zh.corpus.packing import compression_of
 from elmo_zh.corpus.read import read_lines
@@ -81,6 +82,15 @@ class InputText:
             if not is_early or self.tally.forms.total() > 1:
                 self._report_reading(reporter)
             self._report_oddities(reporter)
+
+    def lines_if_text(self, reporter: Reporter) -> Iterator[str]:
+        """Yield the lines; a file that was found in a folder and is no text gives none and a warning."""
+        try:
+            yield from self.lines(reporter)
+        except UnsuitableError as error:
+            if self.source.is_named:
+                raise
+            reporter.warn(f"Skipped: {error}")
 
     def _report_reading(self, reporter: Reporter) -> None:
         """Report format, encoding and field; nothing for a plain file in UTF-8 whose name says nothing else."""

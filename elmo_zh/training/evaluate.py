@@ -81,7 +81,7 @@ def evaluate_files(
     with reporter.progress("evaluate", unit="tokens") as progress:
         for text in texts:
             state = bilm.zero_state(1)
-            for window in _windows(iter_line_sentences(text.lines(reporter), preparation)):
+            for window in _windows(iter_line_sentences(text.lines_if_text(reporter), preparation)):
                 lexicon = bundle.build_lexicon()
                 sentences = [np.asarray(lexicon.encode(tokens)) for tokens in window]
                 if stateful:
