@@ -204,9 +204,9 @@ def _run_jobs(
     """Embed one file after another; if there are several, skip those whose output exists."""
     from elmo_zh.corpus.content import UnsuitableError
     from elmo_zh.embed.dump import dump_vectors
-    from elmo_zh.embed.hints import Hints
     from elmo_zh.embed.merge import Shard
     from elmo_zh.embed.unfinished import DumpCounts
+    from elmo_zh.run.reporter import Hints
 
     shard = Shard.parse(shard_text) if shard_text else None
     results, skipped, total, hints = [], [], DumpCounts(), Hints(common.console)

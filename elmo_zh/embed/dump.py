@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from elmo_zh.embed.blocks import Contents, TextBlock
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed
-from elmo_zh.embed.hints import Hints
 from elmo_zh.embed.jobs import Job
 from elmo_zh.embed.join import (
     DumpReport,
@@ -34,7 +33,7 @@ from elmo_zh.embed.unfinished import DumpCounts, Parts
 from elmo_zh.embed.unknown_rate import describe_unknown_rate, is_far_above, training_unknown_rate
 from elmo_zh.errors import OutputError
 from elmo_zh.run.files import file_digest
-from elmo_zh.run.reporter import Reporter, format_bytes
+from elmo_zh.run.reporter import Hints, Reporter, format_bytes
 
 # A part ends after so many lines or tokens: little is lost by an interruption, and memory stays bounded.
 PART_LINES = 2000
