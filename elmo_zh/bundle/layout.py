@@ -1,17 +1,20 @@
 """The names of a bundle's files."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from elmo_zh.errors import OutputError
+from elmo_zh.run.files import require_no_input
 
 BUNDLE_FORMAT = 1
 # All files of a folder in the layout of another program.
 OTHER_LAYOUT_FILES = {"options.json", "model.hdf5", "model.safetensors", "vocab.txt"}
 
 
-def require_replaceable(output: Path, *, force: bool) -> None:
-    """Raise OutputError unless the path is free, an empty folder, or with `force` a model."""
+def require_replaceable(output: Path, inputs: Iterable[Path], *, force: bool) -> None:
+    """Raise OutputError unless the path is free, an empty folder, or with `force` a model that is no input."""
+    require_no_input(output, inputs)
     if not output.exists():
         return
     names = {path.name for path in output.iterdir()} if output.is_dir() else {output.name}

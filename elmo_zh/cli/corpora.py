@@ -64,7 +64,7 @@ def plan(
     from elmo_zh.planning.plan import make_plan
     from elmo_zh.planning.plan_lines import describe_plan
     from elmo_zh.planning.reading import SampleSize
-    from elmo_zh.run.files import write_json
+    from elmo_zh.run.files import require_no_input, write_json
     from elmo_zh.stages.inputs import find_user_dictionary
 
     with ExitStack() as stack:
@@ -80,6 +80,7 @@ def plan(
         dictionary = find_user_dictionary(run, config)
         found = make_plan(sources, config, dictionary, size, common.console)
         if run_path:
+            require_no_input(run.plan, [source.path for source in sources.sources], "Choose another --run.")
             write_json(run.plan, found)
     kept = [f"Saved as {run.plan}. Compare it with the finished run: elmo-zh inspect {run_path}"] if run_path else []
     common.finish(found, *describe_plan(found), *kept)

@@ -1,11 +1,7 @@
 """The commands that write vectors: embed and merge."""
 
-import shutil
-import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,9 +17,8 @@ from elmo_zh.choices import (
     VECTOR_DTYPES,
 )
 from elmo_zh.cli.model_options import FROM_ZERO, WARM_UP, model_option, model_path, segmented_option, stateful_option
-from elmo_zh.cli.options import Common, RegisteredName, common_options, device_option
+from elmo_zh.cli.options import Common, RegisteredName, common_options, device_option, input_options
 from elmo_zh.config import EmbedConfig
-from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import counted, format_bytes
 
 if TYPE_CHECKING:
@@ -77,6 +72,12 @@ def _build_form(config: EmbedConfig, chosen: dict[str, Any]) -> "OutputForm":
     "--output", type=click.Path(path_type=Path), metavar="FILE", help="File or folder to write. Default: FILE.hdf5."
 )
 @segmented_option
+@input_options
+@click.option(
+    "--split-sentences",
+    is_flag=True,
+    help="Split lines into sentences as in training; the output says which line each sentence comes from.",
+)
 @click.option(
     "--layers",
     metavar="all|average|top|N|mix",
@@ -122,8 +123,9 @@ def embed(
 ) -> None:
     """Write the vectors of each line of a text file.
 
-    Use it to make vectors for other programs. FILE is a text file, a folder, or - for standard input; each file has an
-    output of its own. In HDF5, datasets "0", "1", ... are the vectors of each line, from line 0, of shape (layers,
+    Use it to make vectors for other programs. FILE is a text in any form that segment reads, a folder, or - for
+    standard input; each file has an output of its own. A line is a line of a text file, or a record of CSV or JSON;
+    none is left out. In HDF5, datasets "0", "1", ... are the vectors of each line, from line 0, of shape (layers,
     tokens, dimensions); tokens/0, ... are its words, and offsets/0, ... their positions in the raw line.
     docs/embedding.md describes the formats. An interrupted command resumes if it is run again.
 
@@ -132,17 +134,25 @@ def embed(
       elmo-zh embed file.txt
       elmo-zh embed file.txt --layers average --dtype float16 --output vectors.hdf5
       elmo-zh embed texts/ more.txt.gz --output vectors/ --format npy
+      elmo-zh embed hotel.csv --field review --split-sentences
       elmo-zh embed big.txt --pool mean --shard 1/4
       echo 今天天气很好 | elmo-zh embed -
     """
     config = common.resolve()
     if "-" in files and len(files) > 1:
         raise click.UsageError("- (standard input) cannot be combined with other files. Give it alone.")
+    if chosen["split_sentences"] and chosen["segmented"]:
+        raise click.UsageError("--segmented text has one sentence per line already. Leave out --split-sentences.")
     form_chosen = any(chosen[name] for name in ("format", "layout", "compression", "sentence_index"))
     if chosen["shard"] and form_chosen:
         raise click.UsageError("A shard is always packed HDF5. Give --format, --layout and so on to: elmo-zh merge")
     form = _build_form(config.embed, chosen)
-    with _planned(files, output, form) as (jobs, is_single):
+    from elmo_zh.corpus.input_texts import opened_inputs
+    from elmo_zh.embed.formats import output_suffix
+    from elmo_zh.embed.jobs import is_single, plan_jobs
+
+    with opened_inputs(files, common.console) as sources:
+        jobs = plan_jobs(files, sources, output, output_suffix(form), config.text, segmented=chosen["segmented"])
         from elmo_zh.allocator import keep_few_kernels, keep_freed_memory
 
         keep_few_kernels()
@@ -166,7 +176,9 @@ def embed(
         )
         if reason := embedder.kernel_fallback.partition("\n")[0]:
             common.console.warn(f"Triton's LSTM kernels do not work here ({reason}). Embedding is slower without.")
-        _run_jobs(common, embedder, jobs, is_single, settings, form, chosen["shard"])
+        if mix_weights := chosen["mix_weights"]:
+            jobs = [replace(job, also_read=(*job.also_read, mix_weights)) for job in jobs]
+        _run_jobs(common, embedder, jobs, is_single(files), settings, form, chosen["shard"])
 
 
 def _build_settings(config: EmbedConfig, bundle: "Bundle", stateful: bool, chosen: dict[str, Any]) -> "DumpSettings":
@@ -181,27 +193,8 @@ def _build_settings(config: EmbedConfig, bundle: "Bundle", stateful: bool, chose
         pool=chosen["pool"] or config.pool,
         mix_weights=load_mix_weights(path, num_layers) if path else None,
         stateful=stateful,
+        split_sentences=chosen["split_sentences"],
     )
-
-
-@contextmanager
-def _planned(files: tuple[str, ...], output: Path | None, form: "OutputForm") -> Iterator[tuple[list["Job"], bool]]:
-    """Yield the jobs, and whether there is only a single file."""
-    from elmo_zh.embed.formats import output_suffix
-    from elmo_zh.embed.jobs import Job, is_single, plan_jobs
-
-    suffix = output_suffix(form)
-    if files != ("-",):
-        yield plan_jobs(files, output, suffix), is_single(files)
-        return
-    # Copy standard input to a file, so that it can be read twice.
-    with tempfile.NamedTemporaryFile(prefix="elmo-zh-", suffix=".txt") as spool:
-        shutil.copyfileobj(sys.stdin.buffer, spool)
-        spool.flush()
-        try:
-            yield [Job(Path(spool.name), output or Path(f"embeddings{suffix}"), "stdin")], True
-        except CorpusError as error:
-            raise CorpusError(*(message.replace(spool.name, "stdin") for message in error.messages)) from None
 
 
 def _run_jobs(
@@ -215,28 +208,32 @@ def _run_jobs(
 ) -> None:
     """Embed one file after another; if there are several, skip those whose output exists."""
     from elmo_zh.bundle.description import describe_model
+    from elmo_zh.corpus.content import UnsuitableError
     from elmo_zh.embed.dump import dump_vectors
     from elmo_zh.embed.merge import Shard
     from elmo_zh.embed.unfinished import DumpCounts
+    from elmo_zh.run.reporter import Hints
 
     model = {"model": describe_model(embedder.bundle)}
     shard = Shard.parse(shard_text) if shard_text else None
-    results, skipped, total = [], [], DumpCounts()
+    results, skipped, total, hints = [], [], DumpCounts(), Hints(common.console)
     for job in jobs:
         output = shard.output(job.output) if shard else job.output
         if not is_single and output.exists() and not common.force:
-            common.console.note(f"{output} exists already, so {job.source} is skipped.")
+            common.console.note(f"{output} exists already, so {job.text.name} is skipped.")
             skipped.append(str(output))
             continue
-        report = dump_vectors(
-            embedder,
-            job,
-            settings,
-            form,
-            shard=shard,
-            force=common.force,
-            reporter=common.console,
-        )
+        try:
+            report = dump_vectors(
+                embedder, job, settings, form, shard=shard, force=common.force, reporter=common.console, hints=hints
+            )
+        except UnsuitableError as error:
+            if job.text.source.is_named:
+                raise
+            # Found in a folder, it need not be text.
+            common.console.warn(f"Skipped: {error}")
+            skipped.append(job.text.name)
+            continue
         total.add(report.counts)
         results.append(_dump_result(report))
         if is_single:

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from elmo_zh.cli.model_options import FROM_ZERO, WARM_UP, model_option, model_path, segmented_option, stateful_option
-from elmo_zh.cli.options import Common, common_options, device_option
+from elmo_zh.cli.options import Common, common_options, device_option, input_options
 from elmo_zh.run.reporter import counted
 
 
@@ -14,6 +14,7 @@ from elmo_zh.run.reporter import counted
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @model_option
 @segmented_option
+@input_options
 @stateful_option
 @device_option
 @common_options
@@ -23,34 +24,42 @@ def evaluate(
 ) -> None:
     """Measure exact perplexity and bits per character of text.
 
-    Use it to compare models on the same text; bits per character can be compared across vocabularies.
+    Use it to compare models on the same text; bits per character can be compared across vocabularies. FILE is a text in
+    any form that segment reads, a folder, or - for standard input. Raw text is split into sentences and words as in
+    training. No line is left out: what cannot be read is an error.
 
     \b
     Example:
       elmo-zh evaluate heldout.txt --model runs/mine/model
+      elmo-zh evaluate reviews.csv --field review --model runs/mine/model
       elmo-zh evaluate runs/mine/segmented/heldout-00000.txt --segmented --json
     """
-    common.resolve()
+    config = common.resolve()
     from elmo_zh.allocator import keep_freed_memory
     from elmo_zh.bundle.description import describe_model, model_line
     from elmo_zh.bundle.read import load_bundle
-    from elmo_zh.corpus.files import find_corpus_files
+    from elmo_zh.corpus.input_texts import input_text, opened_inputs
+    from elmo_zh.embed.unknown_rate import describe_unknown_rate
     from elmo_zh.training.evaluate import evaluate_files
 
     keep_freed_memory()
-    found = find_corpus_files(files)
-    bundle = load_bundle(model_path(model))
-    common.console.note(model_line(bundle))
-    if bundle.needs_warm_state() and not stateful:
-        common.console.warn(f"{FROM_ZERO}, so its perplexity is worse than it could be. {WARM_UP}")
-    figures = evaluate_files(
-        bundle,
-        found.paths,
-        segmented=segmented,
-        stateful=stateful,
-        device=device or "auto",
-        reporter=common.console,
-    )
+    with opened_inputs(files, common.console) as sources:
+        bundle = load_bundle(model_path(model))
+        common.console.note(model_line(bundle))
+        if bundle.needs_warm_state() and not stateful:
+            common.console.warn(f"{FROM_ZERO}, so its perplexity is worse than it could be. {WARM_UP}")
+        found = evaluate_files(
+            bundle,
+            [input_text(source, config.text, segmented=segmented) for source in sources.sources],
+            segmented=segmented,
+            stateful=stateful,
+            device=device or "auto",
+            reporter=common.console,
+        )
+    line = describe_unknown_rate(bundle, found.num_tokens, found.num_unknown, found.unknown_words, segmented=segmented)
+    if line:
+        common.console.warn(line)
+    figures = found.figures
     common.finish(
         {**asdict(figures), "model": describe_model(bundle)},
         f"perplexity {figures.perplexity:,.2f} (forward {figures.forward_perplexity:,.2f},"

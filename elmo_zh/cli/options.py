@@ -136,41 +136,64 @@ def common_options(function: Function) -> Function:
     return function
 
 
-def reading_options(function: Function) -> Function:
-    """Add the options for how a corpus is read; each sets the setting of that name in section text."""
+def _reading_option(setting: str, *names: str, **attributes: Any) -> Callable[[Function], Function]:
+    """Return an option that sets a setting of section text."""
 
-    def keep(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    def keep(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
         if value is not None:
-            context.ensure_object(Common).reading.append(f"text.{parameter.name}={value}")
+            context.ensure_object(Common).reading.append(f"text.{setting}={value}")
 
-    def option(name: str, **attributes: Any) -> Callable[[Function], Function]:
-        return click.option(name, default=None, expose_value=False, callback=keep, **attributes)
+    return click.option(*names, f"reading_{setting}", default=None, expose_value=False, callback=keep, **attributes)
 
-    options = [
-        option(
-            "--format",
+
+def _options_of_files(*names_of_format: str) -> list[Callable[[Any], Any]]:
+    """Return the options for format, field and encoding of the files that are read."""
+    return [
+        _reading_option(
+            "format",
+            *names_of_format,
             type=RegisteredName(CORPUS_FORMATS),
             metavar="FORMAT",
             help=f"Format of the files: {', '.join((*CORPUS_FORMATS.also, *CORPUS_FORMATS.built_in))}."
             " Default auto: detected for each file.",
         ),
-        option(
+        _reading_option(
+            "field",
             "--field",
             metavar="NAME,...",
             help="Fields with the text: columns of CSV and TSV by name or number, JSON keys (a.b). Default: detected.",
         ),
-        option(
+        _reading_option(
+            "encoding",
             "--encoding",
             metavar="NAME",
             help="Encoding of the files, such as gb18030. Default: detected for each file.",
         ),
-        option(
+    ]
+
+
+def input_options(function: Function) -> Function:
+    """Add the options for how texts are read of which no line is left out."""
+    for each in reversed(_options_of_files("--input-format")):
+        function = each(function)
+    return function
+
+
+def reading_options(function: Function) -> Function:
+    """Add the options for how a corpus is read; each sets the setting of that name in section text."""
+    options = [
+        *_options_of_files("--format", "--input-format"),
+        _reading_option(
+            "bad_bytes",
             "--bad-bytes",
             type=click.Choice(BAD_BYTES),
             help="What to do with lines that cannot be decoded; strict is an error. Default skip-line.",
         ),
-        option(
-            "--document", type=click.Choice(DOCUMENTS), help="What counts as one document in plain text. Default file."
+        _reading_option(
+            "document",
+            "--document",
+            type=click.Choice(DOCUMENTS),
+            help="What counts as one document in plain text. Default file.",
         ),
     ]
     for each in reversed(options):

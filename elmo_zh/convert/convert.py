@@ -47,6 +47,12 @@ class ConvertSettings:
     swapped_marks: bool = True
     form: BundleForm = field(default_factory=BundleForm)
 
+    def files_read(self, source: Path) -> list[Path]:
+        """Return the model that is converted, and the files that the user named."""
+        chosen = self.chosen
+        named = [chosen.options, chosen.weights, chosen.vocab, chosen.token_embeddings]
+        return [source, *(path for path in (*named, self.text.user_dictionary, self.warm_on) if path is not None)]
+
 
 def convert_model(
     source: Path, output: Path, settings: ConvertSettings, *, force: bool, reporter: Reporter
@@ -63,7 +69,7 @@ def convert_model(
 
     Raises:
         BundleError: If the source is damaged, unsafe, or not a known kind of model.
-        OutputError: If the output exists already.
+        OutputError: If the output exists already, or is read.
         CorpusError: If the text for the warm state cannot be read.
     """
     if is_run(source):
@@ -71,7 +77,7 @@ def convert_model(
             f"{source} is a run: the folder in which elmo-zh trains a model. convert takes another program's model, or"
             f" a bundle. {next_step_of_run(source)}"
         )
-    require_replaceable(output, force=force)
+    require_replaceable(output, settings.files_read(source), force=force)
     with opened_source(source, output.with_name(f"{output.name}.source{UNFINISHED}")) as folder:
         found = _read_source(folder, settings, reporter)
         if settings.warm_on is not None and not found.carry_state:

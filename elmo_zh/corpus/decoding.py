@@ -2,12 +2,12 @@
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from elmo_zh.corpus.content import Content, UnsuitableError
 from elmo_zh.corpus.encodings import CHUNK_BYTES, MARK, MARKING, Encoding, MistakenEncodingError, bad_byte
-from elmo_zh.corpus.lines import lines_of_chunks, whole_lines_of_chunks
+from elmo_zh.corpus.lines import exact_lines_of_chunks, lines_of_chunks, whole_lines_of_chunks
 from elmo_zh.corpus.sources import changed_error
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import CorpusError
@@ -66,6 +66,10 @@ class DecodedText:
         """Yield the lines; very long ones are split."""
         return lines_of_chunks(self.chunks())
 
+    def exact_lines(self) -> Iterator[str]:
+        """Yield the lines, which end at LF or CR LF only; none is split."""
+        return exact_lines_of_chunks(self.chunks())
+
     def whole_lines(self, longest: int) -> Iterator[str]:
         """Yield the lines, none of them split.
 
@@ -77,7 +81,7 @@ class DecodedText:
         except ValueError as error:
             raise CorpusError(
                 f"{self.name}: line {error} is longer than {longest:,} characters, which no record should be."
-                " Check its format, or read it as plain text: --format text"
+                " Check its format, or read it as plain text: --input-format text"
             ) from None
 
     def head(self, most_characters: int) -> str:
@@ -99,12 +103,17 @@ def require_length(text: DecodedText, longest: int, what: str) -> None:
             raise UnsuitableError(
                 text.name,
                 f"longer than {longest:,} characters, which is too long for {what}",
-                "Split it, or read it as plain text: --format text",
+                "Split it, or read it as plain text: --input-format text",
             )
 
 
-def refuse_bad_bytes(text: DecodedText) -> None:
-    """Raise CorpusError with line and byte if bytes of the text do not decode."""
+def refuse_bad_bytes(text: DecodedText, *, may_skip: bool) -> None:
+    """Raise CorpusError with line and byte if bytes of the text do not decode.
+
+    Args:
+        text: The file.
+        may_skip: Whether the command has an option that leaves such lines out; the message then names it.
+    """
     if not text.encoding.num_bad:
         return
     with text.content.open() as stream:
@@ -112,10 +121,26 @@ def refuse_bad_bytes(text: DecodedText) -> None:
     if found:
         line, place, value = found
         encoding = text.encoding.name.upper()
+        rest = (
+            ", correct the file, or leave such lines out: --bad-bytes skip-line"
+            if may_skip
+            else ", or correct the file."
+        )
         raise CorpusError(
             f"{text.name}: line {line}, byte {place} (0x{value:02x}) is not {encoding}. Name another encoding"
-            " (--encoding GB18030), correct the file, or leave such lines out: --bad-bytes skip-line"
+            f" (--encoding GB18030){rest}"
         )
+
+
+def refuse_surrogates(lines: Iterable[str], name: str) -> Iterator[str]:
+    """Yield the lines; one with a lone surrogate, which JSON can escape and no file can hold, is a CorpusError."""
+    for number, line in enumerate(lines, start=1):
+        if not line.isascii() and (found := _SURROGATES.search(line)):
+            raise CorpusError(
+                f"{name}: record {number}, character {found.start() + 1} (\\u{ord(found[0]):04x}) is half a character,"
+                " which no text can hold. Correct the record."
+            )
+        yield line
 
 
 def readable_lines(lines: Iterator[str], encoding: Encoding, policy: str, tally: Tally) -> Iterator[str]:

@@ -66,6 +66,21 @@ def whole_lines_of_chunks(chunks: Iterable[str], longest: int) -> Iterator[str]:
         yield "".join(fragments)
 
 
+def exact_lines_of_chunks(chunks: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of a text as they are: they end at LF, with or without CR before it, and none is split."""
+    # The unfinished line, joined only once.
+    fragments: list[str] = []
+    for chunk in chunks:
+        first, *lines = chunk.split("\n")
+        fragments.append(first)
+        if lines:
+            yield "".join(fragments).removesuffix("\r")
+            yield from (line.removesuffix("\r") for line in lines[:-1])
+            fragments = [lines[-1]]
+    if last := "".join(fragments):
+        yield last.removesuffix("\r")
+
+
 def _with_line_feeds(chunks: Iterable[str]) -> Iterator[str]:
     """Yield the chunks with LF in place of CR LF and of single CR, which old programs wrote."""
     held = ""

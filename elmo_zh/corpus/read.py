@@ -1,18 +1,27 @@
 """Read a source: unpack it, detect encoding and format of each file in it, and count its text."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
+from typing import TypeVar
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.archives import ZIP_STARTS, is_tar, tar_contents, zip_contents
 from elmo_zh.corpus.content import Content, UnsuitableError
-from elmo_zh.corpus.decoding import DecodedText, readable_lines, refuse_bad_bytes
+from elmo_zh.corpus.decoding import DecodedText, readable_lines, refuse_bad_bytes, refuse_surrogates
 from elmo_zh.corpus.encodings import find_encoding
 from elmo_zh.corpus.names import is_archive_name
-from elmo_zh.corpus.readers.formats import Documents, find_format, read_documents
+from elmo_zh.corpus.readers.formats import (
+    Documents,
+    find_format,
+    find_record_format,
+    read_documents,
+    read_records,
+)
 from elmo_zh.corpus.sources import Source, Stamp
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
+
+Item = TypeVar("Item")
 
 
 def read_source(
@@ -31,15 +40,49 @@ def read_source(
         MistakenEncodingError: If that was wrong; read the source again without `trusts_head`.
         CorpusError: If a file is damaged, was named but cannot be a corpus, or changed while it was read.
     """
-    before = Stamp.of(source)
     try:
-        for content in _contents(source, passed_over):
-            yield from _read_or_pass_over(content, config, tally, passed_over, trusts_head)
-        before.require(source)
+        yield from _read_contents(
+            source, passed_over, lambda content: _read_content(content, config, tally, passed_over, trusts_head)
+        )
     except UnsuitableError as error:
         if source.is_named:
             raise
         passed_over.add(error.reason, source.name)
+
+
+def read_lines(source: Source, config: TextConfig, tally: Tally, passed_over: PassedOver) -> Iterator[str]:
+    """Yield the lines of a source, and leave none out: each line of a text file, each record of a table or of JSON.
+
+    A record is one line, in which its own line ends are spaces; one without text is an empty line. Of an archive the
+    lines of all members follow one another.
+
+    Args:
+        source: A file, compressed or not, or an archive of files.
+        config: Settings for format, field and encoding.
+        tally: Receives the format and encoding of each file, and the number of records without text.
+        passed_over: Counts members of an archive that are no text.
+
+    Raises:
+        UnsuitableError: If the source is no text.
+        CorpusError: If bytes do not decode, a record cannot be read, or the file is damaged or changed.
+    """
+    return _read_contents(
+        source, passed_over, lambda content: _read_lines_of_content(content, config, tally, passed_over)
+    )
+
+
+def _read_contents(
+    source: Source, passed_over: PassedOver, read: Callable[[Content], Iterator[Item]]
+) -> Iterator[Item]:
+    before = Stamp.of(source)
+    for content in _contents(source, passed_over):
+        try:
+            yield from read(content)
+        except UnsuitableError as error:
+            if content.is_named or content.name == source.name:
+                raise
+            passed_over.add(error.reason, content.name)
+    before.require(source)
 
 
 def _contents(source: Source, passed_over: PassedOver) -> Iterator[Content]:
@@ -64,24 +107,13 @@ def _contents(source: Source, passed_over: PassedOver) -> Iterator[Content]:
     yield Content(name=source.name, file_name=source.file_name, open=source.open, is_named=source.is_named)
 
 
-def _read_or_pass_over(
-    content: Content, config: TextConfig, tally: Tally, passed_over: PassedOver, trusts_head: bool
-) -> Documents:
-    try:
-        yield from _read_content(content, config, tally, passed_over, trusts_head)
-    except UnsuitableError as error:
-        if content.is_named:
-            raise
-        passed_over.add(error.reason, content.name)
-
-
 def _read_content(
     content: Content, config: TextConfig, tally: Tally, passed_over: PassedOver, trusts_head: bool
 ) -> Documents:
     trusts_head = trusts_head and config.bad_bytes != "strict"
     text = DecodedText(content, find_encoding(content, config.encoding, trusts_head=trusts_head))
     if config.bad_bytes == "strict":
-        refuse_bad_bytes(text)
+        refuse_bad_bytes(text, may_skip=True)
     kind = find_format(text, config.format)
     tally.read_field = ""
     documents = read_documents(kind, text, config, tally, passed_over)
@@ -92,9 +124,24 @@ def _read_content(
         yield readable_lines(document, text.encoding, config.bad_bytes, tally)
 
 
-def _rest(documents: Documents) -> Documents:
-    """Yield the documents after the first: the file is a corpus, so any later error is damage."""
+def _read_lines_of_content(
+    content: Content, config: TextConfig, tally: Tally, passed_over: PassedOver
+) -> Iterator[str]:
+    text = DecodedText(content, find_encoding(content, config.encoding))
+    refuse_bad_bytes(text, may_skip=False)
+    kind = find_record_format(text, config.format)
+    tally.read_field = ""
+    lines = refuse_surrogates(read_records(kind, text, config, tally, passed_over), text.name)
+    first = next(lines, None)
+    tally.forms[kind, text.encoding.name, tally.read_field] += 1
+    if first is not None:
+        yield first
+        yield from _rest(lines)
+
+
+def _rest(items: Iterator[Item]) -> Iterator[Item]:
+    """Yield the documents or lines after the first: the file is a corpus, so any later error is damage."""
     try:
-        yield from documents
+        yield from items
     except UnsuitableError as error:
         raise CorpusError(*error.messages) from None

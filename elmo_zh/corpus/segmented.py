@@ -50,11 +50,16 @@ def iter_sentences(paths: Iterable[Path]) -> Iterator[list[str]]:
 
 
 def iter_file_sentences(path: Path, preparation: TextPreparation | None) -> Iterator[list[str]]:
-    """Yield the tokens of each sentence of a file, without the sentences that have none.
+    """Return the tokens of each sentence of a file, without the sentences that have none.
 
     Args:
         path: UTF-8 file, plain or compressed.
         preparation: How to prepare raw text; None for segmented text, one sentence per line, split at U+0020.
     """
-    for line in iter_lines(path):
+    return iter_line_sentences(iter_lines(path), preparation)
+
+
+def iter_line_sentences(lines: Iterable[str], preparation: TextPreparation | None) -> Iterator[list[str]]:
+    """Yield the tokens of each sentence of lines, without the sentences that have none; arguments as above."""
+    for line in lines:
         yield from preparation.sentences(line) if preparation else filter(None, [split_tokens(line)])

@@ -140,7 +140,7 @@ def find_sources(arguments: Sequence[str], leave_out: Path | None = None) -> Sou
         if source.path.exists() and not source.path.is_file():
             raise CorpusError(
                 f"{source.name} is a pipe or a device, which can be read only once. Give what comes out of it on"
-                f" standard input: elmo-zh segment - < {source.name}"
+                f" standard input, with - as its name: - < {source.name}"
             )
     return Sources(sources=sources, passed_over=files.passed_over)
 

@@ -20,6 +20,8 @@ class TextBlock:
         unknown: True for each token that the model cannot tell apart from others, shape (N,).
         character_offsets: First character of each token in its line, and the one after its last, int32, shape (N, 2);
             None for text that was already segmented.
+        source_lines: Number of the line that each line is a sentence of, from 0, int64, shape (lines,); None if lines
+            were not split.
     """
 
     first_line: int
@@ -27,6 +29,7 @@ class TextBlock:
     tokens: list[bytes]
     unknown: NDArray[np.bool_]
     character_offsets: NDArray[np.int32] | None
+    source_lines: NDArray[np.int64] | None = None
 
     @property
     def num_lines(self) -> int:
@@ -47,6 +50,7 @@ class TextBlock:
             tokens=self.tokens,
             unknown=self.unknown,
             character_offsets=self.character_offsets,
+            source_lines=self.source_lines,
             vectors=vectors,
             is_pooled=is_pooled,
         )
@@ -93,6 +97,7 @@ class Contents:
         dtype: dtype of the vectors, float32 or float16.
         is_pooled: Whether there is one vector for each line.
         has_offsets: Whether there are character offsets.
+        has_source_lines: Whether lines are sentences of the text's lines, whose numbers are kept.
     """
 
     attributes: Mapping[str, Any]
@@ -104,6 +109,7 @@ class Contents:
     dtype: str
     is_pooled: bool
     has_offsets: bool
+    has_source_lines: bool = False
 
     @property
     def num_rows(self) -> int:

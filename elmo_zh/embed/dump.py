@@ -15,15 +15,25 @@ from elmo_zh.embed.blocks import Contents, TextBlock
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed
 from elmo_zh.embed.jobs import Job
-from elmo_zh.embed.join import DumpReport, check_form, claimed_output, finish_packed, is_plain_packed, join_files
+from elmo_zh.embed.join import (
+    DumpReport,
+    check_form,
+    claimed_output,
+    count_unknown_words,
+    finish_packed,
+    is_plain_packed,
+    join_files,
+)
 from elmo_zh.embed.merge import Shard
 from elmo_zh.embed.prepare import count_text, write_packed, write_text_files
 from elmo_zh.embed.reduction import Reduction, check_layers
+from elmo_zh.embed.rows import require_sentences
 from elmo_zh.embed.survey import Survey, check_disk_space, count_lines_and_tokens
 from elmo_zh.embed.unfinished import DumpCounts, Parts
+from elmo_zh.embed.unknown_rate import describe_unknown_rate, is_far_above, training_unknown_rate
 from elmo_zh.errors import OutputError
 from elmo_zh.run.files import file_digest
-from elmo_zh.run.reporter import Reporter, format_bytes
+from elmo_zh.run.reporter import Hints, Reporter, format_bytes
 
 # A part ends after so many lines or tokens: little is lost by an interruption, and memory stays bounded.
 PART_LINES = 2000
@@ -41,6 +51,7 @@ class DumpSettings:
         pool: none, or how the vectors of a line become one: mean, max or first-last.
         mix_weights: The weight of each layer, for layers = mix.
         stateful: The LSTM state is carried from line to line.
+        split_sentences: Lines are split into sentences as in training, and each sentence has its own vectors.
     """
 
     segmented: bool
@@ -49,6 +60,14 @@ class DumpSettings:
     pool: str = "none"
     mix_weights: tuple[float, ...] | None = None
     stateful: bool = False
+    split_sentences: bool = False
+
+    def described(self) -> dict[str, Any]:
+        """Return the settings that the vectors depend on, without those that came later and have their default."""
+        settings = asdict(self)
+        if not self.split_sentences:
+            del settings["split_sentences"]
+        return settings
 
     @property
     def reduction(self) -> Reduction:
@@ -65,21 +84,23 @@ def dump_vectors(
     shard: Shard | None = None,
     force: bool,
     reporter: Reporter,
+    hints: Hints | None = None,
 ) -> DumpReport:
-    """Write the vectors of each line of a text file.
+    """Write the vectors of each line of a text.
 
-    The file is read twice: for its digest and its size, and for its tokens. A resumed dump reads it once if it has all
-    tokens already.
+    The text is read twice: for its size, and for its tokens. A resumed dump reads only the bytes of the file, for their
+    digest, if it has all tokens already.
 
     Args:
         embedder: The model.
-        job: The text (one sentence per line, UTF-8, plain or compressed), and the path of its output, where nothing or
-            a complete output is. A shard is written beside that path.
+        job: The text, and the path of its output, where nothing or a complete output is. A shard is written beside that
+            path.
         settings: How lines become vectors.
         form: The form of the output; default HDF5 with one dataset per line. A shard is always packed HDF5.
         shard: The shard of the lines to take; default all lines.
         force: Replace an existing output, and do not resume an unfinished one.
         reporter: Receives messages and progress.
+        hints: Receives advice on the text; one object for all texts of a command.
 
     Raises:
         ElmoZhError: If the settings do not go together.
@@ -91,17 +112,22 @@ def dump_vectors(
     check_layers(settings.layers, embedder.num_layers)
     if (settings.layers == "mix") != (settings.mix_weights is not None):
         raise OutputError("--layers mix and --mix-weights FILE go together: give both or neither.")
+    if settings.split_sentences:
+        require_sentences(embedder.bundle)
     if shard is not None:
         if settings.stateful:
             raise OutputError("--stateful reads a file from its first line on, so it cannot go with --shard.")
         form, output = OutputForm(layout="packed"), shard.output(output)
     check_form(form, layers=settings.layers, pool=settings.pool)
-    with claimed_output(output, force=force):
+    with claimed_output(output, [job.text.source.path, *job.also_read, embedder.bundle.path], force=force):
         dump = _Dump(embedder, job, settings, form, output, shard)
-        dump.open(force=force)
+        dump.open(force=force, reporter=reporter)
+        hints = hints or Hints(reporter)
+        dump.hint_at_long_lines(hints)
         try:
             dump.check_disk_space(reporter)
             dump.prepare(reporter)
+            dump.hint_at_unknown_words(hints)
             dump.write_vectors(reporter)
             report = dump.finish(reporter)
             dump.parts.remove()
@@ -144,21 +170,36 @@ class _Dump:
         """The lines of the text that are wanted."""
         return self.shard.lines(self.survey.lines) if self.shard else range(self.survey.lines)
 
-    def open(self, *, force: bool) -> None:
+    def open(self, *, force: bool, reporter: Reporter) -> None:
         """Find out the size of the text, and open the folder of the unfinished output."""
         place = {"shard": [self.shard.number, self.shard.count]} if self.shard else {}
         known = None if force else self.parts.survey({**self._identity(), **place})
-        if known is None or known.source_digest != file_digest(self.job.source):
-            known = count_lines_and_tokens(self.embedder, self.job.source, segmented=self.settings.segmented)
+        text, settings = self.job.text, self.settings
+        if known is None or known.source_digest != file_digest(text.source.path):
+            known = count_lines_and_tokens(
+                self.embedder, text, segmented=settings.segmented, split=settings.split_sentences, reporter=reporter
+            )
         self.survey = known
         self.parts.open({**self._manifest(), **place}, self.survey, force=force)
 
     def _identity(self) -> dict[str, Any]:
-        """Return what the vectors depend on, besides the text."""
-        return {**_describe_model(self.embedder), **asdict(self.settings)}
+        """Return what the vectors depend on, besides the bytes of the text."""
+        reading = {"reading": self.job.text.reading} if self.job.text.reading else {}
+        return {**_describe_model(self.embedder), **self.settings.described(), **reading}
 
     def _manifest(self) -> dict[str, Any]:
         return {"source_digest": self.survey.source_digest, **self._identity()}
+
+    def hint_at_long_lines(self, hints: Hints) -> None:
+        """Say once if lines are much longer than the sentences that the model was trained on."""
+        if self.survey.num_long:
+            hints.give(
+                "long lines",
+                f"Lines of {self.job.text.name} hold several sentences ({self.survey.num_long:,} of"
+                f" {self.survey.lines:,}, such as line {self.survey.first_long:,}), but the model was trained on single"
+                " ones, so their vectors are worse than they could be. To split them as in training, add:"
+                " --split-sentences",
+            )
 
     def check_disk_space(self, reporter: Reporter) -> None:
         """Report the size of the text and of its vectors.
@@ -175,7 +216,8 @@ class _Dump:
         pool = "" if self.settings.pool == "none" else f", {self.settings.pool} of each line"
         kind = f"{self.settings.layers}, {self.settings.dtype}{pool}"
         size = format_bytes(contents.vector_bytes)
-        reporter.note(f"{self.job.name or self.job.source}: {survey.describe()}; {size} of vectors ({kind}), {space}")
+        unit = "sentences" if self.settings.split_sentences else "lines"
+        reporter.note(f"{self.job.text.name}: {survey.describe(unit)}; {size} of vectors ({kind}), {space}")
 
     def describe(self, *, num_lines: int, num_tokens: int, first_line: int | None = None) -> Contents:
         """Return the description of consecutive lines of this dump, by default from its first line on."""
@@ -189,11 +231,14 @@ class _Dump:
             dtype=self.settings.dtype,
             is_pooled=self.settings.pool != "none",
             has_offsets=not self.settings.segmented,
+            has_source_lines=self.settings.split_sentences,
         )
 
     def _attributes(self) -> dict[str, Any]:
         segmenter = json.dumps(self.embedder.bundle.info["segmenter"], ensure_ascii=False)
         chosen: dict[str, Any] = {"stateful": True} if self.settings.stateful else {}
+        if self.settings.split_sentences:
+            chosen["split_sentences"] = True
         usual = {"precision": "float32", "unknown": "unk"}
         chosen |= {name: value for name, value in _describe_model(self.embedder).items() if usual.get(name) != value}
         if self.settings.pool != "none":
@@ -220,9 +265,20 @@ class _Dump:
         if counts := self.parts.counts():
             self.counts = counts
             return
-        write_text_files(self.embedder, self.job.source, self.lines, self.parts, self.describe, reporter)
+        write_text_files(self.embedder, self.job.text, self.lines, self.parts, self.describe, reporter)
         self.counts = count_text(self.parts)
         write_packed(self.parts, self._contents(), self.counts)
+
+    def hint_at_unknown_words(self, hints: Hints) -> None:
+        """Say once if far more words are unknown than in training, before any vector is computed."""
+        bundle, counts = self.embedder.bundle, self.counts
+        if is_far_above(counts.tokens, counts.unknown_tokens, training_unknown_rate(bundle.info)):
+            words = count_unknown_words(self.parts.packed)
+            found = describe_unknown_rate(
+                bundle, counts.tokens, counts.unknown_tokens, words, segmented=self.settings.segmented
+            )
+            if found:
+                hints.give("unknown words", f"{self.job.text.name}: {found}")
 
     def write_vectors(self, reporter: Reporter) -> None:
         """Embed all lines that have no vectors yet, and write their vectors into the packed file."""

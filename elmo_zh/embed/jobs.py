@@ -1,11 +1,14 @@
-"""The files to embed, and the output of each."""
+"""The texts to embed, and the output of each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from elmo_zh.corpus.files import find_corpus_files
-from elmo_zh.embed.formats import npy
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.input_texts import InputText, input_text
+from elmo_zh.corpus.sources import Source, Sources
+from elmo_zh.embed.formats import jsonl, npy
+from elmo_zh.embed.unfinished import Parts
 from elmo_zh.errors import CorpusError, OutputError
 
 
@@ -14,51 +17,75 @@ class Job:
     """One text to embed.
 
     Attributes:
-        source: The text file.
+        text: The text.
         output: The path of its vectors.
-        name: The name of the text in messages; default its path.
+        also_read: Other files that the command reads, which no output may replace.
     """
 
-    source: Path
+    text: InputText
     output: Path
-    name: str = ""
+    also_read: tuple[Path, ...] = ()
 
 
 def is_single(arguments: Sequence[str]) -> bool:
     """Return whether one file is given, so that --output names a file and not a folder."""
-    return len(arguments) == 1 and Path(arguments[0]).is_file()
+    return len(arguments) == 1 and (arguments[0] == "-" or Path(arguments[0]).is_file())
 
 
-def plan_jobs(arguments: Sequence[str], output: Path | None, suffix: str) -> list[Job]:
+def plan_jobs(
+    arguments: Sequence[str], sources: Sources, output: Path | None, suffix: str, config: TextConfig, *, segmented: bool
+) -> list[Job]:
     """Return the jobs for files, folders and globs.
 
     Args:
-        arguments: Files, folders and globs as typed. Folders are searched like those of a corpus.
+        arguments: Files, folders and globs as typed, or - for standard input.
+        sources: The files that they name.
         output: For one file the path of its output; else a folder for all outputs, with the subfolders of the folders
-            given; default beside each file.
+            given; default beside each file, for standard input in the current folder.
         suffix: Suffix added to the name of a file.
+        config: Settings for format, field and encoding.
+        segmented: The texts are segmented, one sentence per line.
 
     Raises:
-        CorpusError: If an argument does not exist, or a folder holds no text.
+        CorpusError: If a folder holds no text.
         OutputError: If two texts would have the same output.
     """
     if is_single(arguments):
-        source = Path(arguments[0])
-        return [Job(source, output or source.with_name(source.name + suffix))]
+        [source] = sources.sources
+        default = source.path.with_name(source.file_name + suffix) if source.is_local else Path(f"embeddings{suffix}")
+        return [Job(input_text(source, config, segmented=segmented), output or default)]
+    paths = tuple(source.path for source in sources.sources)
     if output is not None and output.exists() and not output.is_dir():
         raise OutputError(f"{output} is a file. With several texts --output has to be a folder.")
     jobs: dict[Path, Job] = {}
-    for argument in arguments:
-        found = [path for path in find_corpus_files([argument]).paths if not npy.is_output(path.parent)]
-        if not found:
-            raise CorpusError(f"{argument} holds no text besides outputs of embed. Give a folder with text.")
-        for source in found:
-            place = source.relative_to(argument) if Path(argument).is_dir() else Path(source.name)
-            target = (output / place if output else source).with_name(source.name + suffix)
-            other = jobs.setdefault(target.absolute(), Job(source, target)).source
-            if not other.samefile(source):
-                raise OutputError(
-                    f"{other} and {source} would both be written to {target}. Give their folder instead of the files,"
-                    " or embed them one after the other."
-                )
+    for source in texts_to_embed(sources):
+        target = _place(source, arguments, output)
+        target = target.with_name(source.file_name + suffix)
+        text = input_text(source, config, segmented=segmented)
+        other = jobs.setdefault(target.absolute(), Job(text, target, paths)).text.source
+        if other is not source:
+            raise OutputError(
+                f"{other.name} and {source.name} would both be written to {target}. Give their folder instead of the"
+                " files, or embed them one after the other."
+            )
+    if not jobs:
+        raise CorpusError(f"{', '.join(arguments)}: no text besides outputs of embed. Give a folder with text.")
     return list(jobs.values())
+
+
+def texts_to_embed(sources: Sources) -> list[Source]:
+    """Return the sources without those in folders that embed itself has written."""
+    return [source for source in sources.sources if source.is_named or not _is_output(source.path)]
+
+
+def _is_output(path: Path) -> bool:
+    return npy.is_output(path.parent) or jsonl.is_output(path) or Parts(path.parent).is_begun()
+
+
+def _place(source: Source, arguments: Sequence[str], output: Path | None) -> Path:
+    """Return the path in the folder of outputs that a source has below its argument."""
+    if output is None:
+        return source.path
+    folders = [Path(argument) for argument in arguments if Path(argument).is_dir()]
+    inside = next((folder for folder in folders if folder in source.path.parents), None)
+    return output / (source.path.relative_to(inside) if inside else source.path.name)

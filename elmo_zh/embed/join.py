@@ -11,7 +11,7 @@ from elmo_zh.embed.blocks import Contents, LineBlock, TextBlock
 from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed, npy
 from elmo_zh.embed.unfinished import DumpCounts
 from elmo_zh.errors import OutputError
-from elmo_zh.run.files import atomic_path, link_or_copy, locked
+from elmo_zh.run.files import atomic_path, link_or_copy, locked, require_no_input
 from elmo_zh.run.reporter import Progress, Reporter
 
 # Distinct unknown words that are counted; when there are more, the rarer half is forgotten.
@@ -53,16 +53,18 @@ def check_form(form: OutputForm, *, layers: str, pool: str) -> None:
 
 
 @contextmanager
-def claimed_output(output: Path, *, force: bool) -> Iterator[None]:
+def claimed_output(output: Path, inputs: Iterable[Path], *, force: bool) -> Iterator[None]:
     """Reserve an output for this process.
 
     Raises:
-        OutputError: If another process writes it, or it exists and `force` is not given or cannot replace it.
+        OutputError: If another process writes it, it is one of the inputs, or it exists and `force` is not given or
+            cannot replace it.
     """
+    if output.is_dir() and not npy.is_output(output):
+        raise OutputError(f"{output} is a folder with other content. Choose another --output.")
+    require_no_input(output, inputs)
     refusal = f"{output} is being written by another elmo-zh process. Wait for it, or choose another --output."
     with locked(output.with_name(output.name + ".lock"), refusal):
-        if output.is_dir() and not npy.is_output(output):
-            raise OutputError(f"{output} is a folder with other content. Choose another --output.")
         if output.exists() and not force:
             raise OutputError(f"{output} exists already. Choose another --output, or replace it with --force.")
         yield
@@ -75,12 +77,18 @@ def is_plain_packed(form: OutputForm) -> bool:
 
 def finish_packed(packed: Path, output: Path, counts: DumpCounts) -> DumpReport:
     """Give a complete packed file the name of the output, without copying its vectors."""
+    unknown_words = count_unknown_words(packed)
+    with atomic_path(output) as unfinished:
+        link_or_copy(packed, unfinished)
+    return DumpReport(output=output, counts=counts, unknown_words=unknown_words, extra={})
+
+
+def count_unknown_words(packed: Path) -> dict[str, int]:
+    """Return the most frequent unknown words of a packed file, each with its count."""
     unknown = _UnknownWords()
     for block in hdf5_packed.iter_text_blocks([packed]):
         unknown.add(block)
-    with atomic_path(output) as unfinished:
-        link_or_copy(packed, unfinished)
-    return DumpReport(output=output, counts=counts, unknown_words=unknown.most_frequent(), extra={})
+    return unknown.most_frequent()
 
 
 def join_files(

@@ -97,7 +97,7 @@ def merge_shards(
     for shard in shards:
         counts.add(shard.counts)
     contents = first.contents.with_size(num_lines=counts.lines, num_tokens=counts.tokens)
-    with claimed_output(output, force=force):
+    with claimed_output(output, paths, force=force):
         check_disk_space(output, choose_writer(form).estimate_bytes(contents), is_exact=True, reporter=reporter)
         return join_files([shard.path for shard in shards], output, contents, counts, form, reporter)
 
@@ -121,6 +121,7 @@ def _read(path: Path) -> _ShardFile:
                 dtype=file["vectors"].dtype.name,
                 is_pooled="pool" in attributes,
                 has_offsets="character_offsets" in file,
+                has_source_lines="line" in file,
             )
     except (OSError, KeyError):
         raise OutputError(f"{path} is not a shard. Give the files that `elmo-zh embed --shard` wrote.") from None

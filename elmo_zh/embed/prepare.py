@@ -4,16 +4,18 @@ Then the number of tokens is known, so that the vectors can be written where the
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 import h5py
 import numpy as np
 
-from elmo_zh.corpus.files import iter_lines
+from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.embed.blocks import Contents, TextBlock
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import hdf5_packed
+from elmo_zh.embed.rows import iter_rows
 from elmo_zh.embed.unfinished import DumpCounts, Parts
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import atomic_path
@@ -30,7 +32,7 @@ _CUT_TOKENS, _BACKED_OFF_TOKENS = "cut_tokens", "backed_off_tokens"
 
 def write_text_files(
     embedder: ElmoEmbedder,
-    source: Path,
+    text: InputText,
     lines: range,
     parts: Parts,
     describe: Callable[..., Contents],
@@ -40,8 +42,8 @@ def write_text_files(
 
     Args:
         embedder: The model.
-        source: The text.
-        lines: The lines to take.
+        text: The text.
+        lines: The lines to take: of the sentences, if lines are split.
         parts: The unfinished output.
         describe: Returns the description of `num_lines` lines with `num_tokens` tokens from `first_line` on.
         reporter: Receives the progress.
@@ -49,10 +51,10 @@ def write_text_files(
     Raises:
         CorpusError: If the text cannot be read, holds a NUL character in a token, or has changed since its survey.
     """
-    segmented = not describe(num_lines=0, num_tokens=0).has_offsets
+    kind = describe(num_lines=0, num_tokens=0)
     done = sum(_count(path).lines for path in parts.text_files())
     with reporter.progress("tokens", unit="lines", total=len(lines), initial=done) as progress:
-        for block_lines in _iter_prepared(embedder, source, range(lines.start + done, lines.stop), segmented):
+        for block_lines in _iter_prepared(embedder, text, range(lines.start + done, lines.stop), kind):
             tokens = [token for line in block_lines for token in line.tokens]
             contents = describe(first_line=lines.start + done, num_lines=len(block_lines), num_tokens=len(tokens))
             counted = {_CUT_TOKENS: embedder.count_cut(tokens), _BACKED_OFF_TOKENS: embedder.count_backed_off(tokens)}
@@ -64,20 +66,29 @@ def write_text_files(
             progress.update(len(block_lines))
     if done != len(lines):
         parts.remove()
-        raise CorpusError(f"{source} has changed while it was read. Type the same command again.")
+        raise CorpusError(f"{text.name} has changed while it was read. Type the same command again.")
+
+
+@dataclass(frozen=True, eq=False)
+class _PreparedRow(TokenisedLine):
+    """The tokens of a row, and the number of its line; the offsets are those in that line."""
+
+    line: int
 
 
 def _iter_prepared(
-    embedder: ElmoEmbedder, source: Path, lines: range, segmented: bool
-) -> Iterator[list[TokenisedLine]]:
-    """Yield the lines as tokens, as many at a time as go into one file."""
-    chosen: list[TokenisedLine] = []
+    embedder: ElmoEmbedder, text: InputText, lines: range, kind: Contents
+) -> Iterator[list[_PreparedRow]]:
+    """Yield the rows as tokens, as many at a time as go into one file."""
+    chosen: list[_PreparedRow] = []
     num_tokens = 0
-    for number, text in enumerate(islice(iter_lines(source), lines.start, lines.stop), start=lines.start + 1):
-        line = embedder.prepare(text, segmented=segmented)
-        if "\0" in text and any("\0" in token for token in line.tokens):
-            raise CorpusError(f"{source}: line {number} holds a NUL character, which HDF5 cannot store. Remove it.")
-        chosen.append(line)
+    for row in islice(iter_rows(text, split=kind.has_source_lines), lines.start, lines.stop):
+        line = embedder.prepare(row.text, segmented=not kind.has_offsets)
+        if "\0" in row.text and any("\0" in token for token in line.tokens):
+            raise CorpusError(
+                f"{text.name}: line {row.line + 1} holds a NUL character, which HDF5 cannot store. Remove it."
+            )
+        chosen.append(_PreparedRow(line.tokens, line.offsets + np.int32(row.start), row.line))
         num_tokens += len(line.tokens)
         if len(chosen) >= TEXT_LINES or num_tokens >= TEXT_TOKENS:
             yield chosen
@@ -87,7 +98,7 @@ def _iter_prepared(
 
 
 def _build_block(
-    embedder: ElmoEmbedder, lines: Sequence[TokenisedLine], tokens: list[str], contents: Contents
+    embedder: ElmoEmbedder, lines: Sequence[_PreparedRow], tokens: list[str], contents: Contents
 ) -> TextBlock:
     return TextBlock(
         first_line=contents.first_line,
@@ -95,6 +106,7 @@ def _build_block(
         tokens=[token.encode() for token in tokens],
         unknown=embedder.find_unknown(tokens),
         character_offsets=np.concatenate([line.offsets for line in lines]) if contents.has_offsets else None,
+        source_lines=np.array([line.line for line in lines], np.int64) if contents.has_source_lines else None,
     )
 
 

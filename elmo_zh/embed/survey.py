@@ -1,13 +1,16 @@
 """How much text there is to embed, and whether its vectors fit on the disk: known before the work begins."""
 
-import hashlib
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from elmo_zh.corpus.files import iter_lines
+from elmo_zh.corpus.input_texts import InputText
+from elmo_zh.corpus.sources import Stamp
 from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.embed.rows import is_long, iter_rows
 from elmo_zh.errors import OutputError
+from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import Reporter, counted, format_bytes
 from elmo_zh.text.segmenters.registry import split_tokens
 
@@ -26,19 +29,23 @@ class Survey:
         tokens: Number of tokens, counted or estimated.
         sampled_lines: Number of lines from which the tokens were estimated; 0 if they were counted.
         source_digest: Digest of the file, as `file_digest` returns it.
+        num_long: Number of lines that consist of several sentences.
+        first_long: Number of the first of them, from 1.
     """
 
     lines: int
     tokens: int
     sampled_lines: int = 0
     source_digest: str = field(default="", compare=False)
+    num_long: int = field(default=0, compare=False)
+    first_long: int = field(default=0, compare=False)
 
-    def describe(self) -> str:
+    def describe(self, unit: str = "lines") -> str:
         """Return the numbers for people."""
         if not self.sampled_lines:
-            return f"{counted(self.lines, 'line')}, {counted(self.tokens, 'token')}"
-        sample = counted(self.sampled_lines, "line")
-        return f"{self.lines:,} lines, about {self.tokens:,} tokens (estimated from {sample})"
+            return f"{counted(self.lines, unit)}, {counted(self.tokens, 'token')}"
+        sample = counted(self.sampled_lines, unit)
+        return f"{counted(self.lines, unit)}, about {self.tokens:,} tokens (estimated from {sample})"
 
     def shard(self, num_lines: int) -> "Survey":
         """Return the estimated survey of a shard of so many lines."""
@@ -48,36 +55,45 @@ class Survey:
         return Survey(lines=num_lines, tokens=tokens, sampled_lines=self.sampled_lines or num_lines)
 
 
-def count_lines_and_tokens(embedder: ElmoEmbedder, source: Path, *, segmented: bool) -> Survey:
+def count_lines_and_tokens(
+    embedder: ElmoEmbedder, text: InputText, *, segmented: bool, split: bool = False, reporter: Reporter | None = None
+) -> Survey:
     """Read a text once: compute its digest, check that every line is sound, count lines and tokens.
 
     Args:
         embedder: The model, which knows how raw text is segmented.
-        source: The text.
+        text: The text.
         segmented: Its tokens are split at U+0020, and counted; the tokens of raw lines are estimated.
+        split: Its lines are split into sentences, each of which counts as a line.
+        reporter: Receives how the text is read.
 
     Raises:
         CorpusError: If the text cannot be read.
     """
-    lines = tokens = characters = 0
+    lines = tokens = characters = num_long = first_long = 0
     sample = _Sample()
-    sha256 = hashlib.sha256()
-    for line in iter_lines(source, digest=sha256):
+    stamp = Stamp.of(text.source)
+    digest = file_digest(text.source.path)
+    for row in iter_rows(text, split=split, reporter=reporter):
         if segmented:
-            tokens += len(split_tokens(line))
+            tokens += len(split_tokens(row.text))
         else:
-            sample.offer(lines, line)
-        characters += len(line)
+            sample.offer(lines, row.text)
+            if not split and is_long(row.text):
+                num_long += 1
+                first_long = first_long or lines + 1
+        characters += len(row.text)
         lines += 1
-    digest = f"sha256:{sha256.hexdigest()}"
+    stamp.require(text.source)
+    known: dict[str, Any] = {"lines": lines, "source_digest": digest, "num_long": num_long, "first_long": first_long}
     if segmented:
-        return Survey(lines=lines, tokens=tokens, source_digest=digest)
+        return Survey(tokens=tokens, **known)
     sampled_characters = sum(map(len, sample.lines))
     sampled_tokens = sum(len(embedder.tokens(line)) for line in sample.lines)
-    estimate = round(characters * sampled_tokens / max(1, sampled_characters))
     if len(sample.lines) == lines:
-        return Survey(lines=lines, tokens=sampled_tokens, source_digest=digest)
-    return Survey(lines=lines, tokens=estimate, sampled_lines=len(sample.lines), source_digest=digest)
+        return Survey(tokens=sampled_tokens, **known)
+    estimate = round(characters * sampled_tokens / max(1, sampled_characters))
+    return Survey(tokens=estimate, sampled_lines=len(sample.lines), **known)
 
 
 @dataclass

@@ -62,6 +62,10 @@ class Parts:
         """Return the parts of an output."""
         return cls(output.with_name(output.name + ".parts"))
 
+    def is_begun(self) -> bool:
+        """Return whether the folder is that of an unfinished output."""
+        return self.path.suffix == ".parts" and (self.path / "manifest.json").is_file()
+
     @property
     def packed(self) -> Path:
         """The packed HDF5 file of all lines; of its vectors, those of `num_finished_lines` lines have been written."""

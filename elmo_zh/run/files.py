@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,46 @@ def file_digest(path: Path) -> str:
         return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
+def require_no_input(output: Path, inputs: Iterable[Path], advice: str = "Choose another --output.") -> None:
+    """Raise OutputError if writing an output would replace an input: the same file, a link to it, or its folder.
+
+    Args:
+        output: The file or folder to write; its lock and its unfinished state are written beside it.
+        inputs: Files and folders that are read.
+        advice: What the user can do, for the message.
+    """
+    require_replaceable_kind(output)
+    beside = [output, *(output.with_name(output.name + suffix) for suffix in (UNFINISHED, ".parts", ".lock"))]
+    replaced = [path for path in beside if path.exists()]
+    for each in filter(Path.exists, inputs):
+        for path in replaced:
+            if path.samefile(each):
+                relation = "is read"
+            elif path.resolve() in each.resolve().parents:
+                relation = f"holds {each}, which is read"
+            elif path.is_file() and each.resolve() in path.resolve().parents:
+                relation = f"belongs to {each}, which is read"
+            else:
+                continue
+            raise OutputError(f"{path} {relation} by this command, so nothing may be written there. {advice}")
+
+
+def require_replaceable_kind(path: Path) -> None:
+    """Raise OutputError if something other than a file or a folder is at a path: a device, a pipe or a socket."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OutputError(f"{path} is a device, a pipe or a socket, not a file. Choose another output.")
+
+
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a path at which to write a file or folder; it replaces `path` only if the block succeeds.
 
     Until then its name ends in `.unfinished`; a file of that name that a killed process left behind is removed.
+
+    Raises:
+        OutputError: If `path` is a device, a pipe or a socket.
     """
+    require_replaceable_kind(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(path.name + UNFINISHED)
     replaced = path.with_name(f"{path.name}.replaced{UNFINISHED}")

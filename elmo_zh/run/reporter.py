@@ -46,6 +46,20 @@ class SilentReporter:
         yield _NoProgress()
 
 
+class Hints:
+    """Passes advice to a reporter once for each reason, however many texts a command reads."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
+        self._given: set[str] = set()
+
+    def give(self, reason: str, message: str) -> None:
+        """Report a hint as a warning, unless one for this reason was given before."""
+        if reason not in self._given:
+            self._given.add(reason)
+            self._reporter.warn(message)
+
+
 def format_seconds(seconds: float) -> str:
     """Return a duration as 45 s, 12 min, 3.4 h or 21 days."""
     if seconds < 90:

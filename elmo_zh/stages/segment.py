@@ -7,7 +7,7 @@ from pathlib import Path
 from elmo_zh.config import Config
 from elmo_zh.corpus.sources import Sources, gathered_sources
 from elmo_zh.engine.select import EngineChoice
-from elmo_zh.run.files import atomic_path
+from elmo_zh.run.files import atomic_path, require_no_input
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import Stage, StageOutcome, StageResult, run_stage
 from elmo_zh.run.reporter import Reporter, counted
@@ -43,6 +43,8 @@ def _segment_sources(
     settings = text_settings(config, dictionary) | reading_settings(config.text)
 
     inputs = _input_names(sources)
+    for output in (run.segmented, run.corpus_report):
+        require_no_input(output, inputs.values(), "Choose another --run, or give a copy of it.")
 
     def work() -> StageResult:
         segmented = segment_corpus(sources, run.segmented, config.text, dictionary, reporter, engine)

@@ -7,6 +7,7 @@ from typing import Any
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.config import Config, result_settings
 from elmo_zh.engine.select import EngineChoice
+from elmo_zh.run.files import require_no_input
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import (
     Stage,
@@ -54,6 +55,8 @@ def build_vocabulary(
     if source is not None:
         name, hint = ("init", BUNDLE_HINT) if config.vocab.init else ("words", "Check the path.")
         settings[name] = source_digest(run, "vocab", name, source, hint)
+        for output in (run.vocab, run.vocab_counts, run.character_counts):
+            require_no_input(output, [source], "Give --from a copy of it.")
 
     def work() -> StageResult:
         given: list[str] = []

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from elmo_zh.config import Config, result_settings
 from elmo_zh.errors import RunError
-from elmo_zh.run.files import remove
+from elmo_zh.run.files import remove, require_no_input
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import Stage, StageOutcome, StageResult, run_stage
 from elmo_zh.run.reporter import Reporter
@@ -24,6 +24,9 @@ def word2vec(run: RunDir, config: Config, *, force: bool, reporter: Reporter) ->
     source = Path(config.word2vec.vectors) if config.word2vec.vectors else None
     inputs = {"vocab.data": run.vocab, "vocab.counts": run.vocab_counts}
     inputs |= {"vectors": source} if source else segmented_inputs(run)
+
+    if source:
+        require_no_input(run.word2vec, [source], "Give --from a copy of it.")
 
     def work() -> StageResult:
         vocabulary = load_vocabulary(run.vocab)

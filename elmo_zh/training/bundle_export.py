@@ -55,7 +55,7 @@ def export_checkpoint(
         OutputError: If `output` exists and is not a bundle, or is a bundle and `force` is off.
         RunError: If the checkpoint was made for another model or vocabulary.
     """
-    require_replaceable(output, force=force)
+    require_replaceable(output, [run.checkpoints, run.vocab, run.character_counts, run.start], force=force)
     vocabulary = load_vocabulary(run.vocab)
     checkpoint = CheckpointFolder(run.checkpoints).load(step, with_optimizer=False)
     model = LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.is_tied)

@@ -1,14 +1,16 @@
 """Exact perplexity of text files under a bundle's model."""
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.bundle.read import Bundle
-from elmo_zh.corpus.segmented import iter_file_sentences
+from elmo_zh.corpus.input_texts import InputText
+from elmo_zh.corpus.segmented import iter_line_sentences
 from elmo_zh.errors import BundleError, CorpusError
 from elmo_zh.model.bilm import BiLM, State
 from elmo_zh.model.precision import choose_device
@@ -19,16 +21,42 @@ from elmo_zh.vocabulary.lexicon import Lexicon
 
 # Sentences scored together. Only these are in memory, however long the text is.
 _WINDOW_SENTENCES = 4096
+# Distinct unknown words that are counted; when there are more, the rarer half is forgotten.
+_COUNTED_WORDS = 100_000
+_REPORTED_WORDS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluatedText:
+    """What evaluation found.
+
+    Attributes:
+        figures: The exact figures.
+        num_tokens: Number of words.
+        num_unknown: Number of words outside the vocabulary.
+        unknown_words: The most frequent of them, each with its count.
+    """
+
+    figures: Figures
+    num_tokens: int
+    num_unknown: int
+    unknown_words: Mapping[str, int]
 
 
 def evaluate_files(
-    bundle: Bundle, files: Sequence[Path], *, segmented: bool, stateful: bool = False, device: str, reporter: Reporter
-) -> Figures:
-    """Return the exact figures of text files.
+    bundle: Bundle,
+    texts: Sequence[InputText],
+    *,
+    segmented: bool,
+    stateful: bool = False,
+    device: str,
+    reporter: Reporter,
+) -> EvaluatedText:
+    """Return the exact figures of texts, and their unknown words.
 
     Args:
         bundle: Bundle with a softmax.
-        files: UTF-8 text files, plain or compressed.
+        texts: The texts.
         segmented: Whether lines are sentences whose tokens are separated by U+0020 and looked up as they are.
             Otherwise text is split into sentences, normalised and segmented as in training. Empty lines are ignored.
         stateful: Whether to carry the state from sentence to sentence of a file, as training with carried state does.
@@ -51,9 +79,9 @@ def evaluate_files(
     tally = _Tally(bundle)
     preparation = None if segmented else bundle.build_preparation()
     with reporter.progress("evaluate", unit="tokens") as progress:
-        for path in files:
+        for text in texts:
             state = bilm.zero_state(1)
-            for window in _windows(iter_file_sentences(path, preparation)):
+            for window in _windows(iter_line_sentences(text.lines_if_text(reporter), preparation)):
                 lexicon = bundle.build_lexicon()
                 sentences = [np.asarray(lexicon.encode(tokens)) for tokens in window]
                 if stateful:
@@ -62,10 +90,10 @@ def evaluate_files(
                     nats = score_sentences(bilm, softmax, lexicon, sentences, progress)
                 tally.add(window, nats)
     if not tally.num_sentences:
-        raise CorpusError(f"{', '.join(map(str, files))}: no sentence to score. Give a file with text.")
+        raise CorpusError(f"{', '.join(text.name for text in texts)}: no sentence to score. Give a file with text.")
     if tally.num_cut:
         reporter.note(f"{tally.num_cut:,} words are longer than the model reads and were truncated.")
-    return tally.figures()
+    return tally.result()
 
 
 def _score_stateful(
@@ -93,6 +121,7 @@ class _Tally:
         self._nats = np.zeros(2)
         self.num_sentences = self._num_tokens = self._num_unknown = self._num_characters = 0
         self._spelling_nats = 0.0
+        self._unknown_words: Counter[str] = Counter()
         self.num_cut = 0
 
     def add(self, sentences: Sequence[Sequence[str]], nats: tuple[float, float]) -> None:
@@ -104,9 +133,12 @@ class _Tally:
         unknown = [token for tokens in sentences for token in tokens if token not in self._lexicon.vocabulary]
         self.num_cut += sum(self._lexicon.is_cut(token) for tokens in sentences for token in tokens)
         self._num_unknown += len(unknown)
+        self._unknown_words.update(unknown)
+        if len(self._unknown_words) > _COUNTED_WORDS:
+            self._unknown_words = Counter(dict(self._unknown_words.most_common(_COUNTED_WORDS // 2)))
         self._spelling_nats += sum(self._spelling.nats(token) for token in unknown)
 
-    def figures(self) -> Figures:
+    def result(self) -> EvaluatedText:
         """Return the exact figures of everything added so far."""
         measure = TextMeasure(
             num_predictions=self._num_tokens + self.num_sentences,
@@ -115,7 +147,12 @@ class _Tally:
             num_characters=self._num_characters + self.num_sentences,
             spelling_nats=self._spelling_nats,
         )
-        return Figures.build(measure, float(self._nats[0]), float(self._nats[1]))
+        return EvaluatedText(
+            figures=Figures.build(measure, float(self._nats[0]), float(self._nats[1])),
+            num_tokens=self._num_tokens,
+            num_unknown=self._num_unknown,
+            unknown_words=dict(self._unknown_words.most_common(_REPORTED_WORDS)),
+        )
 
 
 def _windows(sentences: Iterator[list[str]]) -> Iterator[list[list[str]]]:

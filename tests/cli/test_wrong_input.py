@@ -74,8 +74,7 @@ def test_bytes_that_are_not_utf_8(sample_run: SampleRun) -> None:
         " leave such lines out: --bad-bytes skip-line"
     )
     expected = (
-        "gbk.txt: line 2, byte 25 (0xba) is not UTF-8."
-        " Convert the file first, for example: iconv -f GB18030 -t UTF-8 OLD > NEW"
+        "gbk.txt: line 2, byte 25 (0xba) is not UTF-8. Name another encoding (--encoding GB18030), or correct the file."
     )
     for command in ("embed", "evaluate"):
         answer = elmo_zh(command, "gbk.txt", "--segmented", "--model", sample_run.model)

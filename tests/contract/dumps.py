@@ -42,7 +42,7 @@ def write_lines(path: Path, lines: Sequence[str]) -> Path:
 def read_dump(path: Path) -> tuple[list[Any], list[list[str]], dict[str, Any]]:
     """Return vectors and tokens of each line in order, and the root attributes."""
     with h5py.File(path) as file:
-        names = sorted(set(file) - {"tokens", "offsets", "sentence_to_index"}, key=int)
+        names = sorted(set(file) - {"tokens", "offsets", "line", "sentence_to_index"}, key=int)
         assert names == [str(line) for line in range(len(names))]
         assert sorted(file["tokens"], key=int) == names
         vectors = [file[name][()] for name in names]

@@ -99,8 +99,8 @@ def test_a_pipe_is_not_read_several_times(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
     assert message_of(CorpusError, lambda: read(path)) == (
-        f"{path} is a pipe or a device, which can be read only once. Give what comes out of it on standard input:"
-        f" elmo-zh segment - < {path}"
+        f"{path} is a pipe or a device, which can be read only once. Give what comes out of it on standard input,"
+        f" with - as its name: - < {path}"
     )
 
 

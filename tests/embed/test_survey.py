@@ -11,6 +11,9 @@ from contract.dumps import write_lines
 from messages import message_of
 
 from elmo_zh import ElmoEmbedder
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.input_texts import InputText, input_text
+from elmo_zh.corpus.sources import find_sources
 from elmo_zh.embed.join import _UnknownWords
 from elmo_zh.embed.survey import Survey, check_disk_space, count_lines_and_tokens
 from elmo_zh.errors import CorpusError, OutputError
@@ -31,14 +34,19 @@ class Heard(SilentReporter):
         self.warnings.append(message)
 
 
+def as_text(path: Path) -> InputText:
+    [source] = find_sources([str(path)]).sources
+    return input_text(source, TextConfig())
+
+
 def test_segmented_tokens_are_counted(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     path = write_lines(tmp_path / "file.txt", ["我 吃  苹果", "", " 好"] * 1000)
-    assert count_lines_and_tokens(embedder, path, segmented=True) == Survey(lines=3000, tokens=4000)
+    assert count_lines_and_tokens(embedder, as_text(path), segmented=True) == Survey(lines=3000, tokens=4000)
 
 
 def test_raw_tokens_are_estimated(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     lines = [f"今天天气很好，我们去公园散步{'。' * (number % 7)}" for number in range(3001)]
-    found = count_lines_and_tokens(embedder, write_lines(tmp_path / "file.txt", lines), segmented=False)
+    found = count_lines_and_tokens(embedder, as_text(write_lines(tmp_path / "file.txt", lines)), segmented=False)
     exact = sum(len(embedder.tokens(line)) for line in lines)
     assert found.lines == 3001
     assert 256 <= found.sampled_lines < 512
@@ -46,9 +54,9 @@ def test_raw_tokens_are_estimated(embedder: ElmoEmbedder, tmp_path: Path) -> Non
     assert (
         found.describe() == f"3,001 lines, about {found.tokens:,} tokens (estimated from {found.sampled_lines} lines)"
     )
-    few = count_lines_and_tokens(embedder, write_lines(tmp_path / "file.txt", lines[:20]), segmented=False)
+    few = count_lines_and_tokens(embedder, as_text(write_lines(tmp_path / "file.txt", lines[:20])), segmented=False)
     assert few == Survey(lines=20, tokens=sum(len(embedder.tokens(line)) for line in lines[:20]))
-    assert count_lines_and_tokens(embedder, write_lines(tmp_path / "file.txt", []), segmented=False) == Survey(
+    assert count_lines_and_tokens(embedder, as_text(write_lines(tmp_path / "file.txt", [])), segmented=False) == Survey(
         lines=0, tokens=0
     )
 
@@ -58,7 +66,7 @@ def test_the_digest_comes_from_the_same_reading(embedder: ElmoEmbedder, tmp_path
     packed = tmp_path / "file.txt.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()) + bytes(512))
     for source in (path, packed):
-        found = count_lines_and_tokens(embedder, source, segmented=True)
+        found = count_lines_and_tokens(embedder, as_text(source), segmented=True)
         assert (found.lines, found.source_digest) == (30_000, file_digest(source))
 
 
@@ -66,7 +74,7 @@ def test_a_bad_last_line_is_found_before_the_work(embedder: ElmoEmbedder, tmp_pa
     path = write_lines(tmp_path / "file.txt", ["好"] * 5000)
     with path.open("ab") as file:
         file.write(b"\xb0\xa1\n")
-    told = message_of(CorpusError, lambda: count_lines_and_tokens(embedder, path, segmented=True))
+    told = message_of(CorpusError, lambda: count_lines_and_tokens(embedder, as_text(path), segmented=True))
     assert told.startswith(f"{path}: line 5001, byte 20000 (0xb0) is not UTF-8.")
 
 

@@ -13,6 +13,8 @@ from elmo_zh.bundle.options import training_options
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.write import BundleSource, write_bundle
 from elmo_zh.config import TextConfig, TrainConfig
+from elmo_zh.corpus.input_texts import InputText, input_text
+from elmo_zh.corpus.sources import find_sources
 from elmo_zh.embed.dump import DumpSettings, dump_vectors
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.jobs import Job
@@ -101,10 +103,15 @@ def text_path(tmp_path: Path) -> Path:
     return path
 
 
+def as_text(path: Path) -> InputText:
+    [source] = find_sources([str(path)]).sources
+    return input_text(source, TextConfig(), segmented=True)
+
+
 def test_dumped_vectors_equal_the_oracle(bundle_path: Path, text_path: Path, tmp_path: Path) -> None:
     embedder = ElmoEmbedder.load(bundle_path)
     settings = DumpSettings(segmented=True, layers="all", dtype="float32")
-    job = Job(text_path, tmp_path / "out.hdf5")
+    job = Job(as_text(text_path), tmp_path / "out.hdf5")
     dump_vectors(embedder, job, settings, force=False, reporter=SilentReporter())
     reference = oracle.load_bundle(bundle_path)
     with h5py.File(tmp_path / "out.hdf5") as file:
@@ -117,8 +124,8 @@ def test_dumped_vectors_equal_the_oracle(bundle_path: Path, text_path: Path, tmp
 
 def test_perplexity_equals_the_oracle(bundle_path: Path, text_path: Path) -> None:
     figures = evaluate_files(
-        load_bundle(bundle_path), [text_path], segmented=True, device="cpu", reporter=SilentReporter()
-    )
+        load_bundle(bundle_path), [as_text(text_path)], segmented=True, device="cpu", reporter=SilentReporter()
+    ).figures
     expected = oracle.evaluate(oracle.load_bundle(bundle_path), [line.split() for line in LINES if line])
     assert figures.num_predictions == expected["num_predictions"]
     assert figures.oov_rate == pytest.approx(expected["oov_rate"])

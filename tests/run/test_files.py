@@ -2,11 +2,14 @@
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import pytest
+from messages import message_of
 
-from elmo_zh.run.files import UNFINISHED, atomic_path, file_digest, remove, write_json
+from elmo_zh.errors import OutputError
+from elmo_zh.run.files import UNFINISHED, atomic_path, file_digest, remove, require_no_input, write_json
 
 
 def names(folder: Path) -> list[str]:
@@ -153,3 +156,53 @@ def test_a_name_that_is_no_utf8_comes_back_from_a_record(tmp_path: Path) -> None
     name = "新闻.txt".encode("gbk").decode("utf-8", "surrogateescape")
     write_json(tmp_path / "a.json", {name: "新"})
     assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == {name: "新"}
+
+
+def test_an_output_that_would_replace_an_input_is_refused(tmp_path: Path) -> None:
+    text, folder = tmp_path / "text", tmp_path / "folder"
+    text.write_text("1", encoding="utf-8")
+    fill_folder(folder, inside="2")
+    (tmp_path / "link").symlink_to(text)
+    (tmp_path / "hard").hardlink_to(text)
+    (tmp_path / "other").write_text("3", encoding="utf-8")
+    for output, reason in {
+        "text": "is read",
+        "link": "is read",
+        "hard": "is read",
+        "folder": f"holds {folder / 'inside'}, which is read",
+    }.items():
+        told = message_of(OutputError, lambda at=tmp_path / output: require_no_input(at, [text, folder / "inside"]))
+        assert told == (
+            f"{tmp_path / output} {reason} by this command, so nothing may be written there. Choose another --output."
+        )
+    told = message_of(OutputError, lambda: require_no_input(folder / "inside", [folder], "Copy it."))
+    assert told == (
+        f"{folder / 'inside'} belongs to {folder}, which is read by this command, so nothing may be written there."
+        " Copy it."
+    )
+    for free in ("other", "new", "folder/new", "folder"):
+        require_no_input(tmp_path / free, [text, tmp_path / "never there"])
+
+
+def test_what_is_written_beside_an_output_replaces_no_input_either(tmp_path: Path) -> None:
+    for name in ("x.lock", "x.unfinished", "x.parts"):
+        path = tmp_path / name
+        path.write_text("1", encoding="utf-8")
+        assert message_of(OutputError, lambda p=path: require_no_input(tmp_path / "x", [p])).startswith(
+            f"{path} is read"
+        )
+
+
+def test_a_device_or_a_pipe_is_never_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    (tmp_path / "link").symlink_to(os.devnull)
+
+    def write(path: Path) -> None:
+        with atomic_path(path) as unfinished:
+            unfinished.touch()
+
+    for path in (pipe, tmp_path / "link"):
+        told = message_of(OutputError, lambda at=path: write(at))
+        assert told == f"{path} is a device, a pipe or a socket, not a file. Choose another output."
+    assert names(tmp_path) == ["link", "pipe"]

@@ -72,3 +72,30 @@ def test_a_file_without_a_sentence(sample_run: SampleRun, tmp_path: Path, text: 
     path.write_text(text, encoding="utf-8")
     told = elmo_zh("evaluate", path, "--segmented", "--model", sample_run.model, "--json").only_error()
     assert told == f"{path}: no sentence to score. Give a file with text."
+
+
+def test_a_table_is_scored_like_its_text(sample_run: SampleRun, empty_folder: Path) -> None:
+    Path("a.csv").write_bytes('id,text\n1,"我喜欢吃苹果。\n春天来了！"\n2,\n3,山上的花开了\n'.encode("gb18030"))
+    Path("a.txt").write_text("我喜欢吃苹果。 春天来了！\n\n山上的花开了\n", encoding="utf-8")
+    answer = elmo_zh("evaluate", "a.csv", "--model", sample_run.model, "--json")
+    assert answer.result() == elmo_zh("evaluate", "a.txt", "--model", sample_run.model, "--json").result()
+    assert answer.stderr == "Reading a.csv: CSV, GB18030, column 2 (text)\n"
+    from_stdin = elmo_zh(
+        "evaluate",
+        "-",
+        "--input-format",
+        "csv",
+        "--model",
+        sample_run.model,
+        "--json",
+        stdin=Path("a.csv").read_bytes(),
+    )
+    assert from_stdin.result() == answer.result()
+
+
+def test_raw_text_as_segmented_gets_a_hint(sample_run: SampleRun, empty_folder: Path) -> None:
+    Path("raw.txt").write_text("今天天气很好，我们去公园散步。\n" * 40, encoding="utf-8")
+    answer = elmo_zh("evaluate", "raw.txt", "--segmented", "--model", sample_run.model)
+    assert answer.status == 0
+    assert answer.stderr.startswith("Warning: 100.0% of the 40 tokens are outside the model's vocabulary")
+    assert elmo_zh("evaluate", "raw.txt", "--model", sample_run.model).stderr == ""

@@ -10,6 +10,12 @@ KNOWN_NAMES = (
 )  # fmt: skip
 
 
+# Reasons in a tally.
+SHORT_ROWS = "rows without the column"
+WITHOUT_FIELD = "records without the field"
+BLANK_LINES = "blank lines between records"
+
+
 def parse_fields(field: str) -> tuple[str, ...]:
     """Return the names in a list such as "title, body.text"."""
     return tuple(name.strip() for name in field.split(",") if name.strip())
@@ -53,3 +59,8 @@ def texts_at(record: Any, paths: Sequence[str]) -> list[str]:
             return [value]
     found = [(path, text) for path, text in strings_with_paths(record) if path in paths]
     return [text for wanted in paths for path, text in found if path == wanted]
+
+
+def joined_line(texts: Sequence[str]) -> str:
+    """Return the texts of a record as one line: each line end becomes a space, so that places in a text stay."""
+    return " ".join(texts).replace("\n", " ").replace("\r", " ")

@@ -12,6 +12,7 @@ from elmo_zh.corpus.tally import PassedOver, Tally
 
 Documents = Iterator[Iterator[str]]
 Reader = Callable[[DecodedText, TextConfig, Tally, PassedOver], Documents]
+RecordReader = Callable[[DecodedText, TextConfig, Tally, PassedOver], Iterator[str]]
 
 _HEAD_CHARACTERS = 2**16
 
@@ -26,12 +27,15 @@ class CorpusFormat:
         suffixes: Suffixes of the files that are taken from folders and read in this format, such as ".csv".
         starts: Whether a text that starts like this is in this format; for files without a known suffix.
         read_range: `read` for a byte range of a large file, where that differs; ranges.py says which formats are split.
+        read_records: Returns the text of each record as one line, also of records without text, for commands that
+            number the lines; default the lines of all documents.
     """
 
     read: Reader
     suffixes: tuple[str, ...] = ()
     starts: Callable[[str], bool] | None = None
     read_range: Reader | None = None
+    read_records: RecordReader | None = None
 
 
 def load_format(name: str) -> CorpusFormat:
@@ -62,6 +66,16 @@ def find_format(text: DecodedText, wanted: str) -> str:
     return by_name or "text"
 
 
+def find_record_format(text: DecodedText, wanted: str) -> str:
+    """Return the name of a file's format as `find_format` does, for a reader of records.
+
+    A single line of JSON is one JSON file, which may hold an array of records, unless its name says JSON lines.
+    """
+    kind = find_format(text, wanted)
+    is_guess = wanted == "auto" and kind == "jsonl" and format_of_name(text.content.file_name) != "jsonl"
+    return "json" if is_guess and "\n" not in text.head(_HEAD_CHARACTERS).strip() else kind
+
+
 def read_documents(
     kind: str, text: DecodedText, config: TextConfig, tally: Tally, passed_over: PassedOver, *, is_part: bool = False
 ) -> Documents:
@@ -72,3 +86,13 @@ def read_documents(
     found = load_format(kind)
     read = found.read_range if is_part and found.read_range is not None else found.read
     return read(text, config, tally, passed_over)
+
+
+def read_records(
+    kind: str, text: DecodedText, config: TextConfig, tally: Tally, passed_over: PassedOver
+) -> Iterator[str]:
+    """Return the records of a file, each as one line; for a format without records the lines of its documents."""
+    found = load_format(kind)
+    if found.read_records is not None:
+        return found.read_records(text, config, tally, passed_over)
+    return (line for document in found.read(text, config, tally, passed_over) for line in document)

@@ -9,14 +9,22 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.lines import lines_of
-from elmo_zh.corpus.readers.fields import known_path, listed, parse_fields, strings_with_paths, texts_at
+from elmo_zh.corpus.readers.fields import (
+    BLANK_LINES,
+    WITHOUT_FIELD,
+    joined_line,
+    known_path,
+    listed,
+    parse_fields,
+    strings_with_paths,
+    texts_at,
+)
 from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 
 LONGEST_RECORD = 2**26
 NOT_JSON = "lines that are not JSON"
-WITHOUT_FIELD = "records without the field"
 _SAMPLE_RECORDS = 50
 
 
@@ -45,26 +53,56 @@ def read_range_of_json_lines(
     return _documents(_records(text, config, tally), list(parse_fields(config.field)) or [""], tally)
 
 
+def read_records_of_json_lines(
+    text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver
+) -> Iterator[str]:
+    """Yield each record's text as one line.
+
+    Raises:
+        CorpusError: If a line is not JSON, or no record has the field.
+    """
+    records = _records(text, config, tally, keeps_all=True)
+    sample = list(islice(records, _SAMPLE_RECORDS))
+    paths = _paths(text, config, sample)
+    tally.read_field = listed(paths)
+    has_text = False
+    for texts in _texts(chain(sample, records), paths, tally):
+        has_text = has_text or bool(texts)
+        yield joined_line(texts)
+    if not has_text:
+        raise _no_text(text, config, sample)
+
+
 def _documents(records: Iterable[Any], paths: list[str], tally: Tally) -> Documents:
+    for texts in filter(None, _texts(records, paths, tally)):
+        yield lines_of(texts[0]) if len(texts) == 1 else chain.from_iterable(map(lines_of, texts))
+
+
+def _texts(records: Iterable[Any], paths: list[str], tally: Tally) -> Iterator[list[str]]:
+    """Yield the texts of each record, also of those that have none, which are counted."""
     for record in records:
         texts = texts_at(record, paths)
-        if texts:
-            yield lines_of(texts[0]) if len(texts) == 1 else chain.from_iterable(map(lines_of, texts))
-        else:
+        if not texts:
             tally.drop(WITHOUT_FIELD, 0)
+        yield texts
 
 
-def _records(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Any]:
+def _records(text: DecodedText, config: TextConfig, tally: Tally, *, keeps_all: bool = False) -> Iterator[Any]:
     decode = json.JSONDecoder(object_pairs_hook=_joined_pairs).raw_decode
     for number, line in enumerate(text.whole_lines(LONGEST_RECORD), start=1):
         stripped = line.strip()
         if not stripped:
+            if keeps_all:
+                tally.drop(BLANK_LINES, 0)
             continue
         try:
             record, end = decode(stripped)
             if end < len(stripped):
                 raise ValueError(f"something else follows at character {end + 1}")
         except (ValueError, RecursionError) as error:
+            if keeps_all:
+                advice = "Correct it, or read the file as plain text: --input-format text"
+                raise CorpusError(f"{text.name}: line {number} is not JSON ({error}). {advice}") from None
             if config.bad_bytes == "strict":
                 raise CorpusError(f"{text.name}: line {number} is not JSON ({error}). {_ADVICE}") from None
             tally.drop(NOT_JSON, len(line))
@@ -101,7 +139,9 @@ def _paths(text: DecodedText, config: TextConfig, sample: list[Any]) -> list[str
 def _no_text(text: DecodedText, config: TextConfig, sample: list[Any]) -> CorpusError:
     paths = {path for record in sample for path, _ in strings_with_paths(record)}
     if not sample:
-        return UnsuitableError(text.name, "without one line of JSON", "Check its format: --format text, for example.")
+        return UnsuitableError(
+            text.name, "without one line of JSON", "Check its format: --input-format text, for example."
+        )
     if config.field:
         return CorpusError(
             f"{text.name}: no record has text in the field {config.field}. The fields of the first ones are:"
@@ -131,4 +171,5 @@ FORMAT = CorpusFormat(
     suffixes=(".jsonl", ".ndjson"),
     starts=starts_as_json_lines,
     read_range=read_range_of_json_lines,
+    read_records=read_records_of_json_lines,
 )

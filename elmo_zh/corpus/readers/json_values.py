@@ -1,14 +1,14 @@
 """JSON files of any structure, read as a stream: arrays of records or texts, and records that hold arrays."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.lines import lines_of
-from elmo_zh.corpus.readers.fields import known_path, listed, parse_fields
+from elmo_zh.corpus.readers.fields import WITHOUT_FIELD, joined_line, known_path, listed, parse_fields
 from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
 from elmo_zh.corpus.readers.json_lines import starts_as_json_lines
 from elmo_zh.corpus.tally import PassedOver, Tally
@@ -44,10 +44,45 @@ def read_json(text: DecodedText, config: TextConfig, tally: Tally, _passed_over:
         num_found += 1
         yield (line for _, value in texts for line in lines_of(value))
     if not num_found:
-        raise CorpusError(
-            f"{text.name}: nothing has text in the field {config.field}. The fields at its start are:"
-            f" {listed(_sample_paths(text))}."
-        )
+        raise _no_text(text, config)
+
+
+def read_json_records(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Iterator[str]:
+    """Yield the text of each record as one line, also of those without text.
+
+    Records are the items of the outermost array that holds text of the field, wherever that array is.
+
+    Raises:
+        CorpusError: As for `read_json`.
+    """
+    paths = _paths(text, config)
+    tally.read_field = listed(paths)
+    values = _values(text, lambda around: _is_item_with(around, paths))
+    chosen = ((record, value) for record, path, value in values if value is None or path in paths)
+    has_text = False
+    for _, found in groupby(chosen, key=lambda pair: pair[0]):
+        texts = [value for _, value in found if value is not None]
+        if not texts:
+            tally.drop(WITHOUT_FIELD, 0)
+        has_text = has_text or bool(texts)
+        yield joined_line(texts)
+    if not has_text:
+        raise _no_text(text, config)
+
+
+def _is_item_with(around: list[str | None], paths: set[str]) -> bool:
+    """Return whether a value stands in an array, in no other array, and below or at one of the paths."""
+    if around[-1] is not None or around.count(None) > 1:
+        return False
+    array = ".".join(key for key in around if key is not None)
+    return not array or any(path == array or path.startswith(f"{array}.") for path in paths)
+
+
+def _no_text(text: DecodedText, config: TextConfig) -> CorpusError:
+    return CorpusError(
+        f"{text.name}: nothing has text in the field {config.field}. The fields at its start are:"
+        f" {listed(_sample_paths(text))}."
+    )
 
 
 def _paths(text: DecodedText, config: TextConfig) -> set[str]:
@@ -70,6 +105,20 @@ def _sample_paths(text: DecodedText) -> set[str]:
 
 def _strings(text: DecodedText) -> Iterator[tuple[int, str, str]]:
     """Yield number of the record, path and value of every text in the file."""
+    for record, path, value in _values(text, lambda around: len(around) == 1 and around[0] is None):
+        if value is not None:
+            yield record, path, value
+
+
+def _values(
+    text: DecodedText, starts_record: Callable[[list[str | None]], bool]
+) -> Iterator[tuple[int, str, str | None]]:
+    """Yield number of the record, path and value of every text in the file, and (number, "", None) before each record.
+
+    Args:
+        text: The file.
+        starts_record: Whether a value inside these objects (their current key) and arrays (None) is a record.
+    """
     # Imported here, so that a machine that only trains does not need it.
     import ijson
 
@@ -86,7 +135,9 @@ def _strings(text: DecodedText) -> Iterator[tuple[int, str, str]]:
             if event == "map_key":
                 around[-1] = value
                 continue
-            record += len(around) == 1 and around[0] is None
+            if around and starts_record(around):
+                record += 1
+                yield record, "", None
             if event.startswith("start_"):
                 around.append("" if event == "start_map" else None)
                 if len(around) > DEEPEST:
@@ -159,4 +210,4 @@ def _starts_as_json(head: str) -> bool:
     return bool(re.match(r'(?:\[\s*)+[{"]', start))
 
 
-FORMAT = CorpusFormat(read=read_json, suffixes=(".json",), starts=_starts_as_json)
+FORMAT = CorpusFormat(read=read_json, suffixes=(".json",), starts=_starts_as_json, read_records=read_json_records)

@@ -21,6 +21,11 @@ def read_plain(text: DecodedText, config: TextConfig, _tally: Tally, _passed_ove
             yield (line for _, line in numbered)
 
 
+def read_plain_lines(text: DecodedText, _config: TextConfig, _tally: Tally, _passed_over: PassedOver) -> Iterator[str]:
+    """Yield the lines as they are: only LF and CR LF end a line, and none is split."""
+    return text.exact_lines()
+
+
 def _numbered_paragraphs(lines: Iterator[str]) -> Iterator[tuple[int, str]]:
     """Yield each line with the number of its paragraph; empty lines belong to the paragraph before them."""
     number = 0
@@ -32,4 +37,4 @@ def _numbered_paragraphs(lines: Iterator[str]) -> Iterator[tuple[int, str]]:
         yield number, line
 
 
-FORMAT = CorpusFormat(read=read_plain, suffixes=(".txt", ".text"))
+FORMAT = CorpusFormat(read=read_plain, suffixes=(".txt", ".text"), read_records=read_plain_lines)

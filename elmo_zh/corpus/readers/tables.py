@@ -9,14 +9,13 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.lines import lines_of
-from elmo_zh.corpus.readers.fields import KNOWN_NAMES, parse_fields
+from elmo_zh.corpus.readers.fields import BLANK_LINES, KNOWN_NAMES, SHORT_ROWS, joined_line, parse_fields
 from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 from elmo_zh.text.han import HAN
 
 LONGEST_CELL = 2**24
-SHORT_ROWS = "rows without the column"
 _SAMPLE_ROWS = 50
 # Least fraction of a sample's Han characters in the column that is taken as the text.
 _LEAST_FRACTION = 0.8
@@ -32,14 +31,33 @@ class _Columns:
 
 def read_csv(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
     """Yield the text of each row as a document; quoted cells may hold line ends."""
-    lines = _RowLines(text)
-    csv.field_size_limit(LONGEST_CELL)
-    return _read_rows(text, config, tally, lines.rows(csv.reader(lines, delimiter=_delimiter(text))))
+    return _documents(_cells(text, config, tally, _csv_rows(text)), tally)
+
+
+def read_csv_records(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Iterator[str]:
+    """Yield the text of each row as one line."""
+    return _records(_cells(text, config, tally, _csv_rows(text)), tally)
 
 
 def read_tsv(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
     """Yield the text of each row as a document; cells end at tabs, rows at line ends, and quotes have no meaning."""
-    return _read_rows(text, config, tally, (line.split("\t") for line in text.whole_lines(LONGEST_CELL) if line))
+    return _documents(_cells(text, config, tally, filter(None, _tsv_rows(text))), tally)
+
+
+def read_tsv_records(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Iterator[str]:
+    """Yield the text of each row as one line."""
+    return _records(_cells(text, config, tally, _tsv_rows(text)), tally)
+
+
+def _csv_rows(text: DecodedText) -> Iterator[Row]:
+    lines = _RowLines(text)
+    csv.field_size_limit(LONGEST_CELL)
+    return lines.rows(csv.reader(lines, delimiter=_delimiter(text)))
+
+
+def _tsv_rows(text: DecodedText) -> Iterator[Row]:
+    """Return the rows; a blank line is a row without cells, as it is in CSV."""
+    return (line.split("\t") if line else [] for line in text.whole_lines(LONGEST_CELL))
 
 
 def _delimiter(text: DecodedText) -> str:
@@ -71,7 +89,8 @@ class _RowLines:
             yield row
 
 
-def _read_rows(text: DecodedText, config: TextConfig, tally: Tally, rows: Iterator[Row]) -> Documents:
+def _cells(text: DecodedText, config: TextConfig, tally: Tally, rows: Iterator[Row]) -> Iterator[tuple[Row, Row]]:
+    """Yield each row with its cells that are text."""
     rows = _checked(text, rows)
     sample = list(islice(rows, _SAMPLE_ROWS))
     if not sample:
@@ -79,11 +98,25 @@ def _read_rows(text: DecodedText, config: TextConfig, tally: Tally, rows: Iterat
     columns = _columns(text, config, sample)
     tally.read_field = _describe(columns, sample[0])
     for row in chain(sample[1:] if columns.has_header else sample, rows):
-        cells = [row[number] for number in columns.numbers if number < len(row)]
+        yield row, [row[number] for number in columns.numbers if number < len(row)]
+
+
+def _documents(rows: Iterator[tuple[Row, Row]], tally: Tally) -> Documents:
+    for _, cells in rows:
         if cells:
             yield lines_of(cells[0]) if len(cells) == 1 else chain.from_iterable(map(lines_of, cells))
         else:
             tally.drop(SHORT_ROWS, 0)
+
+
+def _records(rows: Iterator[tuple[Row, Row]], tally: Tally) -> Iterator[str]:
+    for row, cells in rows:
+        if not row:
+            tally.drop(BLANK_LINES, 0)
+            continue
+        if not cells:
+            tally.drop(SHORT_ROWS, 0)
+        yield joined_line(cells)
 
 
 def _describe(columns: _Columns, first: Row) -> str:
@@ -97,8 +130,8 @@ def _checked(text: DecodedText, rows: Iterator[Row]) -> Iterator[Row]:
         yield from rows
     except csv.Error as error:
         raise CorpusError(
-            f"{text.name} is not CSV ({error}); perhaps a quote is not closed. Correct it, or give --format tsv, which"
-            " knows no quotes."
+            f"{text.name} is not CSV ({error}); perhaps a quote is not closed. Correct it, or give --input-format tsv,"
+            " which knows no quotes."
         ) from None
 
 
@@ -155,5 +188,5 @@ def _listed(row: Row) -> str:
     return shown + (f", ... ({len(row)} columns)" if len(row) > 8 else "")
 
 
-CSV = CorpusFormat(read=read_csv, suffixes=(".csv",))
-TSV = CorpusFormat(read=read_tsv, suffixes=(".tsv",))
+CSV = CorpusFormat(read=read_csv, suffixes=(".csv",), read_records=read_csv_records)
+TSV = CorpusFormat(read=read_tsv, suffixes=(".tsv",), read_records=read_tsv_records)

@@ -1,4 +1,7 @@
-"""HDF5 with one dataset per line ("0", "1", ...); groups "tokens" and "offsets" hold those of each line."""
+"""HDF5 with one dataset per line ("0", "1", ...); groups "tokens" and "offsets" hold those of each line.
+
+If lines were split, there is one dataset per sentence, and `line` int64 holds the line that each one comes from.
+"""
 
 import json
 from array import array
@@ -7,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import numpy as np
 
 from elmo_zh.embed.blocks import Contents, LineBlock
 from elmo_zh.embed.formats import OutputForm
@@ -32,9 +36,11 @@ def estimate_bytes(contents: Contents) -> int:
 def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:
     """Write the file. The index of sentences, if wanted, is held in memory."""
     index: dict[str, str] = {}
-    vectors, tokens, offsets = array("Q"), array("Q"), array("Q")
+    vectors, tokens, offsets, source_lines = array("Q"), array("Q"), array("Q"), array("q")
     with LineFile(path) as file:
         for block in blocks:
+            if block.source_lines is not None:
+                source_lines.frombytes(block.source_lines.tobytes())
             for line, own in block.iter_lines():
                 words = block.tokens[own]
                 file.add_array(vectors, block.line_vectors(line, own))
@@ -50,6 +56,8 @@ def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: Out
     # Through a Python file object, so that a full disk raises an error instead of crashing.
     with path.open("r+b") as raw, h5py.File(raw, "r+") as whole:
         whole.attrs.update(contents.attributes)
+        if contents.has_source_lines:
+            whole.create_dataset("line", data=np.array(source_lines, np.int64))
         if form.sentence_index:
             _write_sentence_index(whole, index)
     return {}

@@ -1,7 +1,8 @@
 """HDF5 with the vectors of all lines in one dataset, and a table of where each line begins.
 
 `vectors` (N, 2P), or (L + 1, N, 2P) for all layers; `line_offsets` int64 (lines + 1): line i has the rows from
-line_offsets[i] to line_offsets[i + 1]; `tokens` (N,) and `unknown` (N,); `character_offsets` int32 (N, 2) of raw text.
+line_offsets[i] to line_offsets[i + 1]; `tokens` (N,) and `unknown` (N,); `character_offsets` int32 (N, 2) of raw text;
+`line` int64 (lines,) if lines were split: the line of the text that each sentence comes from.
 With pooling the table holds for the tokens only, and `vectors` has one row for each line. Shards and the parts of an
 unfinished dump are such files too.
 """
@@ -38,7 +39,11 @@ def check() -> None:
 
 def estimate_bytes(contents: Contents) -> int:
     """Return the approximate size of the file without compression."""
-    return contents.vector_bytes + contents.num_tokens * _TOKEN_BYTES + contents.num_lines * 8
+    return (
+        contents.vector_bytes
+        + contents.num_tokens * _TOKEN_BYTES
+        + contents.num_lines * (16 if contents.has_source_lines else 8)
+    )
 
 
 def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:
@@ -90,6 +95,8 @@ def _create_text(file: Any, contents: Contents) -> None:
     file.create_dataset("unknown", (contents.num_tokens,), np.bool_)
     if contents.has_offsets:
         file.create_dataset("character_offsets", (contents.num_tokens, 2), np.int32)
+    if contents.has_source_lines:
+        file.create_dataset("line", (contents.num_lines,), np.int64)
 
 
 def _write_text(file: Any, blocks: Iterable[Block]) -> Iterator[Block]:
@@ -97,6 +104,8 @@ def _write_text(file: Any, blocks: Iterable[Block]) -> Iterator[Block]:
     line = token = 0
     for block in blocks:
         file["line_offsets"][line + 1 : line + block.num_lines + 1] = block.line_offsets[1:] + token
+        if block.source_lines is not None:
+            file["line"][line : line + block.num_lines] = block.source_lines
         line += block.num_lines
         if block.tokens:
             own = slice(token, token + len(block.tokens))
@@ -191,4 +200,5 @@ def read_lines(file: Any, start: int, stop: int) -> TextBlock:
         tokens=file["tokens"][own].tolist(),
         unknown=file["unknown"][own],
         character_offsets=file["character_offsets"][own] if "character_offsets" in file else None,
+        source_lines=file["line"][start:stop] if "line" in file else None,
     )

@@ -12,6 +12,8 @@ from elmo_zh.embed.formats import OutputForm
 
 SUFFIX = ".jsonl"
 
+# The start of each line.
+_FIRST_BYTES = b'{"line": '
 _DIGITS = 6
 # Measured size of a number with its sign, comma and space.
 _NUMBER_BYTES = 11
@@ -26,12 +28,21 @@ def estimate_bytes(contents: Contents) -> int:
     return contents.vector_bytes // np.dtype(contents.dtype).itemsize * _NUMBER_BYTES + contents.num_tokens * 30
 
 
+def is_output(path: Path) -> bool:
+    """Return whether a file was written by this module."""
+    if path.suffix != SUFFIX:
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_FIRST_BYTES)) == _FIRST_BYTES and b'"tokens": [' in file.read(64)
+
+
 def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:
     """Write the file."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for block in blocks:
             for line, own in block.iter_lines():
-                row: dict[str, Any] = {"line": line, "tokens": [token.decode() for token in block.tokens[own]]}
+                number = line if block.source_lines is None else int(block.source_lines[line - block.first_line])
+                row: dict[str, Any] = {"line": number, "tokens": [token.decode() for token in block.tokens[own]]}
                 if block.character_offsets is not None:
                     row["offsets"] = block.character_offsets[own].tolist()
                 row["vectors"] = np.round(block.line_vectors(line, own).astype(np.float64), _DIGITS).tolist()

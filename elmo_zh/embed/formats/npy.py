@@ -2,6 +2,7 @@
 
 vectors.npy (N, 2P), or (L + 1, N, 2P) for all layers; line_offsets.npy int64 (lines + 1); character_offsets.npy int32
 (N, 2), for raw text; unknown.npy (N,); tokens.txt, one line per line of the text, tokens joined by spaces; info.json.
+If lines were split, what is said of lines holds for sentences, and line.npy int64 has the line of each sentence.
 """
 
 import json
@@ -48,6 +49,7 @@ def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: Out
         offsets = create("line_offsets", np.int64, contents.num_lines + 1)
         unknown = create("unknown", np.bool_, contents.num_tokens)
         characters = create("character_offsets", np.int32, contents.num_tokens, 2) if contents.has_offsets else None
+        lines = create("line", np.int64, contents.num_lines) if contents.has_source_lines else None
         text = opened.enter_context((path / "tokens.txt").open("wb"))
         offsets.append(np.zeros(1, np.int64))
         num_tokens = 0
@@ -57,6 +59,8 @@ def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: Out
             unknown.append(block.unknown)
             if characters is not None and block.character_offsets is not None:
                 characters.append(block.character_offsets)
+            if lines is not None and block.source_lines is not None:
+                lines.append(block.source_lines)
             text.writelines(b" ".join(block.tokens[own]) + b"\n" for _, own in block.iter_lines())
             num_tokens += len(block.tokens)
     info = {**contents.attributes, "lines": contents.num_lines, "tokens": contents.num_tokens, "shape": contents.shape}

@@ -81,7 +81,8 @@ def _columns(block: LineBlock, contents: Contents) -> list[Any]:
     def by_line(values: Any) -> Any:
         return pa.ListArray.from_arrays(offsets, values)
 
-    lines = pa.array(np.arange(block.first_line, block.first_line + block.num_lines, dtype=np.int64))
+    numbers = np.arange(block.first_line, block.first_line + block.num_lines, dtype=np.int64)
+    lines = pa.array(numbers if block.source_lines is None else block.source_lines)
     columns = [lines, by_line(pa.array([token.decode() for token in block.tokens], pa.string()))]
     if block.character_offsets is not None:
         columns.append(by_line(fixed(block.character_offsets)))

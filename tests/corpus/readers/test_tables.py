@@ -88,7 +88,7 @@ def test_a_quote_that_is_open_at_the_end_loses_no_rows(cell: str) -> None:
     text = f"id,note,text\n1,a,苹果\n2,{cell}\n3,b,香蕉\n4,c,梨\n"
     assert message_of(CorpusError, lambda: documents_of(read_csv, text)) == (
         "a.txt is not CSV (the file ends within a cell in quotes); perhaps a quote is not closed. Correct it, or give"
-        " --format tsv, which knows no quotes."
+        " --input-format tsv, which knows no quotes."
     )
 
 

@@ -1,0 +1,169 @@
+"""Texts that commands read line by line and leave no line out: `embed` and `evaluate`, unlike `segment`."""
+
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.content import UnsuitableError
+from elmo_zh.corpus.names import is_archive_name, suffix_of
+from elmo_zh.corpus.packing import compression_of
+from elmo_zh.corpus.read import read_lines
+from elmo_zh.corpus.readers.fields import BLANK_LINES, SHORT_ROWS, WITHOUT_FIELD
+from elmo_zh.corpus.sources import Source, Sources, find_sources
+from elmo_zh.corpus.tally import PassedOver, Tally
+from elmo_zh.errors import CorpusError
+from elmo_zh.run.reporter import Reporter
+
+_NAMES_OF_FORMATS = {
+    "text": "plain text", "csv": "CSV", "tsv": "TSV", "json": "JSON", "jsonl": "JSON lines", "html": "HTML",
+    "wikidump": "MediaWiki dump", "markdown": "Markdown",
+}  # fmt: skip
+_PLAIN = ("text", "utf-8", "")
+
+
+@dataclass(kw_only=True)
+class InputText:
+    """A text of numbered lines, which can be read more than once.
+
+    A line is a line of a text file or the text of one record. No line is left out: what cannot be read is an error.
+
+    Attributes:
+        source: The file or archive.
+        config: Settings for format, field and encoding.
+        tally: How the file was read: formats, encodings, records without text; of the last reading.
+        passed_over: Members of an archive that are no text; of the last reading.
+    """
+
+    source: Source
+    config: TextConfig
+    tally: Tally = field(default_factory=Tally, init=False)
+    passed_over: PassedOver = field(default_factory=PassedOver, init=False)
+
+    @property
+    def name(self) -> str:
+        """Name in messages."""
+        return self.source.name
+
+    @property
+    def reading(self) -> dict[str, str]:
+        """The settings for reading that are not the defaults, by name."""
+        default = TextConfig()
+        names = ("format", "field", "encoding")
+        return {
+            name: getattr(self.config, name) for name in names if getattr(self.config, name) != getattr(default, name)
+        }
+
+    def lines(self, reporter: Reporter | None = None) -> Iterator[str]:
+        """Yield the lines from the first on.
+
+        Args:
+            reporter: Receives how the file is read, and what is unusual in it.
+
+        Raises:
+            UnsuitableError: If the file is no text.
+            CorpusError: If bytes do not decode, a record cannot be read, or the file is damaged or changed.
+        """
+        self.tally, self.passed_over = Tally(), PassedOver()
+        lines = read_lines(self.source, self.config, self.tally, self.passed_over)
+        first = next(lines, None)
+        is_early = not is_archive_name(self.source.file_name)
+        if reporter is not None and is_early:
+            self._report_reading(reporter)
+        if first is not None:
+            yield first
+            yield from lines
+        if reporter is not None:
+            if not is_early or self.tally.forms.total() > 1:
+                self._report_reading(reporter)
+            self._report_oddities(reporter)
+
+    def lines_if_text(self, reporter: Reporter) -> Iterator[str]:
+        """Yield the lines; a file that was found in a folder and is no text gives none and a warning."""
+        try:
+            yield from self.lines(reporter)
+        except UnsuitableError as error:
+            if self.source.is_named:
+                raise
+            reporter.warn(f"Skipped: {error}")
+
+    def _report_reading(self, reporter: Reporter) -> None:
+        """Report format, encoding and field; nothing for a plain file in UTF-8 whose name says nothing else."""
+        compression = self._compression()
+        is_plain = set(self.tally.forms) <= {_PLAIN} and suffix_of(self.source.file_name) in ("", ".txt", ".text")
+        if is_plain and not compression:
+            return
+        forms = [_described(form) for form in self.tally.forms.elements()]
+        if is_archive_name(self.source.file_name) or len(forms) != 1:
+            kinds = "; ".join(f"{count:,} {form}" for form, count in Counter(forms).most_common())
+            reporter.note(f"Reading {self.name}: {len(forms):,} files ({kinds})" if forms else f"{self.name}: no text")
+        else:
+            reporter.note(f"Reading {self.name}: {forms[0]}{f', packed as {compression}' if compression else ''}")
+
+    def _compression(self) -> str:
+        with self.source.open_packed() as file:
+            return compression_of(file.read(6)) or ""
+
+    def _report_oddities(self, reporter: Reporter) -> None:
+        dropped = self.tally.dropped_items
+        if num_empty := dropped[SHORT_ROWS] + dropped[WITHOUT_FIELD]:
+            reporter.note(f"{self.name}: records without the field become empty lines ({num_empty:,}).")
+        if num_blank := dropped[BLANK_LINES]:
+            reporter.note(f"{self.name}: blank lines between records are no records and get no number ({num_blank:,}).")
+        for line in self.passed_over.summary_lines():
+            reporter.note(line)
+
+
+def _described(form: tuple[str, str, str]) -> str:
+    kind, encoding, field_read = form
+    named = [_NAMES_OF_FORMATS.get(kind, kind), encoding.upper()]
+    if field_read:
+        named.append(field_read if kind in ("csv", "tsv") else f"field {field_read}")
+    return ", ".join(named)
+
+
+def input_text(source: Source, config: TextConfig, *, segmented: bool = False) -> InputText:
+    """Return a source as a text to read; segmented text is always plain text, whatever the name of its file."""
+    return InputText(source=source, config=replace(config, format="text", field="") if segmented else config)
+
+
+@contextmanager
+def opened_inputs(arguments: Sequence[str], reporter: Reporter) -> Iterator[Sources]:
+    """Yield the sources that files, folders, globs and - (standard input) name, sorted by path.
+
+    Args:
+        arguments: Files, folders and globs, or - alone.
+        reporter: Receives the number of files in folders that are not read because of their names.
+
+    Raises:
+        CorpusError: If something does not exist or can be read only once, or a folder holds no text.
+    """
+    if "-" not in arguments:
+        sources = find_sources(arguments)
+        _report_passed_over(sources, reporter)
+        yield sources
+        return
+    if list(arguments) != ["-"]:
+        raise CorpusError("- (standard input) cannot be combined with other files. Give it alone.")
+    if sys.stdin is None:
+        raise CorpusError("Standard input is closed. Give it something, or a file instead of -.")
+    # A copy in a file can be read twice.
+    with tempfile.NamedTemporaryFile(prefix="elmo-zh-", suffix=".txt") as spool:
+        shutil.copyfileobj(sys.stdin.buffer, spool)
+        spool.flush()
+        source = Source(name="stdin", path=Path(spool.name), file_name="stdin", is_named=True, is_local=False)
+        yield Sources(sources=(source,), passed_over=())
+
+
+def _report_passed_over(sources: Sources, reporter: Reporter) -> None:
+    # What begins with the name of a text is most likely its output of an earlier command.
+    starts = tuple(f"{source.path}." for source in sources.sources)
+    others = [path for path in sources.passed_over if not str(path).startswith(starts)]
+    if others:
+        named = ", ".join(path.name for path in others[:3])
+        reporter.note(f"Skipped files whose names do not suggest text ({len(others):,}), such as {named}.")

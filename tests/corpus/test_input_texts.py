@@ -1,0 +1,188 @@
+"""Texts of which no line is left out: what `embed` and `evaluate` read."""
+
+import codecs
+import gzip
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from messages import message_of
+
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.content import UnsuitableError
+from elmo_zh.corpus.files import iter_lines
+from elmo_zh.corpus.input_texts import InputText, input_text
+from elmo_zh.corpus.sources import find_sources
+from elmo_zh.errors import CorpusError
+from elmo_zh.run.reporter import SilentReporter
+
+REVIEWS = ("房间很干净，\n服务也好。", "", "太吵了", "早餐“不错”")
+
+
+class Heard(SilentReporter):
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, message: str) -> None:
+        self.notes.append(message)
+
+
+def opened(path: Path, *, segmented: bool = False, **settings: str) -> InputText:
+    [source] = find_sources([str(path)]).sources
+    return input_text(source, TextConfig(**settings), segmented=segmented)
+
+
+def lines_of(path: Path, *, segmented: bool = False, **settings: str) -> list[str]:
+    return list(opened(path, segmented=segmented, **settings).lines())
+
+
+def notes_of(path: Path, **settings: str) -> list[str]:
+    heard = Heard()
+    assert list(opened(path, **settings).lines(heard)) is not None
+    return [note.replace(str(path), path.name) for note in heard.notes]
+
+
+def csv_of(texts: tuple[str, ...]) -> str:
+    rows = [f'{number},"{text}"' for number, text in enumerate(texts)]
+    return "\r\n".join(("id,review", *rows, ""))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n", "好\n\n", "好\r\n\r\n坏", "好\r坏\r\n", "好\n\r", "\ufeff好\n\u2028坏\x85\x0b\x00\n"]
+)
+def test_plain_text_has_the_lines_of_its_bytes(tmp_path: Path, text: str) -> None:
+    """As they were numbered before other formats were read: LF alone ends a line, and no line is split."""
+    path = tmp_path / "a.txt"
+    path.write_bytes(text.encode())
+    assert lines_of(path) == lines_of(path, segmented=True) == list(iter_lines(path))
+    assert notes_of(path) == []
+
+
+def test_lines_do_not_depend_on_how_the_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes("".join(f"第{number}行{'长' * number}\r\n\n" for number in range(60)).encode())
+    expected = list(iter_lines(path))
+    for chunk_bytes in (1, 2, 3, 7, 61):
+        monkeypatch.setattr("elmo_zh.corpus.decoding.CHUNK_BYTES", chunk_bytes)
+        assert lines_of(path) == expected
+
+
+def test_a_very_long_line_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("春天来了。" * 300_000, encoding="utf-8")
+    assert [len(line) for line in lines_of(path)] == [1_500_000]
+
+
+def test_a_table_in_gb18030_is_one_line_for_each_row(tmp_path: Path) -> None:
+    path = tmp_path / "hotel.csv"
+    path.write_bytes((csv_of(REVIEWS) + "4\r\n\r\n5,最后\r\n").encode("gb18030"))
+    assert lines_of(path) == ["房间很干净， 服务也好。", "", "太吵了", "早餐“不错”", "", "最后"]
+    assert notes_of(path) == [
+        "Reading hotel.csv: CSV, GB18030, column 2 (review)",
+        "hotel.csv: records without the field become empty lines (1).",
+        "hotel.csv: blank lines between records are no records and get no number (1).",
+    ]
+    # As text it is what its bytes are, the header and all.
+    assert lines_of(path, format="text") == [*csv_of(REVIEWS).replace("\r\n", "\n").split("\n")[:-1], "4", "", "5,最后"]
+
+
+def test_several_columns_are_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text('title\ttext\n好\t很"好\n\n坏\n\t吵\n', encoding="utf-8")
+    assert lines_of(path, field="title,text") == ['好 很"好', "坏", " 吵"]
+    assert lines_of(path) == ['很"好', "", "吵"]
+
+
+def test_json_lines_without_text_keep_their_number(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    records = [
+        {"text": "今天"},
+        {"title": "x"},
+        {"text": ["我\r\n吃", "苹果"]},
+        {"text": ""},
+        {"text": 3},
+        {"text": "完"},
+    ]
+    path.write_text("\n\n".join(json.dumps(record) for record in records), encoding="utf-8")
+    assert lines_of(path) == ["今天", "", "我  吃 苹果", "", "", "完"]
+    assert notes_of(path)[:2] == [
+        "Reading a.jsonl: JSON lines, UTF-8, field text",
+        "a.jsonl: records without the field become empty lines (2).",
+    ]
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize(
+    ("around", "field"),
+    [(lambda items: items, "text"), (lambda items: {"version": "1", "tags": ["甲", "乙"], "data": items}, "data.text")],
+)
+def test_the_items_of_a_json_array_are_lines(
+    tmp_path: Path, indent: int | None, around: Callable[[object], object], field: str
+) -> None:
+    path = tmp_path / "a.json"
+    items = [{"id": 1}, {"text": "今天"}, {"text": ["我\n吃", "苹果"], "more": [1, [2]]}, {"text": "完"}, {"id": 5}]
+    path.write_text(json.dumps(around(items), indent=indent), encoding="utf-8")
+    assert lines_of(path) == ["", "今天", "我 吃 苹果", "完", ""]
+    assert notes_of(path)[0] == f"Reading a.json: JSON, UTF-8, field {field}"
+
+
+def test_utf_16_and_compression(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(gzip.compress(codecs.BOM_UTF16_LE + "今天\r\n\r\n很好".encode("utf-16-le")))
+    assert lines_of(path) == lines_of(path, segmented=True) == ["今天", "", "很好"]
+    assert notes_of(path) == ["Reading a.txt.gz: plain text, UTF-16-LE, packed as .gz"]
+
+
+def test_the_members_of_an_archive_follow_one_another(tmp_path: Path) -> None:
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("b/hotel.csv", csv_of(REVIEWS).encode("gb18030"))
+        archive.writestr("a.txt", "今天\n\n很好")
+        archive.writestr("c.png", b"\x89PNG")
+    assert lines_of(path) == ["房间很干净， 服务也好。", "", "太吵了", "早餐“不错”", "今天", "", "很好"]
+    assert notes_of(path) == [
+        "Reading x.zip: 2 files (1 CSV, GB18030, column 2 (review); 1 plain text, UTF-8)",
+        "Passed over: x.zip: c.png (files that are no text by their names).",
+    ]
+
+
+def test_segmented_text_is_plain_text_whatever_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("我 吃 ，\ntext , b\n", encoding="utf-8")
+    assert lines_of(path, segmented=True, format="csv", field="1") == ["我 吃 ，", "text , b"]
+
+
+def test_bytes_that_do_not_decode_are_an_error_with_their_place(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes("今天天气很好\n".encode() * 50 + b"\xb0\xa1\n" + "好\n".encode())
+    told = message_of(CorpusError, lambda: lines_of(path))
+    assert told == (
+        f"{path}: line 51, byte 950 (0xb0) is not UTF-8. Name another encoding (--encoding GB18030), or correct the"
+        " file."
+    )
+    path.write_bytes("今天天气很好\n".encode("gb18030") + b"\xff\n")
+    assert message_of(CorpusError, lambda: lines_of(path, encoding="gb18030")).startswith(
+        f"{path}: line 2, byte 13 (0xff)"
+    )
+
+
+def test_a_record_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "今天"}\n{"text": "很', encoding="utf-8")
+    told = message_of(CorpusError, lambda: lines_of(path))
+    assert told.startswith(f"{path}: line 2 is not JSON (")
+    assert told.endswith("Correct it, or read the file as plain text: --input-format text")
+    path.write_text('{"text": "今天"}\n{"text": "好\\ud800"}\n', encoding="utf-8")
+    assert message_of(CorpusError, lambda: lines_of(path)) == (
+        f"{path}: record 2, character 2 (\\ud800) is half a character, which no text can hold. Correct the record."
+    )
+
+
+def test_what_is_no_text_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "a.dat"
+    path.write_bytes(bytes(range(256)) * 9)
+    told = message_of(UnsuitableError, lambda: lines_of(path))
+    assert "is not text" in told or "not text in UTF-8" in told
+    assert "iconv" not in told

@@ -1,0 +1,197 @@
+"""`elmo-zh embed` of tables, JSON, archives and paragraphs, and outputs that would replace what is read."""
+
+import json
+import os
+import zipfile
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from contract.command_line import SampleRun, elmo_zh
+from contract.dumps import Interrupted, assert_close, embed, read_dump, write_lines
+
+from elmo_zh import ElmoEmbedder
+from elmo_zh.embed import dump
+from elmo_zh.text.sentences import split_sentences
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+PARAGRAPHS = (
+    " 我喜欢吃苹果。春天来了！他说：“走吧。”",
+    "",
+    "　 ",
+    "今天天气很好，ＡＢＣ１２ \u200b我们去公园。 ",
+    "山上的花开了……" * 20,
+)
+
+
+@pytest.fixture
+def hotel(empty_folder: Path) -> Path:
+    path = empty_folder / "hotel.csv"
+    path.write_bytes('id,review\r\n1,"房间很干净，\n服务也好。"\r\n2,\r\n3\r\n4,太吵了\r\n'.encode("gb18030"))
+    return path
+
+
+def test_a_table_is_embedded_record_by_record(sample_run: SampleRun, embedder: ElmoEmbedder, hotel: Path) -> None:
+    answer = embed(sample_run, hotel)
+    texts = ["房间很干净， 服务也好。", "", "", "太吵了"]
+    vectors, tokens, _ = read_dump(hotel.with_name("hotel.csv.hdf5"))
+    assert tokens == [embedder.tokens(text) for text in texts]
+    for found, expected in zip(vectors, embedder.embed(texts), strict=True):
+        assert_close(found, expected)
+    assert f"Reading {hotel}: CSV, GB18030, column 2 (review)\n" in answer.stderr
+    # As plain text the header is a line too.
+    embed(sample_run, hotel, "--input-format", "text", "--force")
+    assert len(read_dump(hotel.with_name("hotel.csv.hdf5"))[1]) == 6
+
+
+def test_an_archive_and_standard_input(sample_run: SampleRun, embedder: ElmoEmbedder, hotel: Path) -> None:
+    with zipfile.ZipFile("x.zip", "w") as archive:
+        archive.write(hotel, "hotel.csv")
+        archive.writestr("a.txt", "今天\n\n很好")
+    embed(sample_run, "x.zip")
+    texts = ["房间很干净， 服务也好。", "", "", "太吵了", "今天", "", "很好"]
+    assert read_dump(Path("x.zip.hdf5"))[1] == [embedder.tokens(text) for text in texts]
+    embed(sample_run, "-", "--input-format", "csv", "--field", "review", stdin=hotel.read_bytes())
+    assert read_dump(Path("embeddings.hdf5"))[1] == [embedder.tokens(text) for text in texts[:4]]
+
+
+def test_another_field_is_another_text(sample_run: SampleRun, hotel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unfinished output is continued only if the file is read in the same way."""
+    monkeypatch.setattr(dump, "PART_LINES", 1)
+    with monkeypatch.context() as patched:
+        Interrupted(patched, 2)
+        assert elmo_zh("embed", hotel, "--model", sample_run.model).status == 130
+    told = elmo_zh("embed", hotel, "--model", sample_run.model, "--field", "id").only_error()
+    assert "another text, model or settings" in told
+    embed(sample_run, hotel)
+    assert read_dump(hotel.with_name("hotel.csv.hdf5"))[1][3] != []
+
+
+def test_a_folder_is_read_without_outputs_and_without_what_is_no_text(sample_run: SampleRun, hotel: Path) -> None:
+    folder = Path("texts")
+    folder.mkdir()
+    hotel.rename(folder / "hotel.csv")
+    write_lines(folder / "a.txt", ["今天天气很好"])
+    (folder / "noise").write_bytes(bytes(range(256)) * 9)
+    for skipped in (["texts/noise"], ["texts/a.txt.jsonl", "texts/hotel.csv.jsonl", "texts/noise"]):
+        answer = embed(sample_run, "texts", "--format", "jsonl", "--pool", "mean", "--json")
+        assert answer.result()["skipped"] == skipped
+        assert "Warning: Skipped: texts/noise: not text in UTF-8" in answer.stderr
+    told = elmo_zh("embed", folder / "noise", "--model", sample_run.model).only_error()
+    assert "not text" in told
+    assert "iconv" not in told
+
+
+@pytest.fixture
+def paragraphs(empty_folder: Path) -> Path:
+    return write_lines(empty_folder / "file.txt", PARAGRAPHS)
+
+
+def read_lines_of_sentences(form: str, path: Path) -> list[int]:
+    """Return the line of each sentence, by what the documentation says."""
+    if form == "npy":
+        return list(np.load(path / "line.npy"))
+    if form == "jsonl":
+        return [json.loads(line)["line"] for line in path.read_text(encoding="utf-8").splitlines()]
+    if form == "parquet":
+        table = pytest.importorskip("pyarrow.parquet").read_table(path)
+        return list(table["line"].to_pylist())
+    with h5py.File(path) as file:
+        return list(file["line"][()])
+
+
+@pytest.mark.parametrize("form", ["lines", "packed", "npy", "parquet", "jsonl"])
+def test_sentences_keep_the_number_of_their_line(sample_run: SampleRun, paragraphs: Path, form: str) -> None:
+    if form == "parquet":
+        pytest.importorskip("pyarrow", reason="pyarrow, the extra parquet, is not installed")
+    options = {"lines": [], "packed": ["--layout", "packed"]}.get(form, ["--format", form])
+    answer = embed(sample_run, paragraphs, "--split-sentences", "--output", "out", "--layers", "top", *options)
+    expected = [0, 0, 0, 1, 2, 3, *[4] * 20]
+    assert read_lines_of_sentences(form, Path("out")) == expected
+    assert "--split-sentences" not in answer.stderr
+    assert "file.txt: 26 sentences, " in answer.stderr
+
+
+def test_sentences_are_those_of_training(sample_run: SampleRun, embedder: ElmoEmbedder, paragraphs: Path) -> None:
+    embed(sample_run, paragraphs, "--split-sentences")
+    vectors, tokens, attributes = read_dump(paragraphs.with_name("file.txt.hdf5"))
+    preparation = embedder.bundle.build_preparation()
+    expected = [sentence for line in PARAGRAPHS for sentence in preparation.sentences(line) or [[]]]
+    assert tokens == expected
+    assert attributes["split_sentences"]
+    for found, activations in zip(vectors, embedder.embed_tokens(expected), strict=True):
+        assert_close(found, activations)
+    # Offsets are those in the whole line.
+    whole = [embedder.prepare(text) for text in split_sentences(PARAGRAPHS[0])]
+    starts = np.cumsum([0, *(len(text) for text in split_sentences(PARAGRAPHS[0]))])
+    with h5py.File(paragraphs.with_name("file.txt.hdf5")) as file:
+        for number in range(3):
+            np.testing.assert_array_equal(file[f"offsets/{number}"][()], whole[number].offsets + starts[number])
+
+
+def test_shards_of_sentences_become_the_whole(sample_run: SampleRun, paragraphs: Path) -> None:
+    for number in (1, 2, 3):
+        embed(sample_run, paragraphs, "--split-sentences", "--shard", f"{number}/3", "--quiet")
+    shards = sorted(paragraphs.parent.glob("*.shard-*"))
+    assert elmo_zh("merge", *shards, "--output", "merged").status == 0
+    embed(sample_run, paragraphs, "--split-sentences", "--output", "whole")
+    (found, tokens, attributes), (vectors, expected, others) = read_dump(Path("merged")), read_dump(Path("whole"))
+    assert (tokens, attributes) == (expected, others)
+    assert read_lines_of_sentences("lines", Path("merged")) == read_lines_of_sentences("lines", Path("whole"))
+    for vector, other in zip(found, vectors, strict=True):
+        assert_close(vector, other)
+
+
+def test_long_lines_get_one_hint(sample_run: SampleRun, paragraphs: Path) -> None:
+    write_lines(Path("other.txt"), PARAGRAPHS)
+    answer = embed(sample_run, paragraphs, "other.txt", "--output", "out")
+    assert answer.stderr.count("--split-sentences") == 1
+    assert f"Warning: Lines of {paragraphs} hold several sentences (1 of 5, such as line 5)" in answer.stderr
+    assert elmo_zh("embed", paragraphs, "--segmented", "--split-sentences", "--model", sample_run.model).status == 2
+
+
+def test_raw_text_as_segmented_gets_a_hint(sample_run: SampleRun) -> None:
+    write_lines(Path("raw.txt"), ["今天天气很好，我们去公园散步。"] * 40)
+    answer = embed(sample_run, "raw.txt", "--segmented")
+    [line] = [line for line in answer.stderr.splitlines() if line.startswith("Warning: ")]
+    assert line.startswith("Warning: raw.txt: 100.0% of the 40 tokens are outside the model's vocabulary")
+    assert embed(sample_run, "raw.txt", "--force").stderr.count("Warning: ") == 0
+
+
+def test_an_output_is_never_an_input(sample_run: SampleRun, paragraphs: Path) -> None:
+    content = paragraphs.read_bytes()
+    Path("link").symlink_to(paragraphs)
+    Path("hard").hardlink_to(paragraphs)
+    arguments = ("embed", paragraphs, "--model", sample_run.model, "--force", "--output")
+    for output in (paragraphs, "link", "hard"):
+        told = elmo_zh(*arguments, output).only_error()
+        assert told == (f"{output} is read by this command, so nothing may be written there. Choose another --output.")
+    weights = sample_run.model / "weights.hdf5"
+    assert (
+        elmo_zh(*arguments, weights).only_error().startswith(f"{weights} belongs to {sample_run.model}, which is read")
+    )
+    assert elmo_zh(*arguments, os.devnull).only_error() == (
+        f"{os.devnull} is a device, a pipe or a socket, not a file. Choose another output."
+    )
+    os.mkfifo("pipe")
+    assert elmo_zh(*arguments, "pipe").only_error().startswith("pipe is a device, a pipe or a socket")
+    assert paragraphs.read_bytes() == content
+
+
+def test_a_merge_replaces_no_shard(sample_run: SampleRun, paragraphs: Path) -> None:
+    embed(sample_run, paragraphs, "--shard", "1/1")
+    shard = paragraphs.with_name("file.txt.hdf5.shard-1-of-1")
+    content = shard.read_bytes()
+    assert elmo_zh("merge", shard, "--output", shard, "--force").only_error().startswith(f"{shard} is read by this")
+    assert shard.read_bytes() == content
+
+
+def test_a_conversion_replaces_neither_its_source_nor_its_text(sample_run: SampleRun, tmp_path: Path) -> None:
+    model = sample_run.model
+    told = elmo_zh("convert", model, "--output", model, "--force").only_error()
+    assert told == f"{model} is read by this command, so nothing may be written there. Choose another --output."
+    link = tmp_path / "model"
+    link.symlink_to(model, target_is_directory=True)
+    assert "is read by this command" in elmo_zh("convert", model, "--output", link, "--force").only_error()
