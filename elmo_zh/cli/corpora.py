@@ -120,8 +120,7 @@ def inspect(common: Common, run_path: Path, num_samples: int, num_tokens: int, s
       elmo-zh inspect runs/mine --samples 20 --seed 7
       elmo-zh inspect runs/mine --json
     """
-    from elmo_zh.inspection.inspect_run import inspect_run
-    from elmo_zh.inspection.inspection_lines import describe_inspection
+    from elmo_zh.inspection.inspect_run import describe_inspection, inspect_run
 
     run = RunDir(run_path)
     common.resolve(run)

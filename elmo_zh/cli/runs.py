@@ -24,7 +24,7 @@ def runs(common: Common, folder: Path) -> None:
       elmo-zh runs /data/runs --json
     """
     common.resolve()
-    from elmo_zh.inspection.list_runs import describe_runs, list_runs
+    from elmo_zh.run.list_runs import describe_runs, list_runs
 
     found = list_runs(folder)
     common.finish(found, *describe_runs(found))

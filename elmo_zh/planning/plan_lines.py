@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from elmo_zh.planning.comparison import CORPUS_FIGURES, MAKERS, STAGES
-from elmo_zh.run.reporter import format_bytes, format_seconds
+from elmo_zh.planning.comparison import CORPUS_FIGURES, MAKERS
+from elmo_zh.run.record import STAGES
+from elmo_zh.run.reporter import aligned, format_bytes, format_seconds
 
 _TITLES = {"kept_characters": "of them kept", "rows": "vocabulary rows", "coverage": "tokens covered"}
 
@@ -124,11 +125,3 @@ def describe_comparison(figures: Mapping[str, Mapping[str, Any]], differences: S
     yield from aligned(rows)
     if differences:
         yield f"Settings have changed since the plan was made: {', '.join(differences)}."
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the rows of a table, the first column aligned to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        yield "  ".join(cells).rstrip()

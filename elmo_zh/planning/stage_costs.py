@@ -1,6 +1,5 @@
 """Time, disk and memory of the stages before training: they are run on part of the sample, in a folder of their own."""
 
-import os
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,9 +8,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from elmo_zh.config import Config, TextConfig
-from elmo_zh.engine.select import SMALL_BYTES
+from elmo_zh.engine.select import EngineChoice
 from elmo_zh.planning.estimates import Estimate
 from elmo_zh.planning.sampling import Sample
+from elmo_zh.run.files import folder_bytes
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import load_record
 from elmo_zh.run.reporter import SilentReporter
@@ -57,13 +57,6 @@ class _Trial:
     num_bytes: Mapping[str, int]
 
 
-def folder_bytes(path: Path) -> int:
-    """Return the bytes of a file, or of all files in a folder; 0 if there is none."""
-    if path.is_file():
-        return path.stat().st_size
-    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-
-
 def _try_stages(sentences: Sequence[Sequence[str]], config: Config, epochs: Sequence[int]) -> _Trial:
     """Run the stages on sentences, word2vec once for each number of epochs."""
     text_config = replace(_AS_IT_IS, heldout_min_sentences=config.text.heldout_min_sentences)
@@ -84,11 +77,6 @@ def _try_stages(sentences: Sequence[Sequence[str]], config: Config, epochs: Sequ
     return _Trial(train_tokens + counts["heldout_tokens"], train_tokens, rows, seconds, num_bytes)
 
 
-def _num_workers(config: Config, corpus_bytes: float) -> int:
-    """Return how many processes the stages start for so much text, on this machine; 1 is the main process itself."""
-    return (config.text.num_workers or os.cpu_count() or 1) if corpus_bytes >= SMALL_BYTES else 1
-
-
 def stage_figures(sample: Sample, tokens: Estimate, rows: Estimate, config: Config) -> dict[str, Estimate]:
     """Return time and disk of each stage before training, for the tokens of a corpus and the rows of its vocabulary."""
     sentences = [sentence for block in sample.blocks for sentence in block.sentences]
@@ -97,7 +85,7 @@ def stage_figures(sample: Sample, tokens: Estimate, rows: Estimate, config: Conf
     few = _try_stages(sentences[: bisect_left(ends, _FEW_TOKENS) + 1], config, ())
     trial = _try_stages(sentences[: bisect_left(ends, _TRIED_TOKENS) + 1], config, epochs)
     more_tokens = trial.num_tokens - few.num_tokens or trial.num_tokens
-    num_workers = _num_workers(config, sample.corpus_bytes)
+    num_workers = EngineChoice(num_workers=config.text.num_workers).num_processes(sample.corpus_bytes)
 
     def on_all_workers(seconds: float) -> float:
         return seconds / num_workers + (_WORKER_SECONDS if num_workers > 1 else 0)
@@ -137,7 +125,7 @@ def stage_memory(process_bytes: int, corpus_bytes: float, words: float, rows: fl
 
     One process that segments takes `process_bytes`; the training text has so many different words.
     """
-    num_workers = _num_workers(config, corpus_bytes)
+    num_workers = EngineChoice(num_workers=config.text.num_workers).num_processes(corpus_bytes)
     counted = min(words, MAX_WORDS), words if config.model.mode == "character" else rows
     counting, encoding = (_PROCESS_BYTES + _WORD_BYTES * number for number in counted)
     workers = {"segment": process_bytes, "vocab": counting, "encode": encoding}

@@ -21,6 +21,12 @@ def file_digest(path: Path) -> str:
         return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
+def folder_bytes(path: Path) -> int:
+    """Return the bytes of a file, or of all files in a folder, links not counted; 0 if there is none."""
+    files = [path] if path.is_file() else path.rglob("*")
+    return sum(file.stat().st_size for file in files if file.is_file() and not file.is_symlink())
+
+
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a path at which to write a file or folder; it replaces `path` only if the block succeeds.

@@ -14,7 +14,7 @@ from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.id_store.load import load_id_store
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.model.token_encoder import fill_rows
-from elmo_zh.pictures import can_draw
+from elmo_zh.pictures.save import can_draw
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import StageResult, load_record

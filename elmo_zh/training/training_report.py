@@ -9,7 +9,7 @@ import numpy as np
 
 from elmo_zh.config import TrainConfig
 from elmo_zh.id_store.encoded_sentences import IdStore
-from elmo_zh.pictures import save_picture
+from elmo_zh.pictures.save import save_picture
 from elmo_zh.run.reporter import Reporter, format_seconds
 from elmo_zh.training.baselines import measure_baselines
 from elmo_zh.training.heldout_sample import measure_text

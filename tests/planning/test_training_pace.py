@@ -3,12 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from contract.command_line import ROOT
 
 from elmo_zh.config import Config, load_config
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.planning import training_pace
-from elmo_zh.planning.training_pace import SHIPPED_NAMES, CorpusSize, forecast_training, shipped_configs
+from elmo_zh.planning.training_pace import CorpusSize, forecast_training
 from elmo_zh.training.optimizer import Optimizers
 
 SIZE = CorpusSize(train_tokens=9000, train_sentences=1000, heldout_tokens=500, frequent_words=300)
@@ -70,16 +69,3 @@ def test_the_same_configuration_is_tried_once(monkeypatch: pytest.MonkeyPatch) -
     found = forecast_training({"a": SMALL, "b": SMALL}, SIZE)
     assert found["a"] == found["b"]
     assert len(tried) == 1
-
-
-def test_the_shipped_configurations_are_found() -> None:
-    found = shipped_configs()
-    assert tuple(found) == SHIPPED_NAMES
-    assert sorted(f"{name}.toml" for name in SHIPPED_NAMES) == sorted(
-        path.name for path in (ROOT / "configs").iterdir()
-    )
-    assert found["small"] == Config()
-
-
-def test_without_them_there_are_none(tmp_path: object) -> None:
-    assert shipped_configs(ROOT / "nowhere") == {}
