@@ -8,13 +8,13 @@ from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import RunError
 from elmo_zh.inspection.oddities import find_oddities
 from elmo_zh.inspection.segmented_text import TextSurvey, survey_segmented
+from elmo_zh.pictures.canvas import can_draw, name_corpus
 from elmo_zh.pictures.coverage import draw_coverage
-from elmo_zh.pictures.save import can_draw
 from elmo_zh.planning.comparison import changed_settings, compare, load_plan
 from elmo_zh.planning.coverage import ROUND_SIZES, CoverageCurve, exact_curve
 from elmo_zh.planning.plan_lines import coverage_lines, describe_comparison
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import finished_stages
+from elmo_zh.run.record import corpus_files, finished_stages
 from elmo_zh.run.reporter import Reporter, aligned, format_seconds
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, load_counts, load_vocabulary
 
@@ -48,7 +48,7 @@ def inspect_run(run: RunDir, *, num_samples: int, num_tokens: int, seed: int, re
         "passed_over": segmented.get("passed_over", {}),
         "text": _describe(survey, num_tokens) if survey else {},
         "coverage_curve": [{"words": size, "share": round(curve.at(size)[0], 6)} for size in sizes if size],
-        "coverage_picture": _draw_coverage(curve, run, reporter),
+        "coverage_picture": _draw_coverage(curve, survey, coverage, run, reporter),
         "oddities": find_oddities(survey, sources, segmented.get("counts", {}), coverage),
         "plan": compare(run, plan) if plan else {},
         "changed_settings": changed_settings(run, plan) if plan else [],
@@ -60,8 +60,10 @@ def _coverage_curve(run: RunDir, survey: TextSurvey | None) -> CoverageCurve:
     if run.vocab.exists() and run.vocab_counts.exists():
         counts = load_counts(run.vocab_counts, load_vocabulary(run.vocab))
         return exact_curve(counts[len(SPECIALS) :], sum(counts[UNKNOWN_ID:]))
-    if survey is None:
-        return exact_curve([])
+    return _survey_curve(survey) if survey else exact_curve([])
+
+
+def _survey_curve(survey: TextSurvey) -> CoverageCurve:
     return exact_curve((count for _, count in survey.tokens.most_common()), survey.num_tokens)
 
 
@@ -79,14 +81,24 @@ def _describe(survey: TextSurvey, num_tokens: int) -> dict[str, Any]:
     }
 
 
-def _draw_coverage(curve: CoverageCurve, run: RunDir, reporter: Reporter) -> str:
-    """Draw coverage.png if there are words and matplotlib is installed; return the picture's path, or nothing."""
+def _draw_coverage(
+    curve: CoverageCurve, survey: TextSurvey | None, coverage: float | None, run: RunDir, reporter: Reporter
+) -> str:
+    """Draw coverage.png if there are words and matplotlib is installed; return the picture's path, or nothing.
+
+    With a vocabulary, the curve ends at its size; that of the text goes on, so it is drawn if there is text.
+    """
     if len(curve.ranks) < 2:
         return ""
     if not can_draw():
         reporter.note("matplotlib is not installed, so coverage.png is not drawn.")
         return ""
-    draw_coverage(curve.covered, run.coverage_picture)
+    vocabulary = None if coverage is None else (len(curve.ranks) - 1, coverage)
+    if survey is not None:
+        curve = _survey_curve(survey)
+    detail = f"Training text: {survey.num_tokens:,} tokens in {survey.num_sentences:,} sentences" if survey else ""
+    title = f"Vocabulary coverage of {name_corpus(run.name, corpus_files(run))}"
+    draw_coverage(curve.covered, vocabulary, run.coverage_picture, title, [detail])
     return str(run.coverage_picture)
 
 

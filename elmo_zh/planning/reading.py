@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config import TextConfig
+from elmo_zh.corpus.archives import ZIP_STARTS
 from elmo_zh.corpus.encodings import MistakenEncodingError
 from elmo_zh.corpus.names import format_of_name
+from elmo_zh.corpus.packing import compression_of
 from elmo_zh.corpus.ranges import ranges_at, read_range
 from elmo_zh.corpus.read import read_source
 from elmo_zh.corpus.sources import Source
@@ -27,11 +29,14 @@ from elmo_zh.segmenting.duplicates import key_rule, repeated_keys
 _RANGED_FROM_BYTES, _RANGED_DUMP_FROM_BYTES = 2**26, 2**22
 _RANGE_BYTES, _MOST_RANGES, _LEAST_RANGES = 2**16, 256, 4
 # Larger corpora are read in random order, so that what time does not suffice for is random too.
-_IN_ORDER_BYTES = 2**26
-# A source gets time in proportion to its size, but at least this much.
-_LEAST_SECONDS = 1.0
-# By how much the rest of a file may differ from its start.
-_UNSURE_REST = 0.1
+_IN_ORDER_BYTES = 2**22
+# A source gets time in proportion to its size, but at least this fraction of all. When time is over, the start of each
+# of the others is read, since they may be quite different; when this factor of the time is over, they are skipped.
+_LEAST_TIME, _SKIPPED_FROM = 0.05, 1.5
+# Of a packed file at least so much is read, since about so many of the bytes read last are not yet unpacked.
+_LEAST_PACKED_BYTES, _READ_AHEAD_BYTES = 2**19, 3 * 2**14
+# By which factor what was not read may have more or fewer documents, or other counts, than expected from what was read.
+_UNREAD_DOCUMENTS_FACTOR, _UNREAD_FACTOR = 3.0, 1.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +72,12 @@ class _ReadSource:
         counts, sizes = [counts[name] for _, counts in self.parts], [size for size, _ in self.parts]
         if self.fraction < 1 and len(self.parts) > 1:
             return estimate_total(counts, sizes, self.file_bytes, self.fraction)
-        value = sum(counts) / self.fraction
-        reach = _UNSURE_REST * (value - sum(counts))
-        return Estimate(value=value, low=value - reach, high=value + reach)
+        found = Estimate.exact(sum(counts))
+        return sum_of([found, found.times(1 / self.fraction - 1).widened(_unread_factor(name))])
+
+
+def _unread_factor(name: str) -> float:
+    return _UNREAD_DOCUMENTS_FACTOR if name == "documents" else _UNREAD_FACTOR
 
 
 @dataclass(kw_only=True)
@@ -115,7 +123,10 @@ class CorpusReading:
             # Documents are estimated from the number of files, which may be one document each; all else from bytes.
             sizes = [1 if name == "documents" else source.file_bytes for source in self.sources]
             skipped = len(self.skipped_bytes) if name == "documents" else sum(self.skipped_bytes)
-            totals.append(estimate_total([total.value for total in totals], sizes, skipped, 0.0))
+            values = [total.value for total in totals]
+            rest = estimate_total(values, sizes, skipped, 0.0).widened(_unread_factor(name))
+            # Each of them may be one document.
+            totals.append(replace(rest, low=min(rest.low, skipped)) if name == "documents" else rest)
         return sum_of(totals)
 
 
@@ -143,6 +154,13 @@ class _WatchedSource(Source):
         self.opened[:] = [super().open_packed()]
         return self.opened[0]
 
+    @property
+    def is_packed(self) -> bool:
+        """Whether the file is compressed or a zip archive."""
+        with self.path.open("rb") as file:
+            head = file.read(6)
+        return compression_of(head) is not None or head[:4] in ZIP_STARTS
+
     def position(self) -> int:
         """Return how many bytes of the file were read; all where it has been closed."""
         return self.path.stat().st_size if self.opened[0].closed else self.opened[0].tell()
@@ -166,10 +184,12 @@ class _CorpusReader:
             self._random.shuffle(order)
         for source in order:
             seconds_left = started_at + self._size.seconds - time.monotonic()
-            if seconds_left <= 0 and self._found.sources:
+            if seconds_left <= (1 - _SKIPPED_FROM) * self._size.seconds and self._found.sources:
                 self._found.skipped_bytes.append(sizes[source])
             else:
-                seconds = max(min(_LEAST_SECONDS, seconds_left), seconds_left * sizes[source] / bytes_left)
+                seconds_left = max(0.0, seconds_left)
+                least = min(_LEAST_TIME * self._size.seconds, seconds_left)
+                seconds = max(least, seconds_left * sizes[source] / bytes_left)
                 if not self._read_ranges(source, sizes[source], seconds):
                     self._read_start(source, sizes[source], seconds)
             bytes_left -= sizes[source]
@@ -186,13 +206,15 @@ class _CorpusReader:
         watched = _WatchedSource(**vars(source), opened=[])
         tally, counts = Tally(), Counter[str]()
         documents = read_source(watched, self._config, tally, self._found.passed_over, trusts_head=self._trusts_head)
-        num_read, reached = file_bytes, 0
+        num_read, reached, first_line = file_bytes, 0, len(self._found.keys)
+        least, read_ahead = (_LEAST_PACKED_BYTES, _READ_AHEAD_BYTES) if watched.is_packed else (1, 0)
         for line in chain.from_iterable(documents):
             if self._take(line, counts) and time.monotonic() > deadline:
                 # The chunk of the file that was read last is taken to its end.
                 position = watched.position()
-                if reached and position > reached:
-                    num_read = reached
+                if position > reached >= least:
+                    num_read = reached - read_ahead
+                    self._picker.weigh_blocks(first_line, file_bytes / num_read)
                     self._found.num_unreached += 1
                     break
                 reached = position

@@ -7,7 +7,7 @@ from typing import Any
 
 from elmo_zh.run.files import folder_bytes
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import finished_stages, load_records
+from elmo_zh.run.record import corpus_files, finished_stages, load_records
 from elmo_zh.run.reporter import aligned
 
 _LATEST = "latest"
@@ -46,7 +46,7 @@ def _describe(path: Path, *, is_latest: bool) -> dict[str, Any]:
     return {
         "run": str(path),
         "is_latest": is_latest,
-        "corpus": sorted(records.get("segment", {}).get("inputs", {})),
+        "corpus": corpus_files(run),
         "train_tokens": segmented.get("train_tokens"),
         "bytes": folder_bytes(path),
         "finished_stages": list(finished),

@@ -220,6 +220,11 @@ def load_records(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, dic
     return {name: record for name, record in records.items() if record}
 
 
+def corpus_files(run: RunDir) -> list[str]:
+    """Return the names of the run's corpus files; none if the run was not segmented here."""
+    return sorted(load_record(run.stage_record("segment"), damaged_is_none=True).get("inputs", {}))
+
+
 def finished_stages(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, dict[str, Any]]:
     """Return the records of the finished stages by name."""
     records = load_records(run, damaged_is_none=damaged_is_none)
