@@ -55,8 +55,8 @@ def build_training_figure(
     """Return the figure that `draw_training` saves."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 7.5), layout="constrained")
-    figure.get_layout_engine().set(h_pad=0.08)  # type: ignore[union-attr]
+    figure = Figure(figsize=(9, 7.5))
+    figure.set_layout_engine("constrained", h_pad=0.08)
     perplexity_axes, loss_axes = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     losses = [line for line in lines if "train_loss" in line]
     _draw_perplexity(perplexity_axes, lines, baselines)

@@ -9,6 +9,13 @@ from elmo_zh.run.reporter import aligned, format_bytes, format_seconds
 
 _TITLES = {"kept_characters": "of them kept", "rows": "vocabulary rows", "coverage": "tokens covered"}
 
+# Why a size of the vocabulary is recommended.
+_REASONS = {
+    "coverage": "its words cover 95% of the tokens",
+    "gain": "twice as many words would cover less than one point more",
+    "min_count": "no more words occur vocab.min_count = {min_count} times or more often, whatever they cover",
+}
+
 
 def _title(name: str) -> str:
     kind, _, what = name.partition(".")
@@ -44,10 +51,11 @@ def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:
     yield from aligned(rows)
     yield ""
     yield from coverage_lines(plan["coverage_curve"])
+    vocab = plan["settings"]["vocab"]
+    reason = _REASONS[plan["recommended_because"]].format(**vocab)
     yield (
-        f"Recommended: vocab.size = {plan['recommended_vocab_size']:,} (95% covered, or twice as many words add less"
-        f" than one point); set: {plan['settings']['vocab']['size']:,}, which gives {figures['rows']['value']:,.0f}"
-        " rows."
+        f"Recommended: vocab.size = {plan['recommended_vocab_size']:,}, since {reason}. Set:"
+        f" {vocab['size']:,}, which gives {figures['rows']['value']:,.0f} rows."
     )
     yield ""
     yield from _stages(plan["memory_bytes"], figures)

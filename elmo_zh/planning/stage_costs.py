@@ -22,7 +22,11 @@ from elmo_zh.stages.word2vec import word2vec
 from elmo_zh.vocabulary.counting import MAX_WORDS
 
 # Tokens that the stages are tried on, some seconds of work; and next to none, for what does not grow with the text.
-_TRIED_TOKENS, _FEW_TOKENS = 400_000, 5_000
+_TRIED_TOKENS, _FEW_TOKENS = 200_000, 5_000
+# Rows of the vocabulary then: writing their vectors takes longer than training them.
+_TRIED_ROWS = 5_000
+# Epochs of word2vec, beside a single one, which tell the time of an epoch from that of the rows.
+_MORE_EPOCHS = 3
 # The machine may be more or less busy later. Time for counting depends on how many new words there are, more of them
 # in the sample than in the rest.
 _TIME_FACTORS = {"segment": 1.6, "vocab": 2.0, "word2vec": 1.6, "encode": 2.0}
@@ -60,7 +64,9 @@ class _Trial:
 def _try_stages(sentences: Sequence[Sequence[str]], config: Config, epochs: Sequence[int]) -> _Trial:
     """Run the stages on sentences, word2vec once for each number of epochs."""
     text_config = replace(_AS_IT_IS, heldout_min_sentences=config.text.heldout_min_sentences)
-    config = replace(config, text=text_config, vocab=replace(config.vocab, init="", words="", min_count=1))
+    config = replace(
+        config, text=text_config, vocab=replace(config.vocab, init="", words="", size=_TRIED_ROWS, min_count=1)
+    )
     with TemporaryDirectory(prefix="elmo-zh-plan-") as folder:
         run, text, silent = RunDir(Path(folder, "run")), Path(folder, "text.txt"), SilentReporter()
         text.write_text("".join(f"{' '.join(sentence)}\n" for sentence in sentences), encoding="utf-8", newline="\n")
@@ -81,7 +87,7 @@ def stage_figures(sample: Sample, tokens: Estimate, rows: Estimate, config: Conf
     """Return time and disk of each stage before training, for the tokens of a corpus and the rows of its vocabulary."""
     sentences = [sentence for block in sample.blocks for sentence in block.sentences]
     ends = list(accumulate(map(len, sentences)))
-    epochs = (1, 2) if config.word2vec.enabled and not config.word2vec.vectors else ()
+    epochs = (1, _MORE_EPOCHS) if config.word2vec.enabled and not config.word2vec.vectors else ()
     few = _try_stages(sentences[: bisect_left(ends, _FEW_TOKENS) + 1], config, ())
     trial = _try_stages(sentences[: bisect_left(ends, _TRIED_TOKENS) + 1], config, epochs)
     more_tokens = trial.num_tokens - few.num_tokens or trial.num_tokens
@@ -102,9 +108,9 @@ def stage_figures(sample: Sample, tokens: Estimate, rows: Estimate, config: Conf
         seconds[stage] = start + on_all_workers(per_token * tokens.value)
     seconds["word2vec"] = 0.0
     if epochs:
-        # Two epochs take longer than one, whatever the clock says of so little text.
-        one, two = trial.seconds["word2vec 1"], trial.seconds["word2vec 2"]
-        epoch = max(two - one, one / 10)
+        # More epochs take longer than one, whatever the clock says of so little text.
+        one, more = trial.seconds["word2vec 1"], trial.seconds[f"word2vec {_MORE_EPOCHS}"]
+        epoch = max((more - one) / (_MORE_EPOCHS - 1), one / 10)
         seconds["word2vec"] = epoch / trial.train_tokens * tokens.value * config.word2vec.epochs
         seconds["word2vec"] += max(0.0, one - epoch) / trial.rows * rows.value
     token_bytes = {name: size / trial.num_tokens for name, size in trial.num_bytes.items()}
