@@ -11,6 +11,7 @@ from elmo_zh.cli.embed import embed, merge
 from elmo_zh.cli.evaluate import evaluate
 from elmo_zh.cli.failures import explain_failure
 from elmo_zh.cli.models import convert, info, selftest
+from elmo_zh.cli.options import settings_command
 from elmo_zh.cli.runs import runs
 from elmo_zh.cli.stages import encode, export, pipeline, segment, train, vocab, word2vec
 from elmo_zh.version import __version__
@@ -20,15 +21,27 @@ EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 1
 
 # The sections of `elmo-zh --help`, with the commands in the order in which they are used.
 SECTIONS = {
-    "Prepare": (segment, vocab, word2vec, encode, plan, inspect),
+    "Prepare": (plan, segment, vocab, word2vec, encode),
     "Train": (train, export, pipeline),
-    "Use": (embed, evaluate, merge),
-    "Models": (runs, info, selftest, convert),
+    "Use": (embed, merge, evaluate, convert),
+    "Inspect": (runs, inspect, info, selftest),
 }
 
 
 class SectionedHelp(click.Group):
-    """A click group that lists its commands by section, each with the first sentence of its help in full."""
+    """A click group that lists its commands by section, each with the first sentence of its help in full.
+
+    With --print-config, a command prints its settings and needs nothing else, not even a run.
+    """
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the name of the command that is called, the command, and its arguments."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None and "--print-config" in rest and "--help" not in rest:
+            command = settings_command(command)
+        return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the sections, with all descriptions in one column."""

@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from elmo_zh.cli.options import Common, common_options, reading_options
+from elmo_zh.cli.options import Common, common_options_of_readers, reading_options
 from elmo_zh.run.layout import RunDir
 
 
@@ -36,7 +36,7 @@ from elmo_zh.run.layout import RunDir
 @click.option("--seed", type=int, default=1, show_default=True, help="Random seed of the sample.")
 @click.option("--no-training", is_flag=True, help="Do not measure training speed; torch is then not needed.")
 @reading_options
-@common_options
+@common_options_of_readers
 @click.pass_obj
 def plan(
     common: Common,
@@ -105,7 +105,7 @@ def plan(
     help="Number of frequent and of long tokens to show.",
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Random seed of the choice of sentences.")
-@common_options
+@common_options_of_readers
 @click.pass_obj
 def inspect(common: Common, run_path: Path, num_samples: int, num_tokens: int, seed: int) -> None:
     """Show what a run contains, finished or not.
@@ -121,8 +121,7 @@ def inspect(common: Common, run_path: Path, num_samples: int, num_tokens: int, s
       elmo-zh inspect runs/mine --samples 20 --seed 7
       elmo-zh inspect runs/mine --json
     """
-    from elmo_zh.inspection.inspect_run import inspect_run
-    from elmo_zh.inspection.inspection_lines import describe_inspection
+    from elmo_zh.inspection.inspect_run import describe_inspection, inspect_run
 
     run = RunDir(run_path)
     common.resolve(run)

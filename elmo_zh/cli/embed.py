@@ -34,7 +34,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def form_options(function: Function) -> Function:
     """Add the options for the form in which vectors are written."""
     options = [
-        click.option("--format", type=RegisteredName(OUTPUT_FORMATS), help="File format to write. Default hdf5."),
+        click.option(
+            "--format",
+            type=RegisteredName(OUTPUT_FORMATS),
+            help="File format to write: HDF5, NumPy arrays (npy), Parquet, JSON lines (jsonl), or word2vec's text"
+            " format with one vector for each word. Default hdf5.",
+        ),
         click.option(
             "--layout",
             type=RegisteredName(HDF5_LAYOUTS),
@@ -69,7 +74,11 @@ def _build_form(config: EmbedConfig, chosen: dict[str, Any]) -> "OutputForm":
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @model_option
 @click.option(
-    "--output", type=click.Path(path_type=Path), metavar="FILE", help="File or folder to write. Default: FILE.hdf5."
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="File or folder to write. Default: FILE with the format's suffix, such as FILE.hdf5; for standard input,"
+    " embeddings.hdf5 in the current folder.",
 )
 @segmented_option
 @input_options
@@ -106,7 +115,9 @@ def _build_form(config: EmbedConfig, chosen: dict[str, Any]) -> "OutputForm":
     type=click.Choice(UNKNOWN_WAYS),
     help="Vectors of words outside the vocabulary: <UNK> (unk) or the mean of their parts (backoff). Default unk.",
 )
-@click.option("--shard", metavar="I/N", help="Embed only shard I of N of the lines; elmo-zh merge joins the shards.")
+@click.option(
+    "--shard", metavar="I/N", help="Embed only shard I of N of the lines; the command merge joins the shards."
+)
 @stateful_option
 @device_option
 @common_options

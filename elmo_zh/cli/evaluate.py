@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from elmo_zh.cli.model_options import FROM_ZERO, WARM_UP, model_option, model_path, segmented_option, stateful_option
-from elmo_zh.cli.options import Common, common_options, device_option, input_options
+from elmo_zh.cli.options import Common, common_options_of_readers, device_option, input_options
 from elmo_zh.run.reporter import counted
 
 
@@ -17,7 +17,7 @@ from elmo_zh.run.reporter import counted
 @input_options
 @stateful_option
 @device_option
-@common_options
+@common_options_of_readers
 @click.pass_obj
 def evaluate(
     common: Common, files: tuple[str, ...], model: Path | None, segmented: bool, stateful: bool, device: str | None

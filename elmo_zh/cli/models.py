@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elmo_zh.cli.next_steps import embed_with
-from elmo_zh.cli.options import Common, Function, bundle_form_options, common_options, device_option
+from elmo_zh.cli.options import (
+    Common,
+    Function,
+    bundle_form_options,
+    common_options,
+    common_options_of_readers,
+    device_option,
+)
 from elmo_zh.config import config_names
 from elmo_zh.errors import BundleError
 from elmo_zh.run.reporter import counted
@@ -149,7 +156,7 @@ def _known_text(common: Common) -> "KnownText":
     is_flag=True,
     help="Measure how much bfloat16 and int8 vectors of the bundle's stored sentences differ from float32 ones.",
 )
-@common_options
+@common_options_of_readers
 @click.pass_obj
 def info(common: Common, bundle: Path, with_precisions: bool) -> None:
     """Show the sizes, segmenter and training of a model bundle.
@@ -287,7 +294,7 @@ def _format_number(value: Any, form: str) -> str:
 @click.command()
 @bundle_argument
 @device_option
-@common_options
+@common_options_of_readers
 @click.pass_obj
 def selftest(common: Common, bundle: Path, device: str | None) -> None:
     """Check that a model bundle works correctly on this machine.

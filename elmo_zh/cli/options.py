@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -46,7 +47,6 @@ class Common:
     force: bool = False
     quiet: bool = False
     as_json: bool = False
-    print_config: bool = False
 
     @property
     def console(self) -> Console:
@@ -60,9 +60,6 @@ class Common:
             config = run.load_config(self.config_path, assignments)
         else:
             config = load_config(Config(), self.config_path, assignments)
-        if self.print_config:
-            click.echo(render_config(config), nl=False)
-            raise click.exceptions.Exit(0)
         return config
 
     def choose_engine(self, config: Config) -> "EngineChoice":
@@ -80,16 +77,39 @@ class Common:
                 click.echo(line)
 
 
+def keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """Return a callback that keeps an option's value in the context's `Common`."""
+
+    def callback(context: click.Context, _parameter: click.Parameter, value: Any) -> None:
+        setattr(context.ensure_object(Common), name, list(value) if name == "assignments" else value)
+
+    return callback
+
+
 def common_options(function: Function) -> Function:
-    """Add the options of all commands; their values are kept in the context's `Common`."""
+    """Add the options of all commands that write; their values are kept in the context's `Common`."""
+    force = click.option(
+        "--force",
+        is_flag=True,
+        help="Run even if nothing has changed, and overwrite the output.",
+        expose_value=False,
+        callback=keep("force"),
+    )
+    return _add_common(function, force)
 
-    def keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-        def callback(context: click.Context, _parameter: click.Parameter, value: Any) -> None:
-            setattr(context.ensure_object(Common), name, list(value) if name == "assignments" else value)
 
-        return callback
+def common_options_of_readers(function: Function) -> Function:
+    """Add the options of all commands, for one that overwrites nothing; --force is still accepted, with a warning."""
 
-    options = [
+    def warn(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+        if value:
+            Console(quiet=False).warn(f"--force has no effect on {context.info_name}. Leave it out.")
+
+    return _add_common(function, click.option("--force", is_flag=True, hidden=True, expose_value=False, callback=warn))
+
+
+def _add_common(function: Function, force: Callable[[Function], Function]) -> Function:
+    options: list[Callable[[Function], Function]] = [
         click.option(
             "--config",
             type=click.Path(path_type=Path),
@@ -106,13 +126,7 @@ def common_options(function: Function) -> Function:
             expose_value=False,
             callback=keep("assignments"),
         ),
-        click.option(
-            "--force",
-            is_flag=True,
-            help="Run even if nothing has changed, and overwrite the output.",
-            expose_value=False,
-            callback=keep("force"),
-        ),
+        force,
         click.option(
             "--quiet", is_flag=True, help="Print only warnings and errors.", expose_value=False, callback=keep("quiet")
         ),
@@ -128,12 +142,25 @@ def common_options(function: Function) -> Function:
             is_flag=True,
             help="Print the settings that the command would use, with explanations, and exit.",
             expose_value=False,
-            callback=keep("print_config"),
         ),
     ]
     for option in reversed(options):
         function = option(function)
     return function
+
+
+def settings_command(command: click.Command) -> click.Command:
+    """Return a command that takes the options of another one, needs none of them, and prints the settings."""
+    params = [copy(param) for param in command.params]
+    for param in params:
+        param.required = False
+
+    @click.pass_context
+    def print_settings(context: click.Context, /, run_path: Path | None = None, **_: Any) -> None:
+        config = context.ensure_object(Common).resolve(RunDir(run_path) if run_path else None)
+        click.echo(render_config(config), nl=False)
+
+    return click.Command(command.name, params=params, callback=print_settings, help=command.help)
 
 
 def _reading_option(setting: str, *names: str, **attributes: Any) -> Callable[[Function], Function]:

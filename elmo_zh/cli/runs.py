@@ -4,12 +4,12 @@ from pathlib import Path
 
 import click
 
-from elmo_zh.cli.options import Common, common_options
+from elmo_zh.cli.options import Common, common_options_of_readers
 
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path("runs"))
-@common_options
+@common_options_of_readers
 @click.pass_obj
 def runs(common: Common, folder: Path) -> None:
     """List the runs in a folder, newest first.
@@ -24,7 +24,7 @@ def runs(common: Common, folder: Path) -> None:
       elmo-zh runs /data/runs --json
     """
     common.resolve()
-    from elmo_zh.inspection.list_runs import describe_runs, list_runs
+    from elmo_zh.run.list_runs import describe_runs, list_runs
 
     found = list_runs(folder)
     common.finish(found, *describe_runs(found))

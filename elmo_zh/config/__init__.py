@@ -1,6 +1,13 @@
 """The settings of a run: their fields, defaults and checks."""
 
-from elmo_zh.config.load import config_names, load_config, parse_section, render_config, result_settings
+from elmo_zh.config.load import (
+    config_names,
+    load_config,
+    parse_section,
+    render_config,
+    result_settings,
+    shipped_configs,
+)
 from elmo_zh.config.preparation_settings import preparation_settings, with_defaults
 from elmo_zh.config.schema import (
     Config,
@@ -27,5 +34,6 @@ __all__ = [
     "preparation_settings",
     "render_config",
     "result_settings",
+    "shipped_configs",
     "with_defaults",
 ]

@@ -19,6 +19,9 @@ from elmo_zh.errors import ConfigError
 SECTIONS = tuple(f.name for f in fields(Config))
 Section = TypeVar("Section")
 Changes = dict[str, dict[str, Any]]
+# Smallest first; those in character mode after those in token mode.
+SHIPPED_NAMES = ("tiny", "small", "base", "original", "tiny-char", "small-char", "base-char", "original-char")
+_SHIPPED_DIR = Path(__file__).parents[2] / "configs"
 
 
 def load_config(base: Config, path: Path | None, assignments: Sequence[str]) -> Config:
@@ -42,6 +45,12 @@ def load_config(base: Config, path: Path | None, assignments: Sequence[str]) -> 
     if problems:
         raise ConfigError(*problems)
     return config
+
+
+def shipped_configs(folder: Path = _SHIPPED_DIR) -> dict[str, Config]:
+    """Return the shipped configurations by name; none where the package was installed without them."""
+    paths = {name: folder / f"{name}.toml" for name in SHIPPED_NAMES}
+    return {name: load_config(Config(), path, []) for name, path in paths.items() if path.is_file()}
 
 
 def config_names(path: Path | None, assignments: Sequence[str]) -> set[str]:

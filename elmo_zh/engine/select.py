@@ -26,6 +26,10 @@ class EngineChoice:
     kind: str = "local"
     scheduler: str = ""
 
+    def num_processes(self, num_bytes: float) -> int:
+        """Return how many processes of this machine work on so much text; 1 is the main process itself."""
+        return (self.num_workers or os.cpu_count() or 1) if num_bytes >= SMALL_BYTES else 1
+
     @contextmanager
     def started(self, num_bytes: int) -> Iterator[Engine]:
         """Yield the engine for work on `num_bytes` of text.
@@ -39,9 +43,9 @@ class EngineChoice:
             with dask_workers(self.scheduler) as engine:
                 yield engine
             return
-        num_workers = self.num_workers or os.cpu_count() or 1
-        if num_workers == 1 or num_bytes < SMALL_BYTES:
+        num_processes = self.num_processes(num_bytes)
+        if num_processes == 1:
             yield ThisProcess()
         else:
-            with worker_processes(num_workers) as engine:
+            with worker_processes(num_processes) as engine:
                 yield engine

@@ -1,21 +1,30 @@
-"""What a run holds, from whatever of it exists."""
+"""What a run holds, from whatever of it exists, and the lines that show it."""
 
 import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.corpus.cleaning.examples import visible
+from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import RunError
 from elmo_zh.inspection.oddities import find_oddities
 from elmo_zh.inspection.segmented_text import TextSurvey, survey_segmented
 from elmo_zh.invocation import program
-from elmo_zh.pictures import can_draw, save_picture
-from elmo_zh.planning.comparison import changed_settings, compare, finished_stages, load_plan
+from elmo_zh.pictures.canvas import can_draw, name_corpus
+from elmo_zh.pictures.coverage import draw_coverage
+from elmo_zh.planning.comparison import changed_settings, compare, load_plan
 from elmo_zh.planning.coverage import ROUND_SIZES, CoverageCurve, exact_curve
+from elmo_zh.planning.plan_lines import coverage_lines, describe_comparison
 from elmo_zh.run.find import explain_no_run
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.record import corpus_files, finished_stages
+from elmo_zh.run.reporter import Reporter, aligned, format_seconds
+from elmo_zh.training.verdict import describe_verdict
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, load_counts, load_vocabulary
+
+_MOST_SOURCES, _MOST_REASONS = 20, 3
 
 
 def inspect_run(run: RunDir, *, num_samples: int, num_tokens: int, seed: int, reporter: Reporter) -> dict[str, Any]:
@@ -47,7 +56,7 @@ def inspect_run(run: RunDir, *, num_samples: int, num_tokens: int, seed: int, re
         "passed_over": segmented.get("passed_over", {}),
         "text": _describe(survey, num_tokens) if survey else {},
         "coverage_curve": [{"words": size, "share": round(curve.at(size)[0], 6)} for size in sizes if size],
-        "coverage_picture": _draw_coverage(curve, run.coverage_picture, reporter),
+        "coverage_picture": _draw_coverage(curve, survey, coverage, run, reporter),
         "oddities": find_oddities(survey, sources, segmented.get("counts", {}), coverage),
         "verdict": finished.get("train", {}).get("counts", {}).get("verdict", {}),
         "plan": compare(run, plan) if plan else {},
@@ -60,8 +69,10 @@ def _coverage_curve(run: RunDir, survey: TextSurvey | None) -> CoverageCurve:
     if run.vocab.exists() and run.vocab_counts.exists():
         counts = load_counts(run.vocab_counts, load_vocabulary(run.vocab))
         return exact_curve(counts[len(SPECIALS) :], sum(counts[UNKNOWN_ID:]))
-    if survey is None:
-        return exact_curve([])
+    return _survey_curve(survey) if survey else exact_curve([])
+
+
+def _survey_curve(survey: TextSurvey) -> CoverageCurve:
     return exact_curve((count for _, count in survey.tokens.most_common()), survey.num_tokens)
 
 
@@ -79,22 +90,100 @@ def _describe(survey: TextSurvey, num_tokens: int) -> dict[str, Any]:
     }
 
 
-def _draw_coverage(curve: CoverageCurve, output: Path, reporter: Reporter) -> str:
-    """Draw a curve as PNG, if it has words and matplotlib is installed; return the path of the picture, or nothing."""
+def _draw_coverage(
+    curve: CoverageCurve, survey: TextSurvey | None, coverage: float | None, run: RunDir, reporter: Reporter
+) -> str:
+    """Draw coverage.png if there are words and matplotlib is installed; return the picture's path, or nothing.
+
+    With a vocabulary, the curve ends at its size; that of the text goes on, so it is drawn if there is text.
+    """
     if len(curve.ranks) < 2:
         return ""
     if not can_draw():
         reporter.note("matplotlib is not installed, so coverage.png is not drawn.")
         return ""
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import PercentFormatter, StrMethodFormatter
+    vocabulary = None if coverage is None else (len(curve.ranks) - 1, coverage)
+    if survey is not None:
+        curve = _survey_curve(survey)
+    detail = f"Training text: {survey.num_tokens:,} tokens in {survey.num_sentences:,} sentences" if survey else ""
+    title = f"Vocabulary coverage of {name_corpus(run.name, corpus_files(run))}"
+    draw_coverage(curve.covered, vocabulary, run.coverage_picture, title, [detail])
+    return str(run.coverage_picture)
 
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
-    axes = figure.subplots()
-    axes.plot(curve.ranks[1:], curve.covered[1:])
-    axes.set(xscale="log", ylim=(0, 1), xlabel="most frequent words", ylabel="tokens of the training text covered")
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-    axes.grid(alpha=0.3, which="both")
-    save_picture(figure, output)
-    return str(output)
+
+def describe_inspection(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines that show what `inspect_run` found, section by section, with empty lines between."""
+    picture = [f"Drawn in {found['coverage_picture']}."] if found["coverage_picture"] else []
+    sections = (
+        _stages(found["stages"]),
+        _sources(found["sources"]) if found["sources"] else (),
+        (*coverage_lines(found["coverage_curve"]), *picture) if found["coverage_curve"] else (),
+        _text(found["text"]) if found["text"] else (),
+        _oddities(found["oddities"]) if found["oddities"] or not found["verdict"] else (),
+        describe_verdict(found["verdict"], Path(found["run"])) if found["verdict"] else (),
+        describe_comparison(found["plan"], found["changed_settings"]) if found["plan"] else (),
+    )
+    shown = [lines for section in sections if (lines := list(section))]
+    for number, lines in enumerate(shown):
+        yield from ["", *lines] if number else lines
+
+
+def _stages(stages: Mapping[str, Any]) -> Iterator[str]:
+    if not stages:
+        yield "No stage has finished yet."
+        return
+    for name, stage in stages.items():
+        counts = ", ".join(
+            f"{key.replace('_', ' ')} {value:,}"
+            for key, value in stage.items()
+            if key != "seconds" and isinstance(value, int | float) and not isinstance(value, bool)
+        )
+        yield f"{name} ({format_seconds(stage['seconds'])}): {counts}"
+
+
+def _sources(sources: Mapping[str, Any]) -> Iterator[str]:
+    tallies = {name: Tally.restored(source) for name, source in sources.items()}
+    ranked = sorted(tallies.items(), key=lambda item: (-item[1].characters, item[0]))
+    rows: list[tuple[str, ...]] = [("source", "files", "documents", "characters", "kept", "left out for")]
+    rows += [_source_row(name, [tally]) for name, tally in ranked[:_MOST_SOURCES]]
+    if others := [tally for _, tally in ranked[_MOST_SOURCES:]]:
+        rows.append(_source_row(f"{len(others):,} others", others))
+    if len(tallies) > 1:
+        rows.append(_source_row("all", tallies.values()))
+    yield from aligned(rows)
+
+
+def _source_row(name: str, tallies: Iterable[Tally]) -> tuple[str, ...]:
+    total = Tally()
+    for tally in tallies:
+        total.extend(tally)
+    counts = (f"{count:,}" for count in (total.forms.total(), total.documents, total.characters))
+    kept = f"{total.kept_characters / max(1, total.characters):.1%}"
+    left_out = ", ".join(f"{reason} {count:,}" for reason, count in total.dropped.most_common(_MOST_REASONS) if count)
+    return name, *counts, kept, left_out
+
+
+def _text(text: Mapping[str, Any]) -> Iterator[str]:
+    kinds = text["kinds"]
+    rows = [("training text", *kinds["tokens"])]
+    rows += [(f"share of {what}", *(f"{share:.1%}" for share in shares.values())) for what, shares in kinds.items()]
+    yield from aligned(rows)
+    yield f"Tokens of one Chinese character: {text['single_character_share']:.1%}."
+    lengths = ", ".join(f"{share} {length:,}" for share, length in text["sentence_lengths"].items())
+    yield f"Sentence lengths in tokens, so many of the sentences no longer: {lengths}."
+    yield "Most frequent: " + "  ".join(f"{visible(word)} {count:,}" for word, count in text["most_frequent"].items())
+    yield "Longest: " + "  ".join(map(visible, text["longest"]))
+    if text["samples"]:
+        yield "Random sentences:"
+        yield from (f"  {visible(line)}" for line in text["samples"])
+
+
+def _oddities(oddities: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if not oddities:
+        yield "No problem was found in the text."
+        return
+    yield "Worth a look:"
+    for oddity in oddities:
+        count = f"{oddity['count']:,}" if isinstance(oddity["count"], int) else f"{oddity['count']:.2%}"
+        yield f"  {oddity['what']}: {count}" + (f", such as: {oddity['example']}" if oddity["example"] else "")
+        yield f"    {oddity['advice']}"

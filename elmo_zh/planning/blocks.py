@@ -17,6 +17,7 @@ class Block:
         first_line: Number of the first line among all lines read.
         lines: The lines.
         num_bytes: Bytes in UTF-8.
+        weight: For how many times its text it stands, where the rest of its file was not read.
         sentences: The tokens of each sentence, once segmented.
         counts: Numbers of sentences and tokens; characters of lines that are no copies; kept_characters of those that
             gave sentences.
@@ -25,6 +26,7 @@ class Block:
     first_line: int
     lines: list[str] = field(default_factory=list)
     num_bytes: int = 0
+    weight: float = 1.0
     sentences: list[list[str]] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -70,6 +72,13 @@ class BlockPicker:
             self._next_point += self._distance
             if len(self._picks) > _KEPT_FACTOR * self._num_wanted:
                 self._drop_every_second()
+
+    def weigh_blocks(self, first_line: int, weight: float) -> None:
+        """Let the blocks from a line on stand for `weight` times their text, as they are the start of a longer file."""
+        self.finish_block()
+        for block in self._picks:
+            if block.first_line >= first_line:
+                block.weight = weight
 
     def _drop_every_second(self) -> None:
         offset = self._random.randrange(2)

@@ -8,11 +8,10 @@ from elmo_zh.config import result_settings
 from elmo_zh.errors import RunError
 from elmo_zh.planning.estimates import Estimate
 from elmo_zh.planning.plan import PLAN_FORMAT, SECTIONS
-from elmo_zh.planning.stage_costs import folder_bytes
+from elmo_zh.run.files import folder_bytes
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import load_record
+from elmo_zh.run.record import finished_stages
 
-STAGES = ("segment", "vocab", "word2vec", "encode", "train", "export")
 # Figures of the corpus, in the order in which they are shown.
 _TOTALS = ("documents", "characters", "kept_characters", "sentences", "tokens")
 CORPUS_FIGURES = (*_TOTALS, "distinct_words", "rows", "coverage")
@@ -39,12 +38,6 @@ def load_plan(run: RunDir) -> dict[str, Any]:
     if found != PLAN_FORMAT or not isinstance(settings, dict):
         raise RunError(f"{run.plan} is of format {found}, expected {PLAN_FORMAT}. {remedy}")
     return dict(plan)
-
-
-def finished_stages(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, dict[str, Any]]:
-    """Return the records of the finished stages by name."""
-    records = {name: load_record(run.stage_record(name), damaged_is_none=damaged_is_none) for name in STAGES}
-    return {name: record for name, record in records.items() if record.get("finished")}
 
 
 def compare(run: RunDir, plan: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

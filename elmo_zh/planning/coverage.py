@@ -128,13 +128,18 @@ def _error_of_choice(ranks: NDArray[np.float64], blocks: Sequence[Counter[str]],
     return student_quantile(len(groups) - 1) * np.std(covered, axis=0, ddof=1) / math.sqrt(len(groups))
 
 
-def recommend_size(curve: CoverageCurve, num_frequent: float) -> int:
-    """Return the smallest round size that covers 95% of the tokens, or whose double covers less than a point more.
+def recommend_size(curve: CoverageCurve, num_frequent: float) -> tuple[int, str]:
+    """Return a size for the vocabulary, and why: "coverage", "gain" or "min_count".
 
-    It is no larger than needed for `num_frequent` words, which are frequent enough for a row.
+    It is the smallest round size that covers 95% of the tokens, or whose double covers less than a point more, or that
+    has a row for each of the `num_frequent` words that are frequent enough for one.
     """
     for size in ROUND_SIZES:
         covered, doubled = (curve.at(min(number, num_frequent))[0] for number in (size, 2 * size))
-        if size >= num_frequent or covered >= ENOUGH_COVERAGE or doubled - covered < LITTLE_GAIN:
-            return size
-    return ROUND_SIZES[-1]
+        if covered >= ENOUGH_COVERAGE:
+            return size, "coverage"
+        if size >= num_frequent:
+            return size, "min_count"
+        if doubled - covered < LITTLE_GAIN:
+            return size, "gain"
+    return ROUND_SIZES[-1], "gain"

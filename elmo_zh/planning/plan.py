@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_zh.allocator import peak_memory_bytes
-from elmo_zh.config import Config, TextConfig, result_settings
+from elmo_zh.config import Config, TextConfig, result_settings, shipped_configs
 from elmo_zh.corpus.sources import Sources
 from elmo_zh.planning.estimates import Estimate
 from elmo_zh.planning.reading import SampleSize
@@ -63,7 +63,8 @@ def make_plan(
         "sample": sample.described(),
         "figures": {name: estimate.described(_DIGITS.get(name.split(".")[0], 0)) for name, estimate in figures.items()},
         "coverage_curve": words.curve.described(),
-        "recommended_vocab_size": words.recommended_size,
+        "recommended_vocab_size": words.recommended[0],
+        "recommended_because": words.recommended[1],
         "memory_bytes": memory,
         "training": training,
         "embedding_bytes": totals["tokens"].times(_vector_bytes(config)).described(),
@@ -83,7 +84,7 @@ def _training(
     config: Config, totals: Mapping[str, Estimate], words: WordForecast, train_fraction: float
 ) -> dict[str, Any]:
     # Imported here, so that a plan without training needs no torch.
-    from elmo_zh.planning.training_pace import CorpusSize, forecast_training, shipped_configs
+    from elmo_zh.training.pace import CorpusSize, forecast_training
 
     tokens, sentences = totals["tokens"].value, totals["sentences"].value
     size = CorpusSize(

@@ -3,10 +3,18 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from elmo_zh.planning.comparison import CORPUS_FIGURES, MAKERS, STAGES
-from elmo_zh.run.reporter import format_bytes, format_seconds
+from elmo_zh.planning.comparison import CORPUS_FIGURES, MAKERS
+from elmo_zh.run.record import STAGES
+from elmo_zh.run.reporter import aligned, format_bytes, format_seconds
 
 _TITLES = {"kept_characters": "of them kept", "rows": "vocabulary rows", "coverage": "tokens covered"}
+
+# Why a size of the vocabulary is recommended.
+_REASONS = {
+    "coverage": "its words cover 95% of the tokens",
+    "gain": "twice as many words would cover less than one point more",
+    "min_count": "no more words occur vocab.min_count = {min_count} times or more often, whatever they cover",
+}
 
 
 def _title(name: str) -> str:
@@ -43,10 +51,11 @@ def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:
     yield from aligned(rows)
     yield ""
     yield from coverage_lines(plan["coverage_curve"])
+    vocab = plan["settings"]["vocab"]
+    reason = _REASONS[plan["recommended_because"]].format(**vocab)
     yield (
-        f"Recommended: vocab.size = {plan['recommended_vocab_size']:,} (95% covered, or twice as many words add less"
-        f" than one point); set: {plan['settings']['vocab']['size']:,}, which gives {figures['rows']['value']:,.0f}"
-        " rows."
+        f"Recommended: vocab.size = {plan['recommended_vocab_size']:,}, since {reason}. Set:"
+        f" {vocab['size']:,}, which gives {figures['rows']['value']:,.0f} rows."
     )
     yield ""
     yield from _stages(plan["memory_bytes"], figures)
@@ -124,11 +133,3 @@ def describe_comparison(figures: Mapping[str, Mapping[str, Any]], differences: S
     yield from aligned(rows)
     if differences:
         yield f"Settings have changed since the plan was made: {', '.join(differences)}."
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the rows of a table, the first column aligned to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        yield "  ".join(cells).rstrip()

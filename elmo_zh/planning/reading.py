@@ -3,7 +3,7 @@
 import time
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from random import Random
@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config import TextConfig
+from elmo_zh.corpus.archives import ZIP_STARTS
 from elmo_zh.corpus.encodings import MistakenEncodingError
 from elmo_zh.corpus.names import format_of_name
+from elmo_zh.corpus.packing import compression_of
 from elmo_zh.corpus.ranges import ranges_at, read_range
 from elmo_zh.corpus.read import read_source
 from elmo_zh.corpus.sources import Source
@@ -26,12 +28,15 @@ from elmo_zh.segmenting.duplicates import key_rule, repeated_keys
 # Files from this size on are read in ranges where their format allows it. Wikitext is slow to read, other text is not.
 _RANGED_FROM_BYTES, _RANGED_DUMP_FROM_BYTES = 2**26, 2**22
 _RANGE_BYTES, _MOST_RANGES, _LEAST_RANGES = 2**16, 256, 4
-# Larger corpora are read in random order, so that what time does not suffice for is random too.
-_IN_ORDER_BYTES = 2**26
-# A source gets time in proportion to its size, but at least this much.
-_LEAST_SECONDS = 1.0
-# By how much the rest of a file may differ from its start.
-_UNSURE_REST = 0.1
+# Sources of more than this fraction of all bytes are read first; of the others, every eighth, then again every eighth.
+_LARGE_FRACTION, _PASSES = 0.02, 8
+# A source gets time in proportion to its size, but at least this fraction of all. When time is over, the start of each
+# of the others is read, since they may be quite different; when this factor of the time is over, they are skipped.
+_LEAST_TIME, _SKIPPED_FROM = 0.05, 1.5
+# Of a packed file at least so much is read, since about so many of the bytes read last are not yet unpacked.
+_LEAST_PACKED_BYTES, _READ_AHEAD_BYTES = 2**19, 3 * 2**14
+# By which factor what was not read may have more or fewer documents, or other counts, than expected from what was read.
+_UNREAD_DOCUMENTS_FACTOR, _UNREAD_FACTOR = 4.0, 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +72,9 @@ class _ReadSource:
         counts, sizes = [counts[name] for _, counts in self.parts], [size for size, _ in self.parts]
         if self.fraction < 1 and len(self.parts) > 1:
             return estimate_total(counts, sizes, self.file_bytes, self.fraction)
-        value = sum(counts) / self.fraction
-        reach = _UNSURE_REST * (value - sum(counts))
-        return Estimate(value=value, low=value - reach, high=value + reach)
+        found = Estimate.exact(sum(counts))
+        factor = _UNREAD_DOCUMENTS_FACTOR if name == "documents" else _UNREAD_FACTOR
+        return sum_of([found, found.times(1 / self.fraction - 1).widened(factor)])
 
 
 @dataclass(kw_only=True)
@@ -111,12 +116,23 @@ class CorpusReading:
     def total(self, name: str) -> Estimate:
         """Return the estimate of one of the counts for the whole corpus."""
         totals = [source.total(name) for source in self.sources]
-        if self.skipped_bytes:
-            # Documents are estimated from the number of files, which may be one document each; all else from bytes.
-            sizes = [1 if name == "documents" else source.file_bytes for source in self.sources]
-            skipped = len(self.skipped_bytes) if name == "documents" else sum(self.skipped_bytes)
-            totals.append(estimate_total([total.value for total in totals], sizes, skipped, 0.0))
-        return sum_of(totals)
+        return sum_of([*totals, self._skipped(name)] if self.skipped_bytes else totals)
+
+    def _skipped(self, name: str) -> Estimate:
+        """Return the estimate of one of the counts for the sources that were skipped, from others of their size."""
+        most, number = max(self.skipped_bytes), len(self.skipped_bytes)
+        alike = [source for source in self.sources if source.file_bytes <= most]
+        values = [source.total(name).value for source in alike or self.sources]
+        if name == "documents" and alike:
+            # Each file may be one document, however long it is.
+            found = estimate_total(values, [1] * len(alike), number, 0.0)
+        else:
+            sizes = [source.file_bytes for source in alike or self.sources]
+            found = estimate_total(values, sizes, sum(self.skipped_bytes), 0.0)
+        if name != "documents":
+            return found.widened(_UNREAD_FACTOR)
+        found = found.widened(_UNREAD_DOCUMENTS_FACTOR)
+        return replace(found, low=min(found.low, number))
 
 
 def read_corpus(sources: Sequence[Source], config: TextConfig, size: SampleSize) -> CorpusReading:
@@ -143,6 +159,13 @@ class _WatchedSource(Source):
         self.opened[:] = [super().open_packed()]
         return self.opened[0]
 
+    @property
+    def is_packed(self) -> bool:
+        """Whether the file is compressed or a zip archive."""
+        with self.path.open("rb") as file:
+            head = file.read(6)
+        return compression_of(head) is not None or head[:4] in ZIP_STARTS
+
     def position(self) -> int:
         """Return how many bytes of the file were read; all where it has been closed."""
         return self.path.stat().st_size if self.opened[0].closed else self.opened[0].tell()
@@ -161,15 +184,15 @@ class _CorpusReader:
     def read(self, sources: Sequence[Source]) -> CorpusReading:
         started_at = time.monotonic()
         sizes = {source: size for source in sources if (size := source.path.stat().st_size)}
-        order, bytes_left = list(sizes), sum(sizes.values())
-        if bytes_left > _IN_ORDER_BYTES:
-            self._random.shuffle(order)
-        for source in order:
+        bytes_left = sum(sizes.values())
+        for source in self._ordered(sizes):
             seconds_left = started_at + self._size.seconds - time.monotonic()
-            if seconds_left <= 0 and self._found.sources:
+            if seconds_left <= (1 - _SKIPPED_FROM) * self._size.seconds and self._found.sources:
                 self._found.skipped_bytes.append(sizes[source])
             else:
-                seconds = max(min(_LEAST_SECONDS, seconds_left), seconds_left * sizes[source] / bytes_left)
+                seconds_left = max(0.0, seconds_left)
+                least = min(_LEAST_TIME * self._size.seconds, seconds_left)
+                seconds = max(least, seconds_left * sizes[source] / bytes_left)
                 if not self._read_ranges(source, sizes[source], seconds):
                     self._read_start(source, sizes[source], seconds)
             bytes_left -= sizes[source]
@@ -180,19 +203,30 @@ class _CorpusReader:
         found.seconds = time.monotonic() - started_at
         return found
 
+    def _ordered(self, sizes: Mapping[Source, int]) -> list[Source]:
+        """Return the sources, the large ones first: time may not suffice for the last, which should be like others."""
+        least = _LARGE_FRACTION * sum(sizes.values())
+        large, small = (
+            [source for source in sizes if (sizes[source] > least) == is_large] for is_large in (True, False)
+        )
+        starts = self._random.sample(range(_PASSES), _PASSES)
+        return large + [source for start in starts for source in small[start::_PASSES]]
+
     def _read_start(self, source: Source, file_bytes: int, seconds: float) -> None:
         """Read a source until it ends or its time is over."""
         deadline = time.monotonic() + seconds
         watched = _WatchedSource(**vars(source), opened=[])
         tally, counts = Tally(), Counter[str]()
         documents = read_source(watched, self._config, tally, self._found.passed_over, trusts_head=self._trusts_head)
-        num_read, reached = file_bytes, 0
+        num_read, reached, first_line = file_bytes, 0, len(self._found.keys)
+        least, read_ahead = (_LEAST_PACKED_BYTES, _READ_AHEAD_BYTES) if watched.is_packed else (1, 0)
         for line in chain.from_iterable(documents):
             if self._take(line, counts) and time.monotonic() > deadline:
                 # The chunk of the file that was read last is taken to its end.
                 position = watched.position()
-                if reached and position > reached:
-                    num_read = reached
+                if position > reached >= least:
+                    num_read = reached - read_ahead
+                    self._picker.weigh_blocks(first_line, file_bytes / num_read)
                     self._found.num_unreached += 1
                     break
                 reached = position

@@ -76,9 +76,9 @@ class Sample:
         totals = {name: self.reading.total(name) for name in ("documents", "characters")}
         originals = Estimate(value=1 - self.copied.value, low=1 - self.copied.high, high=1 - self.copied.low)
         characters = product_of(self.reading.total("line_characters"), originals)
-        sizes = [block.counts["characters"] for block in self.blocks]
+        sizes = [block.weight * block.counts["characters"] for block in self.blocks]
         for name in ("kept_characters", "sentences", "tokens"):
-            counts = [block.counts[name] for block in self.blocks]
+            counts = [block.weight * block.counts[name] for block in self.blocks]
             each = estimate_total(counts, sizes, 1.0, self.fraction)
             if name == "kept_characters":
                 low, high = each.low - _UNSURE_KEPT, min(1.0, each.high + _UNSURE_KEPT)
@@ -139,11 +139,12 @@ def _copied(reading: CorpusReading, is_copy: NDArray[np.bool_]) -> Estimate:
     """Return which fraction of the corpus's characters is in copies.
 
     Of a line with two copies, both were read as often as the square of the fraction read says; of a line with very many
-    copies, those that were read have as large a part of their copies there as of anything. The truth lies between.
+    copies, those that were read have as large a part of their copies there as of anything. The truth lies between, or
+    below where the rest has no copies.
     """
     seen = float(np.frombuffer(reading.lengths, np.uint32)[is_copy].sum()) / max(1.0, reading.counts["line_characters"])
     if reading.is_complete:
         return Estimate.exact(seen)
     read = min(1.0, reading.counts["line_bytes"] / max(1.0, reading.total("line_bytes").value))
     most = min(_MOST_COPIED, _CHANCE_OF_COPIES * seen / max(read, 1e-9))
-    return Estimate(value=min(_MOST_COPIED, seen / max(read, 1e-9) ** 0.5), low=min(seen, most), high=max(seen, most))
+    return Estimate(value=min(_MOST_COPIED, seen / max(read, 1e-9) ** 0.5), low=read * seen, high=max(seen, most))

@@ -1,6 +1,5 @@
 """Time, disk and memory of the stages before training: they are run on part of the sample, in a folder of their own."""
 
-import os
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,9 +8,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from elmo_zh.config import Config, TextConfig
-from elmo_zh.engine.select import SMALL_BYTES
+from elmo_zh.engine.select import EngineChoice
 from elmo_zh.planning.estimates import Estimate
 from elmo_zh.planning.sampling import Sample
+from elmo_zh.run.files import folder_bytes
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import load_record
 from elmo_zh.run.reporter import SilentReporter
@@ -22,7 +22,11 @@ from elmo_zh.stages.word2vec import word2vec
 from elmo_zh.vocabulary.counting import MAX_WORDS
 
 # Tokens that the stages are tried on, some seconds of work; and next to none, for what does not grow with the text.
-_TRIED_TOKENS, _FEW_TOKENS = 400_000, 5_000
+_TRIED_TOKENS, _FEW_TOKENS = 200_000, 5_000
+# Rows of the vocabulary then: writing their vectors takes longer than training them.
+_TRIED_ROWS = 5_000
+# Epochs of word2vec, beside a single one, which tell the time of an epoch from that of the rows.
+_MORE_EPOCHS = 3
 # The machine may be more or less busy later. Time for counting depends on how many new words there are, more of them
 # in the sample than in the rest.
 _TIME_FACTORS = {"segment": 1.6, "vocab": 2.0, "word2vec": 1.6, "encode": 2.0}
@@ -57,17 +61,12 @@ class _Trial:
     num_bytes: Mapping[str, int]
 
 
-def folder_bytes(path: Path) -> int:
-    """Return the bytes of a file, or of all files in a folder; 0 if there is none."""
-    if path.is_file():
-        return path.stat().st_size
-    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-
-
 def _try_stages(sentences: Sequence[Sequence[str]], config: Config, epochs: Sequence[int]) -> _Trial:
     """Run the stages on sentences, word2vec once for each number of epochs."""
     text_config = replace(_AS_IT_IS, heldout_min_sentences=config.text.heldout_min_sentences)
-    config = replace(config, text=text_config, vocab=replace(config.vocab, init="", words="", min_count=1))
+    config = replace(
+        config, text=text_config, vocab=replace(config.vocab, init="", words="", size=_TRIED_ROWS, min_count=1)
+    )
     with TemporaryDirectory(prefix="elmo-zh-plan-") as folder:
         run, text, silent = RunDir(Path(folder, "run")), Path(folder, "text.txt"), SilentReporter()
         text.write_text("".join(f"{' '.join(sentence)}\n" for sentence in sentences), encoding="utf-8", newline="\n")
@@ -84,20 +83,15 @@ def _try_stages(sentences: Sequence[Sequence[str]], config: Config, epochs: Sequ
     return _Trial(train_tokens + counts["heldout_tokens"], train_tokens, rows, seconds, num_bytes)
 
 
-def _num_workers(config: Config, corpus_bytes: float) -> int:
-    """Return how many processes the stages start for so much text, on this machine; 1 is the main process itself."""
-    return (config.text.num_workers or os.cpu_count() or 1) if corpus_bytes >= SMALL_BYTES else 1
-
-
 def stage_figures(sample: Sample, tokens: Estimate, rows: Estimate, config: Config) -> dict[str, Estimate]:
     """Return time and disk of each stage before training, for the tokens of a corpus and the rows of its vocabulary."""
     sentences = [sentence for block in sample.blocks for sentence in block.sentences]
     ends = list(accumulate(map(len, sentences)))
-    epochs = (1, 2) if config.word2vec.enabled and not config.word2vec.vectors else ()
+    epochs = (1, _MORE_EPOCHS) if config.word2vec.enabled and not config.word2vec.vectors else ()
     few = _try_stages(sentences[: bisect_left(ends, _FEW_TOKENS) + 1], config, ())
     trial = _try_stages(sentences[: bisect_left(ends, _TRIED_TOKENS) + 1], config, epochs)
     more_tokens = trial.num_tokens - few.num_tokens or trial.num_tokens
-    num_workers = _num_workers(config, sample.corpus_bytes)
+    num_workers = EngineChoice(num_workers=config.text.num_workers).num_processes(sample.corpus_bytes)
 
     def on_all_workers(seconds: float) -> float:
         return seconds / num_workers + (_WORKER_SECONDS if num_workers > 1 else 0)
@@ -114,9 +108,9 @@ def stage_figures(sample: Sample, tokens: Estimate, rows: Estimate, config: Conf
         seconds[stage] = start + on_all_workers(per_token * tokens.value)
     seconds["word2vec"] = 0.0
     if epochs:
-        # Two epochs take longer than one, whatever the clock says of so little text.
-        one, two = trial.seconds["word2vec 1"], trial.seconds["word2vec 2"]
-        epoch = max(two - one, one / 10)
+        # More epochs take longer than one, whatever the clock says of so little text.
+        one, more = trial.seconds["word2vec 1"], trial.seconds[f"word2vec {_MORE_EPOCHS}"]
+        epoch = max((more - one) / (_MORE_EPOCHS - 1), one / 10)
         seconds["word2vec"] = epoch / trial.train_tokens * tokens.value * config.word2vec.epochs
         seconds["word2vec"] += max(0.0, one - epoch) / trial.rows * rows.value
     token_bytes = {name: size / trial.num_tokens for name, size in trial.num_bytes.items()}
@@ -137,7 +131,7 @@ def stage_memory(process_bytes: int, corpus_bytes: float, words: float, rows: fl
 
     One process that segments takes `process_bytes`; the training text has so many different words.
     """
-    num_workers = _num_workers(config, corpus_bytes)
+    num_workers = EngineChoice(num_workers=config.text.num_workers).num_processes(corpus_bytes)
     counted = min(words, MAX_WORDS), words if config.model.mode == "character" else rows
     counting, encoding = (_PROCESS_BYTES + _WORD_BYTES * number for number in counted)
     workers = {"segment": process_bytes, "vocab": counting, "encode": encoding}

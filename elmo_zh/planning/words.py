@@ -47,7 +47,7 @@ class WordForecast:
         rows: Rows of the vocabulary, specials included.
         coverage: Fraction of the tokens that are in the vocabulary.
         curve: Fraction that the most frequent words of the corpus cover.
-        recommended_size: Recommended `vocab.size`.
+        recommended: Recommended `vocab.size`, and why, as `recommend_size` returns them.
     """
 
     distinct: Estimate
@@ -55,7 +55,7 @@ class WordForecast:
     rows: Estimate
     coverage: Estimate
     curve: CoverageCurve
-    recommended_size: int
+    recommended: tuple[int, str]
 
 
 def forecast_words(
@@ -90,7 +90,7 @@ def forecast_words(
         rows=Estimate(value=value + specials, low=low + specials, high=high + specials),
         coverage=coverage,
         curve=curve,
-        recommended_size=recommend_size(curve, frequent.value),
+        recommended=recommend_size(curve, frequent.value),
     )
 
 

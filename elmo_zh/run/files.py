@@ -51,6 +51,12 @@ def require_replaceable_kind(path: Path) -> None:
         raise OutputError(f"{path} is a device, a pipe or a socket, not a file. Choose another output.")
 
 
+def folder_bytes(path: Path) -> int:
+    """Return the bytes of a file, or of all files in a folder, links not counted; 0 if there is none."""
+    files = [path] if path.is_file() else path.rglob("*")
+    return sum(file.stat().st_size for file in files if file.is_file() and not file.is_symlink())
+
+
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a path at which to write a file or folder; it replaces `path` only if the block succeeds.

@@ -47,6 +47,11 @@ class RunDir:
         return self.path / "segmented"
 
     @property
+    def name(self) -> str:
+        """The folder's own name, not that of a link such as `latest`."""
+        return self.path.resolve().name
+
+    @property
     def corpus_report(self) -> Path:
         """The report, written for people, of what was read, changed and dropped in the corpus, with examples."""
         return self.path / "corpus_report.md"

@@ -22,6 +22,8 @@ RECORD_FORMAT = 1
 # Name of the file that says what the parts in a folder were made from.
 PARTS_KEY = "made-from"
 
+# The stages in the order in which they run.
+STAGES = ("segment", "vocab", "word2vec", "encode", "train", "export")
 # The command that makes each file, for the message when it is missing.
 MAKERS = {
     "segmented": "segment CORPUS",
@@ -215,6 +217,23 @@ def load_record(path: Path, *, damaged_is_none: bool = False) -> dict[str, Any]:
             return {}
         raise RunError(f"{path} is damaged ({error}). Run the stage again with --force.") from None
     return record if record.get("format") == RECORD_FORMAT else {}
+
+
+def load_records(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, dict[str, Any]]:
+    """Return the records of the stages that have begun, by name."""
+    records = {name: load_record(run.stage_record(name), damaged_is_none=damaged_is_none) for name in STAGES}
+    return {name: record for name, record in records.items() if record}
+
+
+def corpus_files(run: RunDir) -> list[str]:
+    """Return the names of the run's corpus files; none if the run was not segmented here."""
+    return sorted(load_record(run.stage_record("segment"), damaged_is_none=True).get("inputs", {}))
+
+
+def finished_stages(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, dict[str, Any]]:
+    """Return the records of the finished stages by name."""
+    records = load_records(run, damaged_is_none=damaged_is_none)
+    return {name: record for name, record in records.items() if record.get("finished")}
 
 
 def describe_files(files: Mapping[str, Path], known: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

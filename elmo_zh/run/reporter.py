@@ -1,6 +1,7 @@
-"""Progress reporting, independent of where it is shown."""
+"""Progress reporting, independent of where it is shown, and figures and tables as text."""
 
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
@@ -82,3 +83,24 @@ def format_bytes(num_bytes: float) -> str:
         if num_bytes >= size:
             return f"{num_bytes / size:,.1f} {unit}"
     return f"{num_bytes / 1e3:,.1f} kB"
+
+
+def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> Iterator[str]:
+    """Yield the rows of a table in columns, two spaces apart; a Chinese character is two columns wide.
+
+    Args:
+        rows: The cells of each row, all of equal number.
+        left: Numbers of the columns that are aligned to the left; the others, of numbers, are aligned to the right.
+    """
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        spaces = (" " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True))
+        cells = (
+            cell + space if number in left else space + cell
+            for number, (cell, space) in enumerate(zip(row, spaces, strict=True))
+        )
+        yield "  ".join(cells).rstrip()
+
+
+def _width(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)

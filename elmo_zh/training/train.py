@@ -16,7 +16,7 @@ from elmo_zh.id_store.load import load_id_store
 from elmo_zh.model.kernels.gpu_loop import kernel_fallback
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.model.token_encoder import fill_rows
-from elmo_zh.pictures import can_draw
+from elmo_zh.pictures.canvas import can_draw
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import StageResult, load_record
@@ -32,7 +32,7 @@ from elmo_zh.training.memory import predict_memory
 from elmo_zh.training.metrics import MetricsFile, NoMetrics
 from elmo_zh.training.optimizer import step_tokens
 from elmo_zh.training.trainer import Trainer, TrainerSetup
-from elmo_zh.training.training_report import draw_training, report_baselines, report_summary
+from elmo_zh.training.training_report import draw_run, report_baselines, report_summary
 from elmo_zh.training.verdict import TrainingFigures, describe_verdict, judge
 from elmo_zh.vocabulary.vocabulary import Vocabulary, load_counts, load_vocabulary
 from elmo_zh.word2vec import WordVectors, load_word_vectors
@@ -329,7 +329,7 @@ def _report_result(context: _Context, trainer: Trainer, start: Start | None, cou
         start.report_result(heldout, reporter)
     outputs = [*trainer.checkpoints.files(heldout["step"] if heldout else trainer.step), run.metrics]
     if can_draw():
-        draw_training(MetricsFile(run.metrics).lines(), run.training_picture, counts["baselines"])
+        draw_run(run, context.config, counts)
         outputs.append(run.training_picture)
     else:
         reporter.note("matplotlib is not installed, so training.png is not drawn.")

@@ -2,16 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from elmo_zh.config import Config
 from elmo_zh.id_store.encoded_sentences import IdStore
-from elmo_zh.pictures import save_picture
+from elmo_zh.pictures.canvas import format_figure, name_corpus
+from elmo_zh.pictures.training import draw_training
+from elmo_zh.run.layout import RunDir
+from elmo_zh.run.record import corpus_files
 from elmo_zh.run.reporter import Reporter, counted, format_seconds
 from elmo_zh.training.baselines import measure_baselines
 from elmo_zh.training.heldout_sample import measure_text
+from elmo_zh.training.metrics import MetricsFile
+from elmo_zh.vocabulary.vocabulary import load_vocabulary
 
 
 def report_baselines(store: IdStore, seed: int, reporter: Reporter) -> dict[str, Any]:
@@ -67,40 +72,24 @@ def report_summary(counts: Mapping[str, Any], reporter: Reporter) -> None:
         reporter.note(f"  {name:16}{perplexity:12,.1f}" + (f"{bits:20.3f}" if bits is not None else ""))
 
 
-def draw_training(lines: list[dict[str, Any]], output: Path, baselines: Mapping[str, Any]) -> None:
-    """Draw training.png: training loss and held-out perplexity over the tokens trained.
+def draw_run(run: RunDir, config: Config, counts: Mapping[str, Any]) -> None:
+    """Draw training.png of a run.
 
     Args:
-        lines: The lines of metrics.jsonl.
-        output: Path of the picture.
-        baselines: Figures that `report_baselines` returned, drawn as horizontal lines.
+        run: The run.
+        config: Its settings.
+        counts: The counts of the stage record.
     """
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import StrMethodFormatter
-
-    figure = Figure(figsize=(8, 7), layout="constrained")
-    loss_axes, perplexity_axes = figure.subplots(2, 1, sharex=True)
-    losses = [line for line in lines if "train_loss" in line]
-    loss_axes.plot([line["tokens"] for line in losses], [line["train_loss"] for line in losses], linewidth=1)
-    loss_axes.set_ylabel("training loss (nats per token)")
-    loss_axes.grid(alpha=0.3)
-    samples = [line for line in lines if line.get("heldout_set") == "sample"]
-    tokens = [line["tokens"] for line in samples]
-    perplexity_axes.plot(
-        tokens, [line["heldout_perplexity"] for line in samples], marker="o", label="biLM, held-out sample"
-    )
-    for name, figures in baselines.items():
-        perplexity_axes.axhline(
-            figures["perplexity"],
-            linestyle="--",
-            color="gray" if name == "unigram" else "black",
-            label=f"{name} baseline",
+    model, num_rows = config.model, len(load_vocabulary(run.vocab))
+    details = [
+        f"{model.mode} mode, {model.num_layers} layers, cell {model.cell_dim}, projection {model.projection_dim};"
+        f" vocabulary of {num_rows:,} rows; trained for {format_seconds(counts['training_seconds'])}"
+        f" ({counts['epochs']:,.1f} epochs)"
+    ]
+    if heldout := counts.get("heldout"):
+        details.append(
+            f"checkpoint of step {heldout['step']:,} on all held-out text: perplexity"
+            f" {format_figure(heldout['perplexity'])}, {heldout['bits_per_character']:.3f} bits per character"
         )
-    perplexity_axes.set_yscale("log")
-    for set_formatter in (perplexity_axes.yaxis.set_major_formatter, perplexity_axes.yaxis.set_minor_formatter):
-        set_formatter(StrMethodFormatter("{x:,.0f}"))
-    perplexity_axes.set_ylabel("exact held-out perplexity")
-    perplexity_axes.set_xlabel("tokens trained (one direction)")
-    perplexity_axes.grid(alpha=0.3, which="both")
-    perplexity_axes.legend()
-    save_picture(figure, output)
+    title = f"biLM trained on {name_corpus(run.name, corpus_files(run))}"
+    draw_training(MetricsFile(run.metrics).lines(), run.training_picture, counts["baselines"], title, details)

@@ -11,13 +11,16 @@ import pytest
 from contract.command_line import COMMANDS, OF_MODELS, ROOT, STAGES, SampleRun, elmo_zh, run_python
 
 from elmo_zh import __version__
+from elmo_zh.choices import OUTPUT_FORMATS
 from elmo_zh.cli import main
 from elmo_zh.cli import options as cli_options
 from elmo_zh.config import Config
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
-COMMON = ("--config FILE", "--set SECTION.KEY=VALUE", "--force", "--quiet", "--json", "--print-config")
+COMMON = ("--config FILE", "--set SECTION.KEY=VALUE", "--quiet", "--json", "--print-config")
+# These overwrite nothing.
+READERS = ("plan", "inspect", "runs", "info", "selftest", "evaluate")
 ENGINE = ("--engine [local|dask]", "--scheduler ADDRESS")
 OWN = {
     "pipeline": ("CORPUS...", "--run RUN", "--init BUNDLE", *ENGINE),
@@ -37,7 +40,7 @@ OWN = {
     "selftest": ("BUNDLE", "--device [auto|cpu|cuda]"),
     "evaluate": ("FILE...", "--model BUNDLE", "--segmented", "--device [auto|cpu|cuda]"),
 }
-SECTIONS = ["Prepare", "Train", "Use", "Models"]
+SECTIONS = ["Prepare", "Train", "Use", "Inspect"]
 # What is imported only once a command really works.
 SLOW_MODULES = ("torch", "gensim", "h5py", "jieba", "matplotlib", "scipy")
 SLOW_HELP = f"""
@@ -106,6 +109,31 @@ def test_help_has_an_example_and_every_option(command: str) -> None:
     assert f"elmo-zh {command} " in example
     for name in (*COMMON, *OWN[command]):
         assert name in answer.stdout, name
+    assert ("--force" in answer.stdout) == (command not in READERS)
+
+
+def test_force_is_still_accepted_where_it_has_no_effect(sample_run: SampleRun) -> None:
+    answer = elmo_zh("info", sample_run.model, "--force")
+    assert answer.status == 0
+    assert answer.stderr.splitlines() == ["Warning: --force has no effect on info. Leave it out."]
+    assert elmo_zh("info", sample_run.model).stdout == answer.stdout
+
+
+def test_help_of_embed_names_every_format_and_the_output_of_standard_input() -> None:
+    text = " ".join(elmo_zh("embed", "--help").stdout.split())
+    assert f"--format [{'|'.join(OUTPUT_FORMATS.built_in)}]" in text
+    for name in ("HDF5", "NumPy arrays (npy)", "Parquet", "JSON lines (jsonl)", "word2vec's text format"):
+        assert name in text
+    assert "for standard input, embeddings.hdf5 in the current folder" in text
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_print_config_needs_nothing_else(command: str) -> None:
+    answer = elmo_zh(command, "--print-config", "--set", "vocab.size=17")
+    assert answer.status == 0, answer.stderr
+    assert tomllib.loads(answer.stdout)["vocab"]["size"] == 17
+    assert elmo_zh(command, "--print-config", "--no-such-option").status == 2
+    assert list(Path().iterdir()) == []
 
 
 def test_help_of_the_group_lists_the_commands() -> None:

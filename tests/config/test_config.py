@@ -21,9 +21,11 @@ from elmo_zh.config import (
     parse_section,
     render_config,
     result_settings,
+    shipped_configs,
     text_section,
 )
 from elmo_zh.config import schema as schema_module
+from elmo_zh.config.load import SHIPPED_NAMES
 from elmo_zh.errors import ConfigError
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -95,6 +97,17 @@ def test_shipped_configs_load(path: Path) -> None:
     for section, values in tomllib.loads(path.read_text(encoding="utf-8")).items():
         for key, value in values.items():
             assert config[section][key] == value
+
+
+def test_the_shipped_configurations_are_found() -> None:
+    found = shipped_configs()
+    assert tuple(found) == SHIPPED_NAMES
+    assert sorted(f"{name}.toml" for name in SHIPPED_NAMES) == sorted(path.name for path in CONFIGS.iterdir())
+    assert found["small"] == Config()
+
+
+def test_without_them_there_are_none(tmp_path: Path) -> None:
+    assert shipped_configs(tmp_path / "nowhere") == {}
 
 
 def test_the_four_sizes_are_shipped() -> None:

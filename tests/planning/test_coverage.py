@@ -75,15 +75,15 @@ def curve_of(points: dict[int, float]) -> CoverageCurve:
 
 def test_recommended_is_what_covers_enough() -> None:
     curve = curve_of({0: 0, 10_000: 0.80, 20_000: 0.90, 30_000: ENOUGH_COVERAGE, 100_000: 1.0})
-    assert recommend_size(curve, 100_000) == 30_000
+    assert recommend_size(curve, 100_000) == (30_000, "coverage")
 
 
 def test_or_where_a_double_gains_little() -> None:
     curve = curve_of({0: 0, 5_000: 0.80, 10_000: 0.85, 20_000: 0.855, 1_000_000: 0.90})
-    assert recommend_size(curve, 1_000_000) == 10_000
+    assert recommend_size(curve, 1_000_000) == (10_000, "gain")
 
 
 def test_or_where_there_are_no_more_words_that_stand_often_enough() -> None:
-    assert recommend_size(curve_of({0: 0, 4_000: 0.7, 10_000: 1.0}), 3_900) == 5_000
+    assert recommend_size(curve_of({0: 0, 4_000: 0.7, 10_000: 1.0}), 3_900) == (5_000, "min_count")
     flat = curve_of({0: 0, **{size: size / 10**8 for size in ROUND_SIZES}, 10**8: 1.0})
-    assert recommend_size(flat, math.inf) == ROUND_SIZES[0]
+    assert recommend_size(flat, math.inf) == (ROUND_SIZES[0], "gain")

@@ -58,6 +58,21 @@ def test_a_plan_is_told_in_tables() -> None:
     ):
         assert any(line.startswith(start) for line in lines), start
     assert not any(line.startswith("training with") for line in lines)
+    (recommended,) = [line for line in lines if line.startswith("Recommended: ")]
+    assert recommended.startswith(
+        "Recommended: vocab.size = 1,000, since its words cover 95% of the tokens. Set: 30,000, which gives "
+    )
+
+
+def test_min_count_is_named_where_it_limits_the_vocabulary() -> None:
+    """Most words occur once, so no size covers 95%."""
+    Path("a.txt").write_text("".join(f"山{chr(0x4E00 + n)}。\n" for n in range(3000)), encoding="utf-8")
+    answer = elmo_zh("plan", "a.txt", *PLAN_FAST, *WIDTH, "--set", "vocab.min_count=3")
+    (recommended,) = [line for line in answer.stdout.splitlines() if line.startswith("Recommended: ")]
+    assert recommended.startswith(
+        "Recommended: vocab.size = 1,000, since no more words occur vocab.min_count = 3 times or more often, whatever"
+        " they cover. Set: 30,000, which gives 5 rows."
+    )
 
 
 def test_standard_input_and_options_of_reading() -> None:

@@ -17,10 +17,12 @@ import pytest
 from planning.corpora import CHARACTERS, lines, sample_of
 
 from elmo_zh.config import TextConfig
+from elmo_zh.corpus.sources import find_sources
 from elmo_zh.errors import CorpusError
 from elmo_zh.planning import reading
+from elmo_zh.planning.blocks import BlockPicker
 from elmo_zh.planning.estimates import Estimate
-from elmo_zh.planning.reading import find_copies
+from elmo_zh.planning.reading import SampleSize, _CorpusReader, find_copies
 from elmo_zh.segmenting.duplicates import key_rule
 
 TEXT = lines(20_000)
@@ -163,6 +165,56 @@ def test_time_may_not_suffice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert totals["documents"] == Estimate.exact(3)
     assert totals["characters"].holds(complete["characters"].value)
     assert totals["characters"].value == pytest.approx(complete["characters"].value, rel=0.2)
+
+
+def write_mixture(folder: Path) -> None:
+    """Write three large files of long and short lines, and sixty small ones in two folders."""
+    (folder / "a.txt").write_text("\n".join("".join(TEXT[n : n + 20]) for n in range(0, 6000, 20)), encoding="utf-8")
+    (folder / "b.csv").write_text("id,text\n" + "".join(f"1,{line[:9]}\n" for line in TEXT), encoding="utf-8")
+    (folder / "c.txt.xz").write_bytes(lzma.compress("\n".join(TEXT).encode("gb18030")))
+    for name, length in (("one", 40), ("two", 5)):
+        (folder / name).mkdir()
+        for number in range(30):
+            lines = [line[:length] for line in TEXT[number * 40 : number * 40 + 40]]
+            (folder / name / f"{number}.txt").write_text("\n".join(lines), encoding="utf-8")
+
+
+@pytest.mark.parametrize("seconds", [60, 100])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_mixture_that_time_does_not_suffice_for(
+    seconds: float, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The truths lie in the intervals, though genres differ and what is read is not what is left."""
+    write_mixture(tmp_path)
+    complete = sample_of(tmp_path, num_bytes=10**9).totals()
+    times = iter(range(10**9))
+    monkeypatch.setattr(reading.time, "monotonic", lambda: float(next(times)))
+    sample = sample_of(tmp_path, seconds=seconds, seed=seed)
+    assert sample.reading.num_unreached > 0
+    totals = sample.totals()
+    for name, truth in complete.items():
+        assert totals[name].holds(truth.value, rounding=0.5), (name, totals[name], truth.value)
+
+
+def test_large_files_come_first_and_small_ones_from_everywhere(tmp_path: Path) -> None:
+    write_mixture(tmp_path)
+    sources = find_sources([str(tmp_path)]).sources
+    sizes = {source: source.path.stat().st_size for source in sources}
+    ordered = _CorpusReader(CHARACTERS, SampleSize(), trusts_head=True)._ordered(sizes)
+    assert sorted(ordered, key=lambda source: source.name) == sorted(sources, key=lambda source: source.name)
+    assert {source.file_name for source in ordered[:3]} == {"a.txt", "b.csv", "c.txt.xz"}
+    first = Counter(source.path.parent.name for source in ordered[3:18])
+    assert min(first["one"], first["two"]) >= 7
+
+
+def test_blocks_of_a_file_that_was_cut_off_stand_for_its_rest() -> None:
+    picker = BlockPicker(10**6, Random(1))
+    for number in range(20):
+        picker.add("山" * 2000, 6000, number, 1.0)
+    picker.weigh_blocks(9, 5.0)
+    blocks = picker.chosen()
+    assert [block.first_line for block in blocks] == list(range(0, 20, 3))
+    assert [block.weight for block in blocks] == [1.0, 1.0, 1.0, 5.0, 5.0, 5.0, 5.0]
 
 
 @pytest.mark.parametrize("shape", ["text", "jsonl", "dump", "packed dump"])

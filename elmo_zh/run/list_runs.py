@@ -1,17 +1,16 @@
 """List of the runs in a folder: their corpora, sizes and perplexities, and which is the latest."""
 
-import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from elmo_zh.run.files import folder_bytes
 from elmo_zh.run.find import iter_runs
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import load_record
-from elmo_zh.run.reporter import format_bytes
+from elmo_zh.run.record import corpus_files, finished_stages, load_records
+from elmo_zh.run.reporter import aligned, format_bytes
 
-_STAGES = ("segment", "vocab", "word2vec", "encode", "train", "export")
 _LATEST = "latest"
 
 
@@ -32,16 +31,14 @@ def list_runs(folder: Path) -> dict[str, Any]:
 
 def _describe(path: Path, *, is_latest: bool) -> dict[str, Any]:
     run = RunDir(path)
-    records = {name: load_record(run.stage_record(name), damaged_is_none=True) for name in _STAGES}
-    records = {name: record for name, record in records.items() if record}
-    finished = {name: record for name, record in records.items() if record.get("finished")}
+    records, finished = (load(run, damaged_is_none=True) for load in (load_records, finished_stages))
     segmented, trained = (finished.get(name, {}).get("counts", {}) for name in ("segment", "train"))
     return {
         "run": str(path),
         "is_latest": is_latest,
-        "corpus": sorted(records.get("segment", {}).get("inputs", {})),
+        "corpus": corpus_files(run),
         "train_tokens": segmented.get("train_tokens"),
-        "bytes": sum(file.stat().st_size for file in path.rglob("*") if file.is_file() and not file.is_symlink()),
+        "bytes": folder_bytes(path),
         "finished_stages": list(finished),
         "perplexity": trained.get("heldout", {}).get("perplexity"),
         "bigram_perplexity": trained.get("baselines", {}).get("bigram", {}).get("perplexity"),
@@ -61,7 +58,7 @@ def describe_runs(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"There are no runs in {found['folder']}. Train a model with: make train CORPUS=my-texts/"
         return
     header = ("run", "corpus", "tokens", "disk", "perplexity", "bigram", "date", "")
-    yield from _aligned([header, *(_cells(run) for run in found["runs"])])
+    yield from aligned([header, *(_cells(run) for run in found["runs"])], left=(0, 1, 6, 7))
 
 
 def _cells(run: Mapping[str, Any]) -> tuple[str, ...]:
@@ -75,20 +72,3 @@ def _cells(run: Mapping[str, Any]) -> tuple[str, ...]:
     if "export" not in stages:
         marks.append(f"unfinished, done until {stages[-1]}" if stages else "unfinished")
     return run["run"], names, tokens, format_bytes(run["bytes"]), *perplexities, local, "; ".join(marks)
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield rows with aligned columns, numbers to the right; a Chinese character is two columns wide."""
-    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(_padded(row, widths)).rstrip()
-
-
-def _padded(row: Iterable[str], widths: Iterable[int]) -> Iterator[str]:
-    for number, (cell, width) in enumerate(zip(row, widths, strict=True)):
-        space = " " * (width - _width(cell))
-        yield space + cell if 2 <= number <= 5 else cell + space
-
-
-def _width(text: str) -> int:
-    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)

@@ -5,13 +5,12 @@ import timeit
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from elmo_zh.allocator import keep_freed_memory
-from elmo_zh.config import Config, load_config
+from elmo_zh.config import Config
 from elmo_zh.model.language_model import build_shape
 from elmo_zh.model.precision import choose_device
 from elmo_zh.training.computation import choose_computation
@@ -20,9 +19,6 @@ from elmo_zh.training.optimizer import Schedule, step_tokens
 from elmo_zh.training.trial import build_trial, draw_lexicon, forward_flops, step_flops
 from elmo_zh.vocabulary.vocabulary import SPECIALS
 
-# Smallest first; those in character mode after those in token mode.
-SHIPPED_NAMES = ("tiny", "small", "base", "original", "tiny-char", "small-char", "base-char", "original-char")
-_CONFIG_DIR = Path(__file__).parents[2] / "configs"
 # A configuration whose step would take longer, if it were products alone, is not tried.
 _LONGEST_STEP_SECONDS = 3.0
 # As many steps as fit into the time, but at least two: the first one compiles kernels.
@@ -37,12 +33,6 @@ class CorpusSize:
     train_sentences: int
     heldout_tokens: int
     frequent_words: int
-
-
-def shipped_configs(folder: Path = _CONFIG_DIR) -> dict[str, Config]:
-    """Return the shipped configurations by name; none where the package was installed without them."""
-    paths = {name: folder / f"{name}.toml" for name in SHIPPED_NAMES}
-    return {name: load_config(Config(), path, []) for name, path in paths.items() if path.is_file()}
 
 
 def forecast_training(configs: Mapping[str, Config], size: CorpusSize) -> dict[str, dict[str, Any]]:

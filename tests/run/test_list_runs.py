@@ -6,7 +6,7 @@ from pathlib import Path
 
 from contract.command_line import elmo_zh
 
-from elmo_zh.inspection.list_runs import describe_runs, list_runs
+from elmo_zh.run.list_runs import describe_runs, list_runs
 
 
 def test_runs_and_the_latest(run: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]

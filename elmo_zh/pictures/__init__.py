@@ -1,0 +1,1 @@
+"""Pictures of a run, drawn with matplotlib if it is installed."""

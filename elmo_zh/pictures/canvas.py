@@ -1,0 +1,165 @@
+"""What all pictures share: title, fonts, ticks, labels at the ends of lines, and the file."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from elmo_zh.run.files import atomic_path
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+DATA_COLOUR, BASELINE_COLOURS, QUIET_COLOUR = "#1f5fa8", ("#333333", "#777777"), "#555555"
+# Labels of lines are so far apart at least, as a fraction of the height of the axes.
+_LABEL_DISTANCE = 0.07
+# Mantissas of ticks on a logarithmic axis, from few to many.
+_MANTISSAS = ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7))
+_LEAST_TICKS, _MOST_TICKS = 4, 10
+
+
+def can_draw() -> bool:
+    """Return whether matplotlib is installed."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def save_picture(figure: Figure, output: Path) -> None:
+    """Write a figure as PNG; the same figure gives the same bytes."""
+    with atomic_path(output) as unfinished:
+        figure.savefig(unfinished, format="png", dpi=120, metadata={"Software": None})
+
+
+def name_corpus(run_name: str, files: Sequence[str]) -> str:
+    """Return a name of a run and its corpus for a title; names that no installed font has are left out."""
+    names = [name for name in files if can_write(name)]
+    if not names:
+        corpus = f"{len(files):,} {'files' if len(files) != 1 else 'file'}" if files else ""
+    elif len(files) <= 2 and len(names) == len(files):
+        corpus = " and ".join(names)
+    else:
+        others = len(files) - 1
+        corpus = f"{names[0]} and {others:,} more {'files' if others > 1 else 'file'}"
+    run = run_name if can_write(run_name) else ""
+    return f"{run} ({corpus})" if run and corpus else run or corpus or "this run"
+
+
+def can_write(text: str) -> bool:
+    """Return whether an installed font has each character, so that none becomes an empty box."""
+    return _families(frozenset(text)) is not None
+
+
+@cache
+def _families(characters: frozenset[str]) -> list[str] | None:
+    """Return font families that have all characters between them, matplotlib's own first; None if there are none."""
+    from matplotlib import rcParams
+    from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
+
+    def missing_in(path: str, wanted: Iterable[str]) -> set[str]:
+        font = get_font(path)
+        return {character for character in wanted if not font.get_char_index(ord(character))}
+
+    own = list(rcParams["font.family"])
+    left = missing_in(findfont(FontProperties(family=own)), characters)
+    # The font "Last Resort" has a box for every character.
+    others = sorted({(font.name, font.fname) for font in fontManager.ttflist if "Last Resort" not in font.name})
+    for name, path in others if left else ():
+        if not missing_in(path, left):
+            return [*own, name]
+    return None if left else own
+
+
+def add_title(figure: Figure, title: str, lines: Sequence[str]) -> None:
+    """Write a title, and lines of details in smaller letters below it, at the top left of a figure."""
+    families = _families(frozenset("".join((title, *lines))))
+    head = figure.suptitle(title, x=0.0, ha="left", fontsize=13, fontweight="bold", family=families)
+    figure.axes[0].set_title("\n".join(lines), loc="left", fontsize=9, color=QUIET_COLOUR, family=families, pad=10)
+    figure.draw_without_rendering()  # only then it is known where the axes start
+    head.set_x(figure.axes[0].get_position().x0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndLabel:
+    """A label at the right end of a line.
+
+    Attributes:
+        text: The label.
+        height: Value of the line at its right end.
+        colour: Colour of the text.
+    """
+
+    text: str
+    height: float
+    colour: str
+
+
+def label_ends(axes: Axes, labels: Sequence[EndLabel]) -> None:
+    """Write labels at the right of the axes, each at the height of its line or as near as the others allow."""
+    axes.autoscale_view()  # otherwise matplotlib does it later, when the heights are known
+    to_fraction = axes.transAxes.inverted()
+    ranked = sorted(labels, key=lambda label: label.height)
+    heights = [float(to_fraction.transform(axes.transData.transform((1.0, label.height)))[1]) for label in ranked]
+    for label, height, place in zip(ranked, heights, spread(heights, _LABEL_DISTANCE), strict=True):
+        axes.annotate(
+            label.text,
+            xy=(1.0, height),
+            xytext=(1.025, place),
+            xycoords="axes fraction",
+            textcoords="axes fraction",
+            color=label.colour,
+            fontsize=9,
+            va="center",
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": label.colour, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0},
+        )
+
+
+def spread(places: Sequence[float], distance: float) -> list[float]:
+    """Return rising places moved apart to a distance at least, those too close around their common middle."""
+    groups: list[list[float]] = []
+    for place in places:
+        groups.append([place])
+        while len(groups) > 1 and _start(groups[-1], distance) < _end(groups[-2], distance) + distance:
+            last = groups.pop()
+            groups[-1] += last
+    return [_start(group, distance) + number * distance for group in groups for number in range(len(group))]
+
+
+def _start(group: Sequence[float], distance: float) -> float:
+    return sum(group) / len(group) - (len(group) - 1) / 2 * distance
+
+
+def _end(group: Sequence[float], distance: float) -> float:
+    return _start(group, distance) + (len(group) - 1) * distance
+
+
+def ticks_of_logarithms(low: float, high: float) -> list[float]:
+    """Return round values between two, some four to ten, for the ticks of a logarithmic axis."""
+    from matplotlib.ticker import MaxNLocator
+
+    found = [[tick for tick in _powers(mantissas) if low <= tick <= high] for mantissas in _MANTISSAS]
+    fitting = [ticks for ticks in found if _LEAST_TICKS <= len(ticks) <= _MOST_TICKS]
+    if fitting:
+        return fitting[-1]
+    if len(found[0]) > _MOST_TICKS:
+        return found[0][:: -(-len(found[0]) // _MOST_TICKS)]
+    # Less than a factor of about three: the axis is nearly linear.
+    return [tick for tick in map(float, MaxNLocator(5).tick_values(low, high)) if low <= tick <= high]
+
+
+def _powers(mantissas: Sequence[float]) -> Iterator[float]:
+    yield from (mantissa * 10.0**power for power in range(-6, 19) for mantissa in mantissas)
+
+
+def format_count(count: float) -> str:
+    """Return a number as 500, 20,000 or 1.5 M."""
+    return f"{count / 1e6:,.5g} M" if count >= 1e6 else f"{count:,.0f}"
+
+
+def format_figure(value: float) -> str:
+    """Return a perplexity or another positive figure with about three digits."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"

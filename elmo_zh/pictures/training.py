@@ -1,0 +1,144 @@
+"""training.png: training loss and held-out perplexity over the tokens trained, with the time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.pictures.canvas import (
+    BASELINE_COLOURS,
+    DATA_COLOUR,
+    QUIET_COLOUR,
+    EndLabel,
+    add_title,
+    format_count,
+    format_figure,
+    label_ends,
+    save_picture,
+    ticks_of_logarithms,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# The thick line of the training loss is the mean over this fraction of the logged values.
+_SMOOTHED_FRACTION = 0.05
+# Distances of ticks in seconds; each unit with its length.
+_TIME_STEPS = (1, 2, 5, 10, 20, 60, 120, 300, 600, 1200, 3600, 7200, 18_000, 36_000, 86_400, 172_800, 432_000, 864_000)
+_TIME_UNITS = (("days", 86_400), ("hours", 3600), ("minutes", 60), ("seconds", 1))
+_MOST_TIME_TICKS = 7
+
+
+def draw_training(
+    lines: Sequence[Mapping[str, Any]], output: Path, baselines: Mapping[str, Any], title: str, details: Sequence[str]
+) -> None:
+    """Draw training.png.
+
+    Args:
+        lines: The lines of metrics.jsonl.
+        output: Path of the picture.
+        baselines: Perplexities of n-gram models on the held-out text, by name, drawn as horizontal lines.
+        title: Names of model and corpus.
+        details: Lines below the title.
+    """
+    save_picture(build_training_figure(lines, baselines, title, details), output)
+
+
+def build_training_figure(
+    lines: Sequence[Mapping[str, Any]], baselines: Mapping[str, Any], title: str, details: Sequence[str]
+) -> Figure:
+    """Return the figure that `draw_training` saves."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 7.5))
+    figure.set_layout_engine("constrained", h_pad=0.08)
+    perplexity_axes, loss_axes = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    losses = [line for line in lines if "train_loss" in line]
+    _draw_perplexity(perplexity_axes, lines, baselines)
+    _draw_loss(loss_axes, losses)
+    for axes in (perplexity_axes, loss_axes):
+        axes.grid(alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+    last = max((line["tokens"] for line in lines), default=0) or 1
+    loss_axes.set_xlim(0, last)
+    loss_axes.xaxis.set_major_locator(_locator())
+    loss_axes.xaxis.set_major_formatter(lambda count, _: format_count(count))
+    loss_axes.set_xlabel("tokens trained, in each direction")
+    _add_time(perplexity_axes, losses)
+    add_title(figure, title, details)
+    return figure
+
+
+def _locator() -> Any:
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(6, steps=[1, 2, 5, 10])
+
+
+def _draw_perplexity(axes: Axes, lines: Sequence[Mapping[str, Any]], baselines: Mapping[str, Any]) -> None:
+    """Draw perplexities on a logarithmic axis. That of the untrained model is far above and only mentioned."""
+    samples = [line for line in lines if line.get("heldout_set") == "sample"]
+    first = samples[0] if len(samples) > 1 and not samples[0]["step"] else None
+    shown = samples[1:] if first else samples
+    values = [line["heldout_perplexity"] for line in shown]
+    if shown:
+        axes.plot(
+            [line["tokens"] for line in shown], values, color=DATA_COLOUR, marker="o", markersize=4, clip_on=False
+        )
+    labels = [EndLabel(text=f"biLM {format_figure(value)}", height=value, colour=DATA_COLOUR) for value in values[-1:]]
+    ranked = sorted(baselines.items(), key=lambda item: item[1]["perplexity"])
+    for number, (name, figures) in enumerate(ranked):
+        value, colour = figures["perplexity"], BASELINE_COLOURS[min(number, len(BASELINE_COLOURS) - 1)]
+        axes.axhline(value, linestyle="--", linewidth=1.2, color=colour)
+        labels.append(EndLabel(text=f"{name} {format_figure(value)}", height=value, colour=colour))
+    axes.set(yscale="log", ylabel="held-out perplexity")
+    heights = [label.height for label in labels] + values
+    if heights:
+        room = (max(heights) / min(heights)) ** 0.12 * 1.02
+        low, high = min(heights) / room, max(heights) * room
+        axes.set_ylim(low, high)
+        axes.set_yticks(ticks_of_logarithms(low, high), minor=False)
+    axes.set_yticks([], minor=True)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    if first:
+        note = f"before training: {format_figure(first['heldout_perplexity'])} (above the picture)"
+        axes.text(0.99, 0.985, note, transform=axes.transAxes, va="top", ha="right", fontsize=9, color=QUIET_COLOUR)
+    label_ends(axes, labels)
+
+
+def _draw_loss(axes: Axes, losses: Sequence[Mapping[str, Any]]) -> None:
+    tokens, values = (np.array([line[name] for line in losses], np.float64) for name in ("tokens", "train_loss"))
+    axes.set_ylabel("training loss (nats per token)")
+    if not len(values):
+        return
+    axes.plot(tokens, values, color=DATA_COLOUR, linewidth=0.8, alpha=0.4)
+    smooth = _smoothed(values, round(_SMOOTHED_FRACTION / 2 * len(values)))
+    axes.plot(tokens, smooth, color=DATA_COLOUR, linewidth=1.8)
+    label_ends(axes, [EndLabel(text=f"loss {smooth[-1]:.2f}\n(smoothed)", height=smooth[-1], colour=DATA_COLOUR)])
+
+
+def _smoothed(values: NDArray[np.float64], reach: int) -> list[float]:
+    """Return the mean of each value and up to `reach` neighbours on either side, at the start as many on both sides."""
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    places = np.arange(len(values))
+    starts = np.maximum(places - reach, 0)
+    ends = np.minimum(places + np.minimum(places, reach) + 1, len(values))
+    return list(((sums[ends] - sums[starts]) / (ends - starts)).tolist())
+
+
+def _add_time(axes: Axes, losses: Sequence[Mapping[str, Any]]) -> None:
+    """Add an axis of the time since training began, along the top; its ticks are where training was at each time."""
+    tokens, seconds = ([0.0, *(line[name] for line in losses)] for name in ("tokens", "elapsed_seconds"))
+    if seconds[-1] < 1:
+        return
+    step = next((step for step in _TIME_STEPS if seconds[-1] / step <= _MOST_TIME_TICKS), _TIME_STEPS[-1])
+    name, unit = next((name, unit) for name, unit in _TIME_UNITS if step >= unit)
+    times = np.arange(0, seconds[-1] + 1e-9, step)
+    top = axes.secondary_xaxis("top")
+    top.set_xticks(np.interp(times, seconds, tokens), [f"{time / unit:,g}" for time in times])
+    top.set_xlabel(f"time ({name})")

@@ -1,0 +1,180 @@
+"""training.png and coverage.png: what is written in them, and that nothing overlaps."""
+
+import math
+import random
+import warnings
+from collections.abc import Sequence
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+
+from elmo_zh.pictures import canvas
+from elmo_zh.pictures.canvas import can_write, format_count, format_figure, name_corpus, spread, ticks_of_logarithms
+from elmo_zh.pictures.coverage import build_coverage_figure
+from elmo_zh.pictures.training import build_training_figure
+
+BASELINES = {"unigram": {"perplexity": 912.4}, "bigram": {"perplexity": 101.7}}
+TITLE, DETAILS = "biLM trained on news (a.txt)", ["token mode, 2 layers"]
+
+
+def metrics(num_steps: int, *, step_tokens: int = 2560, seconds: float = 0.9, every: int = 10) -> list[dict[str, Any]]:
+    """Return lines of a training whose perplexity falls from 30,211 to about 100, evaluated twelve times."""
+    chance = random.Random(1)
+    lines: list[dict[str, Any]] = []
+    for step in range(0, num_steps + 1, every):
+        perplexity = 95 + 1400 * math.exp(-12 * step / num_steps)
+        tokens = step * step_tokens
+        if step:
+            loss = math.log(perplexity) + chance.gauss(0, 0.1)
+            lines.append({"step": step, "tokens": tokens, "train_loss": loss, "elapsed_seconds": step * seconds})
+        if step % (num_steps // 12) == 0:
+            heldout = perplexity * 1.05 if step else 30_211.4
+            lines.append({"step": step, "tokens": tokens, "heldout_set": "sample", "heldout_perplexity": heldout})
+    return lines
+
+
+def texts_of(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.findobj(Text) if text.get_visible() and text.get_text()]
+
+
+def boxes(texts: Sequence[Text]) -> list[Bbox]:
+    return [text.get_window_extent() for text in texts if text.get_visible() and text.get_text()]
+
+
+def tick_labels(axes: Axes) -> list[list[Text]]:
+    low_x, high_x = axes.get_xlim()
+    low_y, high_y = axes.get_ylim()
+    inside_x = [tick.label1 for tick in axes.xaxis.get_major_ticks() if low_x <= tick.get_loc() <= high_x]
+    inside_y = [tick.label1 for tick in axes.yaxis.get_major_ticks() if low_y <= tick.get_loc() <= high_y]
+    tops = [child.get_xticklabels() for child in axes.child_axes]
+    return [inside_x, inside_y, *tops]
+
+
+def assert_readable(figure: Figure) -> None:
+    """No tick label, end label, note or title covers another one, and all are inside the picture."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure.draw_without_rendering()
+    for axes in figure.axes:
+        for labels in tick_labels(axes):
+            assert not [pair for pair in combinations(boxes(labels), 2) if pair[0].overlaps(pair[1])]
+        assert not [pair for pair in combinations(boxes(axes.texts), 2) if pair[0].overlaps(pair[1])]
+        for box in boxes(axes.texts):
+            assert figure.bbox.x0 <= box.x0 <= box.x1 <= figure.bbox.x1, "a label is cut off"
+            assert figure.bbox.y0 <= box.y0 <= box.y1 <= figure.bbox.y1, "a label is cut off"
+
+
+@pytest.mark.parametrize("num_steps", [120, 1200, 60_000])
+def test_training_says_what_was_trained_and_what_came_of_it(num_steps: int) -> None:
+    lines = metrics(num_steps)
+    figure = build_training_figure(lines, BASELINES, TITLE, DETAILS)
+    assert_readable(figure)
+    texts = texts_of(figure)
+    last = [line["heldout_perplexity"] for line in lines if "heldout_set" in line][-1]
+    for expected in (TITLE, DETAILS[0], f"biLM {last:.1f}", "unigram 912.4", "bigram 101.7"):
+        assert expected in texts
+    assert any(text.startswith("loss 4.") for text in texts)
+    assert "before training: 30,211 (above the picture)" in texts
+
+
+def test_the_untrained_model_does_not_flatten_the_rest() -> None:
+    axes = build_training_figure(metrics(1200), BASELINES, TITLE, DETAILS).axes[0]
+    assert axes.get_ylim()[1] < 3000
+    assert min(axes.lines[0].get_xdata()) > 0
+    alone = build_training_figure(metrics(1200)[:2], {}, TITLE, DETAILS)
+    assert_readable(alone)
+    assert "biLM 30,211" in texts_of(alone)
+
+
+@pytest.mark.parametrize(("seconds", "unit"), [(0.9, "minutes"), (0.05, "seconds"), (20, "hours"), (900, "days")])
+def test_the_time_is_that_of_the_tokens_below_it(seconds: float, unit: str) -> None:
+    """After an interruption, time goes on from where it stopped; so here it grows evenly with the tokens."""
+    figure = build_training_figure(metrics(1200, seconds=seconds), BASELINES, TITLE, DETAILS)
+    assert_readable(figure)
+    (top,) = figure.axes[0].child_axes
+    assert top.get_xlabel() == f"time ({unit})"
+    length = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400}[unit]
+    labels = [label.get_text() for label in top.get_xticklabels()]
+    assert 3 <= len(labels) <= 9
+    for place, label in zip(top.get_xticks(), labels, strict=True):
+        assert place / 2560 * seconds == pytest.approx(float(label.replace(",", "")) * length)
+
+
+def test_nothing_was_evaluated_or_logged() -> None:
+    assert_readable(build_training_figure([], {}, TITLE, DETAILS))
+    assert_readable(build_training_figure(metrics(120)[1:2], BASELINES, TITLE, []))
+
+
+@pytest.mark.parametrize(("num_words", "rows"), [(10_240, 3_846), (110_000, 30_000), (50_000, 60), (7, 5), (700, 700)])
+def test_coverage_marks_the_vocabulary(num_words: int, rows: int) -> None:
+    counts = 1 / (np.arange(num_words) + 3.0)
+    covered = np.concatenate([[0.0], np.cumsum(counts) / counts.sum()])
+    figure = build_coverage_figure(covered, (rows, float(covered[rows])), "Vocabulary coverage of news", DETAILS)
+    assert_readable(figure)
+    texts = texts_of(figure)
+    assert "Vocabulary coverage of news" in texts
+    assert f"vocabulary: {rows:,} words,\n{covered[rows]:.1%} of the tokens" in texts
+    assert f"{num_words:,} words\n100.0%" in texts
+    (line,) = [line for line in figure.axes[0].lines if line.get_linestyle() == "--"]
+    assert list(line.get_xdata()) == [rows, rows]
+
+
+def test_coverage_without_a_vocabulary() -> None:
+    figure = build_coverage_figure(np.array([0, 0.5, 0.8, 1.0]), None, "Vocabulary coverage of news", DETAILS)
+    assert_readable(figure)
+    assert not any(text.startswith("vocabulary") for text in texts_of(figure))
+
+
+def test_names_that_no_font_has_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instead of empty boxes: the other names, or how many files there are."""
+    monkeypatch.setattr(canvas, "can_write", str.isascii)
+    assert name_corpus("news", ["a.txt"]) == "news (a.txt)"
+    assert name_corpus("news", ["a.txt", "b.txt"]) == "news (a.txt and b.txt)"
+    assert name_corpus("news", ["a.txt", "b.txt", "c.txt"]) == "news (a.txt and 2 more files)"
+    assert name_corpus("新闻", ["新闻.txt", "b.txt"]) == "b.txt and 1 more file"
+    assert name_corpus("news", ["新闻.txt"]) == "news (1 file)"
+    assert name_corpus("新闻", ["新闻.txt", "小说.txt"]) == "2 files"
+    assert name_corpus("新闻", []) == "this run"
+
+
+def test_fonts_are_asked_for_each_character() -> None:
+    assert can_write("biLM news_2 (ü)")
+    assert not can_write("\U000f1234")  # private: only a font of last resort has it
+    # With a Chinese font installed, names are written in it; without, they are left out. Never are there boxes.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        build_training_figure(
+            metrics(120), BASELINES, name_corpus("新闻", ["新闻.txt"]), DETAILS
+        ).draw_without_rendering()
+
+
+@pytest.mark.parametrize(("low", "high"), [(71, 190), (95, 1500), (99, 101), (2, 3e6), (5, 9), (1.2, 20), (80, 330)])
+def test_ticks_of_logarithms_are_few_and_round(low: float, high: float) -> None:
+    ticks = ticks_of_logarithms(low, high)
+    assert 2 <= len(ticks) <= 10
+    assert all(low <= tick <= high for tick in ticks)
+    assert all(len(f"{tick:.10g}".replace(".", "").rstrip("0")) <= 4 for tick in ticks)
+
+
+def test_labels_are_moved_apart_no_further_than_needed() -> None:
+    assert spread([0.1, 0.5, 0.9], 0.07) == pytest.approx([0.1, 0.5, 0.9])
+    assert spread([0.5, 0.5], 0.1) == pytest.approx([0.45, 0.55])
+    assert spread([0.3, 0.31, 0.4, 0.9], 0.1) == pytest.approx([0.2367, 0.3367, 0.4367, 0.9], abs=1e-3)
+    assert spread([], 0.1) == []
+    assert all(second - first >= 0.1 - 1e-9 for first, second in pairwise(spread([0.1, 0.15, 0.16, 0.3, 0.31], 0.1)))
+
+
+def test_figures_for_people() -> None:
+    assert [format_count(count) for count in (0, 500, 100_000, 1.5e6, 1.5e8)] == [
+        "0", "500", "100,000", "1.5 M", "150 M",
+    ]  # fmt: skip
+    assert [format_figure(value) for value in (2.345, 72.014, 987.65, 30_211.4)] == ["2.35", "72.0", "987.6", "30,211"]
