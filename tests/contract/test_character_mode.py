@@ -185,6 +185,7 @@ def test_perplexity_equals_the_oracle(
 ) -> None:
     found = elmo_zh("evaluate", text, "--segmented", "--model", character_run.model, "--json").result()
     expected = oracle.evaluate(reference, [words for words in sentences if words])
+    assert found.pop("model")["path"] == str(character_run.model)
     assert found == pytest.approx(expected, rel=1e-4)
     # Though every word is read, some cannot be predicted.
     assert found["oov_rate"] > 0
