@@ -74,11 +74,12 @@ def known_words(run: SampleRun) -> list[str]:
 
 
 def test_the_bundle_has_the_published_layout(character_run: SampleRun) -> None:
-    names = {"options.json", "weights.hdf5", "vocab.data", "character_counts.tsv", "golden.hdf5", "bundle.json"}
+    names = {"options.json", "weights.hdf5", "vocab.data", "character_counts.tsv", "golden.hdf5"}
+    names |= {"bundle.json", "history.json"}
     assert {path.name for path in character_run.model.iterdir()} == names
     info = json.loads((character_run.model / "bundle.json").read_text(encoding="utf-8"))
     assert info["mode"] == "character"
-    assert set(info["digests"]) == names - {"bundle.json"}
+    assert set(info["digests"]) == names - {"bundle.json", "history.json"}
     options = json.loads((character_run.model / "options.json").read_text(encoding="utf-8"))
     assert options["char_cnn"] == {
         "activation": "relu",
@@ -185,6 +186,7 @@ def test_perplexity_equals_the_oracle(
 ) -> None:
     found = elmo_zh("evaluate", text, "--segmented", "--model", character_run.model, "--json").result()
     expected = oracle.evaluate(reference, [words for words in sentences if words])
+    assert found.pop("model")["path"] == str(character_run.model)
     assert found == pytest.approx(expected, rel=1e-4)
     # Though every word is read, some cannot be predicted.
     assert found["oov_rate"] > 0

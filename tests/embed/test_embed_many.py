@@ -112,6 +112,7 @@ def test_shards_become_the_whole(
     assert sorted(tmp_path.iterdir()) == [source, *shards]
     merged = elmo_zh("merge", *shards[::-1], "--output", "merged", "--json", *options).result()
     whole = embed(sample_run, source, "--segmented", "--output", "whole", "--json", *options).result()
+    assert whole.pop("model")["path"] == str(sample_run.model)
     assert {**merged, "output": ""} == {**whole, "output": ""}
     if options == ["--format", "npy"]:
         for path in Path("whole").iterdir():

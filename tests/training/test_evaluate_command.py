@@ -20,8 +20,15 @@ KEYS = [
 ]
 
 
+def figures(*arguments: str | Path) -> dict[str, float]:
+    """Return the figures that `evaluate` gives, without the model that it names."""
+    result = elmo_zh("evaluate", *arguments, "--json").result()
+    del result["model"]
+    return dict(result)
+
+
 def test_the_heldout_text_again_gives_the_figures_of_training(sample_run: SampleRun) -> None:
-    result = elmo_zh("evaluate", sample_run.heldout, "--segmented", "--model", sample_run.model, "--json").result()
+    result = figures(sample_run.heldout, "--segmented", "--model", sample_run.model)
     assert list(result) == KEYS
     full = next(line for line in metrics_lines(sample_run.path) if line.get("heldout_set") == "full")
     for name in KEYS[:-1]:
@@ -36,19 +43,20 @@ def test_figures_for_people(sample_run: SampleRun) -> None:
     assert answer.stdout.startswith("perplexity ")
     for part in ("forward ", "backward ", " bits per character, ", " of the words unknown, ", " predictions\n"):
         assert part in answer.stdout
-    assert answer.stderr == ""
+    (model,) = answer.stderr.splitlines()
+    assert model.startswith(f"Model: {sample_run.model}, trained on ")
 
 
 def test_the_size_of_batches_and_windows_does_not_matter(
     sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arguments = ("evaluate", sample_run.heldout, "--segmented", "--model", sample_run.model, "--json")
-    expected = elmo_zh(*arguments).result()
+    arguments = (sample_run.heldout, "--segmented", "--model", sample_run.model)
+    expected = figures(*arguments)
     monkeypatch.setattr(scoring, "BATCH_TOKENS", 1)
-    assert elmo_zh(*arguments).result() == pytest.approx(expected, rel=1e-6)
+    assert figures(*arguments) == pytest.approx(expected, rel=1e-6)
     monkeypatch.setattr(scoring, "BATCH_TOKENS", 101)
     monkeypatch.setattr(evaluate, "_WINDOW_SENTENCES", 5)
-    assert elmo_zh(*arguments).result() == pytest.approx(expected, rel=1e-6)
+    assert figures(*arguments) == pytest.approx(expected, rel=1e-6)
 
 
 def test_raw_text_is_split_and_segmented_as_in_training(sample_run: SampleRun, tmp_path: Path) -> None:
@@ -60,9 +68,9 @@ def test_raw_text_is_split_and_segmented_as_in_training(sample_run: SampleRun, t
     embedder = ElmoEmbedder.load(sample_run.model)
     sentences = [embedder.tokens(sentence) for sentence in ("我喜欢吃苹果。", "春天来了！", "山上的花开了……")]
     segmented.write_text("".join(f"{' '.join(tokens)}\n" for tokens in sentences), encoding="utf-8")
-    of_raw = elmo_zh("evaluate", raw, "--model", sample_run.model, "--json").result()
+    of_raw = figures(raw, "--model", sample_run.model)
     assert of_raw["num_predictions"] == sum(len(tokens) + 1 for tokens in sentences)
-    of_segmented = elmo_zh("evaluate", segmented, "--segmented", "--model", sample_run.model, "--json").result()
+    of_segmented = figures(segmented, "--segmented", "--model", sample_run.model)
     assert of_raw == pytest.approx(of_segmented, rel=1e-6)
 
 
