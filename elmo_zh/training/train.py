@@ -15,7 +15,6 @@ from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.id_store.load import load_id_store
 from elmo_zh.model.kernels.gpu_loop import kernel_fallback
 from elmo_zh.model.language_model import LanguageModel, build_shape
-from elmo_zh.model.token_encoder import fill_rows
 from elmo_zh.pictures.canvas import can_draw
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.layout import RunDir
@@ -28,6 +27,7 @@ from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
 from elmo_zh.training.distributed_checkpoints import DistributedCheckpoints
 from elmo_zh.training.event_files import MetricsWithEvents
 from elmo_zh.training.heldout_sample import evaluate_heldout
+from elmo_zh.training.initial_weights import initialise_model
 from elmo_zh.training.memory import predict_memory
 from elmo_zh.training.metrics import MetricsFile, NoMetrics
 from elmo_zh.training.optimizer import step_tokens
@@ -35,7 +35,7 @@ from elmo_zh.training.trainer import Trainer, TrainerSetup
 from elmo_zh.training.training_report import draw_run, report_baselines, report_summary
 from elmo_zh.training.verdict import TrainingFigures, describe_verdict, judge
 from elmo_zh.vocabulary.vocabulary import Vocabulary, load_counts, load_vocabulary
-from elmo_zh.word2vec import WordVectors, load_word_vectors
+from elmo_zh.word2vec import load_word_vectors
 
 Checkpoints = CheckpointFolder | DistributedCheckpoints
 
@@ -220,19 +220,6 @@ def _build_trainer(
         group=context.group,
     )
     return Trainer(setup)
-
-
-def initialise_model(model: LanguageModel, seed: int, vectors: WordVectors | None) -> None:
-    """Initialise all weights at random from the seed, then copy word vectors into the rows of their words.
-
-    The vectors go into the token table or, in character mode, which has none, into the softmax. Rows without a word
-    vector, including those of the special tokens, are drawn from a normal distribution with the mean and standard
-    deviation of the copied rows in each dimension.
-    """
-    generator = model.initialise(seed)
-    if vectors is not None and len(vectors.rows):
-        table = model.bilm.token_table.weight if model.bilm.shape.characters is None else model.softmax.weight
-        fill_rows(table, torch.from_numpy(vectors.rows), torch.from_numpy(vectors.vectors), generator)
 
 
 # Reports and results

@@ -313,7 +313,7 @@ from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.training.computation import choose_computation
 from elmo_zh.training.memory import predict_memory
 from elmo_zh.training.metrics import MetricsFile
-from elmo_zh.training.train import initialise_model
+from elmo_zh.training.initial_weights import initialise_model
 from elmo_zh.training.trainer import Trainer, TrainerSetup
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
