@@ -25,8 +25,8 @@ from elmo_zh.model.precision import FLOAT32, Precision
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.training.computation import choose_computation
-from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.initial_weights import initialise_model
+from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.trainer import Trainer, TrainerSetup
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
