@@ -24,6 +24,7 @@ from elmo_zh.run.reporter import counted, format_bytes
 if TYPE_CHECKING:
     from elmo_zh.bundle.read import Bundle
     from elmo_zh.embed.dump import DumpSettings
+    from elmo_zh.embed.embedder import ElmoEmbedder
     from elmo_zh.embed.formats import OutputForm
     from elmo_zh.embed.jobs import Job
     from elmo_zh.embed.join import DumpReport
@@ -150,13 +151,7 @@ def embed(
       echo 今天天气很好 | elmo-zh embed -
     """
     config = common.resolve()
-    if "-" in files and len(files) > 1:
-        raise click.UsageError("- (standard input) cannot be combined with other files. Give it alone.")
-    if chosen["split_sentences"] and chosen["segmented"]:
-        raise click.UsageError("--segmented text has one sentence per line already. Leave out --split-sentences.")
-    form_chosen = any(chosen[name] for name in ("format", "layout", "compression", "sentence_index"))
-    if chosen["shard"] and form_chosen:
-        raise click.UsageError("A shard is always packed HDF5. Give --format, --layout and so on to: elmo-zh merge")
+    _check_usage(files, chosen)
     form = _build_form(config.embed, chosen)
     from elmo_zh.corpus.input_texts import opened_inputs
     from elmo_zh.embed.formats import output_suffix
@@ -164,32 +159,50 @@ def embed(
 
     with opened_inputs(files, common.console) as sources:
         jobs = plan_jobs(files, sources, output, output_suffix(form), config.text, segmented=chosen["segmented"])
-        from elmo_zh.allocator import keep_few_kernels, keep_freed_memory
-
-        keep_few_kernels()
-        keep_freed_memory()
-        from elmo_zh.bundle.description import model_line
-        from elmo_zh.bundle.read import load_bundle
-        from elmo_zh.embed.embedder import ElmoEmbedder
-
-        bundle = load_bundle(model_path(model))
-        common.console.note(model_line(bundle))
-        if bundle.needs_warm_state() and not stateful:
-            common.console.warn(f"{FROM_ZERO}, so its vectors are worse than they could be. {WARM_UP}")
-        settings = _build_settings(config.embed, bundle, stateful, chosen)
-        embedder = ElmoEmbedder(
-            bundle,
-            device or "auto",
-            chosen["precision"] or config.embed.precision,
-            stateful=stateful,
-            batch_tokens=config.embed.batch_tokens,
-            unknown=chosen["unknown"] or config.embed.unknown,
-        )
-        if reason := embedder.kernel_fallback.partition("\n")[0]:
-            common.console.warn(f"Triton's LSTM kernels do not work here ({reason}). Embedding is slower without.")
         if mix_weights := chosen["mix_weights"]:
             jobs = [replace(job, also_read=(*job.also_read, mix_weights)) for job in jobs]
+        embedder = _load_embedder(common, model_path(model), config.embed, stateful, device, chosen)
+        settings = _build_settings(config.embed, embedder.bundle, stateful, chosen)
         _run_jobs(common, embedder, jobs, is_single(files), settings, form, chosen["shard"])
+
+
+def _check_usage(files: tuple[str, ...], chosen: dict[str, Any]) -> None:
+    if "-" in files and len(files) > 1:
+        raise click.UsageError("- (standard input) cannot be combined with other files. Give it alone.")
+    if chosen["split_sentences"] and chosen["segmented"]:
+        raise click.UsageError("--segmented text has one sentence per line already. Leave out --split-sentences.")
+    form_chosen = any(chosen[name] for name in ("format", "layout", "compression", "sentence_index"))
+    if chosen["shard"] and form_chosen:
+        raise click.UsageError("A shard is always packed HDF5. Give --format, --layout and so on to: elmo-zh merge")
+
+
+def _load_embedder(
+    common: Common, path: Path, config: EmbedConfig, stateful: bool, device: str | None, chosen: dict[str, Any]
+) -> "ElmoEmbedder":
+    """Load the model, say which one it is, and warn of what makes its vectors worse or slower."""
+    from elmo_zh.allocator import keep_few_kernels, keep_freed_memory
+
+    keep_few_kernels()
+    keep_freed_memory()
+    from elmo_zh.bundle.description import model_line
+    from elmo_zh.bundle.read import load_bundle
+    from elmo_zh.embed.embedder import ElmoEmbedder
+
+    bundle = load_bundle(path)
+    common.console.note(model_line(bundle))
+    if bundle.needs_warm_state() and not stateful:
+        common.console.warn(f"{FROM_ZERO}, so its vectors are worse than they could be. {WARM_UP}")
+    embedder = ElmoEmbedder(
+        bundle,
+        device or "auto",
+        chosen["precision"] or config.precision,
+        stateful=stateful,
+        batch_tokens=config.batch_tokens,
+        unknown=chosen["unknown"] or config.unknown,
+    )
+    if reason := embedder.kernel_fallback.partition("\n")[0]:
+        common.console.warn(f"Triton's LSTM kernels do not work here ({reason}). Embedding is slower without.")
+    return embedder
 
 
 def _build_settings(config: EmbedConfig, bundle: "Bundle", stateful: bool, chosen: dict[str, Any]) -> "DumpSettings":
@@ -210,7 +223,7 @@ def _build_settings(config: EmbedConfig, bundle: "Bundle", stateful: bool, chose
 
 def _run_jobs(
     common: Common,
-    embedder: Any,
+    embedder: "ElmoEmbedder",
     jobs: list["Job"],
     is_single: bool,
     settings: "DumpSettings",
