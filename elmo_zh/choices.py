@@ -128,6 +128,9 @@ HDF5_LAYOUTS = Registry(
     {"lines": "elmo_zh.embed.formats.hdf5_lines", "packed": "elmo_zh.embed.formats.hdf5_packed"},
 )
 
+# Each is the path of a bundle's folder. There is no built-in one; packages such as elmo-zh-starter add theirs.
+MODELS = Registry("model", "elmo_zh.models", {})
+
 # Choices that have no module of their own: the code that tells them apart is in the module named behind each.
 HDF5_COMPRESSIONS = ("none", "gzip", "lzf")  # embed/formats/hdf5_packed
 LAYERS = ("all", "average", "top", "mix")  # embed/reduction; or the number of a layer

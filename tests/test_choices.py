@@ -3,16 +3,19 @@
 import dataclasses
 import json
 import os
+import re
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from contract.command_line import ROOT, elmo_zh, run_python
 from drawn_bundles import TOKENS, write_model
 
-from elmo_zh import choices
+from elmo_zh import ElmoEmbedder, choices
 from elmo_zh.choices import CORPUS_FORMATS, HDF5_LAYOUTS, OUTPUT_FORMATS, SEGMENTERS, Registry
 from elmo_zh.config import Config, TextConfig, render_config
 from elmo_zh.corpus import names
@@ -85,6 +88,11 @@ records = toy_plug_ins:RECORDS
 
 [elmo_zh.output_formats]
 counts = toy_plug_ins
+
+[elmo_zh.models]
+toy = toy_plug_ins:MODEL
+starter = toy_plug_ins:MODEL
+lost = toy_plug_ins:LOST
 """
 
 
@@ -95,12 +103,15 @@ def plug_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     described = folder / "toy_plug_ins-3.5.dist-info"
     described.mkdir(parents=True)
     source = PLUG_INS + "\n\nPAIRS, LOWER = Pairs(), Lower()\n"
+    source += f"MODEL = {str(tmp_path / 'packaged')!r}\n"
     (folder / "toy_plug_ins.py").write_text(source, encoding="utf-8")
     (described / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-plug-ins\nVersion: 3.5\n", encoding="utf-8")
     (described / "entry_points.txt").write_text(ENTRY_POINTS, encoding="utf-8")
     known = os.environ.get("PYTHONPATH")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(folder), str(ROOT), known))))
     monkeypatch.syspath_prepend(folder)
+    # An earlier test's package, from another folder.
+    monkeypatch.delitem(sys.modules, "toy_plug_ins", raising=False)
     names._format_of_suffix.cache_clear()
     yield folder
     names._format_of_suffix.cache_clear()
@@ -148,7 +159,7 @@ def test_the_explanation_of_a_setting_names_its_choices(name: str) -> None:
 )
 def test_an_option_names_its_choices(command: str, option: str, known: Any) -> None:
     text = elmo_zh(command, "--help").stdout
-    start = text.index(f"  {option} ")
+    [start] = [match.start() for match in re.finditer(rf"^  {option}[ ,]", text, re.MULTILINE)]
     shown = " ".join(text[start:].split("\n  --")[0].split())
     assert [choice for choice in known if choice not in shown] == []
     answer = elmo_zh(command, "a.txt", option, "no such")
@@ -245,3 +256,34 @@ def test_a_user_dictionary_needs_a_segmenter_that_takes_one(plug_ins: Path) -> N
     assert list(TextConfig(segmenter="jieba", user_dictionary="words.txt").problems()) == []
     (problem,) = TextConfig(segmenter="pairs", user_dictionary="words.txt").problems()
     assert problem.startswith("text.user_dictionary = words.txt")
+
+
+def test_a_model_of_another_package_has_a_name(
+    plug_ins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_folder: None
+) -> None:
+    model = write_model(tmp_path / "packaged", TOKENS, text=TextConfig(segmenter="character"))
+    Path("a.txt").write_text("我们\n", encoding="utf-8")
+    for arguments in (("--model", "toy"), ()):
+        answer = elmo_zh("embed", "a.txt", *arguments, "--json", "--force")
+        assert answer.result()["model"]["path"] == str(model)
+    assert np.array_equal(ElmoEmbedder.load("toy").embed(["我们"])[0], ElmoEmbedder.load(model).embed(["我们"])[0])
+    assert elmo_zh("info", "toy", "--json").result()["mode"] == "token"
+    # $ELMO_ZH_MODEL takes a name too. A folder comes before an installed model, and the starter is the last resort.
+    monkeypatch.setenv("ELMO_ZH_MODEL", "toy")
+    assert elmo_zh("embed", "a.txt", "--json", "--force").result()["model"]["path"] == str(model)
+    Path("toy").mkdir()
+    told = elmo_zh("embed", "a.txt", "--force").only_error()
+    assert told.startswith("$ELMO_ZH_MODEL is wrong: toy is not a model bundle")
+    monkeypatch.delenv("ELMO_ZH_MODEL")
+    write_model(Path("runs/latest/model"), TOKENS, text=TextConfig(segmenter="character"))
+    assert elmo_zh("embed", "a.txt", "--json", "--force").result()["model"]["path"] == "runs/latest/model"
+
+
+def test_a_name_without_a_model_is_one_line(plug_ins: Path, empty_folder: None) -> None:
+    told = elmo_zh("info", "lost").only_error()
+    assert told.startswith("The installed model lost cannot be used: The model lost of the package toy-plug-ins")
+    told = elmo_zh("info", "other").only_error()
+    assert (
+        told
+        == "other does not exist. Give a model, such as lost, starter, toy, or train one: make train CORPUS=my-texts/"
+    )

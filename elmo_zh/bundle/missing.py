@@ -4,6 +4,7 @@ import shlex
 from pathlib import Path
 
 from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.choices import MODELS
 from elmo_zh.invocation import program
 from elmo_zh.run.find import RUNS, closest_run, is_run, iter_runs
 from elmo_zh.run.layout import RunDir
@@ -40,11 +41,11 @@ def next_step_of_run(path: Path) -> str:
 
 
 def _suggest_model(path: Path) -> str:
-    """Return which bundle was probably meant; else those of the runs in runs/; else how to train one."""
+    """Return which bundle was probably meant; else those that exist; else how to train one."""
     runs = [run for run in iter_runs(RUNS) if BundleLayout(RunDir(run).model).info.is_file()]
-    if not runs:
-        return "Train a model first: make train CORPUS=my-texts/"
     if close := closest_run(path.parent if path.name == RunDir(path).model.name else path, runs):
         return f"Did you mean {RunDir(close).model}?"
-    names = [str(RunDir(run).model) for run in runs[:_MOST_NAMES]]
+    names = [*MODELS, *(str(RunDir(run).model) for run in runs[:_MOST_NAMES])]
+    if not names:
+        return "Train a model first: make train CORPUS=my-texts/"
     return f"Give a model, such as {', '.join(names)}, or train one: make train CORPUS=my-texts/"

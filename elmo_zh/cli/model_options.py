@@ -1,21 +1,17 @@
 """Options of the commands that use a model, and the model that they use by default."""
 
-import os
 from pathlib import Path
 
 import click
 
-from elmo_zh.bundle.layout import BundleLayout
-from elmo_zh.bundle.missing import explain_no_bundle
-from elmo_zh.errors import BundleError
-
-DEFAULT_MODEL = "runs/latest/model"
+from elmo_zh.bundle.find import DEFAULT_MODEL, STARTER, default_bundle, find_bundle
 
 model_option = click.option(
     "--model",
     type=click.Path(path_type=Path),
     metavar="BUNDLE",
-    help=f"Folder of the model. Default: $ELMO_ZH_MODEL, or {DEFAULT_MODEL} if that is not set.",
+    help="Folder of the model, or name of an installed one."
+    f" Default: $ELMO_ZH_MODEL, else {DEFAULT_MODEL}, else {STARTER}.",
 )
 segmented_option = click.option(
     "--segmented", is_flag=True, help="The text has one sentence per line, its tokens separated by single spaces."
@@ -32,14 +28,9 @@ WARM_UP = "Give it a warm state (elmo-zh convert --warm-on TEXT, or export the r
 
 
 def model_path(given: Path | None) -> Path:
-    """Return the folder of the model to use: the given one, else $ELMO_ZH_MODEL, else that of the latest run.
+    """Return the folder of the model to use: the given one, or the default.
 
     Raises:
         BundleError: If there is no bundle; the message says where the path comes from, unless it was given.
     """
-    variable = os.environ.get("ELMO_ZH_MODEL")
-    path = given or Path(variable or DEFAULT_MODEL)
-    if given is None and not BundleLayout(path).info.is_file():
-        origin = "$ELMO_ZH_MODEL is wrong" if variable else "No --model is given, and the default is missing"
-        raise BundleError(f"{origin}: {explain_no_bundle(path)}")
-    return path
+    return find_bundle(given) if given else default_bundle()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from elmo_zh.bundle.find import find_bundle
 from elmo_zh.cli.next_steps import embed_with
 from elmo_zh.cli.options import (
     Common,
@@ -99,7 +100,7 @@ def convert(
         swapped_marks=not straight_marks,
         form=BundleForm(layout=layout, dtype=dtype),
     )
-    found = convert_model(source, output, settings, force=common.force, reporter=common.console)
+    found = convert_model(find_bundle(source), output, settings, force=common.force, reporter=common.console)
     _report_conversion(common, found, output, layout)
 
 
@@ -173,7 +174,7 @@ def info(common: Common, bundle: Path, with_precisions: bool) -> None:
     from elmo_zh.bundle.compatibility import describe_readers, refusals
     from elmo_zh.bundle.read import load_bundle
 
-    loaded = load_bundle(bundle)
+    loaded = load_bundle(find_bundle(bundle))
     shape = loaded.bilm.shape
     summary = {**_describe_bundle(loaded), "readers": refusals(shape)}
     lines = [f"{name + ':':22} {value}" for name, value in _for_people(summary)]
@@ -314,7 +315,7 @@ def selftest(common: Common, bundle: Path, device: str | None) -> None:
     from elmo_zh.bundle.read import load_bundle
     from elmo_zh.embed.selftest import find_neighbours, run_selftest
 
-    loaded = load_bundle(bundle)
+    loaded = load_bundle(find_bundle(bundle))
     common.console.note(model_line(loaded))
     checks = run_selftest(loaded, device or "auto")
     neighbours = find_neighbours(loaded)

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from elmo_zh.bundle.find import find_bundle
 from elmo_zh.cli.next_steps import after_stage, embed_with
 from elmo_zh.cli.options import (
     Common,
@@ -101,7 +102,7 @@ def vocab(common: Common, run_path: Path, init: Path | None, words: Path | None)
     def change(config: Config) -> Config:
         if init is None and words is None:
             return config
-        names = str(init.resolve()) if init else "", str(words.absolute()) if words else ""
+        names = str(find_bundle(init).resolve()) if init else "", str(words.absolute()) if words else ""
         return replace(config, vocab=replace(config.vocab, init=names[0], words=names[1]))
 
     _run_stage(common, run_path, vocab_stage.vocab, change=change, named=config_names(None, common.assignments))
@@ -186,7 +187,7 @@ def train(common: Common, run_path: Path, init: Path | None, device: str | None)
     launch = read_launch(os.environ)
 
     def change(config: Config) -> Config:
-        return replace(config, train=replace(config.train, init=str(init.resolve()))) if init else config
+        return replace(config, train=replace(config.train, init=str(find_bundle(init).resolve()))) if init else config
 
     if launch.size == 1:
         _run_stage(common, run_path, train_stage.train, change=change, device=device)
@@ -303,7 +304,7 @@ def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path, init: Path
     run = RunDir(run_path)
     config = common.resolve(run)
     if init:
-        path = str(init.resolve())
+        path = str(find_bundle(init).resolve())
         vocab_section = replace(config.vocab, init=path, words="")
         config = replace(config, vocab=vocab_section, train=replace(config.train, init=path))
     named = config_names(None, common.assignments)

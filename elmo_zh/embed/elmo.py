@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from elmo_zh.bundle.find import find_bundle
 from elmo_zh.bundle.options import load_options, parse_shape
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.weights import load_model
@@ -157,7 +158,7 @@ class Elmo(nn.Module):
             BundleError: If the folder is not a sound bundle.
             ValueError: If it was made from a model of ELMoForManyLangs with word embeddings: use ElmoEmbedder.
         """
-        bundle = load_bundle(Path(path))
+        bundle = load_bundle(find_bundle(path))
         lexicon = bundle.build_lexicon()
         module = BatchBiLM(bundle.bilm, lexicon, vocab_to_cache).requires_grad_(requires_grad)
         elmo = cls(None, None, num_output_representations, module=module, **options)

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from elmo_zh.bundle.find import find_bundle
 from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.choices import DEVICES, UNKNOWN_WAYS
 from elmo_zh.embed.embedded_sentence import EmbeddedSentence, Vectors
@@ -110,7 +111,7 @@ class ElmoEmbedder:
             BundleError: If the folder is not a sound bundle.
             ElmoZhError: If an argument is anything else, or int8 is asked for on a GPU.
         """
-        return cls(load_bundle(Path(path)), device, precision, stateful=stateful, unknown=unknown)
+        return cls(load_bundle(find_bundle(path)), device, precision, stateful=stateful, unknown=unknown)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the folder and the settings, without the weights and the carried state."""
