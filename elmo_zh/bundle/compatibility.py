@@ -7,7 +7,7 @@ from elmo_zh.model.bilm import BiLMShape
 
 _ALLENNLP_SLOTS = 50
 _TENSORFLOW_LAYERS = 8
-_CHARACTERS_ONLY = "it reads character-mode models only"
+_CHARACTERS_ONLY = "character-mode models only"
 
 
 def refusals(shape: BiLMShape) -> dict[str, list[str]]:

@@ -20,6 +20,8 @@ def explain_no_bundle(path: Path) -> str:
         return f"{path} does not exist: the run {path.parent} has no model. {next_step_of_run(path.parent)}"
     if not path.exists():
         return f"{path} does not exist. {_suggest_model(path)}"
+    if not path.is_dir() and BundleLayout(path.parent).info.is_file():
+        return f"{path} is a file of a model bundle. Give its folder: {path.parent}"
     if not path.is_dir():
         return f"{path} is a file, not the folder of a model bundle. {_suggest_model(path)}"
     if BundleLayout(path).options.is_file():
@@ -45,6 +47,9 @@ def _suggest_model(path: Path) -> str:
     runs = [run for run in iter_runs(RUNS) if BundleLayout(RunDir(run).model).info.is_file()]
     if close := closest_run(path.parent if path.name == RunDir(path).model.name else path, runs):
         return f"Did you mean {RunDir(close).model}?"
+    unfinished = [run for run in iter_runs(RUNS) if run not in runs]
+    if unfinished and not runs:
+        return f"The run {unfinished[0]} has no model yet. {next_step_of_run(unfinished[0])}"
     names = [*MODELS, *(str(RunDir(run).model) for run in runs[:_MOST_NAMES])]
     if not names:
         return "Train a model first: make train CORPUS=my-texts/"

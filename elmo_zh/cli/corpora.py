@@ -1,5 +1,6 @@
 """The commands that describe corpora: plan (what a run will take) and inspect (what a run contains)."""
 
+import shlex
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -7,6 +8,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from elmo_zh.cli.options import Common, common_options_of_readers, reading_options
+from elmo_zh.invocation import program
 from elmo_zh.run.layout import RunDir
 
 
@@ -82,7 +84,13 @@ def plan(
         if run_path:
             require_no_input(run.plan, [source.path for source in sources.sources], "Choose another --run.")
             write_json(run.plan, found)
-    kept = [f"Saved as {run.plan}. Compare it with the finished run: elmo-zh inspect {run_path}"] if run_path else []
+    kept = []
+    if run_path:
+        typed = shlex.quote(str(run_path))
+        kept = [
+            f"Saved as {run.plan}. Next: {program()} pipeline {shlex.join(corpus)} --run {typed}",
+            f"Compare the plan with the finished run: {program()} inspect {typed}",
+        ]
     common.finish(found, *describe_plan(found), *kept)
 
 

@@ -238,7 +238,7 @@ def _run_jobs(
     from elmo_zh.embed.unfinished import DumpCounts
     from elmo_zh.run.reporter import Hints
 
-    model = {"model": describe_model(embedder.bundle)}
+    model, unit = {"model": describe_model(embedder.bundle)}, "sentence" if settings.split_sentences else "line"
     shard = Shard.parse(shard_text) if shard_text else None
     results, skipped, total, hints = [], [], DumpCounts(), Hints(common.console)
     for job in jobs:
@@ -261,9 +261,9 @@ def _run_jobs(
         total.add(report.counts)
         results.append(_dump_result(report))
         if is_single:
-            common.finish(_dump_result(report) | model, *_describe_dump(report))
+            common.finish(_dump_result(report) | model, *_describe_dump(report, unit))
             return
-        for line in _describe_dump(report):
+        for line in _describe_dump(report, unit):
             common.console.note(line)
     common.finish(
         {"outputs": results, "skipped": skipped, **asdict(total), **model},
@@ -277,7 +277,7 @@ def _dump_result(report: "DumpReport") -> dict[str, Any]:
     return {"output": str(report.output), **counts, "unknown_words": dict(report.unknown_words), **report.extra}
 
 
-def _describe_dump(report: "DumpReport") -> list[str]:
+def _describe_dump(report: "DumpReport", unit: str = "line") -> list[str]:
     counts, output = report.counts, report.output
     files = [path for path in output.iterdir() if path.is_file()] if output.is_dir() else [output]
     size = sum(path.stat().st_size for path in files)
@@ -285,7 +285,7 @@ def _describe_dump(report: "DumpReport") -> list[str]:
     cut = f", {counts.cut_tokens:,} cut because they are too long" if counts.cut_tokens else ""
     place = f"folder {output} with {', '.join(sorted(path.name for path in files))}" if output.is_dir() else f"{output}"
     lines = [
-        f"{counted(counts.lines, 'line')} ({counts.empty_lines:,} empty), {counted(counts.tokens, 'token')}"
+        f"{counted(counts.lines, unit)} ({counts.empty_lines:,} empty), {counted(counts.tokens, 'token')}"
         f" ({counts.unknown_tokens:,} unknown{backed_off}{cut}), {format_bytes(size)}: {place}"
     ]
     if report.unknown_words:

@@ -253,7 +253,9 @@ def _for_people(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         listed = ", ".join(history["corpus"]) + (", ..." if history["num_sources"] > len(history["corpus"]) else "")
         yield "corpus", f"{listed} ({counted(history['num_sources'], 'source')})"
     if history["trained_at"]:
-        yield "trained until", history["trained_at"]
+        from elmo_zh.bundle.description import local_date
+
+        yield "date", local_date(history["trained_at"])
     yield "made by", str(origin.get("program", "elmo-zh"))
     yield from ((f"from {name}", digest) for name, digest in origin.get("files", {}).items())
     if isinstance(start := origin.get("started_from"), dict):

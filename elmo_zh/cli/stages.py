@@ -232,9 +232,10 @@ def _train_together(
 def export(common: Common, run_path: Path, checkpoint: str, output: Path | None, layout: str, dtype: str) -> None:
     """Export a checkpoint as a model bundle.
 
-    Use it after train, or during training to try the model. A bundle is a folder of weights.hdf5, options.json,
-    vocab.data and more, which embed reads. Other layouts are for other programs: simple_elmo (options.json,
-    model.hdf5, vocab.txt) and safetensors (options.json, model.safetensors with the published names, vocab.txt).
+    Use it after train, or after interrupting train, to try the model. A bundle is a folder of weights.hdf5,
+    options.json, vocab.data and more, which embed reads. Other layouts are for other programs: simple_elmo
+    (options.json, model.hdf5, vocab.txt) and safetensors (options.json, model.safetensors with the published names,
+    vocab.txt).
 
     \b
     Example:

@@ -195,10 +195,10 @@ class _Dump:
         if self.survey.num_long:
             hints.give(
                 "long lines",
-                f"Lines of {self.job.text.name} hold several sentences ({self.survey.num_long:,} of"
-                f" {self.survey.lines:,}, such as line {self.survey.first_long:,}), but the model was trained on single"
-                " ones, so their vectors are worse than they could be. To split them as in training, add:"
-                " --split-sentences",
+                f"Long lines of {self.job.text.name} hold several sentences ({self.survey.num_long:,} of"
+                f" {self.survey.lines:,}, such as line {self.survey.first_long:,}, counted from 1), but the model was"
+                " trained on single ones, so their vectors are worse than they could be. To split them as in training,"
+                " add: --split-sentences",
             )
 
     def check_disk_space(self, reporter: Reporter) -> None:
@@ -216,7 +216,7 @@ class _Dump:
         pool = "" if self.settings.pool == "none" else f", {self.settings.pool} of each line"
         kind = f"{self.settings.layers}, {self.settings.dtype}{pool}"
         size = format_bytes(contents.vector_bytes)
-        unit = "sentences" if self.settings.split_sentences else "lines"
+        unit = "sentence" if self.settings.split_sentences else "line"
         reporter.note(f"{self.job.text.name}: {survey.describe(unit)}; {size} of vectors ({kind}), {space}")
 
     def describe(self, *, num_lines: int, num_tokens: int, first_line: int | None = None) -> Contents:

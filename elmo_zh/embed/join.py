@@ -77,18 +77,18 @@ def is_plain_packed(form: OutputForm) -> bool:
 
 def finish_packed(packed: Path, output: Path, counts: DumpCounts) -> DumpReport:
     """Give a complete packed file the name of the output, without copying its vectors."""
-    unknown_words = count_unknown_words(packed)
+    unknown_words = dict(count_unknown_words(packed).most_common(_REPORTED_WORDS))
     with atomic_path(output) as unfinished:
         link_or_copy(packed, unfinished)
     return DumpReport(output=output, counts=counts, unknown_words=unknown_words, extra={})
 
 
-def count_unknown_words(packed: Path) -> dict[str, int]:
-    """Return the most frequent unknown words of a packed file, each with its count."""
+def count_unknown_words(packed: Path) -> Counter[str]:
+    """Return the counts of the unknown words of a packed file; of very many distinct ones, the most frequent half."""
     unknown = _UnknownWords()
     for block in hdf5_packed.iter_text_blocks([packed]):
         unknown.add(block)
-    return unknown.most_frequent()
+    return unknown.decoded()
 
 
 def join_files(
@@ -106,7 +106,8 @@ def join_files(
     ):
         blocks = _check_blocks(hdf5_packed.iter_blocks(paths), contents, unknown, progress)
         extra = choose_writer(form).write(unfinished, contents, blocks, form)
-    return DumpReport(output=output, counts=counts, unknown_words=unknown.most_frequent(), extra=extra)
+    unknown_words = dict(unknown.decoded().most_common(_REPORTED_WORDS))
+    return DumpReport(output=output, counts=counts, unknown_words=unknown_words, extra=extra)
 
 
 def _check_blocks(
@@ -136,5 +137,5 @@ class _UnknownWords:
         if len(self.counts) > _COUNTED_WORDS:
             self.counts = Counter(dict(self.counts.most_common(_COUNTED_WORDS // 2)))
 
-    def most_frequent(self) -> dict[str, int]:
-        return {word.decode(): count for word, count in self.counts.most_common(_REPORTED_WORDS)}
+    def decoded(self) -> Counter[str]:
+        return Counter({word.decode(): count for word, count in self.counts.items()})

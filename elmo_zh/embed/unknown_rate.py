@@ -137,7 +137,7 @@ def _is_compound(word: str, vocabulary: Vocabulary) -> bool:
 def _show(words: Mapping[str, int]) -> str:
     shown = sorted(words, key=lambda word: -words[word])[:_SHOWN_WORDS]
     cut = (word if len(word) <= _SHOWN_CHARACTERS else f"{word[:_SHOWN_CHARACTERS]}…" for word in shown)
-    return ", ".join(word if word.isprintable() else repr(word) for word in cut)
+    return ", ".join(word if word.isalnum() else repr(word) for word in cut)
 
 
 class UnknownWatch:

@@ -57,7 +57,9 @@ def inspect_run(run: RunDir, *, num_samples: int, num_tokens: int, seed: int, re
         "text": _describe(survey, num_tokens) if survey else {},
         "coverage_curve": [{"words": size, "share": round(curve.at(size)[0], 6)} for size in sizes if size],
         "coverage_picture": _draw_coverage(curve, survey, coverage, run, reporter),
-        "oddities": find_oddities(survey, sources, segmented.get("counts", {}), coverage),
+        "oddities": find_oddities(
+            survey, sources, segmented.get("counts", {}), coverage, is_vocabulary_full=_is_vocabulary_full(run)
+        ),
         "verdict": finished.get("train", {}).get("counts", {}).get("verdict", {}),
         "plan": compare(run, plan) if plan else {},
         "changed_settings": changed_settings(run, plan) if plan else [],
@@ -70,6 +72,12 @@ def _coverage_curve(run: RunDir, survey: TextSurvey | None) -> CoverageCurve:
         counts = load_counts(run.vocab_counts, load_vocabulary(run.vocab))
         return exact_curve(counts[len(SPECIALS) :], sum(counts[UNKNOWN_ID:]))
     return _survey_curve(survey) if survey else exact_curve([])
+
+
+def _is_vocabulary_full(run: RunDir) -> bool:
+    """Return whether vocab.size, and not the text, limits the vocabulary."""
+    size = run.load_config(None, []).vocab.size
+    return run.vocab.exists() and 0 < size <= len(load_vocabulary(run.vocab))
 
 
 def _survey_curve(survey: TextSurvey) -> CoverageCurve:
@@ -119,7 +127,7 @@ def describe_inspection(found: Mapping[str, Any]) -> Iterator[str]:
         _sources(found["sources"]) if found["sources"] else (),
         (*coverage_lines(found["coverage_curve"]), *picture) if found["coverage_curve"] else (),
         _text(found["text"]) if found["text"] else (),
-        _oddities(found["oddities"]) if found["oddities"] or not found["verdict"] else (),
+        _oddities(found["oddities"]) if found["oddities"] or (found["text"] and not found["verdict"]) else (),
         describe_verdict(found["verdict"], Path(found["run"])) if found["verdict"] else (),
         describe_comparison(found["plan"], found["changed_settings"]) if found["plan"] else (),
     )

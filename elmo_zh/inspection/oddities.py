@@ -14,7 +14,8 @@ _MANY_COPIES, _MANY_COPIES_FRACTION = 20, 0.0005
 _MUCH_DROPPED = 0.5
 _LEAST_HELDOUT, _MOST_HELDOUT = 0.001, 0.15
 _EMPTY, _HALVED = "sources with nothing kept", "sources with most of their text left out"
-_HELDOUT, _UNKNOWN = "unusual share of held-out tokens", "tokens outside the vocabulary"
+_HELDOUT, _UNKNOWN = "unusual share of held-out tokens", "tokens outside the vocabulary, which is full"
+_RARE = "tokens too rare for the vocabulary"
 _REPEATED = "sentences that stand there again and again"
 _HAN, _SINGLE = "share of Han characters is low", "share of single-character tokens is high"
 # What to do about each.
@@ -36,24 +37,33 @@ _ADVICE = {
     _HAN: "Is it the right text, column (--field) and encoding?",
     _SINGLE: "Classical text is like that, and text.segmenter=character. Otherwise the text is spaced out or of a field"
     " that the dictionary lacks: --set text.user_dictionary=FILE",
-    _UNKNOWN: "Each word outside becomes <UNK>. Give more rows (--set vocab.size=...), or model.mode=character.",
+    _UNKNOWN: "Each word outside becomes <UNK>, since the vocabulary is full. For more rows: make train RUN=runs/new"
+    ' SET="vocab.size=..."',
+    _RARE: "Each word outside becomes <UNK>, since it occurs less than vocab.min_count times. More text helps, or"
+    " character mode: make train CONFIG=configs/small-char.toml RUN=runs/new",
 }
 _Found = Iterator[tuple[str, float, str]]
 
 
 def find_oddities(
-    survey: TextSurvey | None, sources: Mapping[str, Any], counts: Mapping[str, Any], coverage: float | None
+    survey: TextSurvey | None,
+    sources: Mapping[str, Any],
+    counts: Mapping[str, Any],
+    coverage: float | None,
+    *,
+    is_vocabulary_full: bool = True,
 ) -> list[dict[str, Any]]:
     """Return the oddities of a run: what, count (of them, or a fraction), example, advice.
 
     Sources and counts are those of the segment stage's record; `coverage` is the fraction of the training tokens that
-    are in the vocabulary. The survey or the coverage is None where there is no training text or no vocabulary.
+    are in the vocabulary, which is full if `vocab.size` limits it. The survey or the coverage is None where there is no
+    training text or no vocabulary.
     """
     found = [*_of_record(sources, counts)]
     if survey is not None and survey.num_tokens:
         found += _of_text(survey)
     if coverage is not None and coverage < _LITTLE_COVERAGE:
-        found.append((_UNKNOWN, round(1 - coverage, 4), ""))
+        found.append((_UNKNOWN if is_vocabulary_full else _RARE, round(1 - coverage, 4), ""))
     return [{"what": what, "count": count, "example": each, "advice": _ADVICE[what]} for what, count, each in found]
 
 

@@ -87,6 +87,8 @@ def _sample(sample: Mapping[str, Any], passed_over: Mapping[str, Any]) -> Iterat
 
 def coverage_lines(curve: Sequence[Mapping[str, float]]) -> Iterator[str]:
     """Yield the lines of a coverage curve: words, share of tokens, and the interval if there is one."""
+    if not curve:
+        return
     rows = [("most frequent words", "tokens covered", "95 in 100")]
     rows += [(f"{each['words']:,}", _show("share", each["share"]), _show_interval("share", each)) for each in curve]
     yield from aligned(rows if any("low" in each for each in curve) else [row[:2] for row in rows])

@@ -23,7 +23,6 @@ from elmo_zh.vocabulary.lexicon import Lexicon
 _WINDOW_SENTENCES = 4096
 # Distinct unknown words that are counted; when there are more, the rarer half is forgotten.
 _COUNTED_WORDS = 100_000
-_REPORTED_WORDS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +33,7 @@ class EvaluatedText:
         figures: The exact figures.
         num_tokens: Number of words.
         num_unknown: Number of words outside the vocabulary.
-        unknown_words: The most frequent of them, each with its count.
+        unknown_words: These words, each with its count; of very many the most frequent ones.
     """
 
     figures: Figures
@@ -151,7 +150,7 @@ class _Tally:
             figures=Figures.build(measure, float(self._nats[0]), float(self._nats[1])),
             num_tokens=self._num_tokens,
             num_unknown=self._num_unknown,
-            unknown_words=dict(self._unknown_words.most_common(_REPORTED_WORDS)),
+            unknown_words=dict(self._unknown_words),
         )
 
 

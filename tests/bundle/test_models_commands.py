@@ -38,7 +38,7 @@ KEYS = [
     "readers",
 ]
 READERS = ["bilm-tf", "AllenNLP", "simple_elmo", "pytorch-fast-elmo"]
-CHARACTERS_ONLY = "it reads character-mode models only"
+CHARACTERS_ONLY = "character-mode models only"
 
 
 def lines_of(*arguments: str | Path) -> dict[str, str]:
