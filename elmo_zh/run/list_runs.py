@@ -40,11 +40,18 @@ def _describe(path: Path, *, is_latest: bool) -> dict[str, Any]:
         "train_tokens": segmented.get("train_tokens"),
         "bytes": folder_bytes(path),
         "finished_stages": list(finished),
+        "checkpoint_step": _last_checkpoint(run),
         "perplexity": trained.get("heldout", {}).get("perplexity"),
         "bigram_perplexity": trained.get("baselines", {}).get("bigram", {}).get("perplexity"),
         "started_at": min((record["started_at"] for record in records.values()), default=""),
         "finished_at": max(map(_end, finished.values()), default=""),
     }
+
+
+def _last_checkpoint(run: RunDir) -> int | None:
+    """Return the step of the last checkpoint, also of a training that is not finished."""
+    steps = [int(path.name[len("step-") :]) for path in run.checkpoints.glob("step-" + "[0-9]" * 8)]
+    return max(steps, default=None)
 
 
 def _end(record: Mapping[str, Any]) -> str:
@@ -70,5 +77,7 @@ def _cells(run: Mapping[str, Any]) -> tuple[str, ...]:
     local = datetime.fromisoformat(date).astimezone().strftime("%Y-%m-%d %H:%M") if date else "-"
     marks = ["latest"] * run["is_latest"]
     if "export" not in stages:
-        marks.append(f"unfinished, done until {stages[-1]}" if stages else "unfinished")
+        done = f"unfinished, done until {stages[-1]}" if stages else "unfinished"
+        step = run["checkpoint_step"]
+        marks.append(f"{done}; trained to step {step:,}" if step is not None and "train" not in stages else done)
     return run["run"], names, tokens, format_bytes(run["bytes"]), *perplexities, local, "; ".join(marks)

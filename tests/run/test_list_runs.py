@@ -38,7 +38,7 @@ def test_runs_and_the_latest(run: Path, monkeypatch) -> None:  # type: ignore[no
     assert lines[0].endswith("  latest")
     assert f"{trained['heldout']['perplexity']:,.1f}" in lines[0]
     assert lines[1].startswith("runs/law/新闻 2  food.txt and 1 more  ")
-    assert lines[1].endswith("  unfinished, done until encode")
+    assert lines[1].endswith("  unfinished, done until encode; trained to step 100")
 
 
 def test_no_runs(tmp_path: Path) -> None:
