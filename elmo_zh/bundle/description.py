@@ -40,7 +40,7 @@ def _describe_training(found: Mapping[str, Any], history: History) -> str:
     if history.corpus:
         more = history.num_sources - 1
         corpus = history.corpus[0] + (f" and {counted(more, 'other source')}" if more else "")
-        text = f"{corpus} ({amount})" if amount else corpus
+        text = f"{corpus} (text of {amount})" if amount else corpus
     else:
         text = amount or "an unknown text"
     date = f", {local_date(history.trained_at)}" if history.trained_at else ""

@@ -121,14 +121,11 @@ def refuse_bad_bytes(text: DecodedText, *, may_skip: bool) -> None:
     if found:
         line, place, value = found
         encoding = text.encoding.name.upper()
-        rest = (
-            ", correct the file, or leave such lines out: --bad-bytes skip-line"
-            if may_skip
-            else ", or correct the file."
-        )
+        other = "UTF-8" if encoding == "GB18030" else "GB18030"
+        skip = ", or leave such lines out: --bad-bytes skip-line" if may_skip else ""
         raise CorpusError(
-            f"{text.name}: line {line}, byte {place} (0x{value:02x}) is not {encoding}. Name another encoding"
-            f" (--encoding GB18030){rest}"
+            f"{text.name}: line {line}, byte {place} (0x{value:02x}) is not {encoding}. Correct the file, or name its"
+            f" encoding, such as --encoding {other}{skip}"
         )
 
 

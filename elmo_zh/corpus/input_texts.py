@@ -18,7 +18,7 @@ from elmo_zh.corpus.readers.fields import BLANK_LINES, SHORT_ROWS, WITHOUT_FIELD
 from elmo_zh.corpus.sources import Source, Sources, find_sources
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
-from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.reporter import Reporter, counted
 
 _NAMES_OF_FORMATS = {
     "text": "plain text", "csv": "CSV", "tsv": "TSV", "json": "JSON", "jsonl": "JSON lines", "html": "HTML",
@@ -101,7 +101,9 @@ class InputText:
         forms = [_described(form) for form in self.tally.forms.elements()]
         if is_archive_name(self.source.file_name) or len(forms) != 1:
             kinds = "; ".join(f"{count:,} {form}" for form, count in Counter(forms).most_common())
-            reporter.note(f"Reading {self.name}: {len(forms):,} files ({kinds})" if forms else f"{self.name}: no text")
+            reporter.note(
+                f"Reading {self.name}: {counted(len(forms), 'file')} ({kinds})" if forms else f"{self.name}: no text"
+            )
         else:
             reporter.note(f"Reading {self.name}: {forms[0]}{f', packed as {compression}' if compression else ''}")
 

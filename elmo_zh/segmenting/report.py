@@ -89,8 +89,9 @@ def _warn(result: SegmentedCorpus, config: TextConfig, reporter: Reporter) -> No
     if num_undecodable:
         left_out = f"{counted(num_undecodable, 'line')} {'was' if num_undecodable == 1 else 'were'}"
         reporter.warn(
-            f"{left_out} left out because of bytes that cannot be decoded. Find the first one with --bad-bytes strict,"
-            " or keep such lines with --bad-bytes replace."
+            f"{left_out} left out because of bytes that cannot be decoded; corpus_report.md in the run folder counts"
+            " them for each source. --bad-bytes strict stops at the first one, --bad-bytes replace keeps them"
+            ' (make train: ARGS="--bad-bytes replace").'
         )
     if GARBLED in result.lines.noticed:
         found = result.lines.noticed[GARBLED]

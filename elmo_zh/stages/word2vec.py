@@ -7,7 +7,7 @@ from elmo_zh.errors import RunError
 from elmo_zh.run.files import remove, require_no_input
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import Stage, StageOutcome, StageResult, run_stage
-from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.stages.inputs import segmented_inputs
 from elmo_zh.vocabulary.vocabulary import SPECIALS, load_counts, load_vocabulary
 from elmo_zh.word2vec import chosen_implementation, load_word_vectors, save_word_vectors, train_word2vec
@@ -46,7 +46,9 @@ def word2vec(run: RunDir, config: Config, *, force: bool, reporter: Reporter) ->
             )
         save_word_vectors(run.word2vec, vocabulary, vectors)
         by_gensim = not source and chosen_implementation(config.word2vec) == "gensim"
-        trained = f"{config.word2vec.algorithm}, {config.word2vec.epochs} epochs{'' if by_gensim else ', torch'}"
+        trained = (
+            f"{config.word2vec.algorithm}, {counted(config.word2vec.epochs, 'epoch')}{'' if by_gensim else ', torch'}"
+        )
         origin = f"from {source.name}" if source else trained
         reporter.note(
             f"word2vec: {dimension}-dimensional vectors for {num_covered:,} of {num_words:,} words"

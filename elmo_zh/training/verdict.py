@@ -151,7 +151,7 @@ def _choose_advice(figures: TrainingFigures, trend: Trend) -> tuple[str, str]:
     if figures.perplexity is None:
         return _MORE_TEXT
     if may_fall and not figures.is_below_bigram:
-        return _train_longer(config)
+        return _train_longer(figures)
     if figures.train_tokens < _LITTLE_TEXT and not figures.started_from_model:
         return _MORE_TEXT
     if trend is Trend.RISING and figures.started_from_model:
@@ -162,17 +162,22 @@ def _choose_advice(figures: TrainingFigures, trend: Trend) -> tuple[str, str]:
     if figures.has_many_unknown and figures.is_vocabulary_full:
         return "A larger vocabulary helps most", _new_run({"vocab.size": 2 * config.vocab.size})
     if may_fall:
-        return _train_longer(config)
+        return _train_longer(figures)
     if figures.is_below_bigram:
         return "The model is ready to use", "{program} embed file.txt --model {run}/model"
     return _MORE_TEXT
 
 
-def _train_longer(config: Config) -> tuple[str, str]:
-    train = config.train
-    budget = {"train.max_tokens": 2 * train.max_tokens, "train.epochs": 2 * train.epochs}
-    changes = " ".join(f"--set {name}={value:.12g}" for name, value in budget.items() if value)
-    return "Training longer helps most", f"{{program}} train --run {{run}} {changes}"
+def _train_longer(figures: TrainingFigures) -> tuple[str, str]:
+    """Return the advice to train twice as long, with the limits that have to rise for it."""
+    train, changes = figures.config.train, []
+    limits = [limit for limit in (train.max_tokens, train.epochs * figures.train_tokens) if limit]
+    if 0 < train.max_tokens < 2 * min(limits):
+        changes.append(f"--set train.max_tokens={2 * train.max_tokens}")
+    if 0 < train.epochs * figures.train_tokens < 2 * min(limits):
+        changes.append(f"--set train.epochs={2 * train.epochs:.12g}")
+    advice = "Training longer helps most; export the model again afterwards"
+    return advice, f"{{program}} train --run {{run}} {' '.join(changes)}"
 
 
 def _new_run(settings: Mapping[str, float]) -> str:

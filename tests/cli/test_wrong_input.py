@@ -70,11 +70,12 @@ def test_bytes_that_are_not_utf_8(sample_run: SampleRun) -> None:
     Path("gbk.txt").write_bytes(content)
     assert content[25] == 0xBA
     assert segment_error("gbk.txt", "--bad-bytes", "strict") == (
-        "gbk.txt: line 2, byte 25 (0xba) is not UTF-8. Name another encoding (--encoding GB18030), correct the file, or"
-        " leave such lines out: --bad-bytes skip-line"
+        "gbk.txt: line 2, byte 25 (0xba) is not UTF-8. Correct the file, or name its encoding, such as --encoding"
+        " GB18030, or leave such lines out: --bad-bytes skip-line"
     )
     expected = (
-        "gbk.txt: line 2, byte 25 (0xba) is not UTF-8. Name another encoding (--encoding GB18030), or correct the file."
+        "gbk.txt: line 2, byte 25 (0xba) is not UTF-8. Correct the file, or name its encoding, such as --encoding"
+        " GB18030"
     )
     for command in ("embed", "evaluate"):
         answer = elmo_zh(command, "gbk.txt", "--segmented", "--model", sample_run.model)

@@ -39,8 +39,8 @@ def test_bad_bytes_are_replaced(tmp_path: Path) -> None:
 def test_bad_bytes_are_refused(tmp_path: Path) -> None:
     path = dirty(tmp_path)
     assert message_of(CorpusError, lambda: read(path, bad_bytes="strict")) == (
-        f"{path}: line 4, byte {len(LINES) + 3} (0xba) is not UTF-8. Name another encoding (--encoding GB18030),"
-        " correct the file, or leave such lines out: --bad-bytes skip-line"
+        f"{path}: line 4, byte {len(LINES) + 3} (0xba) is not UTF-8. Correct the file, or name its encoding,"
+        " such as --encoding GB18030, or leave such lines out: --bad-bytes skip-line"
     )
 
 

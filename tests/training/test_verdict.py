@@ -32,8 +32,8 @@ ABOVE = "Above the bigram model: held-out perplexity 100.0 against 90.0, not goo
 STOPPED = "The held-out perplexity has stopped falling."
 STILL = "The held-out perplexity was still falling at the end (by 23.1% in the second half of training)."
 LONGER = (
-    "Training longer helps most",
-    "{program} train --run {run} --set train.max_tokens=6000000 --set train.epochs=20",
+    "Training longer helps most; export the model again afterwards",
+    "{program} train --run {run} --set train.max_tokens=6000000",
 )
 MORE_TEXT = (
     "More text helps most (or start from a model trained on more: INIT=BUNDLE)",
@@ -62,6 +62,12 @@ def test_a_perplexity_that_still_falls(baselines: dict[str, float]) -> None:
     figures = replace(GOOD, curve=FALLING, baselines=baselines)
     assert judge(figures).findings == (ABOVE if baselines is WEAK else BELOW, STILL)
     assert advice_on(figures) == LONGER
+
+
+def test_both_limits_rise_if_both_would_bind() -> None:
+    """Ten epochs of 500,000 tokens allow 5 million, less than twice the 3 million of train.max_tokens."""
+    _, command = advice_on(replace(GOOD, curve=FALLING, baselines=WEAK, train_tokens=500_000))
+    assert command == "{program} train --run {run} --set train.max_tokens=6000000 --set train.epochs=20"
 
 
 def test_a_budget_of_epochs_alone() -> None:
@@ -106,8 +112,9 @@ def test_a_text_too_small_for_its_words() -> None:
     )
     assert advice_on(figures) == MORE_TEXT
     # Above the bigram model training longer comes first; a model that was the start has seen more text.
-    assert advice_on(replace(figures, baselines=WEAK)) == LONGER
-    assert advice_on(replace(figures, started_from_model=True)) == LONGER
+    longer = (LONGER[0], "{program} train --run {run} --set train.epochs=20")
+    assert advice_on(replace(figures, baselines=WEAK)) == longer
+    assert advice_on(replace(figures, started_from_model=True)) == longer
 
 
 def test_a_model_that_has_stopped_above_the_bigram_model() -> None:
