@@ -160,7 +160,7 @@ def check_commands(conditions: Conditions) -> dict[str, Any]:
     perplexity = {
         where: evaluate_files(
             load_bundle(run.model), texts, segmented=True, device=where, reporter=SilentReporter()
-        ).perplexity
+        ).figures.perplexity
         for where in ("cpu", device)
     }
     sentences = [line.split(" ") for line in heldout[0].path.read_text(encoding="utf-8").splitlines()]
