@@ -23,6 +23,8 @@ from gpu_trainings import build_trainer
 
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.config import Config, load_config
+from elmo_zh.corpus.input_texts import input_text
+from elmo_zh.corpus.sources import find_sources
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.selftest import run_selftest
 from elmo_zh.model.language_model import LanguageModel, build_shape
@@ -153,14 +155,15 @@ def check_commands(conditions: Conditions) -> dict[str, Any]:
     run = RunDir(conditions.folder / "commands")
     pipeline(run, config, [str(corpus)], force=False, reporter=SilentReporter())
     device, bundle = conditions.device.type, load_bundle(run.model)
-    heldout = sorted(run.path.glob("segmented/heldout-*.txt"))
+    heldout = find_sources([str(run.path / "segmented" / "heldout-*.txt")]).sources
+    texts = [input_text(source, config.text, segmented=True) for source in heldout]
     perplexity = {
         where: evaluate_files(
-            load_bundle(run.model), heldout, segmented=True, device=where, reporter=SilentReporter()
-        ).perplexity
+            load_bundle(run.model), texts, segmented=True, device=where, reporter=SilentReporter()
+        ).figures.perplexity
         for where in ("cpu", device)
     }
-    sentences = [line.split(" ") for line in heldout[0].read_text(encoding="utf-8").splitlines()]
+    sentences = [line.split(" ") for line in heldout[0].path.read_text(encoding="utf-8").splitlines()]
     vectors = [ElmoEmbedder.load(run.model, where).embed_tokens(sentences) for where in ("cpu", device)]
     deviation = max(float(np.abs(ours - theirs).max()) for ours, theirs in zip(*vectors, strict=True) if ours.size)
     failed = [f"{check.name}: {check.found}" for check in run_selftest(bundle, device) if not check.passed]

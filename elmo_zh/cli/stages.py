@@ -270,11 +270,11 @@ def _run_stage(
     with run.locked(create=name == "segment"), run.config_kept_on_error():
         outcome = stage(run, config, **arguments, force=common.force, reporter=common.console)
     result = {"stage": name, "run": str(run_path), "skipped": outcome.skipped, **outcome.counts}
-    output, layout = arguments.get("output"), arguments.get("layout", "bundle")
+    output = arguments.get("output")
     if output is None:
         common.finish(result, after_stage(name, run, run.load_config(None, [])))
     else:
-        common.finish(result, *([embed_with(output)] if layout == "bundle" else ()))
+        common.finish(result, *([embed_with(output)] if arguments["form"].layout == "bundle" else ()))
 
 
 @click.command()

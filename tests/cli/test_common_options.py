@@ -34,7 +34,7 @@ OWN = {
     "merge": ("SHARD...", "--output FILE", "--format", "--layout", "--compression", "--sentence-index"),
     "convert": ("SOURCE", "--output DIR", "--weights FILE", "--warm-on TEXT", "--layout [bundle|simple_elmo|"),
     "info": ("BUNDLE",),
-    "plan": ("CORPUS...", "--run RUN", "--no-training", "--format FORMAT"),
+    "plan": ("CORPUS...", "--run RUN", "--no-training", "--format", "--input-format FORMAT"),
     "inspect": ("RUN", "--samples", "--tokens", "--seed"),
     "runs": ("FOLDER",),
     "selftest": ("BUNDLE", "--device [auto|cpu|cuda]"),

@@ -546,7 +546,8 @@ def test_force_keeps_the_old_bundle_if_the_new_one_fails(tmp_path: Path, out: Pa
     (source / "options.json").write_text("{}", encoding="utf-8")
     assert elmo_zh("convert", source, "--output", out, "--force").only_error()
     # Refused late, when everything has been read.
-    arguments = ("convert", out, "--output", out, "--force", "--layout", "simple_elmo")
+    model = shutil.copytree(out, tmp_path / "model")
+    arguments = ("convert", model, "--output", out, "--force", "--layout", "simple_elmo")
     assert "token mode" in elmo_zh(*arguments).only_error()
     assert contents_alone(out.parent) == before
 
@@ -607,10 +608,11 @@ def test_a_user_dictionary_goes_into_the_bundle(tmp_path: Path, out: Path) -> No
     words.unlink()
     assert ElmoEmbedder.load(out).tokens("我们吃苹果手机") == ["我们", "吃", "苹果手机"]
     assert "user_dictionary.txt" in info_of(out)["digests"]
-    # And into a bundle made of that one, in its own place as well.
-    convert(out, tmp_path / "again")
-    convert(out, out, "--force")
-    for folder in (tmp_path / "again", out):
+    # And into a bundle made of that one, also one that replaces the first.
+    again = tmp_path / "again"
+    convert(out, again)
+    convert(again, out, "--force")
+    for folder in (again, out):
         assert (folder / "user_dictionary.txt").read_text(encoding="utf-8") == "苹果手机 100000 n\n"
         assert info_of(folder)["segmenter"]["user_dictionary"].startswith("sha256:")
 
@@ -675,12 +677,12 @@ def test_a_bundle_again_with_a_warm_state(warm: Warm, out: Path) -> None:
     assert {*after["digests"]} - {*before["digests"]} == {"warm_state.hdf5"}
 
 
-def test_a_warm_state_at_once_and_in_place(warm: Warm, tmp_path: Path, out: Path) -> None:
-    """While converting the model itself, and into the folder that is read."""
+def test_a_warm_state_at_once_and_over_an_older_bundle(warm: Warm, tmp_path: Path, out: Path) -> None:
+    """While converting the model itself, and in place of a bundle without one."""
     arguments = ("--warm-on", warm.text, "--segmented")
     convert(warm.bundle.with_name("source"), out, *arguments)
     bundle = Path(shutil.copytree(warm.bundle, tmp_path / "bundle"))
-    convert(bundle, bundle, "--force", *arguments)
+    convert(warm.bundle, bundle, "--force", *arguments)
     for folder in (out, bundle):
         assert_close(ElmoEmbedder.load(folder).embed_tokens(SENTENCES), warm.vectors)
     # A warm state that was there is kept without a text, and replaced with one.

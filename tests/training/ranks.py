@@ -48,6 +48,8 @@ def run_job(job: dict[str, Any]) -> tuple[int, str]:
     os.environ["MASTER_PORT"] = str(job["port"])
     with contextlib.ExitStack() as changes:
         changes.enter_context(contextlib.redirect_stderr(told))
+        # The next step is printed to stdout, where this program answers.
+        changes.enter_context(contextlib.redirect_stdout(io.StringIO()))
         changes.enter_context(patch.object(sys, "argv", ["elmo-zh", *job["arguments"]]))
         # Drawing the picture takes longer than training.
         changes.enter_context(patch.object(train, "can_draw", lambda: False))
