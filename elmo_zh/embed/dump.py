@@ -216,7 +216,7 @@ class _Dump:
         pool = "" if self.settings.pool == "none" else f", {self.settings.pool} of each line"
         kind = f"{self.settings.layers}, {self.settings.dtype}{pool}"
         size = format_bytes(contents.vector_bytes)
-        unit = "sentences" if self.settings.split_sentences else "lines"
+        unit = "sentence" if self.settings.split_sentences else "line"
         reporter.note(f"{self.job.text.name}: {survey.describe(unit)}; {size} of vectors ({kind}), {space}")
 
     def describe(self, *, num_lines: int, num_tokens: int, first_line: int | None = None) -> Contents:

@@ -40,7 +40,7 @@ class Survey:
     num_long: int = field(default=0, compare=False)
     first_long: int = field(default=0, compare=False)
 
-    def describe(self, unit: str = "lines") -> str:
+    def describe(self, unit: str = "line") -> str:
         """Return the numbers for people."""
         if not self.sampled_lines:
             return f"{counted(self.lines, unit)}, {counted(self.tokens, 'token')}"
