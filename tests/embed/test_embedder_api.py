@@ -367,7 +367,7 @@ def as_they_are(items: list[torch.Tensor]) -> list[torch.Tensor]:
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create 2 worker processes:UserWarning")
-@pytest.mark.parametrize("start_method", ["fork", "spawn"])
+@pytest.mark.parametrize("start_method", ["fork", "forkserver", "spawn"])
 def test_workers_of_a_data_loader(bundles: dict[str, Path], start_method: str) -> None:
     embedder = ElmoEmbedder.load(bundles["character"], "cpu")
     expected = embedder.embed(LINES)  # in this process as well, and before
