@@ -9,7 +9,7 @@ from os import SEEK_END
 from pathlib import PurePosixPath
 from shutil import copyfileobj
 from tempfile import SpooledTemporaryFile
-from typing import BinaryIO, Self, cast
+from typing import BinaryIO, cast
 
 from elmo_zh.corpus.content import Content, UnsuitableError
 from elmo_zh.corpus.names import is_archive_name, is_hidden, is_other_name, shown
@@ -139,16 +139,16 @@ def _plain(stream: BinaryIO, name: str, packed_bytes: int) -> Iterator[BinaryIO]
 class _BoundedTarInfo(tarfile.TarInfo):
     """A header of bounded size; tarfile would read a header of any size into memory."""
 
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        info = super().frombuf(buf, encoding, errors)
-        is_header = info.type not in tarfile.SUPPORTED_TYPES or info.type in (
+    # tarfile's comments name this method as the one to override. `frombuf` is not called for the headers of an archive
+    # in Python 3.14.8.
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        is_header = self.type not in tarfile.SUPPORTED_TYPES or self.type in (
             tarfile.GNUTYPE_LONGNAME,
             tarfile.GNUTYPE_LONGLINK,
         )
-        if is_header and info.size > _MOST_HEADER_BYTES:
-            raise tarfile.ReadError(f"a header of {info.size} bytes")
-        return info
+        if is_header and self.size > _MOST_HEADER_BYTES:
+            raise tarfile.ReadError(f"a header of {self.size} bytes")
+        return cast(tarfile.TarInfo, super()._proc_member(archive))  # type: ignore[misc]
 
 
 def tar_contents(stream: BinaryIO, name: str, passed_over: PassedOver) -> Iterator[Content]:

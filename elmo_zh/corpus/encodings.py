@@ -111,9 +111,11 @@ def _wanted_encoding(content: Content, name: str) -> Encoding:
     try:
         return Encoding(name, _num_bad(content, name))
     except UnicodeError as error:
+        # From Python 3.14 on UTF-16's error is a UnicodeDecodeError, whose text repeats the encoding.
+        reason = getattr(error, "reason", error)
         # UTF-16 without a mark where Python needs one, and codecs for other purposes, such as idna.
         raise CorpusError(
-            f"{content.name} cannot be read as {name} ({error}). Name another encoding, or leave --encoding out."
+            f"{content.name} cannot be read as {name} ({reason}). Name another encoding, or leave --encoding out."
         ) from None
 
 

@@ -2,6 +2,7 @@
 
 import io
 import random
+import re
 
 import pytest
 from corpus.readers.reading import content_of
@@ -116,12 +117,13 @@ def test_a_mark_that_is_missing_is_told(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("utf-16", "UTF-16 stream does not start with BOM"),
-        ("idna", "Unsupported error handling elmo-zh-mark"),
+        ("utf-16", r"(UTF-16 s|S)tream does not start with BOM"),
+        ("idna", "Unsupported error handling:? elmo-zh-mark"),
         ("undefined", "undefined encoding"),
     ],
 )
 def test_an_encoding_that_cannot_read_the_file(name: str, told: str) -> None:
-    assert message_of(CorpusError, lambda: find_encoding(content_of(b"abcdefg"), name)) == (
-        f"a.txt cannot be read as {name} ({told}). Name another encoding, or leave --encoding out."
-    )
+    message = message_of(CorpusError, lambda: find_encoding(content_of(b"abcdefg"), name))
+    # The words in brackets are Python's own, which differ a little from 3.14 on.
+    expected = rf"a\.txt cannot be read as {name} \({told}\)\. Name another encoding, or leave --encoding out\."
+    assert re.fullmatch(expected, message)
