@@ -178,6 +178,7 @@ def skeleton(line: str) -> str:
     line = re.sub(r"SET=\"[^\"]*\"", "SETTINGS", line)
     line = re.sub(r"'?runs/(sample|新闻 1)/model'?", "MODEL", line)
     line = re.sub(r"^\s*\S+( -m elmo_zh)? embed ", "embed ", line)
+    line = re.sub(r"^(word2vec: .*), torch\.$", r"\1.", line)  # without gensim
     line = re.sub(r"\s+", " ", re.sub(r"\d[\d,.]*(e[-+]\d+)?", "#", line))
     return re.sub(r"# (s|min|h)\b", "# s", line).replace("bfloat", "float")
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from messages import message_of
 
@@ -54,6 +54,7 @@ def test_the_limit_grows_with_the_file() -> None:
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
+@settings(deadline=None)
 @given(parts=st.lists(st.binary(max_size=300), max_size=4), zeros=st.integers(0, 9), size=st.integers(1, 70))
 def test_streams_one_after_the_other_read_in_any_steps(suffix: str, parts: list[bytes], zeros: int, size: int) -> None:
     data = b"".join(map(PACKERS[suffix], parts)) + bytes(zeros if parts else 0)

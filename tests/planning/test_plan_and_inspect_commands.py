@@ -233,6 +233,7 @@ def test_many_sources_are_folded() -> None:
 def test_a_plan_without_training_needs_no_torch(tmp_path: Path) -> None:
     from contract.command_line import run_python
 
+    pytest.importorskip("gensim", reason="without gensim, word2vec is trained in torch")
     (tmp_path / "a.txt").write_text("山水。\n" * 50, encoding="utf-8")
     code = (
         "import sys; from elmo_zh.cli import main\n"

@@ -54,7 +54,6 @@ def _reason_to_pass_over(page: Any) -> str:
 
 def _pages(text: DecodedText) -> Iterator[Any]:
     etree = import_extra("lxml.etree", f"{text.name}: a MediaWiki dump")
-    import_extra("mwparserfromhell", f"{text.name}: a MediaWiki dump")
     # Nothing is fetched, no entity is expanded, and libxml2's own limits on depth and text length stay on.
     parser = etree.XMLPullParser(
         ("start", "end"), resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, encoding="utf-8"
@@ -69,6 +68,7 @@ def _pages(text: DecodedText) -> Iterator[Any]:
             for event, element in parser.read_events():
                 if is_first:
                     _require_dump(text, element)
+                    import_extra("mwparserfromhell", f"{text.name}: a MediaWiki dump")
                     is_first = False
                 if event == "end" and _local_name(element) == "page":
                     num_bytes = 0
