@@ -28,7 +28,15 @@ def make_run(path: str, *, trained: bool = False, exported: bool = False) -> Non
 def test_there_is_no_model_yet() -> None:
     assert explain_no_bundle(Path("model")) == f"model does not exist. Train a model first: {TRAIN}"
     make_run("runs/law", trained=True)
-    assert explain_no_bundle(Path("model")) == f"model does not exist. Train a model first: {TRAIN}"
+    assert explain_no_bundle(Path("model")) == (
+        "model does not exist. The run runs/law has no model yet. Export its model first: elmo-zh export --run runs/law"
+    )
+
+
+def test_a_file_of_a_bundle() -> None:
+    make_run("runs/law", trained=True, exported=True)
+    told = explain_no_bundle(Path("runs/law/model/bundle.json"))
+    assert told == "runs/law/model/bundle.json is a file of a model bundle. Give its folder: runs/law/model"
 
 
 @pytest.mark.parametrize("path", ["runs/lwa/model", "runs/lwa", "lawn", "/elsewhere/law/model"])
