@@ -111,5 +111,6 @@ def test_what_is_odd_of_sources_and_split() -> None:
         "sources with nothing kept": 1,
         "sources with most of their text left out": 1,
         "unusual share of held-out tokens": 0.00001,
-        "tokens outside the vocabulary": 0.2,
+        "tokens outside the vocabulary, which is full": 0.2,
     }
+    assert oddities(None, coverage=0.8, is_vocabulary_full=False) == {"tokens too rare for the vocabulary": 0.2}
