@@ -39,7 +39,7 @@ def test_the_history_of_the_sample_run(sample_run: SampleRun) -> None:
 def test_the_line(model: Path) -> None:
     history = load_history(model / "history.json")
     tokens = f"{train_tokens(model):,} tokens"
-    expected = f"trained on food.txt and 1 other source ({tokens}), {local_date(history.trained_at)}."
+    expected = f"trained on food.txt and 1 other source (text of {tokens}), {local_date(history.trained_at)}."
     assert model_line(load_bundle(model)) == f"Model: {model}, {expected}"
     Path("runs").mkdir()
     Path("runs/latest").symlink_to("../model")
