@@ -1,14 +1,13 @@
-"""Which model a command uses: one description for programs, one line for people."""
+"""Describe the model that a command uses: as a dictionary for programs, in one line for people."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from elmo_zh.bundle.history import History
 from elmo_zh.bundle.read import Bundle
-from elmo_zh.run.reporter import counted
+from elmo_zh.run.reporter import counted, format_date
 
 OWN_PROGRAM = "elmo-zh"
 
@@ -43,13 +42,8 @@ def _describe_training(found: Mapping[str, Any], history: History) -> str:
         text = f"{corpus} (text of {amount})" if amount else corpus
     else:
         text = amount or "an unknown text"
-    date = f", {local_date(history.trained_at)}" if history.trained_at else ""
+    date = f", {format_date(history.trained_at)}" if history.trained_at else ""
     return f"trained on {text}{date}"
-
-
-def local_date(moment: str) -> str:
-    """Return the local date and time of a moment in ISO 8601, such as 2026-11-22 16:18."""
-    return datetime.fromisoformat(moment).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def _shown(path: Path) -> str:

@@ -1,6 +1,6 @@
-"""Where a model comes from: the corpus, the run and the date of its training, as its bundle records them.
+"""History of a model: the corpus, the run and the date of its training.
 
-They are in a file of their own without a digest, since the date would make every bundle of the same weights different.
+It is in a file of its own without a digest, since the date would make every bundle of the same weights different.
 """
 
 import json
@@ -16,7 +16,7 @@ _MOST_NAMES = 3
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """What a bundle records of its training, besides the figures; empty values are unknown.
+    """The history of a model that its bundle records; empty values mean unknown.
 
     Attributes:
         run: Name of the run.
@@ -41,7 +41,7 @@ UNKNOWN_HISTORY = History()
 
 
 def load_history(path: Path) -> History:
-    """Return the history in a file; an unknown one if there is none, as in older and converted bundles.
+    """Load a history file, or return an unknown history if it is missing, as in older and converted bundles.
 
     Raises:
         BundleError: If the file is damaged.
@@ -52,8 +52,10 @@ def load_history(path: Path) -> History:
         history = History(**json.loads(path.read_text(encoding="utf-8")))
         if history.trained_at:
             datetime.fromisoformat(history.trained_at)
-        if not all(isinstance(name, str) for name in history.corpus):
-            raise TypeError("corpus is no list of names")
+        if not isinstance(history.corpus, list) or not all(isinstance(name, str) for name in history.corpus):
+            raise TypeError("corpus is not a list of names")
+        if not isinstance(history.run, str) or type(history.num_sources) is not int:
+            raise TypeError("run is not a name, or num_sources not a number")
     except (ValueError, TypeError) as error:
         raise BundleError(f"{path} is damaged ({error}). Export the bundle again, or remove this file.") from None
     return history

@@ -25,7 +25,7 @@ def require_replaceable(output: Path, inputs: Iterable[Path], *, force: bool) ->
 
 @dataclass(frozen=True, kw_only=True)
 class BundleForm:
-    """How a model is written.
+    """Form of an exported model: layout of the files and number type of the weights.
 
     Attributes:
         layout: Names and kinds of the files, one of `elmo_zh.choices.BUNDLE_LAYOUTS`.

@@ -1,4 +1,4 @@
-"""What to say about a path that should be a model bundle and is none: what is there, and what was probably meant."""
+"""Messages for a path that is not a model bundle: what is there, and what the user probably meant."""
 
 import shlex
 from pathlib import Path
@@ -44,10 +44,11 @@ def next_step_of_run(path: Path) -> str:
 
 def _suggest_model(path: Path) -> str:
     """Return which bundle was probably meant; else those that exist; else how to train one."""
-    runs = [run for run in iter_runs(RUNS) if BundleLayout(RunDir(run).model).info.is_file()]
+    runs, unfinished = [], []
+    for run in iter_runs(RUNS):
+        (runs if BundleLayout(RunDir(run).model).info.is_file() else unfinished).append(run)
     if close := closest_run(path.parent if path.name == RunDir(path).model.name else path, runs):
         return f"Did you mean {RunDir(close).model}?"
-    unfinished = [run for run in iter_runs(RUNS) if run not in runs]
     if unfinished and not runs:
         return f"The run {unfinished[0]} has no model yet. {next_step_of_run(unfinished[0])}"
     names = [*MODELS, *(str(RunDir(run).model) for run in runs[:_MOST_NAMES])]

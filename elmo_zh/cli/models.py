@@ -19,7 +19,7 @@ from elmo_zh.cli.options import (
 )
 from elmo_zh.config import config_names
 from elmo_zh.errors import BundleError
-from elmo_zh.run.reporter import counted
+from elmo_zh.run.reporter import counted, format_date
 
 if TYPE_CHECKING:
     from elmo_zh.bundle.read import Bundle
@@ -253,9 +253,7 @@ def _for_people(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         listed = ", ".join(history["corpus"]) + (", ..." if history["num_sources"] > len(history["corpus"]) else "")
         yield "corpus", f"{listed} ({counted(history['num_sources'], 'source')})"
     if history["trained_at"]:
-        from elmo_zh.bundle.description import local_date
-
-        yield "date", local_date(history["trained_at"])
+        yield "date", format_date(history["trained_at"])
     yield "made by", str(origin.get("program", "elmo-zh"))
     yield from ((f"from {name}", digest) for name, digest in origin.get("files", {}).items())
     if isinstance(start := origin.get("started_from"), dict):

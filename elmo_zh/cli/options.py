@@ -220,7 +220,7 @@ def reading_options(function: Function) -> Function:
             "document",
             "--document",
             type=click.Choice(DOCUMENTS),
-            help="What counts as one document in plain text. Default file.",
+            help="Unit of plain text that is one document. Default file.",
         ),
     ]
     for each in reversed(options):

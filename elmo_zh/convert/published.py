@@ -71,7 +71,7 @@ def read_published(folder: Path, chosen: ChosenFiles, text: KnownText, reporter:
 
 
 def _load_vocabulary(path: Path | None, *, is_needed: bool, reporter: Reporter) -> Vocabulary | None:
-    """Return the vocabulary; None if there is none, or if it is not in our form and not needed.
+    """Return the vocabulary, or None if it is missing, or if it is not needed and in another form.
 
     A file that the user named is needed: it is an error if it cannot be used.
     """

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elmo_zh.bundle.find import find_bundle
+from elmo_zh.bundle.find import DEFAULT_MODEL, find_bundle
 from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.choices import DEVICES, UNKNOWN_WAYS
 from elmo_zh.embed.embedded_sentence import EmbeddedSentence, Vectors
@@ -62,7 +62,7 @@ class ElmoEmbedder:
         unknown: str = "unk",
     ) -> None:
         if not isinstance(bundle, Bundle):
-            path = str(bundle) if isinstance(bundle, str | Path) else "runs/latest/model"
+            path = str(bundle if isinstance(bundle, str | Path) else DEFAULT_MODEL)
             raise TypeError(
                 f"ElmoEmbedder takes a loaded bundle, found {bundle!r:.60}. Call ElmoEmbedder.load({path!r})."
             )

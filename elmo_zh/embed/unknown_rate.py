@@ -1,4 +1,4 @@
-"""Whether far more words are unknown to a model than in its training, and the likely reason."""
+"""Warnings of text with far more unknown words than the model's training text, with the likely reason."""
 
 import math
 import sys

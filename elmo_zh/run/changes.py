@@ -1,4 +1,4 @@
-"""What has changed since a stage was recorded, in plain words: settings by their dotted names, files by name."""
+"""Describe the changes since a stage was recorded: settings by their dotted names, files by name."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -10,6 +10,8 @@ from elmo_zh.run.layout import RunDir
 
 # Where runs are, by default.
 RUNS = Path("runs")
+# A link to the run whose model is used by default.
+LATEST = RUNS / "latest"
 
 
 def is_run(path: Path) -> bool:

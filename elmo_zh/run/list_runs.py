@@ -1,17 +1,14 @@
 """List of the runs in a folder: their corpora, sizes and perplexities, and which is the latest."""
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from elmo_zh.run.files import folder_bytes
-from elmo_zh.run.find import iter_runs
+from elmo_zh.run.find import LATEST, iter_runs
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import corpus_files, finished_stages, load_records
-from elmo_zh.run.reporter import aligned, format_bytes
-
-_LATEST = "latest"
+from elmo_zh.run.record import corpus_files, ended_at, finished_stages, load_records
+from elmo_zh.run.reporter import aligned, format_bytes, format_date
 
 
 def list_runs(folder: Path) -> dict[str, Any]:
@@ -23,7 +20,7 @@ def list_runs(folder: Path) -> dict[str, Any]:
     Args:
         folder: Folder of runs and of folders of runs; a missing one has no runs.
     """
-    latest = (folder / _LATEST).resolve() if (folder / _LATEST).is_dir() else None
+    latest = (folder / LATEST.name).resolve() if (folder / LATEST.name).is_dir() else None
     runs = [_describe(path, is_latest=path.resolve() == latest) for path in iter_runs(folder)]
     runs.sort(key=lambda run: run["finished_at"] or run["started_at"], reverse=True)
     return {"folder": str(folder), "runs": runs}
@@ -44,7 +41,7 @@ def _describe(path: Path, *, is_latest: bool) -> dict[str, Any]:
         "perplexity": trained.get("heldout", {}).get("perplexity"),
         "bigram_perplexity": trained.get("baselines", {}).get("bigram", {}).get("perplexity"),
         "started_at": min((record["started_at"] for record in records.values()), default=""),
-        "finished_at": max(map(_end, finished.values()), default=""),
+        "finished_at": max(map(ended_at, finished.values()), default=""),
     }
 
 
@@ -52,11 +49,6 @@ def _last_checkpoint(run: RunDir) -> int | None:
     """Return the step of the last checkpoint, also of a training that is not finished."""
     steps = [int(path.name[len("step-") :]) for path in run.checkpoints.glob("step-" + "[0-9]" * 8)]
     return max(steps, default=None)
-
-
-def _end(record: Mapping[str, Any]) -> str:
-    end = datetime.fromisoformat(record["started_at"]) + timedelta(seconds=record["seconds"])
-    return end.isoformat(timespec="seconds")
 
 
 def describe_runs(found: Mapping[str, Any]) -> Iterator[str]:
@@ -74,7 +66,7 @@ def _cells(run: Mapping[str, Any]) -> tuple[str, ...]:
     tokens = "-" if run["train_tokens"] is None else f"{run['train_tokens']:,}"
     perplexities = ("-" if run[name] is None else f"{run[name]:,.1f}" for name in ("perplexity", "bigram_perplexity"))
     date = run["finished_at"] or run["started_at"]
-    local = datetime.fromisoformat(date).astimezone().strftime("%Y-%m-%d %H:%M") if date else "-"
+    local = format_date(date) if date else "-"
     marks = ["latest"] * run["is_latest"]
     if "export" not in stages:
         done = f"unfinished, done until {stages[-1]}" if stages else "unfinished"

@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -228,6 +228,12 @@ def load_records(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, dic
 def corpus_files(run: RunDir) -> list[str]:
     """Return the names of the run's corpus files; none if the run was not segmented here."""
     return sorted(load_record(run.stage_record("segment"), damaged_is_none=True).get("inputs", {}))
+
+
+def ended_at(record: Mapping[str, Any]) -> str:
+    """Return when a recorded stage ended, in ISO 8601; the start of one that has not finished."""
+    end = datetime.fromisoformat(record["started_at"]) + timedelta(seconds=record.get("seconds", 0))
+    return end.isoformat(timespec="seconds")
 
 
 def finished_stages(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, dict[str, Any]]:

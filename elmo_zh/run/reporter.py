@@ -3,6 +3,7 @@
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
 from typing import Protocol
 
 
@@ -59,6 +60,11 @@ class Hints:
         if reason not in self._given:
             self._given.add(reason)
             self._reporter.warn(message)
+
+
+def format_date(moment: str) -> str:
+    """Return the local date and time of a moment in ISO 8601, such as 2026-11-22 16:18."""
+    return datetime.fromisoformat(moment).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def format_seconds(seconds: float) -> str:

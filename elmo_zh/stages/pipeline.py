@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Collection, Sequence
-from pathlib import Path
 
 from elmo_zh.config import Config
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.run.files import UNFINISHED, remove
+from elmo_zh.run.find import LATEST
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.stages.encode import encode
@@ -17,8 +17,6 @@ from elmo_zh.stages.segment import segment
 from elmo_zh.stages.train import train
 from elmo_zh.stages.vocab import build_vocabulary
 from elmo_zh.stages.word2vec import word2vec
-
-LATEST = Path("runs/latest")
 
 
 def pipeline(

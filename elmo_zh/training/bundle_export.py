@@ -1,6 +1,5 @@
 """Export of a checkpoint as a bundle."""
 
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from elmo_zh.id_store.load import load_id_store
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import load_record
+from elmo_zh.run.record import ended_at, load_record
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.training.adaptation import load_start
 from elmo_zh.training.checkpoint import CheckpointFolder
@@ -101,11 +100,8 @@ def _warm_up(model: LanguageModel, run: RunDir, config: Config, reporter: Report
 def _history(run: RunDir) -> History:
     """Return the history of a run's model; if its training is not finished, with the date of its start."""
     segmented, trained = (load_record(run.stage_record(stage), damaged_is_none=True) for stage in ("segment", "train"))
-    trained_at = ""
-    if started_at := trained.get("started_at"):
-        end = datetime.fromisoformat(started_at) + timedelta(seconds=trained.get("seconds", 0))
-        trained_at = end.isoformat(timespec="seconds")
-    return History.of(run.path.resolve().name, list(segmented.get("inputs", {})), trained_at)
+    trained_at = ended_at(trained) if trained.get("started_at") else ""
+    return History.of(run.name, list(segmented.get("inputs", {})), trained_at)
 
 
 def _training_figures(state: Any, counts: list[int]) -> dict[str, Any]:

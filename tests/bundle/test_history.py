@@ -9,11 +9,12 @@ from contract.command_line import SampleRun, elmo_zh
 from drawn_bundles import TOKENS, write_model
 from messages import message_of
 
-from elmo_zh.bundle.description import describe_model, local_date, model_line
+from elmo_zh.bundle.description import describe_model, model_line
 from elmo_zh.bundle.history import History, load_history
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.errors import BundleError
 from elmo_zh.run.files import file_digest
+from elmo_zh.run.reporter import format_date
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -39,7 +40,7 @@ def test_the_history_of_the_sample_run(sample_run: SampleRun) -> None:
 def test_the_line(model: Path) -> None:
     history = load_history(model / "history.json")
     tokens = f"{train_tokens(model):,} tokens"
-    expected = f"trained on food.txt and 1 other source (text of {tokens}), {local_date(history.trained_at)}."
+    expected = f"trained on food.txt and 1 other source (text of {tokens}), {format_date(history.trained_at)}."
     assert model_line(load_bundle(model)) == f"Model: {model}, {expected}"
     Path("runs").mkdir()
     Path("runs/latest").symlink_to("../model")
@@ -62,7 +63,18 @@ def test_many_sources_are_counted() -> None:
     assert (history.corpus, history.num_sources) == (("a.txt", "b.txt", "c.txt"), 6)
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"other": 1}', '{"corpus": [1]}', '{"trained_at": "yesterday"}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        "[]",
+        '{"other": 1}',
+        '{"corpus": [1]}',
+        '{"corpus": "abc"}',
+        '{"num_sources": "3"}',
+        '{"trained_at": "yesterday"}',
+    ],
+)
 def test_a_damaged_history(tmp_path: Path, content: str) -> None:
     path = tmp_path / "history.json"
     path.write_text(content, encoding="utf-8")
