@@ -44,7 +44,8 @@ def next_step_of_run(path: Path) -> str:
 
 def _suggest_model(path: Path) -> str:
     """Return which bundle was probably meant; else those that exist; else how to train one."""
-    runs, unfinished = [], []
+    runs: list[Path] = []
+    unfinished: list[Path] = []
     for run in iter_runs(RUNS):
         (runs if BundleLayout(RunDir(run).model).info.is_file() else unfinished).append(run)
     if close := closest_run(path.parent if path.name == RunDir(path).model.name else path, runs):
