@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from elmo_zh.version import __version__
 
 if TYPE_CHECKING:
+    from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.embed.elmo import Elmo, batch_to_ids
     from elmo_zh.embed.embedder import ElmoEmbedder
     from elmo_zh.embed.spans import align_to_characters, pool_spans
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from elmo_zh.model.scalar_mix import ScalarMix
 
 __all__ = [
+    "ContextIndex",
     "Elmo",
     "ElmoEmbedder",
     "ScalarMix",
@@ -24,6 +26,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ContextIndex": "elmo_zh.contexts.index",
     "Elmo": "elmo_zh.embed.elmo",
     "ElmoEmbedder": "elmo_zh.embed.embedder",
     "ScalarMix": "elmo_zh.model.scalar_mix",

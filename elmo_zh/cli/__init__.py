@@ -10,6 +10,7 @@ from elmo_zh.cli.corpora import inspect, plan
 from elmo_zh.cli.embed import embed, merge
 from elmo_zh.cli.evaluate import evaluate
 from elmo_zh.cli.failures import explain_failure
+from elmo_zh.cli.index import index
 from elmo_zh.cli.models import convert, info, selftest
 from elmo_zh.cli.options import settings_command
 from elmo_zh.cli.runs import runs
@@ -23,7 +24,7 @@ EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 1
 SECTIONS = {
     "Prepare": (plan, segment, vocab, word2vec, encode),
     "Train": (train, export, pipeline),
-    "Use": (embed, merge, evaluate, convert),
+    "Use": (embed, merge, evaluate, index, convert),
     "Inspect": (runs, inspect, info, selftest),
 }
 

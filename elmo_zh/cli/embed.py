@@ -16,7 +16,7 @@ from elmo_zh.choices import (
     UNKNOWN_WAYS,
     VECTOR_DTYPES,
 )
-from elmo_zh.cli.model_options import FROM_ZERO, WARM_UP, model_option, model_path, segmented_option, stateful_option
+from elmo_zh.cli.model_options import load_embedder, model_option, model_path, segmented_option, stateful_option
 from elmo_zh.cli.options import Common, RegisteredName, common_options, device_option, input_options
 from elmo_zh.config import EmbedConfig
 from elmo_zh.run.reporter import counted, format_bytes
@@ -161,7 +161,15 @@ def embed(
         jobs = plan_jobs(files, sources, output, output_suffix(form), config.text, segmented=chosen["segmented"])
         if mix_weights := chosen["mix_weights"]:
             jobs = [replace(job, also_read=(*job.also_read, mix_weights)) for job in jobs]
-        embedder = _load_embedder(common, model_path(model), config.embed, stateful, device, chosen)
+        embedder = load_embedder(
+            common,
+            model_path(model),
+            config.embed,
+            device,
+            stateful=stateful,
+            precision=chosen["precision"],
+            unknown=chosen["unknown"],
+        )
         settings = _build_settings(config.embed, embedder.bundle, stateful, chosen)
         _run_jobs(common, embedder, jobs, is_single(files), settings, form, chosen["shard"])
 
@@ -174,35 +182,6 @@ def _check_usage(files: tuple[str, ...], chosen: dict[str, Any]) -> None:
     form_chosen = any(chosen[name] for name in ("format", "layout", "compression", "sentence_index"))
     if chosen["shard"] and form_chosen:
         raise click.UsageError("A shard is always packed HDF5. Give --format, --layout and so on to: elmo-zh merge")
-
-
-def _load_embedder(
-    common: Common, path: Path, config: EmbedConfig, stateful: bool, device: str | None, chosen: dict[str, Any]
-) -> "ElmoEmbedder":
-    """Load the model, say which one it is, and warn of what makes its vectors worse or slower."""
-    from elmo_zh.allocator import keep_few_kernels, keep_freed_memory
-
-    keep_few_kernels()
-    keep_freed_memory()
-    from elmo_zh.bundle.description import model_line
-    from elmo_zh.bundle.read import load_bundle
-    from elmo_zh.embed.embedder import ElmoEmbedder
-
-    bundle = load_bundle(path)
-    common.console.note(model_line(bundle))
-    if bundle.needs_warm_state() and not stateful:
-        common.console.warn(f"{FROM_ZERO}, so its vectors are worse than they could be. {WARM_UP}")
-    embedder = ElmoEmbedder(
-        bundle,
-        device or "auto",
-        chosen["precision"] or config.precision,
-        stateful=stateful,
-        batch_tokens=config.batch_tokens,
-        unknown=chosen["unknown"] or config.unknown,
-    )
-    if reason := embedder.kernel_fallback.partition("\n")[0]:
-        common.console.warn(f"Triton's LSTM kernels do not work here ({reason}). Embedding is slower without.")
-    return embedder
 
 
 def _build_settings(config: EmbedConfig, bundle: "Bundle", stateful: bool, chosen: dict[str, Any]) -> "DumpSettings":

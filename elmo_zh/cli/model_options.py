@@ -1,10 +1,16 @@
 """Options of the commands that use a model, and the model that they use by default."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from elmo_zh.bundle.find import DEFAULT_MODEL, STARTER, default_bundle, find_bundle
+from elmo_zh.cli.options import Common
+from elmo_zh.config import EmbedConfig
+
+if TYPE_CHECKING:
+    from elmo_zh.embed.embedder import ElmoEmbedder
 
 model_option = click.option(
     "--model",
@@ -34,3 +40,39 @@ def model_path(given: Path | None) -> Path:
         BundleError: If there is no bundle; the message says where the path comes from, unless it was given.
     """
     return find_bundle(given) if given else default_bundle()
+
+
+def load_embedder(
+    common: Common,
+    path: Path,
+    config: EmbedConfig,
+    device: str | None,
+    *,
+    stateful: bool = False,
+    precision: str | None = None,
+    unknown: str | None = None,
+) -> "ElmoEmbedder":
+    """Load the model, say which one it is, and warn of what makes its vectors worse or slower."""
+    from elmo_zh.allocator import keep_few_kernels, keep_freed_memory
+
+    keep_few_kernels()
+    keep_freed_memory()
+    from elmo_zh.bundle.description import model_line
+    from elmo_zh.bundle.read import load_bundle
+    from elmo_zh.embed.embedder import ElmoEmbedder
+
+    bundle = load_bundle(path)
+    common.console.note(model_line(bundle))
+    if bundle.needs_warm_state() and not stateful:
+        common.console.warn(f"{FROM_ZERO}, so its vectors are worse than they could be. {WARM_UP}")
+    embedder = ElmoEmbedder(
+        bundle,
+        device or "auto",
+        precision or config.precision,
+        stateful=stateful,
+        batch_tokens=config.batch_tokens,
+        unknown=unknown or config.unknown,
+    )
+    if reason := embedder.kernel_fallback.partition("\n")[0]:
+        common.console.warn(f"Triton's LSTM kernels do not work here ({reason}). Embedding is slower without.")
+    return embedder

@@ -25,14 +25,13 @@ from elmo_zh.embed.join import (
     join_files,
 )
 from elmo_zh.embed.merge import Shard
-from elmo_zh.embed.prepare import count_text, write_packed, write_text_files
+from elmo_zh.embed.prepare import count_text, describe_model, open_parts, write_packed, write_text_files
 from elmo_zh.embed.reduction import Reduction, check_layers
 from elmo_zh.embed.rows import require_sentences
-from elmo_zh.embed.survey import Survey, check_disk_space, count_lines_and_tokens
+from elmo_zh.embed.survey import Survey, check_disk_space
 from elmo_zh.embed.unfinished import DumpCounts, Parts
 from elmo_zh.embed.unknown_rate import describe_unknown_rate, is_far_above, training_unknown_rate
 from elmo_zh.errors import OutputError
-from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import Hints, Reporter, format_bytes
 
 # A part ends after so many lines or tokens: little is lost by an interruption, and memory stays bounded.
@@ -173,33 +172,29 @@ class _Dump:
     def open(self, *, force: bool, reporter: Reporter) -> None:
         """Find out the size of the text, and open the folder of the unfinished output."""
         place = {"shard": [self.shard.number, self.shard.count]} if self.shard else {}
-        known = None if force else self.parts.survey({**self._identity(), **place})
-        text, settings = self.job.text, self.settings
-        if known is None or known.source_digest != file_digest(text.source.path):
-            known = count_lines_and_tokens(
-                self.embedder, text, segmented=settings.segmented, split=settings.split_sentences, reporter=reporter
-            )
-        self.survey = known
-        self.parts.open({**self._manifest(), **place}, self.survey, force=force)
+        self.survey = open_parts(
+            self.parts,
+            self.embedder,
+            self.job.text,
+            {**self._identity(), **place},
+            segmented=self.settings.segmented,
+            split=self.settings.split_sentences,
+            force=force,
+            reporter=reporter,
+        )
 
     def _identity(self) -> dict[str, Any]:
         """Return what the vectors depend on, besides the bytes of the text."""
         reading = {"reading": self.job.text.reading} if self.job.text.reading else {}
-        return {**_describe_model(self.embedder), **self.settings.described(), **reading}
+        return {**describe_model(self.embedder), **self.settings.described(), **reading}
 
     def _manifest(self) -> dict[str, Any]:
         return {"source_digest": self.survey.source_digest, **self._identity()}
 
     def hint_at_long_lines(self, hints: Hints) -> None:
         """Say once if lines are much longer than the sentences that the model was trained on."""
-        if self.survey.num_long:
-            hints.give(
-                "long lines",
-                f"Long lines of {self.job.text.name} hold several sentences ({self.survey.num_long:,} of"
-                f" {self.survey.lines:,}, such as line {self.survey.first_long:,}, counted from 1), but the model was"
-                " trained on single ones, so their vectors are worse than they could be. To split them as in training,"
-                " add: --split-sentences",
-            )
+        if advice := self.survey.describe_long(self.job.text.name):
+            hints.give("long lines", advice)
 
     def check_disk_space(self, reporter: Reporter) -> None:
         """Report the size of the text and of its vectors.
@@ -240,7 +235,7 @@ class _Dump:
         if self.settings.split_sentences:
             chosen["split_sentences"] = True
         usual = {"precision": "float32", "unknown": "unk"}
-        chosen |= {name: value for name, value in _describe_model(self.embedder).items() if usual.get(name) != value}
+        chosen |= {name: value for name, value in describe_model(self.embedder).items() if usual.get(name) != value}
         if self.settings.pool != "none":
             chosen["pool"] = self.settings.pool
         if self.settings.mix_weights is not None:
@@ -327,12 +322,3 @@ class _Dump:
         if is_plain_packed(self.form):
             return finish_packed(self.parts.packed, self.output, self.counts)
         return join_files([self.parts.packed], self.output, self._contents(), self.counts, self.form, reporter)
-
-
-def _describe_model(embedder: ElmoEmbedder) -> dict[str, str]:
-    """Return which model computes the vectors, and how."""
-    return {
-        "model_digest": embedder.bundle.digest,
-        "precision": embedder.precision,
-        "unknown": embedder.unknown,
-    }

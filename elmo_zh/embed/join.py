@@ -1,7 +1,7 @@
 """The last step of a dump and of a merge: packed files of consecutive lines become the one output."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import compress
@@ -53,14 +53,22 @@ def check_form(form: OutputForm, *, layers: str, pool: str) -> None:
 
 
 @contextmanager
-def claimed_output(output: Path, inputs: Iterable[Path], *, force: bool) -> Iterator[None]:
+def claimed_output(
+    output: Path, inputs: Iterable[Path], *, force: bool, is_own: Callable[[Path], bool] = npy.is_output
+) -> Iterator[None]:
     """Reserve an output for this process.
+
+    Args:
+        output: The path of the output.
+        inputs: Files and folders that are read.
+        force: Replace an existing output.
+        is_own: Returns whether a folder is an output of this kind, which may be replaced.
 
     Raises:
         OutputError: If another process writes it, it is one of the inputs, or it exists and `force` is not given or
             cannot replace it.
     """
-    if output.is_dir() and not npy.is_output(output):
+    if output.is_dir() and not is_own(output):
         raise OutputError(f"{output} is a folder with other content. Choose another --output.")
     require_no_input(output, inputs)
     refusal = f"{output} is being written by another elmo-zh process. Wait for it, or choose another --output."

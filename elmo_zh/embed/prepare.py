@@ -3,10 +3,11 @@
 Then the number of tokens is known, so that the vectors can be written where they stay.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -16,9 +17,10 @@ from elmo_zh.embed.blocks import Contents, TextBlock
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import hdf5_packed
 from elmo_zh.embed.rows import iter_rows
+from elmo_zh.embed.survey import Survey, count_lines_and_tokens
 from elmo_zh.embed.unfinished import DumpCounts, Parts
 from elmo_zh.errors import CorpusError
-from elmo_zh.run.files import atomic_path
+from elmo_zh.run.files import atomic_path, file_digest
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.alignment import TokenisedLine
 
@@ -28,6 +30,49 @@ TEXT_TOKENS = 500_000
 # Attributes of a file of tokens: how many of them are longer than the character slots, and how many unknown ones read
 # as their parts.
 _CUT_TOKENS, _BACKED_OFF_TOKENS = "cut_tokens", "backed_off_tokens"
+
+
+def describe_model(embedder: ElmoEmbedder) -> dict[str, str]:
+    """Return which model computes the vectors, and how."""
+    return {
+        "model_digest": embedder.bundle.digest,
+        "precision": embedder.precision,
+        "unknown": embedder.unknown,
+    }
+
+
+def open_parts(
+    parts: Parts,
+    embedder: ElmoEmbedder,
+    text: InputText,
+    identity: Mapping[str, Any],
+    *,
+    segmented: bool,
+    split: bool,
+    force: bool,
+    reporter: Reporter,
+) -> Survey:
+    """Create the folder of an unfinished output, or keep what is finished in it, and return the size of the text.
+
+    Args:
+        parts: The folder.
+        embedder: The model.
+        text: The text.
+        identity: What the output depends on, besides the bytes of the text.
+        segmented: The text is segmented.
+        split: Its lines are split into sentences.
+        force: Start over in any case.
+        reporter: Receives how the text is read.
+
+    Raises:
+        CorpusError: If the text cannot be read.
+        OutputError: If the folder holds vectors of another text, model or settings.
+    """
+    survey = None if force else parts.survey(identity)
+    if survey is None or survey.source_digest != file_digest(text.source.path):
+        survey = count_lines_and_tokens(embedder, text, segmented=segmented, split=split, reporter=reporter)
+    parts.open({"source_digest": survey.source_digest, **identity}, survey, force=force)
+    return survey
 
 
 def write_text_files(

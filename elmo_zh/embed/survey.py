@@ -47,6 +47,16 @@ class Survey:
         sample = counted(self.sampled_lines, unit)
         return f"{counted(self.lines, unit)}, about {self.tokens:,} tokens (estimated from {sample})"
 
+    def describe_long(self, name: str) -> str:
+        """Return the advice to split long lines of a text of this name; empty if it has none."""
+        if not self.num_long:
+            return ""
+        return (
+            f"Long lines of {name} hold several sentences ({self.num_long:,} of {self.lines:,}, such as line"
+            f" {self.first_long:,}, counted from 1), but the model was trained on single ones, so their vectors are"
+            " worse than they could be. To split them as in training, add: --split-sentences"
+        )
+
     def shard(self, num_lines: int) -> "Survey":
         """Return the estimated survey of a shard of so many lines."""
         if num_lines == self.lines:
@@ -111,7 +121,14 @@ class _Sample:
                 self.distance *= 2
 
 
-def check_disk_space(output: Path, needed_bytes: float, *, is_exact: bool, reporter: Reporter) -> str:
+def check_disk_space(
+    output: Path,
+    needed_bytes: float,
+    *,
+    is_exact: bool,
+    reporter: Reporter,
+    advice: str = "--layers average, --dtype float16, --pool mean",
+) -> str:
     """Return how much disk space is needed and how much is free, for people.
 
     Args:
@@ -119,6 +136,7 @@ def check_disk_space(output: Path, needed_bytes: float, *, is_exact: bool, repor
         needed_bytes: Bytes that will be written.
         is_exact: Whether that number is certain; else only half of it is.
         reporter: Receives a warning if the space may not be enough.
+        advice: Options that make the output smaller, for the message.
 
     Raises:
         OutputError: If the space is certainly not enough.
@@ -129,7 +147,7 @@ def check_disk_space(output: Path, needed_bytes: float, *, is_exact: bool, repor
     if needed_bytes * (1 if is_exact else _CERTAIN_FRACTION) > free:
         raise OutputError(
             f"{output}: {needed} of disk space are needed until it is finished, but only {format_bytes(free)} are"
-            " free. Make room, or write less: --layers average, --dtype float16, --pool mean."
+            f" free. Make room, or write less: {advice}."
         )
     if needed_bytes > free:
         reporter.warn(

@@ -89,18 +89,7 @@ class Parts:
 
     def _finished(self) -> dict[Path, int]:
         """Return the records of the finished parts in order, each with its number of lines, up to the first gap."""
-        finished: dict[Path, int] = {}
-        if not self.packed.is_file():
-            return finished
-        expected = None
-        for record in sorted(self.path.glob("part-*.json")):
-            part = json.loads(record.read_text(encoding="utf-8"))
-            expected = self._first_line() if expected is None else expected
-            if part["first_line"] != expected:
-                break
-            finished[record] = part["num_lines"]
-            expected += part["num_lines"]
-        return finished
+        return finished_parts(self.path, self._first_line()) if self.packed.is_file() else {}
 
     def _first_line(self) -> int:
         with h5py.File(self.packed, "r") as file:
@@ -173,17 +162,44 @@ class Parts:
             num_lines: How many.
             state: The state after the last one, by name; empty if none is carried.
         """
-        record = self.path / f"part-{first_line:012d}.json"
         if state:
+            record = part_record(self.path, first_line)
             with atomic_path(record.with_suffix(".hdf5")) as unfinished, create_hdf5(unfinished) as file:
                 for name, array in state.items():
                     file.create_dataset(name, data=array)
-        write_json(record, {"first_line": first_line, "num_lines": num_lines})
+        record_part(self.path, first_line, num_lines)
 
     def remove(self, *, if_empty: bool = False) -> None:
         """Remove the folder, in any case or only if there is nothing in it to resume from."""
         if not (if_empty and (self.text_files() or self.packed.is_file())):
             remove(self.path)
+
+
+def finished_parts(folder: Path, first_line: int) -> dict[Path, int]:
+    """Return the records of finished parts in order, each with its number of lines, up to the first gap.
+
+    Args:
+        folder: The folder of the parts.
+        first_line: The line with which the first part starts.
+    """
+    finished: dict[Path, int] = {}
+    for record in sorted(folder.glob("part-*.json")):
+        part = json.loads(record.read_text(encoding="utf-8"))
+        if part["first_line"] != first_line:
+            break
+        finished[record] = part["num_lines"]
+        first_line += part["num_lines"]
+    return finished
+
+
+def record_part(folder: Path, first_line: int, num_lines: int) -> None:
+    """Record that a part of so many lines from this one on is finished."""
+    write_json(part_record(folder, first_line), {"first_line": first_line, "num_lines": num_lines})
+
+
+def part_record(folder: Path, first_line: int) -> Path:
+    """Return the path of the record of the part that starts with this line."""
+    return folder / f"part-{first_line:012d}.json"
 
 
 def _as_json(value: Mapping[str, Any]) -> Any:

@@ -33,6 +33,7 @@ OWN = {
     "embed": ("FILE...", "--model BUNDLE", "--output FILE", "--segmented", "--layers all|average|top|N", "--dtype"),
     "merge": ("SHARD...", "--output FILE", "--format", "--layout", "--compression", "--sentence-index"),
     "convert": ("SOURCE", "--output DIR", "--weights FILE", "--warm-on TEXT", "--layout [bundle|simple_elmo|"),
+    "index": ("TEXT...", "--model BUNDLE", "--output INDEX", "--segmented", "--layers all|top|N", "--max-per-word"),
     "info": ("BUNDLE",),
     "plan": ("CORPUS...", "--run RUN", "--no-training", "--format", "--input-format FORMAT"),
     "inspect": ("RUN", "--samples", "--tokens", "--seed"),
@@ -64,7 +65,7 @@ def minimal_arguments(command: str, run: Path) -> tuple[str | Path, ...]:
     if command == "inspect":
         return (command, run)
     file = ("corpus.txt",) if command in ("pipeline", "segment", "plan", *OF_MODELS) else ()
-    output = ("--output", "model") if command == "convert" else ()
+    output = ("--output", "model") if command in ("convert", "index") else ()
     return (command, *file, *output, *(() if command in OF_MODELS else ("--run", run)))
 
 
@@ -80,6 +81,9 @@ def finished_arguments(command: str, sample: SampleRun, run: Path, folder: Path)
         return ("merge", f"{output}.shard-1-of-1")
     if command == "convert":
         return ("convert", sample.model, "--output", folder / f"model {len(list(folder.iterdir()))}")
+    if command == "index":
+        output = folder / f"{len(list(folder.iterdir()))}.index"
+        return ("index", sample.heldout, "--segmented", "--model", sample.model, "--output", output)
     if command == "plan":
         return ("plan", sample.corpus, "--run", run, "--no-training")
     if command == "runs":

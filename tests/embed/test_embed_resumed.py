@@ -287,7 +287,7 @@ def test_no_room_for_the_vectors(sample_run: SampleRun, empty_folder: Path, opti
 def test_a_text_that_changes_while_it_is_read(
     sample_run: SampleRun, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dump, "count_lines_and_tokens", lambda *_, **__: Survey(lines=9, tokens=28))
+    monkeypatch.setattr(prepare, "count_lines_and_tokens", lambda *_, **__: Survey(lines=9, tokens=28))
     told = elmo_zh("embed", source, "--segmented", "--model", sample_run.model).only_error()
     assert told == f"{source} has changed while it was read. Type the same command again."
     assert not source.with_name("file.txt.hdf5").exists()

@@ -1,0 +1,313 @@
+"""Build an index of occurrences: the vectors of words in their sentences, on disk, so that similar ones can be found.
+
+The texts are read as `embed` reads them. First all tokens are written; then occurrences are chosen, so that their
+number is known; then the lines that hold one are computed, and their vectors written where they stay.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from elmo_zh.contexts.choice import Choice
+from elmo_zh.contexts.index_text import Reading, WordNumbers, count_words, write_index_text
+from elmo_zh.contexts.index_vectors import write_vectors
+from elmo_zh.contexts.layout import INDEX_FORMAT, VECTOR, IndexLayout, array_kinds, is_index
+from elmo_zh.contexts.unfinished_index import IndexParts, RowFile
+from elmo_zh.corpus.input_texts import InputText
+from elmo_zh.corpus.sources import Source, Sources, Stamp
+from elmo_zh.embed.blocks import Contents
+from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.embed.jobs import texts_to_embed
+from elmo_zh.embed.join import claimed_output
+from elmo_zh.embed.prepare import count_text, describe_model, open_parts, write_text_files
+from elmo_zh.embed.rows import require_sentences
+from elmo_zh.embed.survey import Survey, check_disk_space
+from elmo_zh.embed.unfinished import DumpCounts
+from elmo_zh.embed.unknown_rate import describe_unknown_rate, is_far_above, training_unknown_rate
+from elmo_zh.errors import CorpusError, ElmoZhError
+from elmo_zh.run.files import atomic_path, link_or_copy, write_json
+from elmo_zh.run.reporter import Hints, Reporter, counted, format_bytes
+
+# Bytes of an occurrence besides its vectors: itself, its posting, and its share of a line.
+_OTHER_BYTES = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexSettings:
+    """What an index holds.
+
+    Attributes:
+        layers: Numbers of the layers whose vectors are kept, ascending.
+        segmented: Tokens are split at U+0020 and looked up as they are; else lines are normalised and segmented.
+        split_sentences: Lines are split into sentences as in training.
+        choice: Which occurrences are kept.
+    """
+
+    layers: tuple[int, ...]
+    segmented: bool = False
+    split_sentences: bool = False
+    choice: Choice = field(default_factory=Choice)
+
+    @property
+    def reading(self) -> Reading:
+        """How the texts are read."""
+        return Reading(segmented=self.segmented, split=self.split_sentences)
+
+    def described(self) -> dict[str, Any]:
+        """Return the settings as JSON values."""
+        described = {
+            "layers": list(self.layers),
+            "segmented": self.segmented,
+            "split_sentences": self.split_sentences,
+            **asdict(self.choice),
+        }
+        if (words := self.choice.words) is not None:
+            digest = sha256("\n".join(sorted(words)).encode()).hexdigest()
+            described["words"] = {"count": len(words), "digest": f"sha256:{digest}"}
+        return described
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexReport:
+    """Report on a finished index.
+
+    Attributes:
+        path: Its folder.
+        counts: Counts of lines, tokens and unknown tokens of the texts, and of words, occurrences and kept lines.
+        num_bytes: Size of the folder.
+        missing_words: Words of the given list that do not occur as a token.
+    """
+
+    path: Path
+    counts: dict[str, int]
+    num_bytes: int
+    missing_words: tuple[str, ...]
+
+
+def texts_to_index(sources: Sources) -> list[Source]:
+    """Return the sources without those in folders that `embed` or `index` has written."""
+    return [source for source in texts_to_embed(sources) if source.is_named or not is_index(source.path.parent)]
+
+
+def build_index(
+    embedder: ElmoEmbedder,
+    texts: Sequence[InputText],
+    output: Path,
+    settings: IndexSettings,
+    *,
+    force: bool,
+    reporter: Reporter,
+    hints: Hints | None = None,
+) -> IndexReport:
+    """Write an index of the words of texts. An unfinished one is continued.
+
+    Memory grows with the number of distinct words only; each text is read three times.
+
+    Args:
+        embedder: The model, not a stateful one.
+        texts: The texts.
+        output: The folder to write.
+        settings: What the index holds.
+        force: Replace an existing index, and do not resume an unfinished one.
+        reporter: Receives messages and progress.
+        hints: Receives advice on the texts.
+
+    Raises:
+        ElmoZhError: If a layer is not one of the model's.
+        CorpusError: If a text cannot be read or changes, or no word occurs often enough.
+        OutputError: If the output exists or does not fit on its disk; if an unfinished one is of other texts, another
+            model or other settings.
+    """
+    if embedder.is_stateful:
+        raise ElmoZhError("An index holds vectors of single sentences. Give an embedder that is not stateful.")
+    _check_layers(settings.layers, embedder.num_layers)
+    if settings.split_sentences:
+        require_sentences(embedder.bundle)
+    inputs = [*(text.source.path for text in texts), embedder.bundle.path]
+    with claimed_output(output, inputs, force=force, is_own=is_index):
+        build = _Build(embedder, texts, output, settings, reporter, hints or Hints(reporter))
+        try:
+            report = build.run(force=force)
+            build.parts.remove()
+        finally:
+            build.parts.remove(if_empty=True)
+    return report
+
+
+def _check_layers(layers: Sequence[int], num_layers: int) -> None:
+    for layer in layers:
+        if not 0 <= layer < num_layers:
+            raise ElmoZhError(f"--layers {layer}: expected all, top, or numbers from 0 to {num_layers - 1}.")
+
+
+class _Build:
+    """An index in progress."""
+
+    def __init__(
+        self,
+        embedder: ElmoEmbedder,
+        texts: Sequence[InputText],
+        output: Path,
+        settings: IndexSettings,
+        reporter: Reporter,
+        hints: Hints,
+    ) -> None:
+        self._embedder, self._texts, self._output, self._settings = embedder, texts, output, settings
+        self._reporter, self._hints = reporter, hints
+        self.parts = IndexParts.of(output)
+
+    def run(self, *, force: bool) -> IndexReport:
+        """Write the index."""
+        stamps = [Stamp.of(text.source) for text in self._texts]
+        surveys = [self._write_tokens(number, force=force) for number in range(len(self._texts))]
+        self.parts.open(self._manifest(surveys), force=force)
+        if not self.parts.layout.path.is_dir():
+            self._write_text(surveys)
+            for stamp, text in zip(stamps, self._texts, strict=True):
+                stamp.require(text.source)
+        write_vectors(self._embedder, self.parts, len(self._texts), self._settings.layers, self._reporter)
+        return self._finish()
+
+    def _write_tokens(self, number: int, *, force: bool) -> Survey:
+        """Write the tokens of a text, unless they are there."""
+        text, parts, settings = self._texts[number], self.parts.text(number), self._settings
+        identity = {**describe_model(self._embedder), **asdict(settings.reading), "reading": text.reading}
+        survey = open_parts(
+            parts,
+            self._embedder,
+            text,
+            identity,
+            segmented=settings.segmented,
+            split=settings.split_sentences,
+            force=force,
+            reporter=self._reporter,
+        )
+        if advice := survey.describe_long(text.name):
+            self._hints.give("long lines", advice)
+        write_text_files(self._embedder, text, range(survey.lines), parts, self._describe, self._reporter)
+        return survey
+
+    def _describe(self, *, num_lines: int, num_tokens: int, first_line: int = 0) -> Contents:
+        return Contents(
+            attributes={},
+            first_line=first_line,
+            num_lines=num_lines,
+            num_tokens=num_tokens,
+            num_layers=None,
+            dimension=self._embedder.dimension,
+            dtype="float16",
+            is_pooled=False,
+            has_offsets=not self._settings.segmented,
+            has_source_lines=self._settings.split_sentences,
+        )
+
+    def _manifest(self, surveys: Sequence[Survey]) -> dict[str, Any]:
+        texts = [
+            {"name": text.name, "digest": survey.source_digest, "lines": survey.lines, **text.reading}
+            for text, survey in zip(self._texts, surveys, strict=True)
+        ]
+        return {
+            "format": INDEX_FORMAT,
+            "model": {"path": str(self._embedder.bundle.path), **describe_model(self._embedder)},
+            "dimension": self._embedder.dimension,
+            "settings": self._settings.described(),
+            "texts": texts,
+        }
+
+    def _write_text(self, surveys: Sequence[Survey]) -> None:
+        """Choose the occurrences, and write everything but the vectors, for which there is room then."""
+        self.parts.discard_index()
+        words = count_words(self.parts, len(self._texts), self._reporter)
+        counts = DumpCounts()
+        for number in range(len(self._texts)):
+            counts.add(count_text(self.parts.text(number)))
+        unit = "sentence" if self._settings.split_sentences else "line"
+        self._reporter.note(
+            f"{counted(len(self._texts), 'text')}: {counted(counts.lines, unit)}, {counted(counts.tokens, 'token')}"
+        )
+        self._hint_at_unknown_words(counts, words)
+        with atomic_path(self.parts.layout.path) as unfinished:
+            unfinished.mkdir()
+            layout, settings = IndexLayout(unfinished), self._settings
+            found, rows = write_index_text(
+                layout, self.parts, self._texts, settings.reading, words, settings.choice, self._reporter
+            )
+            self._require_words(found, words)
+            found = {**counts.recorded(), **found, "distinct_words": len(words.numbers)}
+            self._make_room(layout, found)
+            np.save(unfinished / self.parts.rows.name, rows)
+            sizes = {path.name: path.stat().st_size for path in layout.files(settings.layers)}
+            missing = sorted(word for word in settings.choice.words or () if word.encode() not in words.numbers)
+            made_of = self._manifest(surveys)
+            write_json(layout.info, {**made_of, "counts": found, "missing_words": missing, "bytes": sizes})
+
+    def _hint_at_unknown_words(self, counts: DumpCounts, words: WordNumbers) -> None:
+        bundle = self._embedder.bundle
+        if is_far_above(counts.tokens, counts.unknown_tokens, training_unknown_rate(bundle.info)):
+            spelled = words.words
+            unknown = np.flatnonzero(self._embedder.find_unknown(spelled)).tolist()
+            found = Counter({spelled[number]: int(words.counts[number]) for number in unknown})
+            segmented = self._settings.segmented
+            line = describe_unknown_rate(bundle, counts.tokens, counts.unknown_tokens, found, segmented=segmented)
+            if line:
+                self._hints.give("unknown words", line)
+
+    def _require_words(self, found: dict[str, int], words: WordNumbers) -> None:
+        """Raise CorpusError if no occurrence is chosen."""
+        if found["occurrences"]:
+            return
+        self.parts.remove()
+        names = ", ".join(text.name for text in self._texts[:3])
+        choice = self._settings.choice
+        if not words.numbers:
+            raise CorpusError(f"{names}: there is no word in the text. Give text with words.")
+        distinct = counted(len(words.numbers), "distinct token")
+        if choice.words is not None:
+            raise CorpusError(
+                f"{names}: none of the {len(choice.words):,} words of --words is among its {distinct}."
+                " Write them as the segmenter cuts them, or leave out --words."
+            )
+        raise CorpusError(
+            f"{names}: none of its {distinct} is a word that occurs {choice.min_count:,} times."
+            " Give more text, or lower --min-count."
+        )
+
+    def _make_room(self, layout: IndexLayout, found: dict[str, int]) -> None:
+        """Create the files of the vectors.
+
+        Raises:
+            OutputError: If the disk has not enough space.
+        """
+        num_layers = len(self._settings.layers)
+        vector_bytes = found["occurrences"] * self._embedder.dimension * VECTOR.itemsize * num_layers
+        needed = vector_bytes + found["occurrences"] * _OTHER_BYTES
+        advice = "--layers top, --max-per-word 100, --min-count 10"
+        space = check_disk_space(self._output, needed, is_exact=True, reporter=self._reporter, advice=advice)
+        self._reporter.note(
+            f"{counted(found['occurrences'], 'occurrence')} of {counted(found['words'], 'word')} chosen, in"
+            f" {counted(found['kept_lines'], 'line')}; {format_bytes(vector_bytes)} of vectors"
+            f" ({counted(num_layers, 'layer')}, float16), {space}"
+        )
+        kinds = array_kinds(layout, found, self._settings.layers, self._embedder.dimension)
+        for layer in self._settings.layers:
+            for path in (layout.vectors(layer), layout.norms(layer)):
+                RowFile.create(path, *kinds[path])
+
+    def _finish(self) -> IndexReport:
+        """Make the index of its files."""
+        layout = self.parts.layout
+        info = json.loads(layout.info.read_text(encoding="utf-8"))
+        with atomic_path(self._output) as unfinished:
+            unfinished.mkdir()
+            for name in (layout.info.name, *info["bytes"]):
+                link_or_copy(layout.path / name, unfinished / name)
+        num_bytes = sum(info["bytes"].values()) + layout.info.stat().st_size
+        return IndexReport(
+            path=self._output, counts=info["counts"], num_bytes=num_bytes, missing_words=tuple(info["missing_words"])
+        )

@@ -1,0 +1,117 @@
+"""Which occurrences of which words an index holds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+# SplitMix64 (Steele, Lea and Flood 2014): its output function is a bijection of 64 bits, so that no two occurrences of
+# a word have the same hash.
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
+# Hashes that are computed at a time.
+_HASHES = 2**20
+_ALL = np.uint64(2**64 - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The rule by which occurrences are chosen.
+
+    Attributes:
+        min_count: Occurrences that a word needs, unless it is in `words`.
+        max_per_word: Occurrences of a word to keep: of more, a random sample; 0 keeps all.
+        words: The words to index, however rare; None for all that are not mere punctuation.
+        seed: Seed of the samples.
+    """
+
+    min_count: int = 2
+    max_per_word: int = 1000
+    words: frozenset[str] | None = None
+    seed: int = 1
+
+    def wants(self, word: str, count: int) -> bool:
+        """Return whether a word with so many occurrences is indexed."""
+        if self.words is not None:
+            return word in self.words
+        # Punctuation and symbols: nobody looks for the neighbours of a comma, and every line has one.
+        return count >= self.min_count and any(character.isalnum() for character in word)
+
+
+class Sampler:
+    """Chooses the occurrences of numbered words, in any number of blocks of consecutive tokens.
+
+    An occurrence is known by its word and by its running number among the occurrences of that word. A sample consists
+    of those with the smallest hashes of seed, word and running number, so it does not depend on the blocks.
+    """
+
+    def __init__(self, choice: Choice, words: Sequence[str], counts: NDArray[np.int64]) -> None:
+        """Prepare the choice.
+
+        Args:
+            choice: The rule.
+            words: The distinct words of the texts, by number.
+            counts: Number of occurrences of each word, int64, shape (W,).
+        """
+        pairs = zip(words, counts.tolist(), strict=True)
+        self.is_wanted = np.array([choice.wants(word, count) for word, count in pairs], np.bool_)
+        self._seen = np.zeros(len(words), np.int64)
+        self._keys = np.zeros(len(words), np.uint64)
+        self._limits = np.full(len(words), _ALL)
+        if choice.max_per_word:
+            for number in np.flatnonzero(self.is_wanted & (counts > choice.max_per_word)).tolist():
+                key = word_key(words[number], choice.seed)
+                self._keys[number] = key
+                self._limits[number] = _largest_kept(key, int(counts[number]), choice.max_per_word)
+
+    def choose(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of the next tokens are chosen, bool, shape (n,).
+
+        Args:
+            numbers: The numbers of their words, int64, shape (n,).
+        """
+        running = self._seen[numbers] + earlier_equals(numbers)
+        distinct, counts = np.unique(numbers, return_counts=True)
+        self._seen[distinct] += counts
+        hashes = occurrence_hashes(self._keys[numbers], running)
+        return np.asarray(self.is_wanted[numbers] & (hashes <= self._limits[numbers]))
+
+
+def word_key(word: str, seed: int) -> np.uint64:
+    """Return the key of a word's hashes."""
+    key = seed.to_bytes(8, "little", signed=True)
+    return np.uint64(int.from_bytes(blake2b(word.encode(), digest_size=8, key=key).digest(), "little"))
+
+
+def occurrence_hashes(keys: NDArray[np.uint64] | np.uint64, running: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return the hashes of occurrences, uint64, by the keys of their words and their running numbers."""
+    hashes = keys + running.astype(np.uint64) * _STEP
+    for shift, factor in zip(_SHIFTS, _FACTORS, strict=False):
+        hashes = (hashes ^ (hashes >> shift)) * factor
+    return np.asarray(hashes ^ (hashes >> _SHIFTS[-1]))
+
+
+def earlier_equals(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return, for each of some numbers, how many equal ones precede it, int64, shape (n,)."""
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    is_first = np.ones(len(numbers), np.bool_)
+    is_first[1:] = ordered[1:] != ordered[:-1]
+    places = np.arange(len(numbers))
+    earlier = np.empty(len(numbers), np.int64)
+    earlier[order] = places - np.maximum.accumulate(np.where(is_first, places, 0))
+    return earlier
+
+
+def _largest_kept(key: np.uint64, count: int, num_kept: int) -> np.uint64:
+    """Return the hash that the last of the kept occurrences has."""
+    kept = np.empty(0, np.uint64)
+    for start in range(0, count, _HASHES):
+        new = occurrence_hashes(key, np.arange(start, min(start + _HASHES, count)))
+        kept = np.concatenate([kept, new])
+        if len(kept) > num_kept:
+            kept = np.partition(kept, num_kept - 1)[:num_kept]
+    return np.uint64(kept.max())

@@ -1,0 +1,338 @@
+"""ContextIndex: read an index of occurrences. Its files are mapped into memory and read where they are needed."""
+
+import json
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cached_property
+from heapq import nlargest
+from itertools import pairwise
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from elmo_zh.contexts.layout import INDEX_FORMAT, IndexLayout, array_kinds
+from elmo_zh.contexts.nearest import nearest, nearest_among
+from elmo_zh.errors import ElmoZhError, OutputError
+
+_SPELLINGS = 3
+# Spellings less similar than this are no help (`SequenceMatcher.ratio`).
+_LEAST_SIMILAR = 0.4
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """One occurrence of a word.
+
+    Attributes:
+        number: Its number in the index, from 0, in the order of the texts.
+        word: The word, as the model reads it.
+        line: Number of its line in the index, for `ContextIndex.line`.
+        token: Its place among the tokens of that line.
+        start: Its first character in the text of that line.
+        end: The character after its last one.
+    """
+
+    number: int
+    word: str
+    line: int
+    token: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class IndexedLine:
+    """A line that holds an occurrence.
+
+    Attributes:
+        text: The raw line, or the sentence of it, if lines were split.
+        source: Name of its text.
+        number: Number of the line in that text, from 0.
+    """
+
+    text: str
+    source: str
+    number: int
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """An occurrence that is similar to a vector.
+
+    Attributes:
+        occurrence: The occurrence.
+        cosine: Cosine of its vector and the given one.
+    """
+
+    occurrence: Occurrence
+    cosine: float
+
+
+class ContextIndex:
+    """An index of words in their sentences, which `elmo-zh index` has written.
+
+        index = ContextIndex.load("news.index")
+        [first, *_] = index.occurrences("苹果")
+        index.neighbours(index.vectors(2)[first], layer=2, top=5)
+
+    Attributes:
+        path: Its folder.
+        model_digest: Digest of the bundle that computed it.
+        model: Which bundle that was: path, model_digest, precision, unknown.
+        layers: Numbers of the layers whose vectors it has, ascending.
+        dimension: Length of a vector, 2P.
+        info: The content of index.json.
+    """
+
+    def __init__(self, path: Path, info: dict[str, Any]) -> None:
+        """Open the files of an index; `ContextIndex.load` reads the info and checks it."""
+        self.path, self.info = path, info
+        self.model: dict[str, str] = info["model"]
+        self.model_digest = self.model["model_digest"]
+        self.layers: tuple[int, ...] = tuple(info["settings"]["layers"])
+        self.dimension: int = info["dimension"]
+        self._layout = IndexLayout(path)
+        self._kinds = array_kinds(self._layout, info["counts"], self.layers, self.dimension)
+        self._opened: dict[Path, NDArray[Any]] = {}
+        _check_sizes(self._layout, info, self.layers)
+        words, lines = self._array(self._layout.words), self._array(self._layout.lines)
+        for column, last, where in (
+            (words["end"], info["bytes"][self._layout.word_text.name], self._layout.words),
+            (words["postings_end"], len(self), self._layout.words),
+            (lines["end"], info["bytes"][self._layout.line_text.name], self._layout.lines),
+        ):
+            if column[-1] != last or column[0] < 0 or (np.diff(column) < 0).any():
+                raise _damaged(where)
+        if lines["source"].min() < 0 or lines["source"].max() >= len(info["texts"]):
+            raise _damaged(self._layout.lines)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "ContextIndex":
+        """Open an index.
+
+        Args:
+            path: Its folder.
+
+        Raises:
+            OutputError: If there is none, it is damaged, or another version has written it.
+        """
+        folder = Path(path)
+        return cls(folder, _load_info(folder))
+
+    def __len__(self) -> int:
+        """The number of occurrences."""
+        return int(self.info["counts"]["occurrences"])
+
+    @cached_property
+    def words(self) -> Sequence[str]:
+        """All words, sorted by code points."""
+        spelled = self._layout.word_text.read_bytes()
+        try:
+            return [spelled[start:end].decode() for start, end in _spans(self._array(self._layout.words)["end"])]
+        except UnicodeDecodeError:
+            raise _damaged(self._layout.word_text) from None
+
+    def __contains__(self, word: object) -> bool:
+        return isinstance(word, str) and self._number(word) is not None
+
+    def count(self, word: str) -> int:
+        """Return how often a word of the index occurs in the texts, sampled or not.
+
+        Raises:
+            ElmoZhError: If the word is not in the index.
+        """
+        return int(self._array(self._layout.words)["count"][self._require(word)])
+
+    def occurrences(self, word: str) -> NDArray[np.int64]:
+        """Return the numbers of a word's occurrences, ascending, int64, shape (n,).
+
+        Raises:
+            ElmoZhError: If the word is not in the index; the message names the most similar spellings.
+        """
+        number = self._require(word)
+        ends = self._array(self._layout.words)["postings_end"]
+        found = np.array(self._array(self._layout.postings)[int(ends[number - 1]) if number else 0 : int(ends[number])])
+        if len(found) == 0 or found.min() < 0 or found.max() >= len(self):
+            raise _damaged(self._layout.postings)
+        return found
+
+    def occurrence(self, number: int) -> Occurrence:
+        """Return an occurrence by its number."""
+        word, line, token, start, end = self._array(self._layout.occurrences)[number].tolist()
+        counts = self.info["counts"]
+        if not (0 <= word < counts["words"] and 0 <= line < counts["kept_lines"] and 0 <= start <= end):
+            raise _damaged(self._layout.occurrences)
+        return Occurrence(int(number), self.words[word], line, token, start, end)
+
+    def line(self, number: int) -> IndexedLine:
+        """Return a line by its number in the index."""
+        lines = self._array(self._layout.lines)
+        start = int(lines["end"][number - 1]) if number else 0
+        with self._layout.line_text.open("rb") as file:
+            file.seek(start)
+            text = file.read(int(lines["end"][number]) - start)
+        try:
+            source = self.info["texts"][int(lines["source"][number])]["name"]
+            return IndexedLine(text.decode(), source, int(lines["number"][number]))
+        except UnicodeDecodeError:
+            raise _damaged(self._layout.line_text) from None
+
+    def vectors(self, layer: int) -> NDArray[np.float16]:
+        """Return the vectors of all occurrences in a layer, mapped from disk, float16, shape (N, 2P).
+
+        Raises:
+            ElmoZhError: If the index does not have this layer.
+        """
+        return self._array(self._layout.vectors(self._check_layer(layer)))
+
+    def norms(self, layer: int) -> NDArray[np.float32]:
+        """Return the Euclidean norms of the vectors of a layer, mapped from disk, float32, shape (N,)."""
+        return self._array(self._layout.norms(self._check_layer(layer)))
+
+    def neighbours(self, vector: ArrayLike, layer: int, top: int = 10, word: str | None = None) -> list[Neighbour]:
+        """Return the occurrences whose vectors are most similar to a vector, by an exact search.
+
+        Args:
+            vector: The vector to compare with, shape (2P,).
+            layer: The layer that it comes from.
+            top: How many to return, at most.
+            word: Take only occurrences of this word.
+
+        Returns:
+            Descending by cosine; of equal ones the earlier in the texts comes first.
+
+        Raises:
+            ElmoZhError: If the index does not have this layer or this word.
+            ValueError: If the vector has another shape, or a number that is not finite.
+        """
+        query = np.asarray(vector, np.float32)
+        if query.shape != (self.dimension,):
+            raise ValueError(f"vector: shape {query.shape}, expected ({self.dimension},)")
+        if not np.isfinite(query).all():
+            raise ValueError("vector: a number is not finite")
+        vectors, norms = self.vectors(layer), self.norms(layer)
+        if word is None:
+            numbers, cosines = nearest(vectors, norms, query, top)
+        else:
+            numbers, cosines = nearest_among(self.occurrences(word), vectors, query, top)
+        pairs = zip(numbers.tolist(), cosines.tolist(), strict=True)
+        return [Neighbour(self.occurrence(number), cosine) for number, cosine in pairs]
+
+    def require_model(self, digest: str, path: Path) -> None:
+        """Raise ElmoZhError unless a bundle is the one that computed the index.
+
+        Args:
+            digest: Digest of the bundle.
+            path: Its folder, for the message.
+        """
+        if digest != self.model_digest:
+            raise ElmoZhError(
+                f"{self.path} was made with the model {self.model['path']} ({_short(self.model_digest)}), but {path} is"
+                f" another one ({_short(digest)}). Give that model with --model, or make the index again with: index"
+            )
+
+    def similar_spellings(self, word: str) -> list[str]:
+        """Return the words of the index that are spelled most like a word, at most three."""
+        characters = set(word)
+        scored = (
+            (SequenceMatcher(None, word, other, autojunk=False).ratio(), -len(other), other)
+            for other in self.words
+            if not characters.isdisjoint(other)
+        )
+        return [other for score, _, other in nlargest(_SPELLINGS, scored) if score >= _LEAST_SIMILAR]
+
+    def _number(self, word: str) -> int | None:
+        number = bisect_left(self.words, word)
+        return number if number < len(self.words) and self.words[number] == word else None
+
+    def _require(self, word: str) -> int:
+        number = self._number(word)
+        if number is None:
+            similar = self.similar_spellings(word)
+            advice = f"Did you mean {', '.join(similar)}?" if similar else "No word of it has one of these characters."
+            raise ElmoZhError(f"{word} is not in the index {self.path}. {advice}")
+        return number
+
+    def _check_layer(self, layer: int) -> int:
+        if layer not in self.layers:
+            known = ", ".join(map(str, self.layers))
+            raise ElmoZhError(
+                f"{self.path} has no vectors of layer {layer}; it has layer {known}. Choose one of these."
+            )
+        return layer
+
+    def _array(self, path: Path) -> NDArray[Any]:
+        """Return an array of the index, mapped into memory."""
+        if path not in self._opened:
+            dtype, shape = self._kinds[path]
+            try:
+                # Copy on write, since torch warns of arrays that cannot be written.
+                array = np.load(path, mmap_mode="c", allow_pickle=False)
+            except (ValueError, EOFError):
+                raise _damaged(path) from None
+            if array.dtype != dtype or array.shape != shape:
+                raise _damaged(path)
+            self._opened[path] = array
+        return self._opened[path]
+
+
+def _spans(ends: NDArray[np.int64]) -> list[tuple[int, int]]:
+    return list(pairwise([0, *ends.tolist()]))
+
+
+def _load_info(folder: Path) -> dict[str, Any]:
+    path = IndexLayout(folder).info
+    if not path.is_file():
+        raise OutputError(
+            f"{folder} is no index: {path.name} is missing. Make one with: elmo-zh index TEXT --output INDEX"
+        )
+    try:
+        info = json.loads(path.read_text(encoding="utf-8"))
+        number = info["format"]
+    except (ValueError, KeyError, TypeError):
+        raise _damaged(path) from None
+    if number != INDEX_FORMAT:
+        raise OutputError(
+            f"{path} has format {number}, expected {INDEX_FORMAT}. Make the index again with this version of elmo-zh."
+        )
+    if not _is_sound(info):
+        raise _damaged(path)
+    return dict(info)
+
+
+def _is_sound(info: Any) -> bool:
+    """Return whether index.json has all values that are used, of their types."""
+    try:
+        counts = [info["counts"][name] for name in ("words", "kept_lines", "occurrences")]
+        numbers = [*counts, *info["settings"]["layers"], *info["bytes"].values(), info["dimension"]]
+        names = [*(info["model"][name] for name in ("path", "model_digest", "precision", "unknown"))]
+        names += [text["name"] for text in info["texts"]]
+    except (KeyError, TypeError, AttributeError):
+        return False
+    are_numbers = all(isinstance(number, int) and number >= 0 for number in numbers)
+    return are_numbers and min(counts) > 0 and all(isinstance(name, str) for name in names)
+
+
+def _check_sizes(layout: IndexLayout, info: dict[str, Any], layers: Sequence[int]) -> None:
+    """Raise OutputError if a file is missing or its size is not the recorded one, before any is read."""
+    for path in layout.files(layers):
+        if not path.is_file():
+            raise OutputError(f"{path} is missing. Make the index again.")
+        expected, found = info["bytes"].get(path.name), path.stat().st_size
+        if found != expected:
+            raise OutputError(
+                f"{path} has {found:,} bytes, expected {expected:,}. It is damaged: make the index again."
+            )
+
+
+def _damaged(path: Path) -> OutputError:
+    return OutputError(f"{path} is damaged. Make the index again.")
+
+
+def _short(digest: str) -> str:
+    return digest.removeprefix("sha256:")[:12]

@@ -1,0 +1,228 @@
+"""The first half of an index: words are counted, occurrences are chosen, and their lines are written."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.contexts.choice import Choice, Sampler
+from elmo_zh.contexts.layout import LINE, OCCURRENCE, POSTING, WORD, ArrayWriter, IndexLayout
+from elmo_zh.contexts.unfinished_index import IndexParts
+from elmo_zh.corpus.input_texts import InputText
+from elmo_zh.corpus.sources import changed_error
+from elmo_zh.embed.blocks import TextBlock
+from elmo_zh.embed.formats.hdf5_packed import iter_text_blocks
+from elmo_zh.embed.rows import Row, iter_rows
+from elmo_zh.run.reporter import Reporter
+from elmo_zh.text.alignment import find_tokens
+
+
+class WordNumbers:
+    """Numbers words in the order in which they appear, and counts them.
+
+    Attributes:
+        numbers: The number of each word, spelled in UTF-8.
+    """
+
+    def __init__(self) -> None:
+        self.numbers: dict[bytes, int] = {}
+        self._counts = np.zeros(1024, np.int64)
+
+    def count(self, tokens: Sequence[bytes]) -> None:
+        """Count further tokens."""
+        numbers = self.numbers
+        found = np.array([numbers.setdefault(token, len(numbers)) for token in tokens], np.int64)
+        if len(numbers) > len(self._counts):
+            self._counts = np.concatenate([self._counts, np.zeros(len(numbers), np.int64)])
+        distinct, counts = np.unique(found, return_counts=True)
+        self._counts[distinct] += counts
+
+    def look_up(self, tokens: Sequence[bytes]) -> NDArray[np.int64]:
+        """Return the numbers of counted tokens, int64, shape (n,)."""
+        return np.fromiter(map(self.numbers.__getitem__, tokens), np.int64, len(tokens))
+
+    @property
+    def words(self) -> list[str]:
+        """The words by number."""
+        return [word.decode() for word in self.numbers]
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How often each word occurs, by number, int64, shape (W,)."""
+        return self._counts[: len(self.numbers)]
+
+
+def count_words(parts: IndexParts, num_texts: int, reporter: Reporter) -> WordNumbers:
+    """Count the words of all texts, whose tokens are on disk."""
+    words = WordNumbers()
+    with reporter.progress("count", unit="tokens") as progress:
+        for number in range(num_texts):
+            for block in iter_text_blocks(parts.text(number).text_files()):
+                words.count(block.tokens)
+                progress.update(len(block.tokens))
+    return words
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How the texts are read.
+
+    Attributes:
+        segmented: They are segmented.
+        split: Lines are split into sentences, each of which counts as a line.
+    """
+
+    segmented: bool
+    split: bool
+
+
+def write_index_text(
+    layout: IndexLayout,
+    parts: IndexParts,
+    texts: Sequence[InputText],
+    reading: Reading,
+    words: WordNumbers,
+    choice: Choice,
+    reporter: Reporter,
+) -> tuple[dict[str, int], NDArray[np.int64]]:
+    """Choose the occurrences, and write all files of an index but its vectors.
+
+    Args:
+        layout: The files to write, in a folder that exists.
+        parts: The folder with the tokens of the texts.
+        texts: The texts.
+        reading: How they are read.
+        words: Their words.
+        choice: Which occurrences to take.
+        reporter: Receives the progress.
+
+    Returns:
+        Counts of words, lines kept and occurrences, by name; and the numbers of the kept rows, counted through all
+        texts, int64.
+
+    Raises:
+        CorpusError: If a text can no longer be read, or has changed.
+    """
+    sampler = Sampler(choice, words.words, words.counts)
+    kept = _KeptWords.sort(words, sampler.is_wanted)
+    rows: list[NDArray[np.int64]] = []
+    first_row = 0
+    with _TextWriter(layout) as writer, reporter.progress("choose", unit="tokens") as progress:
+        for source, text in enumerate(texts):
+            raw_rows = iter_rows(text, split=reading.split)
+            for block in iter_text_blocks(parts.text(source).text_files()):
+                own_rows = list(islice(raw_rows, block.num_lines))
+                if len(own_rows) < block.num_lines:
+                    raise changed_error(text.name)
+                numbers = words.look_up(block.tokens)
+                chosen = sampler.choose(numbers)
+                kept_lines = writer.add(source, block, own_rows, kept.new_numbers[numbers], chosen)
+                rows.append(first_row + kept_lines)
+                first_row += block.num_lines
+                progress.update(len(block.tokens))
+    found = np.concatenate([*rows, np.empty(0, np.int64)])
+    num_occurrences = kept.write(layout)
+    return {"words": len(kept.spellings), "kept_lines": len(found), "occurrences": num_occurrences}, found
+
+
+@dataclass(frozen=True, eq=False)
+class _KeptWords:
+    """The words of the index.
+
+    Attributes:
+        spellings: In UTF-8, sorted.
+        counts: Occurrences of each in the texts.
+        new_numbers: From the number of a word in the texts to that in the index, int32; -1 for the others.
+    """
+
+    spellings: list[bytes]
+    counts: NDArray[np.int64]
+    new_numbers: NDArray[np.int32]
+
+    @classmethod
+    def sort(cls, words: WordNumbers, is_wanted: NDArray[np.bool_]) -> "_KeptWords":
+        # UTF-8 sorts as its code points do.
+        spellings = sorted(word for word, number in words.numbers.items() if is_wanted[number])
+        old = words.look_up(spellings)
+        new_numbers = np.full(len(is_wanted), -1, np.int32)
+        new_numbers[old] = np.arange(len(old), dtype=np.int32)
+        return cls(spellings, words.counts[old], new_numbers)
+
+    def write(self, layout: IndexLayout) -> int:
+        """Write the words and their postings, once all occurrences are written, and return the number of these."""
+        column = np.array(np.load(layout.occurrences, mmap_mode="r", allow_pickle=False)["word"])
+        table = np.zeros(len(self.spellings), WORD)
+        table["end"] = np.cumsum([len(word) for word in self.spellings], dtype=np.int64)
+        table["count"] = self.counts
+        table["postings_end"] = np.cumsum(np.bincount(column, minlength=len(table)))
+        np.save(layout.words, table)
+        layout.word_text.write_bytes(b"".join(self.spellings))
+        np.save(layout.postings, np.argsort(column, kind="stable").astype(POSTING))
+        return len(column)
+
+
+class _TextWriter:
+    """Writes the chosen occurrences and their lines."""
+
+    def __init__(self, layout: IndexLayout) -> None:
+        self._layout, self._stack = layout, ExitStack()
+        self._num_bytes = 0
+
+    def __enter__(self) -> "_TextWriter":
+        self._text = self._stack.enter_context(self._layout.line_text.open("wb"))
+        self._lines = ArrayWriter(self._stack.enter_context(self._layout.lines.open("wb")), LINE)
+        self._occurrences = ArrayWriter(self._stack.enter_context(self._layout.occurrences.open("wb")), OCCURRENCE)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lines.finish()
+        self._occurrences.finish()
+        self._stack.close()
+
+    def add(
+        self,
+        source: int,
+        block: TextBlock,
+        rows: Sequence[Row],
+        words: NDArray[np.int32],
+        chosen: NDArray[np.bool_],
+    ) -> NDArray[np.int64]:
+        """Write the lines of a block that hold a chosen occurrence, and return their places in the block."""
+        places = np.flatnonzero(chosen)
+        line_of_token = np.searchsorted(block.line_offsets, places, side="right") - 1
+        kept, line_places = np.unique(line_of_token, return_inverse=True)
+        found = np.zeros(len(places), OCCURRENCE)
+        found["word"] = words[places]
+        found["line"] = self._lines.num_rows + line_places
+        found["token"] = places - block.line_offsets[line_of_token]
+        spans = self._spans(block, rows, places, line_of_token)
+        found["start"], found["end"] = spans[:, 0], spans[:, 1]
+        texts = [rows[line].text.encode() for line in kept.tolist()]
+        lines = np.zeros(len(kept), LINE)
+        lines["end"] = self._num_bytes + np.cumsum([len(text) for text in texts], dtype=np.int64)
+        lines["source"] = source
+        lines["number"] = [rows[line].line for line in kept.tolist()]
+        self._text.write(b"".join(texts))
+        self._num_bytes += sum(map(len, texts))
+        self._lines.append(lines)
+        self._occurrences.append(found)
+        return kept
+
+    @staticmethod
+    def _spans(
+        block: TextBlock, rows: Sequence[Row], places: NDArray[np.int64], lines: NDArray[np.int64]
+    ) -> NDArray[np.int32]:
+        """Return start and end of tokens in the texts of their rows, int32, shape (n, 2)."""
+        if block.character_offsets is not None:
+            starts = np.array([row.start for row in rows], np.int32)
+            return np.asarray(block.character_offsets[places] - starts[lines][:, None])
+        return np.concatenate([np.empty((0, 2), np.int32), *_segmented_spans(block, rows)])[places]
+
+
+def _segmented_spans(block: TextBlock, rows: Sequence[Row]) -> Iterator[NDArray[np.int32]]:
+    """Yield the spans of the tokens of each row of segmented text."""
+    for (_, own), row in zip(block.iter_lines(), rows, strict=True):
+        yield find_tokens(row.text, [token.decode() for token in block.tokens[own]])

@@ -1,0 +1,113 @@
+"""Exact search for the vectors with the largest cosines.
+
+A first product in float16, which reads each vector once, leaves out the vectors that cannot be among the nearest: its
+error is bounded. The others are compared again in float64, one by one, so that equal vectors have equal cosines.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.int64]
+Cosines = NDArray[np.float64]
+
+# Vectors that are compared at a time in float64, and in float32.
+_BLOCK = 4096
+# Largest error of a cosine in the first product: the query is rounded to 11 bits, and so is the product. Twice that,
+# for the sums between.
+_HALF_ERROR = 2.0**-9
+_FLOAT_ERROR = 2.0**-16
+# Norms for which products in float16 neither overflow nor lose bits.
+_LEAST_NORM, _LARGEST_NORM = 2.0**-8, 2.0**15
+
+
+def nearest(
+    vectors: NDArray[np.float16], norms: NDArray[np.float32], query: NDArray[np.float32], top: int
+) -> tuple[Numbers, Cosines]:
+    """Return the rows with the largest cosines to a vector, and their cosines, descending.
+
+    Args:
+        vectors: Shape (N, D); may be mapped from disk, copy on write.
+        norms: Their Euclidean norms, shape (N,).
+        query: The vector, shape (D,).
+        top: How many rows to return, at most.
+
+    Returns:
+        Numbers of the rows, int64, and their cosines, float64, shape (n,). Of equal ones the first comes first. The
+        cosine of a zero vector is 0.
+    """
+    unit = _unit(query)
+    for rough, error in ((_half_products, _HALF_ERROR), (_float_products, _FLOAT_ERROR)):
+        if rough is _half_products and not _suits_half(norms):
+            continue
+        estimates = rough(vectors, unit) / np.where(norms == 0, np.float32(1), norms)
+        num_others = max(0, len(estimates) - top)
+        least = np.partition(estimates, num_others)[num_others] if len(estimates) and top else np.float32(0)
+        candidates = np.flatnonzero(estimates >= least - 2 * error)
+        numbers, cosines, largest_error = _compare(candidates, vectors, query, top, estimates)
+        if largest_error <= error:
+            break
+    return numbers, cosines
+
+
+def nearest_among(
+    numbers: Numbers, vectors: NDArray[np.float16], query: NDArray[np.float32], top: int
+) -> tuple[Numbers, Cosines]:
+    """Return those of some rows with the largest cosines to a vector, as `nearest` does."""
+    found, cosines, _ = _compare(numbers, vectors, query, top)
+    return found, cosines
+
+
+def _suits_half(norms: NDArray[np.float32]) -> bool:
+    """Return whether no norm is so small or so large that float16 is not exact enough."""
+    largest = float(norms.max(initial=0))
+    least = float(norms.min(initial=np.inf, where=norms > 0))
+    return largest <= _LARGEST_NORM and least >= _LEAST_NORM
+
+
+def _half_products(vectors: NDArray[np.float16], unit: NDArray[np.float64]) -> NDArray[np.float32]:
+    import torch
+
+    products = torch.from_numpy(vectors) @ torch.from_numpy(unit.astype(np.float16))
+    return np.asarray(products.numpy().astype(np.float32))
+
+
+def _float_products(vectors: NDArray[np.float16], unit: NDArray[np.float64]) -> NDArray[np.float32]:
+    import torch
+
+    products = np.empty(len(vectors), np.float32)
+    given, query = torch.from_numpy(vectors), torch.from_numpy(unit.astype(np.float32))
+    for start in range(0, len(vectors), _BLOCK):
+        products[start : start + _BLOCK] = (given[start : start + _BLOCK].float() @ query).numpy()
+    return products
+
+
+def _compare(
+    candidates: Numbers,
+    vectors: NDArray[np.float16],
+    query: NDArray[np.float32],
+    top: int,
+    estimates: NDArray[np.floating[Any]] | None = None,
+) -> tuple[Numbers, Cosines, float]:
+    """Return the nearest of some rows, their cosines, and the largest error of their estimates."""
+    unit = _unit(query)
+    cosines = np.empty(len(candidates))
+    for start in range(0, len(candidates), _BLOCK):
+        own = slice(start, start + _BLOCK)
+        cosines[own] = _cosines(vectors[candidates[own]], unit)
+    errors = np.abs(cosines - estimates[candidates]) if estimates is not None else cosines[:0]
+    order = np.lexsort((candidates, -cosines))[:top]
+    return candidates[order], cosines[order], float(errors.max(initial=0))
+
+
+def _cosines(vectors: NDArray[np.float16], unit: NDArray[np.float64]) -> Cosines:
+    """Return the cosines of rows, each computed in the same way wherever it is in its block."""
+    rows = vectors.astype(np.float64)
+    norms = np.sqrt((rows * rows).sum(axis=1))
+    return np.asarray((rows * unit).sum(axis=1) / np.where(norms == 0, 1, norms))
+
+
+def _unit(query: NDArray[np.float32]) -> NDArray[np.float64]:
+    wide = query.astype(np.float64)
+    return np.asarray(wide / (np.sqrt((wide * wide).sum()) or 1.0))

@@ -1,0 +1,282 @@
+"""The index of words in their sentences: what is in it, and that it is the same however it was made."""
+
+import json
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from contexts.texts import LINES, build, files_of, write_text
+from drawn_bundles import SHAPES, oracle_layers, write_model
+
+from elmo_zh import ContextIndex, ElmoEmbedder
+from elmo_zh.config import TextConfig
+from elmo_zh.contexts import index_vectors
+from elmo_zh.contexts.index_arguments import load_word_list, parse_layers
+from elmo_zh.contexts.layout import write_header
+from elmo_zh.embed import prepare
+from elmo_zh.errors import CorpusError, ElmoZhError, OutputError
+
+
+def expected_occurrences(*unwanted: str) -> list[tuple[str, int, int]]:
+    """Word, line and token of every occurrence that is no punctuation."""
+    return [
+        (word, number, place)
+        for number, line in enumerate(LINES)
+        for place, word in enumerate(line.split())
+        if word not in ("。", "，", *unwanted)
+    ]
+
+
+def found_occurrences(index: ContextIndex) -> list[tuple[str, int, int]]:
+    all_found = map(index.occurrence, range(len(index)))
+    return [(each.word, index.line(each.line).number, each.token) for each in all_found]
+
+
+def test_every_word_is_found_where_it_is(index: ContextIndex) -> None:
+    assert found_occurrences(index) == expected_occurrences()
+    assert index.words == sorted({word for word, _, _ in expected_occurrences()})
+    for number in range(len(index)):
+        occurrence = index.occurrence(number)
+        line = index.line(occurrence.line)
+        assert line.text == LINES[line.number]
+        assert line.text[occurrence.start : occurrence.end] == occurrence.word
+        assert line.source.endswith("a.txt")
+    for word in index.words:
+        numbers = index.occurrences(word).tolist()
+        assert numbers == [n for n, (found, _, _) in enumerate(expected_occurrences()) if found == word]
+        assert index.count(word) == len(numbers)
+    assert ("苹果" in index, "。" in index) == (True, False)
+
+
+def test_the_vectors_are_the_oracles(index: ContextIndex, model: Path) -> None:
+    for number in range(len(index)):
+        occurrence = index.occurrence(number)
+        layers = oracle_layers(model, index.line(occurrence.line).text.split())[:, occurrence.token + 1]
+        for layer in index.layers:
+            np.testing.assert_allclose(index.vectors(layer)[number], layers[layer], rtol=2e-3, atol=2e-3)
+            stored = index.vectors(layer)[number].astype(np.float64)
+            assert index.norms(layer)[number] == pytest.approx(float(np.sqrt((stored**2).sum())))
+
+
+def test_rare_words_and_words_outside_a_list_are_left_out(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    path = write_text(tmp_path / "a.txt", LINES)
+    build(embedder, [path], tmp_path / "common")
+    assert found_occurrences(ContextIndex.load(tmp_path / "common")) == expected_occurrences(
+        "很", "米饭", "和", "手机", "都", "齉"
+    )
+    report = build(embedder, [path], tmp_path / "listed", words=frozenset({"齉", "，", "没有"}), layers=(1,))
+    listed = ContextIndex.load(tmp_path / "listed")
+    assert found_occurrences(listed) == [("，", 2, 3), ("，", 3, 1), ("齉", 5, 0)]
+    assert (listed.layers, report.missing_words) == ((1,), ("没有",))
+    with pytest.raises(ElmoZhError, match="has no vectors of layer 2; it has layer 1"):
+        listed.vectors(2)
+
+
+def test_segmented_and_split_texts(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    path = write_text(tmp_path / "a.txt", ["我们 吃 苹果 。", "今天 吃。我们 吃 苹果 ！"])
+    build(embedder, [path], tmp_path / "segmented", segmented=True, min_count=1)
+    segmented = ContextIndex.load(tmp_path / "segmented")
+    assert found_occurrences(segmented)[3:] == [
+        ("今天", 1, 0),
+        ("吃。我们", 1, 1),
+        ("吃", 1, 2),
+        ("苹果", 1, 3),
+    ]
+    build(embedder, [path], tmp_path / "split", split=True, min_count=1)
+    split = ContextIndex.load(tmp_path / "split")
+    apple = split.occurrence(int(split.occurrences("苹果")[1]))
+    line = split.line(apple.line)
+    assert (line.text, line.number, line.text[apple.start : apple.end]) == ("我们 吃 苹果 ！", 1, "苹果")
+
+
+def test_a_sample_does_not_depend_on_blocks_and_hardly_on_further_text(
+    embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [f"吃 {'苹果 ' * (number % 4)}w{number % 7}" for number in range(60)]
+    paths = [write_text(tmp_path / "a.txt", lines[:40]), write_text(tmp_path / "b.txt", lines[40:])]
+    build(embedder, paths, tmp_path / "index", max_per_word=11, layers=(1,))
+    index = ContextIndex.load(tmp_path / "index")
+    assert {word: len(index.occurrences(word)) for word in ("吃", "苹果", "w0")} == {"吃": 11, "苹果": 11, "w0": 9}
+    assert (index.count("吃"), index.count("苹果")) == (60, 90)
+    monkeypatch.setattr(prepare, "TEXT_LINES", 3)
+    build(embedder, paths, tmp_path / "again", max_per_word=11, layers=(1,))
+    assert files_of(tmp_path / "again") == files_of(tmp_path / "index")
+    build(embedder, paths, tmp_path / "other", max_per_word=11, layers=(1,), seed=2)
+    other = ContextIndex.load(tmp_path / "other")
+    assert found_occurrences(other) != found_occurrences(index)
+    build(embedder, [*paths, write_text(tmp_path / "c.txt", lines[:6])], tmp_path / "longer", max_per_word=11)
+    longer = ContextIndex.load(tmp_path / "longer")
+    places = [
+        {(longer_or_not.line(each.line).source, longer_or_not.line(each.line).number)}
+        for longer_or_not in (index, longer)
+        for each in map(longer_or_not.occurrence, longer_or_not.occurrences("吃").tolist())
+    ]
+    common = set().union(*places[:11]) & set().union(*places[11:])
+    assert len(common) >= 8
+
+
+class KilledError(Exception):
+    """Stands for SIGKILL: nothing of the build runs after it but the cleanup."""
+
+
+def test_an_index_is_the_same_wherever_it_was_killed(
+    embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [write_text(tmp_path / f"{name}.txt", LINES) for name in "abc"]
+    monkeypatch.setattr(index_vectors, "PART_LINES", 2)
+    monkeypatch.setattr(prepare, "TEXT_LINES", 3)
+    build(embedder, paths, tmp_path / "whole")
+    expected = files_of(tmp_path / "whole")
+    output = tmp_path / "index"
+    num_kills = 0
+    # Each time it is killed one step later: before a file is synced to be renamed, or before a part is recorded.
+    while not output.exists():
+        with monkeypatch.context() as during:
+            _kill_at_step(during, 3)
+            try:
+                build(embedder, paths, output)
+            except KilledError:
+                num_kills += 1
+                assert not output.exists()
+        assert num_kills < 100
+    assert num_kills > 3
+    assert files_of(output) == expected
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "b.txt", "c.txt", "index", "whole"]
+
+
+def _kill_at_step(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    calls = {"tokens": 0, "vectors": 0}
+
+    def counting(name: str, real: Any) -> Any:
+        def counted(*arguments: Any, **named: Any) -> Any:
+            calls[name] += 1
+            if calls[name] == step:
+                raise KilledError
+            return real(*arguments, **named)
+
+        return counted
+
+    monkeypatch.setattr(prepare, "_build_block", counting("tokens", prepare._build_block))
+    monkeypatch.setattr(index_vectors, "_compute", counting("vectors", index_vectors._compute))
+
+
+def test_finished_parts_are_not_computed_again(
+    embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_text(tmp_path / "a.txt", LINES)
+    monkeypatch.setattr(index_vectors, "PART_LINES", 1)
+    with monkeypatch.context() as during:
+        _kill_at_step(during, 4)
+        with pytest.raises(KilledError):
+            build(embedder, [path], tmp_path / "index")
+    computed: list[Sequence[Any]] = []
+    real = index_vectors._compute
+
+    def compute(model: ElmoEmbedder, lines: Sequence[Any], *rest: Any) -> Any:
+        computed.append(lines)
+        return real(model, lines, *rest)
+
+    monkeypatch.setattr(index_vectors, "_compute", compute)
+    with pytest.raises(OutputError, match="holds an unfinished index of other texts, another model or other settings"):
+        build(embedder, [path], tmp_path / "index", max_per_word=1)
+    build(embedder, [path], tmp_path / "index")
+    assert len(computed) == 5 - 3
+
+
+def test_settings_that_do_not_fit(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    path = write_text(tmp_path / "a.txt", LINES)
+    for choice, message in (
+        (
+            {"min_count": 9},
+            r"a.txt: none of its 13 distinct tokens is a word that occurs 9 times\. Give more text",
+        ),
+        ({"words": frozenset({"香蕉"})}, "none of the 1 words of --words is among its 13 distinct tokens"),
+        ({"layers": (0, 3)}, "--layers 3: expected all, top, or numbers from 0 to 2"),
+    ):
+        with pytest.raises(ElmoZhError, match=message):
+            build(embedder, [path], tmp_path / "index", **choice)  # type: ignore[arg-type]
+    for lines in ([], ["", "  "]):
+        with pytest.raises(CorpusError, match="there is no word in the text"):
+            build(embedder, [write_text(tmp_path / "a.txt", lines)], tmp_path / "index")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+    (tmp_path / "index").mkdir()
+    with pytest.raises(OutputError, match="is a folder with other content"):
+        build(embedder, [path], tmp_path / "index", force=True)
+
+
+def test_an_index_is_replaced_only_with_force(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    path = write_text(tmp_path / "a.txt", LINES)
+    build(embedder, [path], tmp_path / "index")
+    with pytest.raises(OutputError, match="exists already"):
+        build(embedder, [path], tmp_path / "index")
+    build(embedder, [path], tmp_path / "index", layers=(1,), force=True)
+    assert ContextIndex.load(tmp_path / "index").layers == (1,)
+
+
+def test_damaged_indexes_are_refused(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    path = write_text(tmp_path / "a.txt", LINES)
+    build(embedder, [path], tmp_path / "index")
+    files = files_of(tmp_path / "index")
+    with pytest.raises(OutputError, match=r"is no index: index.json is missing\. Make one with: elmo-zh index"):
+        ContextIndex.load(tmp_path)
+    for name, content in files.items():
+        file = tmp_path / "index" / name
+        file.write_bytes(content[:-7])
+        with pytest.raises(OutputError, match="damaged"):
+            ContextIndex.load(tmp_path / "index")
+        file.unlink()
+        with pytest.raises(OutputError, match="is missing"):
+            ContextIndex.load(tmp_path / "index")
+        file.write_bytes(content)
+    for name in ("words.npy", "lines.npy"):
+        (tmp_path / "index" / name).write_bytes(files[name][:128] + b"\x7f" * (len(files[name]) - 128))
+        with pytest.raises(OutputError, match=f"{name} is damaged"):
+            ContextIndex.load(tmp_path / "index")
+        (tmp_path / "index" / name).write_bytes(files[name])
+
+
+@pytest.mark.parametrize(
+    "change", [{"format": 2}, {"counts": {}}, {"bytes": []}, {"texts": [1]}, {"dimension": "x"}, {"model": None}]
+)
+def test_index_json_is_checked(
+    embedder: ElmoEmbedder, tmp_path: Path, index: ContextIndex, change: dict[str, Any]
+) -> None:
+    build(embedder, [write_text(tmp_path / "a.txt", LINES)], tmp_path / "index")
+    info = tmp_path / "index" / "index.json"
+    info.write_text(json.dumps({**index.info, **change}), encoding="utf-8")
+    with pytest.raises(OutputError, match=r"index.json (has format 2, expected 1|is damaged)"):
+        ContextIndex.load(tmp_path / "index")
+
+
+def test_a_header_that_claims_more_than_the_file_has_takes_no_memory(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    build(embedder, [write_text(tmp_path / "a.txt", LINES)], tmp_path / "index")
+    path = tmp_path / "index" / "layer-1.npy"
+    header = BytesIO()
+    write_header(header, np.float16, (99_999_999, 10))
+    content = path.read_bytes()
+    path.write_bytes(header.getvalue() + content[len(header.getvalue()) :])
+    with pytest.raises(OutputError, match=r"layer-1\.npy is damaged"):
+        ContextIndex.load(tmp_path / "index").vectors(1)
+
+
+def test_another_model_is_refused(index: ContextIndex, model: Path, tmp_path: Path) -> None:
+    other = ElmoEmbedder.load(write_model(tmp_path / "other", SHAPES["token"], seed=5, text=TextConfig()))
+    with pytest.raises(ElmoZhError, match=rf"made with the model {model} \(.*\), but {other.bundle.path} is another"):
+        index.require_model(other.bundle.digest, other.bundle.path)
+    index.require_model(index.model_digest, model)
+
+
+def test_layers_and_word_lists_as_typed(tmp_path: Path) -> None:
+    assert parse_layers("all", 3) == (0, 1, 2)
+    assert parse_layers("top", 3) == (2,)
+    assert parse_layers("2, 0,2", 3) == (0, 2)
+    for wrong in ("3", "", "1,,2", "-1", "mix"):
+        with pytest.raises(ElmoZhError, match="expected all, top, or numbers from 0 to 2 separated by commas"):
+            parse_layers(wrong, 3)
+    path = write_text(tmp_path / "words.txt", ["苹 果", "", " 吃 "])
+    assert load_word_list(path, lambda word: word.replace(" ", "")) == {"苹果", "吃"}
+    with pytest.raises(CorpusError, match="there is no word in it"):
+        load_word_list(write_text(path, [" ", ""]), str)

@@ -1,0 +1,54 @@
+"""Texts to index, and how they are indexed."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from elmo_zh import ElmoEmbedder
+from elmo_zh.config import TextConfig
+from elmo_zh.contexts.build_index import IndexReport, IndexSettings, build_index
+from elmo_zh.contexts.choice import Choice
+from elmo_zh.corpus.input_texts import input_text
+from elmo_zh.corpus.sources import find_sources
+from elmo_zh.run.reporter import SilentReporter
+
+LINES = (
+    "我们 今天 吃 苹果 。",
+    "",
+    "苹果 很 贵 ， 我们 吃 米饭 。",
+    "。 ，",
+    "今天  苹果 和 苹果 手机 都 贵 。",
+    "齉 我们 吃",
+    "我们 今天 吃 苹果 。",
+)
+
+
+def write_text(path: Path, lines: Iterable[str]) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def build(
+    embedder: ElmoEmbedder,
+    paths: Sequence[Path],
+    output: Path,
+    *,
+    layers: tuple[int, ...] = (0, 1, 2),
+    split: bool = False,
+    segmented: bool = False,
+    force: bool = False,
+    **choice: Any,
+) -> IndexReport:
+    """Index files."""
+    return build_index(
+        embedder,
+        [input_text(each, TextConfig(), segmented=segmented) for each in find_sources(list(map(str, paths))).sources],
+        output,
+        IndexSettings(layers=layers, segmented=segmented, split_sentences=split, choice=Choice(**choice)),
+        force=force,
+        reporter=SilentReporter(),
+    )
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
