@@ -12,6 +12,7 @@ from elmo_zh.cli.evaluate import evaluate
 from elmo_zh.cli.failures import explain_failure
 from elmo_zh.cli.index import index
 from elmo_zh.cli.models import convert, info, selftest
+from elmo_zh.cli.neighbours import neighbours
 from elmo_zh.cli.options import settings_command
 from elmo_zh.cli.runs import runs
 from elmo_zh.cli.stages import encode, export, pipeline, segment, train, vocab, word2vec
@@ -24,7 +25,7 @@ EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 1
 SECTIONS = {
     "Prepare": (plan, segment, vocab, word2vec, encode),
     "Train": (train, export, pipeline),
-    "Use": (embed, merge, evaluate, index, convert),
+    "Use": (embed, merge, evaluate, index, neighbours, convert),
     "Inspect": (runs, inspect, info, selftest),
 }
 

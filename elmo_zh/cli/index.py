@@ -145,7 +145,8 @@ def _finish(common: Common, embedder: "ElmoEmbedder", report: "IndexReport") -> 
     counts = report.counts
     if missing := report.missing_words:
         named = ", ".join(missing[:_SHOWN_WORDS]) + (" and others" if len(missing) > _SHOWN_WORDS else "")
-        common.console.warn(f"{counted(len(missing), 'word')} of --words do not occur as tokens: {named}")
+        verb = "does not occur as a token" if len(missing) == 1 else "do not occur as tokens"
+        common.console.warn(f"{counted(len(missing), 'word')} of --words {verb}: {named}")
     common.finish(
         {
             "output": str(report.path),

@@ -86,6 +86,7 @@ class ContextIndex:
         model: Which bundle that was: path, model_digest, precision, unknown.
         layers: Numbers of the layers whose vectors it has, ascending.
         dimension: Length of a vector, 2P.
+        is_segmented: Whether its texts were segmented.
         info: The content of index.json.
     """
 
@@ -96,6 +97,7 @@ class ContextIndex:
         self.model_digest = self.model["model_digest"]
         self.layers: tuple[int, ...] = tuple(info["settings"]["layers"])
         self.dimension: int = info["dimension"]
+        self.is_segmented: bool = info["settings"]["segmented"] is True
         self._layout = IndexLayout(path)
         self._kinds = array_kinds(self._layout, info["counts"], self.layers, self.dimension)
         self._opened: dict[Path, NDArray[Any]] = {}
@@ -260,10 +262,8 @@ class ContextIndex:
 
     def _check_layer(self, layer: int) -> int:
         if layer not in self.layers:
-            known = ", ".join(map(str, self.layers))
-            raise ElmoZhError(
-                f"{self.path} has no vectors of layer {layer}; it has layer {known}. Choose one of these."
-            )
+            known = f"layer{'s' * (len(self.layers) > 1)} {', '.join(map(str, self.layers))}"
+            raise ElmoZhError(f"{self.path} has no vectors of layer {layer}; it has {known}. Choose one of these.")
         return layer
 
     def _array(self, path: Path) -> NDArray[Any]:

@@ -98,9 +98,9 @@ def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> Iter
         rows: The cells of each row, all of equal number.
         left: Numbers of the columns that are aligned to the left; the others, of numbers, are aligned to the right.
     """
-    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        spaces = (" " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True))
+        spaces = (" " * (width - display_width(cell)) for cell, width in zip(row, widths, strict=True))
         cells = (
             cell + space if number in left else space + cell
             for number, (cell, space) in enumerate(zip(row, spaces, strict=True))
@@ -108,5 +108,6 @@ def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> Iter
         yield "  ".join(cells).rstrip()
 
 
-def _width(text: str) -> int:
+def display_width(text: str) -> int:
+    """Return how many columns of a terminal a text takes up."""
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)

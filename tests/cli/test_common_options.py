@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("empty_folder")
 
 COMMON = ("--config FILE", "--set SECTION.KEY=VALUE", "--quiet", "--json", "--print-config")
 # These overwrite nothing.
-READERS = ("plan", "inspect", "runs", "info", "selftest", "evaluate")
+READERS = ("plan", "inspect", "runs", "info", "selftest", "evaluate", "neighbours")
 ENGINE = ("--engine [local|dask]", "--scheduler ADDRESS")
 OWN = {
     "pipeline": ("CORPUS...", "--run RUN", "--init BUNDLE", *ENGINE),
@@ -34,6 +34,7 @@ OWN = {
     "merge": ("SHARD...", "--output FILE", "--format", "--layout", "--compression", "--sentence-index"),
     "convert": ("SOURCE", "--output DIR", "--weights FILE", "--warm-on TEXT", "--layout [bundle|simple_elmo|"),
     "index": ("TEXT...", "--model BUNDLE", "--output INDEX", "--segmented", "--layers all|top|N", "--max-per-word"),
+    "neighbours": ("WORD", "--in SENTENCE", "--index INDEX", "--same-word", "--layer", "--top", "--model BUNDLE"),
     "info": ("BUNDLE",),
     "plan": ("CORPUS...", "--run RUN", "--no-training", "--format", "--input-format FORMAT"),
     "inspect": ("RUN", "--samples", "--tokens", "--seed"),
@@ -64,6 +65,8 @@ def minimal_arguments(command: str, run: Path) -> tuple[str | Path, ...]:
         return ("runs",)
     if command == "inspect":
         return (command, run)
+    if command == "neighbours":
+        return (command, "苹果", "--in", "吃苹果", "--index", "texts.index")
     file = ("corpus.txt",) if command in ("pipeline", "segment", "plan", *OF_MODELS) else ()
     output = ("--output", "model") if command in ("convert", "index") else ()
     return (command, *file, *output, *(() if command in OF_MODELS else ("--run", run)))
@@ -81,9 +84,8 @@ def finished_arguments(command: str, sample: SampleRun, run: Path, folder: Path)
         return ("merge", f"{output}.shard-1-of-1")
     if command == "convert":
         return ("convert", sample.model, "--output", folder / f"model {len(list(folder.iterdir()))}")
-    if command == "index":
-        output = folder / f"{len(list(folder.iterdir()))}.index"
-        return ("index", sample.heldout, "--segmented", "--model", sample.model, "--output", output)
+    if command in ("index", "neighbours"):
+        return index_arguments(command, sample, folder)
     if command == "plan":
         return ("plan", sample.corpus, "--run", run, "--no-training")
     if command == "runs":
@@ -95,6 +97,15 @@ def finished_arguments(command: str, sample: SampleRun, run: Path, folder: Path)
     if command == "evaluate":
         return ("evaluate", sample.heldout, "--segmented", "--model", sample.model)
     return (command, *((sample.corpus,) if command in ("pipeline", "segment") else ()), "--run", run)
+
+
+def index_arguments(command: str, sample: SampleRun, folder: Path) -> tuple[str | Path, ...]:
+    output = folder / f"{len(list(folder.iterdir()))}.index"
+    arguments = ("index", sample.heldout, "--segmented", "--model", sample.model, "--output", output)
+    if command == "index":
+        return arguments
+    assert elmo_zh(*arguments, "--quiet").status == 0
+    return ("neighbours", "的", "--in", "我 的", "--index", output)
 
 
 def listed_commands(text: str) -> dict[str, str]:

@@ -1,0 +1,136 @@
+"""The command that looks up the occurrences most similar to a word in a sentence."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from elmo_zh.cli.model_options import load_embedder, model_option, model_path
+from elmo_zh.cli.options import Common, common_options_of_readers, device_option
+
+if TYPE_CHECKING:
+    from elmo_zh.contexts.index import ContextIndex
+    from elmo_zh.contexts.keyword_lines import NeighbourLine
+    from elmo_zh.contexts.place_word import PlacedWord
+    from elmo_zh.embed.embedder import ElmoEmbedder
+
+
+@click.command()
+@click.argument("word", metavar="WORD")
+@click.option("--in", "sentence", required=True, metavar="SENTENCE", help="Sentence that has the word.")
+@click.option(
+    "--index",
+    "index_path",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    metavar="INDEX",
+    help="Folder that the command index has written.",
+)
+@click.option("--same-word", is_flag=True, help="Show only occurrences of the same word.")
+@click.option("--layer", type=click.IntRange(0), help="Layer whose vectors are compared. Default: the index's top one.")
+@click.option(
+    "--top", type=click.IntRange(1), default=10, show_default=True, help="Number of occurrences to show at most."
+)
+@model_option
+@device_option
+@common_options_of_readers
+@click.pass_obj
+def neighbours(
+    common: Common,
+    /,
+    word: str,
+    sentence: str,
+    index_path: Path,
+    same_word: bool,
+    layer: int | None,
+    top: int,
+    model: Path | None,
+    device: str | None,
+) -> None:
+    """Find the words in an index that are used most like a word in a sentence.
+
+    Use it to see what the model takes a word to mean here. Each line shows the cosine of the two vectors, the
+    occurrence in its context, and the file and line that it is from; a repeated line is shown once. Without --model,
+    the model is the one that made the index, if it is still there. Where the segmenter does not cut the sentence at the
+    word, the sentence is cut so that the word is one token.
+
+    \b
+    Example:
+      elmo-zh neighbours 苹果 --in 我昨天买了一斤苹果 --index sample.index
+      elmo-zh neighbours 苹果 --in 苹果发布了新手机 --index sample.index --same-word --layer 1
+    """
+    config = common.resolve()
+    from elmo_zh.contexts.index import ContextIndex
+    from elmo_zh.contexts.keyword_lines import distinct_neighbours
+    from elmo_zh.contexts.place_word import place_word
+
+    index = ContextIndex.load(index_path)
+    chosen = index.layers[-1] if layer is None else layer
+    index.vectors(chosen)
+    made_with = index.model
+    embedder = load_embedder(
+        common,
+        _choose_model(index, model),
+        config.embed,
+        device,
+        precision=made_with["precision"],
+        unknown=made_with["unknown"],
+    )
+    index.require_model(embedder.bundle.digest, embedder.bundle.path)
+    placed = place_word(embedder, word, sentence, segmented=index.is_segmented)
+    [activations] = embedder.compute_vectors([placed.tokens])
+    only = placed.token if same_word else None
+    found = distinct_neighbours(index, activations[chosen, placed.place], chosen, top, only)
+    _report_reading(common, embedder, placed)
+    _finish(common, embedder, placed, chosen, found)
+
+
+def _choose_model(index: "ContextIndex", given: Path | None) -> Path:
+    """Return the given model, else the one that made the index, else the default."""
+    from elmo_zh.bundle.layout import BundleLayout
+
+    own = Path(index.model["path"])
+    return own if given is None and BundleLayout(own).info.is_file() else model_path(given)
+
+
+def _report_reading(common: Common, embedder: "ElmoEmbedder", placed: "PlacedWord") -> None:
+    """Say how the sentence is cut if the segmenter cuts it in another way, and that an unknown word is one."""
+    if placed.is_recut:
+        common.console.note(f"Cut so that {placed.token} is one token: {' '.join(placed.tokens)}")
+    if embedder.find_unknown([placed.token])[0]:
+        common.console.warn(
+            f"{placed.token} is outside the model's vocabulary: the model knows its neighbours in the sentence only."
+        )
+
+
+def _finish(
+    common: Common, embedder: "ElmoEmbedder", placed: "PlacedWord", layer: int, found: list["NeighbourLine"]
+) -> None:
+    from elmo_zh.bundle.description import describe_model
+    from elmo_zh.contexts.keyword_lines import keyword_lines
+
+    common.finish(
+        {
+            "word": placed.token,
+            "tokens": placed.tokens,
+            "place": placed.place,
+            "layer": layer,
+            "neighbours": [_result(each) for each in found],
+            "model": describe_model(embedder.bundle),
+        },
+        *keyword_lines(found),
+    )
+
+
+def _result(found: "NeighbourLine") -> dict[str, Any]:
+    occurrence, line = found.neighbour.occurrence, found.line
+    return {
+        "cosine": round(found.neighbour.cosine, 6),
+        "word": occurrence.word,
+        "text": line.text,
+        "start": occurrence.start,
+        "end": occurrence.end,
+        "source": line.source,
+        "line": line.number + 1,
+        "occurrence": occurrence.number,
+    }

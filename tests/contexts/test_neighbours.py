@@ -1,0 +1,178 @@
+"""The occurrences most similar to a word in a sentence, beside plain products of matrices."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from contexts.texts import LINES, build, write_text
+from contract.command_line import elmo_zh
+from drawn_bundles import SHAPES, write_model
+
+from elmo_zh import ContextIndex, ElmoEmbedder
+from elmo_zh.config import TextConfig
+from elmo_zh.contexts import nearest as nearest_module
+from elmo_zh.contexts.keyword_lines import distinct_neighbours, keyword_lines
+from elmo_zh.contexts.nearest import nearest, nearest_among
+from elmo_zh.contexts.place_word import place_word
+from elmo_zh.errors import ElmoZhError
+from elmo_zh.run.reporter import display_width
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+
+def drawn(num_rows: int, dimension: int, scale: float = 1.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(7)
+    # All in about one direction, as vectors of language models are, so that many cosines are almost equal.
+    vectors = (scale * (1 + 0.3 * generator.standard_normal((num_rows, dimension)))).astype(np.float16)
+    norms = np.linalg.norm(vectors.astype(np.float64), axis=1).astype(np.float32)
+    return vectors, norms, (1 + 0.3 * generator.standard_normal(dimension)).astype(np.float32)
+
+
+def plain_cosines(vectors: np.ndarray, query: np.ndarray) -> np.ndarray:
+    wide, wide_query = vectors.astype(np.float64), query.astype(np.float64)
+    norms = np.linalg.norm(wide, axis=1) * np.linalg.norm(wide_query)
+    return np.divide(wide @ wide_query, norms, out=np.zeros(len(wide)), where=norms > 0)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-4, 5e3])
+def test_the_nearest_are_those_of_a_plain_product(scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nearest_module, "_BLOCK", 97)
+    vectors, norms, query = drawn(1009, 31, scale)
+    expected = plain_cosines(vectors, query)
+    for top in (0, 1, 13, 1009, 5000):
+        numbers, cosines = nearest(vectors, norms, query, top)
+        order = np.argsort(-expected, kind="stable")[:top]
+        np.testing.assert_array_equal(numbers, order)
+        np.testing.assert_allclose(cosines, expected[order], rtol=0, atol=1e-12)
+    some = np.arange(3, 1009, 7)
+    numbers, cosines = nearest_among(some, vectors, query, 5)
+    np.testing.assert_array_equal(numbers, some[np.argsort(-expected[some])][:5])
+
+
+def test_products_that_are_less_exact_than_they_should_be_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors, norms, query = drawn(211, 31)
+    monkeypatch.setattr(nearest_module, "_half_products", lambda given, _: np.full(len(given), 0.5, np.float32))
+    numbers, _ = nearest(vectors, norms, query, 3)
+    np.testing.assert_array_equal(numbers, np.argsort(-plain_cosines(vectors, query))[:3])
+
+
+def test_of_equal_vectors_the_first_comes_first() -> None:
+    vectors, norms, query = drawn(29, 31)
+    repeated = np.tile(vectors, (300, 1))
+    numbers, cosines = nearest(repeated, np.tile(norms, 300), query, 700)
+    best = int(np.argmax(plain_cosines(vectors, query)))
+    assert numbers[:300].tolist() == [best + 29 * number for number in range(300)]
+    assert len(set(cosines[:300].tolist())) == 1
+
+
+def test_zero_vectors_have_cosine_0() -> None:
+    vectors, norms, query = drawn(7, 5)
+    vectors[2], norms[2] = 0, 0
+    numbers, cosines = nearest(vectors, norms, query, 7)
+    assert (numbers[-1], cosines[-1]) == (2, 0.0)
+    assert nearest(vectors, norms, np.zeros(5, np.float32), 2)[1].tolist() == [0.0, 0.0]
+
+
+def test_neighbours_in_an_index(index: ContextIndex, embedder: ElmoEmbedder) -> None:
+    tokens = LINES[0].split()
+    [activations] = embedder.embed_tokens([tokens])
+    for layer in index.layers:
+        query = activations[layer, 3]
+        expected = plain_cosines(np.array(index.vectors(layer)), query)
+        found = index.neighbours(query, layer, top=6)
+        order = np.argsort(-expected, kind="stable")[:6]
+        assert [each.occurrence.number for each in found] == order.tolist()
+        np.testing.assert_allclose([each.cosine for each in found], expected[order], rtol=0, atol=1e-12)
+        same = index.neighbours(query, layer, word="苹果")
+        assert {each.occurrence.word for each in same} == {"苹果"}
+        assert len(same) == len(index.occurrences("苹果")) == 5
+    assert index.neighbours(activations[2, 3], 2, top=2)[0].cosine == pytest.approx(1.0, abs=1e-6)
+    with pytest.raises(ValueError, match=r"vector: shape \(3,\), expected \(10,\)"):
+        index.neighbours(np.zeros(3), 2)
+    with pytest.raises(ValueError, match="not finite"):
+        index.neighbours(np.full(10, np.nan), 2)
+
+
+def test_a_repeated_line_is_shown_once(index: ContextIndex) -> None:
+    first = int(index.occurrences("苹果")[0])
+    found = distinct_neighbours(index, np.array(index.vectors(2)[first], np.float32), 2, 4, "苹果")
+    assert found[0].line.number == 0
+    assert sorted(each.line.number for each in found) == [0, 2, 4, 4]
+    assert len({(each.line.text, each.neighbour.occurrence.start) for each in found}) == 4
+
+
+def test_similar_spellings(index: ContextIndex) -> None:
+    for word, expected in (
+        ("苹果派", r"苹果派 is not in the index .*\. Did you mean 苹果, 手机\?|Did you mean 苹果\?"),
+        ("犇", "No word of it has one of these characters"),
+    ):
+        with pytest.raises(ElmoZhError, match=expected):
+            index.occurrences(word)
+
+
+def test_keywords_are_aligned(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    lines = [f"{'前面 ' * 30}苹果 abc", "a\tb\x1b 苹果", f"苹果 {'后' * 40}"]
+    build(embedder, [write_text(tmp_path / "a.txt", lines)], tmp_path / "index")
+    index = ContextIndex.load(tmp_path / "index")
+    vector = np.array(index.vectors(1)[int(index.occurrences("苹果")[0])], np.float32)
+    shown = sorted(keyword_lines(distinct_neighbours(index, vector, 1, 9, "苹果")), key=lambda line: line[-1])
+    first, second, third = (line[6:].replace(str(tmp_path), "") for line in shown)
+    assert first.startswith("  …")
+    assert len({display_width(line[: line.index("苹果")]) for line in (first, second, third)}) == 1
+    assert first.split()[-3:] == ["苹果", "abc", "/a.txt:1"]
+    assert second.split() == ["a", "b", "苹果", "/a.txt:2"]
+    assert "\x1b" not in second
+    assert third.split()[0] == "苹果"
+    assert third.split()[1].endswith("后…")
+
+
+def test_a_word_that_the_segmenter_does_not_cut(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "model", SHAPES["token"], text=TextConfig())
+    embedder = ElmoEmbedder.load(model)
+    natural = place_word(embedder, "苹果", "我们 吃 苹果")
+    assert (natural.tokens, natural.place, natural.is_recut) == (["我们", "吃", "苹果"], 2, False)
+    recut = place_word(embedder, "们今", "我们今天吃１０个苹果")
+    assert (recut.tokens, recut.place, recut.is_recut) == (["我", "们今", "天吃", "10", "个", "苹果"], 1, True)
+    assert place_word(embedder, "１０", "我们今天吃１０个苹果").token == "10"
+    for word in ("香蕉", " "):
+        with pytest.raises(ElmoZhError, match=r"is not in the sentence '我们吃苹果'\. Give a sentence that"):
+            place_word(embedder, word, "我们吃苹果")
+    with pytest.raises(ElmoZhError, match=r"苹 is not one of the tokens of the sentence '吃 苹果' \(吃 苹果\)"):
+        place_word(embedder, "苹", "吃 苹果", segmented=True)
+
+
+def test_the_commands(model: Path, tmp_path: Path) -> None:
+    text = write_text(tmp_path / "a.txt", LINES)
+    made = elmo_zh("index", text, "--model", model, "--output", "new.index", "--min-count", "1")
+    assert made.status == 0, made.stderr
+    assert made.stdout.splitlines()[0].startswith("24 occurrences of 11 words in 5 lines, ")
+    assert made.stdout.splitlines()[1].endswith("neighbours WORD --in SENTENCE --index new.index")
+    assert "1 text: 7 lines, 27 tokens" in made.stderr
+    arguments = ("neighbours", "苹果", "--in", LINES[0], "--index", "new.index")
+    found = elmo_zh(*arguments, "--top", "3", "--json").result()
+    assert (found["word"], found["layer"], len(found["neighbours"])) == ("苹果", 2, 3)
+    assert found["neighbours"][0]["text"] == LINES[0]
+    assert found["neighbours"][0]["line"] == 1
+    shown = elmo_zh(*arguments, "--same-word")
+    assert f"Model: {model}" in shown.stderr
+    assert len(shown.stdout.splitlines()) == 4
+    assert shown.stdout.splitlines()[0].endswith("a.txt:1")
+    assert shown.stdout.startswith("1.0000  ")
+    told = elmo_zh("neighbours", "香蕉", "--in", "香蕉 和 苹", "--index", "new.index", "--same-word").only_error()
+    assert told == "香蕉 is not in the index new.index. No word of it has one of these characters."
+    other = write_model(tmp_path / "other", SHAPES["token"], seed=5, text=TextConfig(segmenter="whitespace"))
+    assert f"but {other} is another one" in elmo_zh(*arguments, "--model", other).only_error()
+    assert "has no vectors of layer 7; it has layers 0, 1, 2" in elmo_zh(*arguments, "--layer", "7").only_error()
+    assert (
+        "香蕉 is outside the model's vocabulary"
+        in elmo_zh("neighbours", "香蕉", "--in", "香蕉", "--index", "new.index").stderr
+    )
+
+
+def test_words_of_a_file(model: Path, tmp_path: Path) -> None:
+    text, words = write_text(tmp_path / "a.txt", LINES), write_text(tmp_path / "words", ["苹 果", "香蕉"])
+    made = elmo_zh("index", text, "--model", model, "--output", "few", "--words", words, "--layers", "top", "--json")
+    assert made.result()["missing_words"] == ["香蕉"]
+    assert "Warning: 1 word of --words does not occur as a token: 香蕉" in made.stderr
+    index = ContextIndex.load("few")
+    assert (index.words, index.layers) == (["苹果"], (2,))
