@@ -147,7 +147,7 @@ def test_the_commands(model: Path, tmp_path: Path) -> None:
     assert made.status == 0, made.stderr
     assert made.stdout.splitlines()[0].startswith("24 occurrences of 11 words in 5 lines, ")
     assert made.stdout.splitlines()[1].endswith("neighbours WORD --in SENTENCE --index new.index")
-    assert "1 text: 7 lines, 27 tokens" in made.stderr
+    assert "1 text: 7 lines, 31 tokens" in made.stderr
     arguments = ("neighbours", "苹果", "--in", LINES[0], "--index", "new.index")
     found = elmo_zh(*arguments, "--top", "3", "--json").result()
     assert (found["word"], found["layer"], len(found["neighbours"])) == ("苹果", 2, 3)
