@@ -82,7 +82,7 @@ def index(
     device: str | None,
     **chosen: Any,
 ) -> None:
-    """Index the words of texts by their vectors, to look up similar occurrences.
+    """Index words by their vectors, to look up similar occurrences.
 
     Use it before neighbours. TEXT is a text in any form that segment reads, a folder, or - for standard input. INDEX is
     a folder with the vectors of words in their sentences, and these sentences; docs/contexts.md describes it. An

@@ -47,7 +47,7 @@ def neighbours(
     model: Path | None,
     device: str | None,
 ) -> None:
-    """Find the words in an index that are used most like a word in a sentence.
+    """Find the indexed words used most like a word in a sentence.
 
     Use it to see what the model takes a word to mean here. Each line shows the cosine of the two vectors, the
     occurrence in its context, and the file and line that it is from; a repeated line is shown once. Without --model,
