@@ -1,10 +1,11 @@
-"""Messages for a path that is not a model bundle: what is there, and what the user probably meant."""
+"""Messages for a path that is not a model bundle, or is one where a run belongs: what is there, and what was meant."""
 
 import shlex
 from pathlib import Path
 
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.choices import MODELS
+from elmo_zh.errors import RunError
 from elmo_zh.invocation import program
 from elmo_zh.run.find import RUNS, closest_run, is_run, iter_runs
 from elmo_zh.run.layout import RunDir
@@ -30,6 +31,14 @@ def explain_no_bundle(path: Path) -> str:
             f" with: {program()} convert {shlex.quote(str(path))} --output DIR"
         )
     return f"{path} is not a model bundle: bundle.json is missing. {_suggest_model(path)}"
+
+
+def require_no_bundle(path: Path) -> None:
+    """Raise RunError if the folder of a run is that of a bundle, whose files the run's would replace."""
+    if not BundleLayout(path).info.is_file():
+        return
+    step = f"Its run is {path.parent}" if is_run(path.parent) else "Choose another --run."
+    raise RunError(f"{path} is a model bundle, not a run. {step}")
 
 
 def next_step_of_run(path: Path) -> str:

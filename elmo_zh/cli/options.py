@@ -262,12 +262,25 @@ def engine_options(function: Function) -> Function:
     return engine(scheduler(function))
 
 
+
+def check_run_path(context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
+    """Return the path of a run; raise RunError for a model bundle and for a folder of anything else."""
+    from elmo_zh.bundle.missing import require_no_bundle
+    from elmo_zh.run.find import require_run_or_room
+
+    if path is not None and not context.resilient_parsing:
+        require_no_bundle(path)
+        require_run_or_room(path)
+    return path
+
+
 run_option = click.option(
     "--run",
     "run_path",
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
     metavar="RUN",
+    callback=check_run_path,
     help="Folder of the run; segment and pipeline create it.",
 )
 init_option = click.option(
