@@ -262,7 +262,6 @@ def engine_options(function: Function) -> Function:
     return engine(scheduler(function))
 
 
-
 def check_run_path(context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
     """Return the path of a run; raise RunError for a model bundle and for a folder of anything else."""
     from elmo_zh.bundle.missing import require_no_bundle
