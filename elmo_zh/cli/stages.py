@@ -24,6 +24,7 @@ from elmo_zh.cli.options import (
 from elmo_zh.config import Config, config_names
 from elmo_zh.invocation import program
 from elmo_zh.run.layout import RunDir
+from elmo_zh.run.other_stages import earlier_stages, later_stages, refuse_settings_of
 from elmo_zh.run.record import StageOutcome
 from elmo_zh.training.launch import Launch, read_launch, refuse_launch
 
@@ -264,11 +265,14 @@ def _run_stage(
 ) -> None:
     name = stage.__name__
     run = RunDir(run_path)
-    config = change(common.resolve(run))
+    before, config = run.load_config(None, []), change(common.resolve(run))
+    refuse_settings_of(earlier_stages(name), name, run, before, config)
     if name in _STAGES_WITH_ENGINE:
         arguments["engine"] = common.choose_engine(config)
     with run.locked(create=name == "segment"), run.config_kept_on_error():
         outcome = stage(run, config, **arguments, force=common.force, reporter=common.console)
+        if outcome.skipped:
+            refuse_settings_of(later_stages(name), name, run, before, config)
     result = {"stage": name, "run": str(run_path), "skipped": outcome.skipped, **outcome.counts}
     output = arguments.get("output")
     if output is None:

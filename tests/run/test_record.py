@@ -338,6 +338,24 @@ def test_settings_are_put_back_when_a_stage_refuses_but_not_when_it_is_interrupt
     assert run.load_config(None, []) == after
 
 
+def test_a_first_command_that_fails_before_a_stage_has_begun_leaves_no_settings(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+
+    def fail() -> None:
+        with run.config_kept_on_error():
+            run.save_config(Config(train=TrainConfig(seed=3)))
+            raise RunError("no")
+
+    with pytest.raises(RunError):
+        fail()
+    assert not run.config.exists()
+    run.stage_record("segment").parent.mkdir()
+    run.stage_record("segment").touch()
+    with pytest.raises(RunError):
+        fail()
+    assert run.load_config(None, []).train.seed == 3
+
+
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     run = RunDir(tmp_path / "run")
 
