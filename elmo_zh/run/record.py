@@ -1,6 +1,7 @@
 """Stage records: run a stage if anything has changed, skip it otherwise, and record what it made."""
 
 import json
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -207,16 +208,43 @@ def source_digest(run: RunDir, stage: str, name: str, path: Path, hint: str = "C
 
 
 def load_record(path: Path, *, damaged_is_none: bool = False) -> dict[str, Any]:
-    """Return a stage record, or an empty one if there is none or it has another format."""
+    """Return a stage record, or an empty one if there is none or it has another format.
+
+    Raises:
+        RunError: If it is damaged, unless `damaged_is_none`.
+    """
     if not path.exists():
         return {}
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
+        _require_parts(record)
     except ValueError as error:
         if damaged_is_none:
             return {}
-        raise RunError(f"{path} is damaged ({error}). Run the stage again with --force.") from None
+        raise RunError(f"{path} is damaged ({error}). {_remedy(path)}") from None
     return record if record.get("format") == RECORD_FORMAT else {}
+
+
+def _require_parts(record: Any) -> None:
+    """Raise ValueError unless a JSON value is a stage record of another format, or one of this format that is whole."""
+    if not isinstance(record, dict):
+        raise ValueError(f"it holds a {type(record).__name__}, not an object")
+    if record.get("format") != RECORD_FORMAT:
+        return
+    for name in ("settings", "inputs", *(("outputs", "counts") if record.get("finished") else ())):
+        if not isinstance(record.get(name), dict):
+            raise ValueError(f"it has no {name}")
+
+
+def _remedy(path: Path) -> str:
+    """Return what to do about a damaged stage record; --force is the last resort, as it removes a run's checkpoints."""
+    if path.stem != "train":
+        return f"Remove it: {path.stem} then runs again, and nothing else is lost."
+    command, run = program(), shlex.quote(str(path.parents[1]))
+    return (
+        f"The checkpoints are still there: export the model with {command} export --run {run}, or start over with"
+        f" {command} train --run {run} --force"
+    )
 
 
 def load_records(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, dict[str, Any]]:

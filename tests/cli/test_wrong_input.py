@@ -337,7 +337,7 @@ def test_a_damaged_stage_record(untrained_run: Path) -> None:
     record.write_text("{", encoding="utf-8")
     told = elmo_zh("vocab", "--run", untrained_run).only_error()
     assert told.startswith(f"{record} is damaged (")
-    assert told.endswith("Run the stage again with --force.")
+    assert told.endswith("Remove it: vocab then runs again, and nothing else is lost.")
 
 
 def test_a_run_in_use(run: Path) -> None:

@@ -34,7 +34,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDir:
     run = RunDir(tmp_path / "a run")
     for stage, settings in RECORDED.items():
         budget = {"epochs": 2.0, "max_tokens": 0} if stage == "train" else {}
-        write_json(run.stage_record(stage), {"format": RECORD_FORMAT, "settings": settings, "budget": budget})
+        write_json(
+            run.stage_record(stage), {"format": RECORD_FORMAT, "settings": settings, "inputs": {}, "budget": budget}
+        )
     return run
 
 
@@ -48,7 +50,7 @@ def attempt(run: RunDir, others: Sequence[str], stage: str, changes: Sequence[st
     [
         ("train", "text.segmenter=character", "segment", "text.segmenter jieba -> character"),
         ("train", "vocab.size=37", "vocab", "vocab.size 31 -> 37"),
-        ("vocab", "text.script=simplified", "segment", "text.script keep -> simplified"),
+        ("vocab", "text.script=simplified", "segment", "text.script none -> simplified"),
         ("encode", "word2vec.epochs=5", "word2vec", "word2vec.epochs 3 -> 5"),
         ("export", "train.seed=7", "train", "train.seed 5 -> 7"),
         ("export", "train.epochs=3", "train", "train.epochs 2.0 -> 3.0"),
