@@ -18,7 +18,16 @@ $(error $(firstword $(UNKNOWN))= is not a variable of this Makefile. $(if $(MEAN
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-all test-processors check docs transcripts bench bench-gpu interop clean set-up set-up-test set-up-dev
+TARGETS := help train test test-all test-processors check docs transcripts bench bench-gpu interop clean set-up set-up-test set-up-dev
+.PHONY: $(TARGETS)
+
+# A file or folder beside train would be taken for a target with nothing to do, and the sample trained in its place.
+ifneq ($(filter train,$(MAKECMDGOALS)),)
+STRAY := $(wildcard $(filter-out $(TARGETS),$(MAKECMDGOALS)))
+ifneq ($(STRAY),)
+$(error $(firstword $(STRAY)) is not a target. Write: make train CORPUS=$(firstword $(STRAY)))
+endif
+endif
 
 help:  ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-15s %s\n", $$1, $$2}'

@@ -299,6 +299,16 @@ def test_variables_in_small_letters(machine: Machine, name: str) -> None:
     assert expected in answer.stderr
 
 
+def test_a_corpus_without_its_variable(machine: Machine) -> None:
+    """The sample would be trained in its place."""
+    (machine.checkout / "my-texts").mkdir()
+    for words in (("train", "my-texts"), ("my-texts/", "train"), ("train", "my-text?")):
+        answer = machine.make(*words)
+        assert answer.returncode
+        assert re.search(r"my-texts/? is not a target\. Write: make train CORPUS=my-texts/?\.", answer.stderr)
+    assert not (machine.checkout / ".venv").exists()
+
+
 def test_unknown_variables(machine: Machine) -> None:
     assert "CORPSU= is not a variable of this Makefile. There are: CORPUS RUN" in machine.make("CORPSU=x").stderr
     assert machine.make("PIP_INDEX_URL=x", "https_proxy=x", "TMPDIR=/tmp").returncode == 0
