@@ -302,3 +302,15 @@ def test_variables_in_small_letters(machine: Machine, name: str) -> None:
 def test_unknown_variables(machine: Machine) -> None:
     assert "CORPSU= is not a variable of this Makefile. There are: CORPUS RUN" in machine.make("CORPSU=x").stderr
     assert machine.make("PIP_INDEX_URL=x", "https_proxy=x", "TMPDIR=/tmp").returncode == 0
+
+
+def test_a_corpus_without_its_variable(machine: Machine) -> None:
+    """Make counts a file that exists as made, so the sample would be trained instead."""
+    (machine.checkout / "my-texts").mkdir()
+    (machine.checkout / "more.txt").touch()
+    for words, corpus in ((["my-texts"], "my-texts"), (["my-texts", "more.txt"], '"my-texts more.txt"')):
+        answer = machine.make("train", *words)
+        assert answer.returncode
+        assert f"my-texts is not a target of this Makefile. Write: make train CORPUS={corpus}." in answer.stderr
+        assert answer.stdout == ""
+    assert "tset is not a target of this Makefile. See: make help." in machine.make("tset").stderr
