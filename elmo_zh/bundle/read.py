@@ -170,8 +170,8 @@ def _load_info(layout: BundleLayout) -> dict[str, Any]:
         raise BundleError(f"{layout.info} is damaged ({problem}). Export or copy the bundle again.")
     if info["format"] != BUNDLE_FORMAT or info["mode"] not in ("token", "character"):
         raise BundleError(
-            f"{layout.info}: format {info['format']}, mode {info['mode'][:20]}; this elmo-zh reads format {BUNDLE_FORMAT},"
-            " modes token and character. Update elmo-zh."
+            f"{layout.info}: format {info['format']}, mode {info['mode'][:20]}; this elmo-zh reads format"
+            f" {BUNDLE_FORMAT}, modes token and character. Update elmo-zh."
         )
     return dict(info)
 

@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle, load_bundle
+from elmo_zh.bundle.weights import is_tied
 from elmo_zh.config import Config, ModelConfig, result_settings, with_defaults
 from elmo_zh.errors import BundleError, ConfigError, RunError
 from elmo_zh.run.changes import spell_segmenter
@@ -41,7 +40,7 @@ def model_settings(bundle: Bundle) -> dict[str, Any]:
         "skip_connections": shape.skip_connections,
     }
     if bundle.softmax is not None:
-        settings["tie_softmax"] = is_tied(bundle)
+        settings["tie_softmax"] = is_tied(bundle.bilm, bundle.softmax)
     if characters is not None:
         settings |= {
             "character_slots": characters.num_slots,
@@ -51,13 +50,6 @@ def model_settings(bundle: Bundle) -> dict[str, Any]:
             "character_activation": characters.activation,
         }
     return settings
-
-
-def is_tied(bundle: Bundle) -> bool:
-    """Return whether the softmax equals the token table, as a tied softmax does."""
-    if bundle.bilm.shape.characters is not None or bundle.softmax is None:
-        return False
-    return torch.equal(bundle.bilm.token_table.weight, bundle.softmax.weight)
 
 
 def adopt_bundle(
