@@ -14,6 +14,7 @@ from elmo_zh.cli.models import convert, info, selftest
 from elmo_zh.cli.options import settings_command
 from elmo_zh.cli.runs import runs
 from elmo_zh.cli.stages import encode, export, pipeline, segment, train, vocab, word2vec
+from elmo_zh.errors import OptionError
 from elmo_zh.version import __version__
 
 EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
@@ -107,5 +108,5 @@ def main() -> None:
             raise
         for message in messages:
             click.echo(f"Error: {message}", err=True)
-        status = EXIT_KNOWN_PROBLEM
+        status = EXIT_USAGE if isinstance(error, OptionError) else EXIT_KNOWN_PROBLEM
     sys.exit(status if isinstance(status, int) else 0)

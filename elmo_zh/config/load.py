@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 from elmo_zh.config import schema, text_section
 from elmo_zh.config.schema import Config
-from elmo_zh.errors import ConfigError
+from elmo_zh.errors import ConfigError, OptionError
 
 SECTIONS = tuple(f.name for f in fields(Config))
 Section = TypeVar("Section")
@@ -34,16 +34,15 @@ def load_config(base: Config, path: Path | None, assignments: Sequence[str]) -> 
 
     Raises:
         ConfigError: If there are problems, with one message for each: a missing or invalid file, unknown keys, wrong
-            types, values out of range.
+            types, values out of range. An OptionError if the file is right and the assignments are wrong.
     """
     problems: list[str] = []
-    config = base
-    if path is not None:
-        config = _apply(config, _read_toml(path), str(path), problems)
-    config = _apply(config, _parse_assignments(assignments, problems), "--set", problems)
+    of_file = _apply(base, _read_toml(path), str(path), problems) if path is not None else base
+    kind = ConfigError if problems or any(of_file.problems()) else OptionError
+    config = _apply(of_file, _parse_assignments(assignments, problems), "--set", problems)
     problems.extend(f"{problem}. Change it with --set or in the config file." for problem in config.problems())
     if problems:
-        raise ConfigError(*problems)
+        raise kind(*problems)
     return config
 
 

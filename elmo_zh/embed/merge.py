@@ -15,7 +15,7 @@ from elmo_zh.embed.formats import OutputForm, choose_writer
 from elmo_zh.embed.join import DumpReport, check_form, claimed_output, join_files
 from elmo_zh.embed.survey import check_disk_space
 from elmo_zh.embed.unfinished import DumpCounts
-from elmo_zh.errors import OutputError
+from elmo_zh.errors import OptionError, OutputError
 from elmo_zh.run.reporter import Reporter
 
 _SUFFIX = re.compile(r"\.shard-\d+-of-\d+$")
@@ -35,11 +35,11 @@ class Shard:
         """Parse text such as "2/4".
 
         Raises:
-            OutputError: If the text is anything else.
+            OptionError: If the text is anything else.
         """
         match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
         if not match or not 1 <= int(match[1]) <= int(match[2]):
-            raise OutputError(f"--shard {text}: expected i/n with i from 1 to n, for example --shard 1/4.")
+            raise OptionError(f"--shard {text}: expected i/n with i from 1 to n, for example --shard 1/4.")
         return cls(int(match[1]), int(match[2]))
 
     def output(self, whole: Path) -> Path:
