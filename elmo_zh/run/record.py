@@ -180,7 +180,7 @@ def require_inputs(run: RunDir, paths: Any) -> None:
             raise RunError(f"{path} is missing. {hint}")
 
 
-def source_digest(run: RunDir, stage: str, name: str, path: Path, hint: str = "Check the path.") -> str:
+def source_digest(run: RunDir, stage: str, name: str, path: Path, explain: Callable[[], str] | None = None) -> str:
     """Return the digest of a file outside the run, for the settings of a stage that starts from it.
 
     Once the stage has begun, the file may be removed: the recorded digest is then returned, so nothing has changed.
@@ -190,7 +190,7 @@ def source_digest(run: RunDir, stage: str, name: str, path: Path, hint: str = "C
         stage: The stage's name.
         name: The setting that records the digest.
         path: The file.
-        hint: What to do if it is missing.
+        explain: Returns the message if it is missing; by default one that names the path.
 
     Raises:
         RunError: If the file is missing or inside the run, and the stage has not begun with it.
@@ -203,7 +203,7 @@ def source_digest(run: RunDir, stage: str, name: str, path: Path, hint: str = "C
         return str(known)
     if is_own:
         raise RunError(f"{path} is inside {run.path}, and a run cannot start from its own files. Choose another --run.")
-    raise RunError(f"{path} is missing. {hint}")
+    raise RunError(explain() if explain else f"{path} is missing. Check the path.")
 
 
 def load_record(path: Path, *, damaged_is_none: bool = False) -> dict[str, Any]:

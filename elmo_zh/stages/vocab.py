@@ -1,6 +1,7 @@
 """The vocab stage: segmented text to the vocabulary and the spelling model."""
 
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from elmo_zh.run.record import (
     source_digest,
 )
 from elmo_zh.run.reporter import Reporter
-from elmo_zh.stages.init_bundle import BUNDLE_HINT, adopt_model, with_resolved_init
+from elmo_zh.stages.init_bundle import adopt_model, explain_missing, with_resolved_init
 from elmo_zh.stages.inputs import choose_engine, segmented_inputs, total_bytes
 from elmo_zh.vocabulary.counting import count_words
 from elmo_zh.vocabulary.selection import report_given_words, require_words, select_vocabulary
@@ -53,8 +54,9 @@ def build_vocabulary(
     inputs = segmented_inputs(run)
     source = _source_of_words(config)
     if source is not None:
-        name, hint = ("init", BUNDLE_HINT) if config.vocab.init else ("words", "Check the path.")
-        settings[name] = source_digest(run, "vocab", name, source, hint)
+        name, init = "init" if config.vocab.init else "words", config.vocab.init
+        explain = partial(explain_missing, Path(init), source) if init else None
+        settings[name] = source_digest(run, "vocab", name, source, explain)
         for output in (run.vocab, run.vocab_counts, run.character_counts):
             require_no_input(output, [source], "Give --from a copy of it.")
 
