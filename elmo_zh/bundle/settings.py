@@ -12,6 +12,7 @@ from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.bundle.weights import is_tied
 from elmo_zh.config import Config, ModelConfig, result_settings, with_defaults
 from elmo_zh.errors import BundleError, ConfigError, RunError
+from elmo_zh.invocation import program
 from elmo_zh.run.changes import spell_segmenter
 from elmo_zh.run.reporter import Reporter
 
@@ -145,7 +146,7 @@ def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Rep
         typed = _typed({name: _spell(there) for name, (there, _) in wanted.items()})
         raise RunError(
             f"{bundle.path} was trained on text prepared differently ({listed}), so its words would not match. Segment"
-            f" the corpus (elmo-zh segment, or pipeline) with: {typed}"
+            f" the corpus ({program()} segment, or pipeline) with: {typed}"
         )
     _require_same_segmenter(bundle, settings)
 

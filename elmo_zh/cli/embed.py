@@ -175,7 +175,7 @@ def _check_usage(chosen: dict[str, Any]) -> None:
         raise click.UsageError("--segmented text has one sentence per line already. Leave out --split-sentences.")
     form_chosen = any(chosen[name] for name in ("format", "layout", "compression", "sentence_index"))
     if chosen["shard"] and form_chosen:
-        raise click.UsageError("A shard is always packed HDF5. Give --format, --layout and so on to: elmo-zh merge")
+        raise click.UsageError("A shard is always packed HDF5. Give --format, --layout and so on to the command merge.")
 
 
 def _load_embedder(

@@ -93,7 +93,7 @@ def _parse_value(text: str, *, is_text: bool) -> Any:
 def _apply(config: Config, changes: Mapping[str, Any], source: str, problems: list[str]) -> Config:
     for name, values in changes.items():
         if name not in SECTIONS:
-            problems.append(f"{source}: unknown section {name}.{_nearest(name, SECTIONS)}")
+            problems.append(f"{source}: unknown section {name}.{_nearest_section(name, values)}")
         elif not isinstance(values, Mapping):
             problems.append(f"{source}: {name} is a section, not a value. Write {name}.key = value.")
         else:
@@ -153,6 +153,19 @@ def _nearest(word: str, known: Sequence[str], section: str = "") -> str:
     if match:
         return f" Did you mean {prefix}{match[0]}?"
     return f" Known: {', '.join(prefix + name for name in known)}."
+
+
+def sections_with(key: str) -> list[str]:
+    """Return the sections that have a key."""
+    return [section for section in SECTIONS if hasattr(getattr(Config(), section), key)]
+
+
+def _nearest_section(name: str, values: Any) -> str:
+    """Return the advice on an unknown section: the only one with such a key, else the one with the nearest name."""
+    for key in values if isinstance(values, Mapping) else ():
+        if len(sections := sections_with(key)) == 1:
+            return f" Did you mean {sections[0]}.{key}?"
+    return _nearest(name, SECTIONS)
 
 
 def _describe(kind: type) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError
-from elmo_zh.invocation import program
+from elmo_zh.invocation import command, program
 from elmo_zh.run.changes import describe_changes
 from elmo_zh.run.files import atomic_path, file_digest, remove, write_json
 from elmo_zh.run.find import explain_no_run
@@ -176,7 +176,7 @@ def require_inputs(run: RunDir, paths: Any) -> None:
                 raise RunError(explain_no_run(run.path))
             inside = path.relative_to(run.path).parts[0] if path.is_relative_to(run.path) else ""
             maker = MAKERS.get(inside)
-            hint = f"Make it with: {program()} {maker} --run {run.path}" if maker else "Check the path."
+            hint = f"Make it with: {command(*maker.split(), '--run', run.path)}" if maker else "Check the path."
             raise RunError(f"{path} is missing. {hint}")
 
 
@@ -269,8 +269,8 @@ def refuse_to_discard_training(run: RunDir, changes: Sequence[str]) -> None:
     if is_in_training(run):
         raise RunError(
             f"{run.path} already holds a training, which these changes would discard: {', '.join(changes)}. To keep it,"
-            " choose another run (--run RUN, make train RUN=...); to start over, add --force (elmo-zh pipeline --force,"
-            " make train ARGS=--force)."
+            f" choose another run (--run RUN, make train RUN=...); to start over, add --force ({program()} pipeline"
+            " --force, make train ARGS=--force)."
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.config import Config, result_settings
 from elmo_zh.engine.select import EngineChoice
+from elmo_zh.invocation import command
 from elmo_zh.run.files import require_no_input
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import (
@@ -85,7 +86,8 @@ def build_vocabulary(
             counts |= {"given_words": len(given), "absent_words": selected.num_absent}
             report_given_words(selected, config.vocab, len(given), source, reporter)
         if config.vocab.init and not config.train.init:
-            reporter.note(f"To start from its weights: elmo-zh train --run {run.path} --init {config.vocab.init}")
+            typed = command("train", "--run", run.path, "--init", config.vocab.init)
+            reporter.note(f"To start from its weights: {typed}")
         return StageResult(outputs=[run.vocab, run.vocab_counts, run.character_counts], counts=counts)
 
     stage = Stage(name="vocab", settings=settings, inputs=inputs, work=work, parts=run.vocab_parts)

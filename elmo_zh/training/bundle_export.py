@@ -13,6 +13,7 @@ from elmo_zh.bundle.write import BundleSource, write_model
 from elmo_zh.config import Config
 from elmo_zh.errors import OptionError, RunError
 from elmo_zh.id_store.load import load_id_store
+from elmo_zh.invocation import command
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.layout import RunDir
@@ -33,7 +34,7 @@ def choose_step(checkpoints: CheckpointFolder, wanted: str, run: RunDir) -> int:
     """
     steps = checkpoints.steps()
     if not steps:
-        raise RunError(f"{checkpoints.path} holds no checkpoint. Make one with: elmo-zh train --run {run.path}")
+        raise RunError(f"{checkpoints.path} holds no checkpoint. Make one with: {command('train', '--run', run.path)}")
     if wanted == "last":
         return steps[-1]
     if wanted == "best":
