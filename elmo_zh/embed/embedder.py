@@ -107,9 +107,8 @@ class ElmoEmbedder:
                 other programs; backoff is the mean of the vectors of the vocabulary's words that it consists of.
 
         Raises:
-            BundleError: If the folder is not a sound bundle.
+            TypeError, BundleError: If the path is missing, or the folder is not a sound bundle.
             ElmoZhError: If an argument is anything else, or int8 is asked for on a GPU.
-            TypeError: If the path is missing or no path.
         """
         return cls(
             load_bundle(find_given_bundle(path, "ElmoEmbedder.load")),
