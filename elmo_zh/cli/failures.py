@@ -41,16 +41,18 @@ def explain_failure(error: Exception) -> list[str] | None:
     return None
 
 
-def add_setting(error: click.NoSuchOption) -> None:
-    """Name the setting that an unknown option means, such as train.device for --device."""
-    if error.ctx is None or error.ctx.info_name not in _COMMANDS_WITH_SETTINGS:
-        return
+def with_setting(error: click.UsageError) -> click.UsageError:
+    """Return a usage error that, for an unknown option, names the setting that is meant: train.device for --device."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+        return error
+    if error.ctx.info_name not in _COMMANDS_WITH_SETTINGS:
+        return error
     setting = _SETTINGS_OF_OPTIONS.get(error.option_name)
     key = error.option_name.lstrip("-").replace("-", "_")
     named = [setting] if setting else [f"{section}.{key}=..." for section in sections_with(key)]
-    if named:
-        error.possibilities = None
-        error.message = f"{error.message} It is a setting: --set {' or --set '.join(named)}"
+    if not named:
+        return error
+    return click.UsageError(f"{error.message} It is a setting: --set {' or --set '.join(named)}", error.ctx)
 
 
 def _system_error_number(error: Exception, text: str) -> int | None:

@@ -116,7 +116,7 @@ def common_options_of_readers(function: Function) -> Function:
 
 
 def _add_common(function: Function, force: Callable[[Function], Function]) -> Function:
-    options = [
+    options: list[Callable[[Function], Function]] = [
         click.option(
             "--config",
             type=click.Path(path_type=Path),
