@@ -27,6 +27,7 @@ from elmo_zh.cli.options import (
     with_options,
 )
 from elmo_zh.config import EmbedConfig
+from elmo_zh.invocation import program
 from elmo_zh.run.reporter import counted, format_bytes
 
 if TYPE_CHECKING:
@@ -175,7 +176,9 @@ def _check_usage(chosen: dict[str, Any]) -> None:
         raise click.UsageError("--segmented text has one sentence per line already. Leave out --split-sentences.")
     form_chosen = any(chosen[name] for name in ("format", "layout", "compression", "sentence_index"))
     if chosen["shard"] and form_chosen:
-        raise click.UsageError("A shard is always packed HDF5. Give --format, --layout and so on to the command merge.")
+        raise click.UsageError(
+            f"A shard is always packed HDF5. Give --format, --layout and so on to: {program()} merge"
+        )
 
 
 def _load_embedder(
