@@ -6,12 +6,12 @@ from pathlib import Path
 import click
 
 from elmo_zh.cli.model_options import FROM_ZERO, WARM_UP, model_option, model_path, segmented_option, stateful_option
-from elmo_zh.cli.options import Common, common_options_of_readers, device_option, input_options
+from elmo_zh.cli.options import Common, common_options_of_readers, device_option, input_argument, input_options
 from elmo_zh.run.reporter import counted
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@input_argument
 @model_option
 @segmented_option
 @input_options

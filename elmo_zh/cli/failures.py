@@ -4,7 +4,14 @@ import errno
 import os
 import re
 
+import click
+
+from elmo_zh.config.load import sections_with
 from elmo_zh.errors import ElmoZhError
+
+_COMMANDS_WITH_SETTINGS = ("plan", "segment", "vocab", "word2vec", "encode", "train", "pipeline")
+# Settings that are options of other commands under another name.
+_SETTINGS_OF_OPTIONS = {"--segmented": "text.segmenter=whitespace"}
 
 _NO_ROOM = (
     "The disk is full{where}. Free some space and run the same command again, without --force;"
@@ -32,6 +39,20 @@ def explain_failure(error: Exception) -> list[str] | None:
         what = os.strerror(number) if number else text
         return [f"{f'{filename}: ' if filename else ''}{what}. Check the path, its permissions and the disk."]
     return None
+
+
+def with_setting(error: click.UsageError) -> click.UsageError:
+    """Return a usage error that, for an unknown option, names the setting that is meant: train.device for --device."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+        return error
+    if error.ctx.info_name not in _COMMANDS_WITH_SETTINGS:
+        return error
+    setting = _SETTINGS_OF_OPTIONS.get(error.option_name)
+    key = error.option_name.lstrip("-").replace("-", "_")
+    named = [setting] if setting else [f"{section}.{key}=..." for section in sections_with(key)]
+    if not named:
+        return error
+    return click.UsageError(f"{error.message} It is a setting: --set {' or --set '.join(named)}", error.ctx)
 
 
 def _system_error_number(error: Exception, text: str) -> int | None:

@@ -24,7 +24,7 @@ stateful_option = click.option(
 
 # Parts of the warning about models trained with carried state.
 FROM_ZERO = "This model was trained with carried state, but here every sentence starts from zero state"
-WARM_UP = "Give it a warm state (elmo-zh convert --warm-on TEXT, or export the run again), or use --stateful."
+WARM_UP = "Give it a warm state (command convert, option --warm-on; or export the run again), or use --stateful."
 
 
 def model_path(given: Path | None) -> Path:

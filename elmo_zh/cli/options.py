@@ -1,7 +1,7 @@
 """Options that several commands share, and the values that they become."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -86,6 +86,13 @@ def keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     return callback
 
 
+def with_options(function: Function, options: Sequence[Callable[[Any], Any]]) -> Function:
+    """Return a command's function with options, which its help lists in this order."""
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
 def common_options(function: Function) -> Function:
     """Add the options of all commands that write; their values are kept in the context's `Common`."""
     force = click.option(
@@ -144,9 +151,7 @@ def _add_common(function: Function, force: Callable[[Function], Function]) -> Fu
             expose_value=False,
         ),
     ]
-    for option in reversed(options):
-        function = option(function)
-    return function
+    return with_options(function, options)
 
 
 def settings_command(command: click.Command) -> click.Command:
@@ -199,11 +204,18 @@ def _options_of_files(*names_of_format: str) -> list[Callable[[Any], Any]]:
     ]
 
 
+def _only_standard_input(_: click.Context, __: click.Parameter, files: tuple[str, ...]) -> tuple[str, ...]:
+    if "-" in files and len(files) > 1:
+        raise click.UsageError("- (standard input) cannot be combined with other files. Give it alone.")
+    return files
+
+
+input_argument = click.argument("files", nargs=-1, required=True, metavar="FILE...", callback=_only_standard_input)
+
+
 def input_options(function: Function) -> Function:
     """Add the options for how texts are read of which no line is left out."""
-    for each in reversed(_options_of_files("--input-format")):
-        function = each(function)
-    return function
+    return with_options(function, _options_of_files("--input-format"))
 
 
 def reading_options(function: Function) -> Function:
@@ -223,9 +235,7 @@ def reading_options(function: Function) -> Function:
             help="Unit of plain text that is one document. Default file.",
         ),
     ]
-    for each in reversed(options):
-        function = each(function)
-    return function
+    return with_options(function, options)
 
 
 def engine_options(function: Function) -> Function:
@@ -259,7 +269,7 @@ def engine_options(function: Function) -> Function:
         callback=check,
         help="Address of Dask's scheduler, such as tcp://192.168.0.1:8786; needed by --engine dask.",
     )
-    return engine(scheduler(function))
+    return with_options(function, [engine, scheduler])
 
 
 def check_run_path(context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
@@ -312,4 +322,4 @@ def bundle_form_options(function: Function) -> Function:
         show_default=True,
         help="Number type of the weights. float16 halves the files; all readers still load them.",
     )
-    return layout(dtype(function))
+    return with_options(function, [layout, dtype])

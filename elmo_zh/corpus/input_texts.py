@@ -145,13 +145,11 @@ def opened_inputs(arguments: Sequence[str], reporter: Reporter) -> Iterator[Sour
     Raises:
         CorpusError: If something does not exist or can be read only once, or a folder holds no text.
     """
-    if "-" not in arguments:
+    if list(arguments) != ["-"]:
         sources = find_sources(arguments)
         _report_passed_over(sources, reporter)
         yield sources
         return
-    if list(arguments) != ["-"]:
-        raise CorpusError("- (standard input) cannot be combined with other files. Give it alone.")
     if sys.stdin is None:
         raise CorpusError("Standard input is closed. Give it something, or a file instead of -.")
     # A copy in a file can be read twice.

@@ -31,7 +31,7 @@ from elmo_zh.embed.rows import require_sentences
 from elmo_zh.embed.survey import Survey, check_disk_space, count_lines_and_tokens
 from elmo_zh.embed.unfinished import DumpCounts, Parts
 from elmo_zh.embed.unknown_rate import describe_unknown_rate, is_far_above, training_unknown_rate
-from elmo_zh.errors import OutputError
+from elmo_zh.errors import OptionError
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import Hints, Reporter, format_bytes
 
@@ -103,7 +103,7 @@ def dump_vectors(
         hints: Receives advice on the text; one object for all texts of a command.
 
     Raises:
-        ElmoZhError: If the settings do not go together.
+        OptionError: If the settings do not go together.
         OutputError: If the output exists or does not fit on its disk; if an unfinished one is of another text, model
             or settings.
         CorpusError: If the text cannot be read.
@@ -111,12 +111,12 @@ def dump_vectors(
     output, form = job.output, form or OutputForm()
     check_layers(settings.layers, embedder.num_layers)
     if (settings.layers == "mix") != (settings.mix_weights is not None):
-        raise OutputError("--layers mix and --mix-weights FILE go together: give both or neither.")
+        raise OptionError("--layers mix and --mix-weights FILE go together: give both or neither.")
     if settings.split_sentences:
         require_sentences(embedder.bundle)
     if shard is not None:
         if settings.stateful:
-            raise OutputError("--stateful reads a file from its first line on, so it cannot go with --shard.")
+            raise OptionError("--stateful reads a file from its first line on, so it cannot go with --shard.")
         form, output = OutputForm(layout="packed"), shard.output(output)
     check_form(form, layers=settings.layers, pool=settings.pool)
     with claimed_output(output, [job.text.source.path, *job.also_read, embedder.bundle.path], force=force):

@@ -11,7 +11,7 @@ from typing import Any
 
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError
-from elmo_zh.invocation import program
+from elmo_zh.invocation import command, program
 from elmo_zh.run.changes import describe_changes
 from elmo_zh.run.files import atomic_path, file_digest, remove, write_json
 from elmo_zh.run.find import explain_no_run
@@ -177,11 +177,11 @@ def require_inputs(run: RunDir, paths: Any) -> None:
                 raise RunError(explain_no_run(run.path))
             inside = path.relative_to(run.path).parts[0] if path.is_relative_to(run.path) else ""
             maker = MAKERS.get(inside)
-            hint = f"Make it with: {program()} {maker} --run {run.path}" if maker else "Check the path."
+            hint = f"Make it with: {command(*maker.split(), '--run', run.path)}" if maker else "Check the path."
             raise RunError(f"{path} is missing. {hint}")
 
 
-def source_digest(run: RunDir, stage: str, name: str, path: Path, hint: str = "Check the path.") -> str:
+def source_digest(run: RunDir, stage: str, name: str, path: Path, explain: Callable[[], str] | None = None) -> str:
     """Return the digest of a file outside the run, for the settings of a stage that starts from it.
 
     Once the stage has begun, the file may be removed: the recorded digest is then returned, so nothing has changed.
@@ -191,7 +191,7 @@ def source_digest(run: RunDir, stage: str, name: str, path: Path, hint: str = "C
         stage: The stage's name.
         name: The setting that records the digest.
         path: The file.
-        hint: What to do if it is missing.
+        explain: Returns the message if it is missing; by default one that names the path.
 
     Raises:
         RunError: If the file is missing or inside the run, and the stage has not begun with it.
@@ -204,7 +204,7 @@ def source_digest(run: RunDir, stage: str, name: str, path: Path, hint: str = "C
         return str(known)
     if is_own:
         raise RunError(f"{path} is inside {run.path}, and a run cannot start from its own files. Choose another --run.")
-    raise RunError(f"{path} is missing. {hint}")
+    raise RunError(explain() if explain else f"{path} is missing. Check the path.")
 
 
 def load_record(path: Path, *, damaged_is_none: bool = False) -> dict[str, Any]:
@@ -297,8 +297,8 @@ def refuse_to_discard_training(run: RunDir, changes: Sequence[str]) -> None:
     if is_in_training(run):
         raise RunError(
             f"{run.path} already holds a training, which these changes would discard: {', '.join(changes)}. To keep it,"
-            " choose another run (--run RUN, make train RUN=...); to start over, add --force (elmo-zh pipeline --force,"
-            " make train ARGS=--force)."
+            f" choose another run (--run RUN, make train RUN=...); to start over, add --force ({program()} pipeline"
+            " --force, make train ARGS=--force)."
         )
 
 
