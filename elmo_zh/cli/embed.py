@@ -15,7 +15,16 @@ from elmo_zh.choices import (
     UNKNOWN_WAYS,
     VECTOR_DTYPES,
 )
-from elmo_zh.cli.model_options import FROM_ZERO, WARM_UP, model_option, model_path, segmented_option, stateful_option
+from elmo_zh.cli.model_options import (
+    FROM_ZERO,
+    WARM_UP,
+    model_option,
+    model_path,
+    refuse_format_of_segmented,
+    refuse_settings_of_the_model,
+    segmented_option,
+    stateful_option,
+)
 from elmo_zh.cli.options import (
     Common,
     Function,
@@ -157,11 +166,15 @@ def embed(
     """
     config = common.resolve()
     _check_usage(chosen)
+    refuse_settings_of_the_model(common, "embed", also="embed")
+    refuse_format_of_segmented(common, segmented=chosen["segmented"])
     form = _build_form(config.embed, chosen)
     from elmo_zh.corpus.input_texts import opened_inputs
-    from elmo_zh.embed.formats import output_suffix
+    from elmo_zh.embed.formats import output_suffix, require_matching_suffix
     from elmo_zh.embed.jobs import is_single, plan_jobs
 
+    if output is not None and is_single(files) and not chosen["shard"]:
+        require_matching_suffix(output, form)
     with opened_inputs(files, common.console) as sources:
         jobs = plan_jobs(files, sources, output, output_suffix(form), config.text, segmented=chosen["segmented"])
         if mix_weights := chosen["mix_weights"]:
@@ -324,8 +337,11 @@ def merge(common: Common, /, shards: tuple[Path, ...], output: Path | None, **ch
       elmo-zh merge file.txt.hdf5.shard-* --format npy --output vectors.npy
     """
     config = common.resolve()
+    from elmo_zh.embed.formats import require_matching_suffix
     from elmo_zh.embed.merge import merge_shards
 
     form = _build_form(config.embed, chosen)
+    if output is not None:
+        require_matching_suffix(output, form)
     report = merge_shards(shards, output, form, force=common.force, reporter=common.console)
     common.finish(_dump_result(report), *_describe_dump(report))

@@ -20,6 +20,10 @@ _NO_ROOM = (
 _NO_MEMORY = (
     "There is not enough memory ({detail}). Lower train.batch_size, model.cell_dim, vocab.size or embed.batch_tokens."
 )
+_NO_PROCESSES = (
+    "No more processes or threads can be started ({detail}). End other programs, raise the limit (ulimit -u), or lower"
+    " text.num_workers and train.num_threads."
+)
 # HDF5 (OSError or RuntimeError) and safetensors (SafetensorError) give the system's error number only in their text.
 _NUMBER_IN_TEXT = re.compile(r"(?:os error|errno =) (\d+)")
 
@@ -33,6 +37,10 @@ def explain_failure(error: Exception) -> list[str] | None:
     filename = error.filename if isinstance(error, OSError) else None
     if number in (errno.ENOSPC, errno.EDQUOT):
         return [_NO_ROOM.format(where=f" ({filename})" if filename else "")]
+    if number == errno.ENOMEM:
+        return [_NO_MEMORY.format(detail=os.strerror(number))]
+    if (number == errno.EAGAIN and not filename) or "can't start new thread" in text:
+        return [_NO_PROCESSES.format(detail=os.strerror(errno.EAGAIN))]
     if isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text:
         return [_NO_MEMORY.format(detail=text[:200] or "MemoryError")]
     if number or isinstance(error, OSError):

@@ -12,6 +12,7 @@ import click
 from elmo_zh.choices import BAD_BYTES, BUNDLE_LAYOUTS, CORPUS_FORMATS, DEVICES, DOCUMENTS, WEIGHT_DTYPES, Registry
 from elmo_zh.cli.console import Console
 from elmo_zh.config import Config, load_config, render_config
+from elmo_zh.config.checks import is_encoding
 from elmo_zh.run.layout import RunDir
 
 if TYPE_CHECKING:
@@ -172,6 +173,8 @@ def _reading_option(setting: str, *names: str, **attributes: Any) -> Callable[[F
     """Return an option that sets a setting of section text."""
 
     def keep(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+        if setting == "encoding" and value not in (None, "auto") and not is_encoding(str(value)):
+            raise click.BadParameter(f"{value!r} is not an encoding that Python knows, such as utf-8 or gb18030.")
         if value is not None:
             context.ensure_object(Common).reading.append(f"text.{setting}={value}")
 

@@ -100,6 +100,9 @@ def vocab(common: Common, run_path: Path, init: Path | None, words: Path | None)
     if init and words:
         raise click.UsageError("--init and --from both say which words the vocabulary has. Give only one of them.")
 
+    if init and "vocab.words" in config_names(None, common.assignments):
+        raise click.UsageError("--init and vocab.words both say which words the vocabulary has. Give only one of them.")
+
     def change(config: Config) -> Config:
         if init is None and words is None:
             return config
@@ -312,11 +315,13 @@ def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path, init: Path
     refuse_launch(os.environ)
     run = RunDir(run_path)
     config = common.resolve(run)
+    named = config_names(None, common.assignments)
+    if init and "vocab.words" in named:
+        raise click.UsageError("--init and vocab.words both say which words the vocabulary has. Give only one of them.")
     if init:
         path = resolve_init(init, config.train.init)
         vocab_section = replace(config.vocab, init=path, words="")
         config = replace(config, vocab=vocab_section, train=replace(config.train, init=path))
-    named = config_names(None, common.assignments)
     with run.locked(create=True), run.config_kept_on_error():
         engine = common.choose_engine(config)
         pipeline_stage.pipeline(

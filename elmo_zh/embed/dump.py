@@ -119,7 +119,7 @@ def dump_vectors(
             raise OptionError("--stateful reads a file from its first line on, so it cannot go with --shard.")
         form, output = OutputForm(layout="packed"), shard.output(output)
     check_form(form, layers=settings.layers, pool=settings.pool)
-    with claimed_output(output, [job.text.source.path, *job.also_read, embedder.bundle.path], force=force):
+    with claimed_output(output, [job.text.source.path, *job.also_read, embedder.bundle.path], form, force=force):
         dump = _Dump(embedder, job, settings, form, output, shard)
         dump.open(force=force, reporter=reporter)
         hints = hints or Hints(reporter)
@@ -180,6 +180,8 @@ class _Dump:
                 self.embedder, text, segmented=settings.segmented, split=settings.split_sentences, reporter=reporter
             )
         self.survey = known
+        if not known.lines:
+            reporter.warn(f"{text.name} is empty, so its output holds no vectors.")
         self.parts.open({**self._manifest(), **place}, self.survey, force=force)
 
     def _identity(self) -> dict[str, Any]:

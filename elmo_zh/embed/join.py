@@ -8,7 +8,7 @@ from itertools import compress
 from pathlib import Path
 
 from elmo_zh.embed.blocks import Contents, LineBlock, TextBlock
-from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed, npy
+from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed, is_output, npy
 from elmo_zh.embed.unfinished import DumpCounts
 from elmo_zh.errors import OptionError, OutputError
 from elmo_zh.run.files import atomic_path, link_or_copy, locked, require_no_input
@@ -52,8 +52,14 @@ def check_form(form: OutputForm, *, layers: str, pool: str) -> None:
 
 
 @contextmanager
-def claimed_output(output: Path, inputs: Iterable[Path], *, force: bool) -> Iterator[None]:
+def claimed_output(output: Path, inputs: Iterable[Path], form: OutputForm, *, force: bool) -> Iterator[None]:
     """Reserve an output for this process.
+
+    Args:
+        output: The path of the output.
+        inputs: Files and folders that are read.
+        form: The form of the output.
+        force: Replace an existing output, but nothing that embed has not written.
 
     Raises:
         OutputError: If another process writes it, it is one of the inputs, or it exists and `force` is not given or
@@ -66,6 +72,11 @@ def claimed_output(output: Path, inputs: Iterable[Path], *, force: bool) -> Iter
     with locked(output.with_name(output.name + ".lock"), refusal):
         if output.exists() and not force:
             raise OutputError(f"{output} exists already. Choose another --output, or replace it with --force.")
+        if output.exists() and not is_output(output, form):
+            raise OutputError(
+                f"{output} holds something other than vectors, so even --force does not replace it."
+                " Choose another --output, or remove it first."
+            )
         yield
 
 

@@ -99,7 +99,7 @@ def merge_shards(
     for shard in shards:
         counts.add(shard.counts)
     contents = first.contents.with_size(num_lines=counts.lines, num_tokens=counts.tokens)
-    with claimed_output(output, paths, force=force):
+    with claimed_output(output, paths, form, force=force):
         check_disk_space(output, choose_writer(form).estimate_bytes(contents), is_exact=True, reporter=reporter)
         return join_files([shard.path for shard in shards], output, contents, counts, form, reporter)
 
