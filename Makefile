@@ -17,8 +17,16 @@ MEANT := $(filter $(VARIABLES),$(shell echo '$(UNKNOWN)' | tr a-z A-Z))
 $(error $(firstword $(UNKNOWN))= is not a variable of this Makefile. $(if $(MEANT),Write it in capitals: $(firstword $(MEANT))=,There are: $(VARIABLES)))
 endif
 
+TARGETS := help train test test-all test-processors check docs transcripts bench bench-gpu interop clean set-up set-up-test set-up-dev
+# An existing file or folder (make train my-texts) would count as made, and the sample would be trained.
+OTHERS := $(filter-out $(TARGETS),$(MAKECMDGOALS))
+ifneq ($(OTHERS),)
+MEANT := $(if $(filter train,$(MAKECMDGOALS)),Write: make train CORPUS=$(if $(word 2,$(OTHERS)),"$(OTHERS)",$(OTHERS)),See: make help)
+$(error $(firstword $(OTHERS)) is not a target of this Makefile. $(MEANT))
+endif
+
 .DEFAULT_GOAL := help
-.PHONY: help train test test-all test-processors check docs transcripts bench bench-gpu interop clean set-up set-up-test set-up-dev
+.PHONY: $(TARGETS)
 
 help:  ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-15s %s\n", $$1, $$2}'

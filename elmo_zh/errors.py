@@ -13,6 +13,10 @@ class ConfigError(ElmoZhError):
     """A setting is unknown, has the wrong type or is out of range."""
 
 
+class OptionError(ConfigError):
+    """An option of the command line has a value that it cannot have, or two options contradict each other."""
+
+
 class CorpusError(ElmoZhError):
     """The given text cannot be read, or contains nothing to read."""
 

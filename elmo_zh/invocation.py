@@ -13,3 +13,8 @@ def program() -> str:
     if found and here.exists() and Path(found).samefile(here):
         return "elmo-zh"
     return shlex.quote(str(here)) if here.name == "elmo-zh" else f"{shlex.quote(sys.executable)} -m elmo_zh"
+
+
+def command(*words: str | Path) -> str:
+    """Return a command of this program as the user types it, with quotes where they are needed."""
+    return f"{program()} {shlex.join(map(str, words))}"

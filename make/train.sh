@@ -84,6 +84,13 @@ CONFIG=$(expand_home "${CONFIG:-}")
 [ -n "$CONFIG" ] || [ -e "$RUN/config.toml" ] || CONFIG=$config
 [ -z "$CONFIG" ] || [ -e "$CONFIG" ] || fail "CONFIG: $CONFIG does not exist. There are: $(echo configs/*.toml)"
 INIT=$(expand_home "${INIT:-}")
+# A run that exists may have used its model already; a name without / may be that of an installed model.
+if [ -n "$INIT" ] && [ ! -e "$RUN/config.toml" ] && [ ! -e "$INIT/bundle.json" ]; then
+    if [ -e "$INIT/model/bundle.json" ]; then fail "INIT: $INIT is a run. Write its model: INIT=$INIT/model"; fi
+    case $INIT in
+    */*) fail "INIT: $INIT is not a model. Give the folder of one, such as runs/NAME/model." ;;
+    esac
+fi
 
 sh make/set-up.sh corpus || exit 1
 

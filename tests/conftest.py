@@ -35,6 +35,12 @@ def _no_model_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ELMO_ZH_MODEL", raising=False)
 
 
+@pytest.fixture(autouse=True)
+def _called_elmo_zh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages name the program as it was called."""
+    monkeypatch.setattr("sys.argv", ["elmo-zh"])
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _jieba_dictionary_is_read_once() -> Iterator[None]:
     """Reading it takes jieba most of a second, each time; here it is asked for some forty times."""

@@ -275,6 +275,8 @@ def test_names_of_runs(machine: Machine) -> None:
 def test_settings_and_a_run_that_has_its_own(machine: Machine) -> None:
     run = machine.home / "run"
     run.mkdir()
+    (machine.home / "model").mkdir()
+    (machine.home / "model" / "bundle.json").touch()
     words = ["RUN=~/run", "SET=vocab.size=7 train.epochs=2", "INIT=~/model", "ARGS=--set 'text.field=a b' --json"]
     expected = ["data/sample", "--run", str(run), "--config", "configs/tiny.toml", "--init", f"{machine.home}/model"]
     expected += ["--set", "vocab.size=7", "--set", "train.epochs=2", "--set", "text.field=a b", "--json"]
@@ -288,6 +290,12 @@ def test_what_is_misspelt_is_reported_before_anything_is_made(machine: Machine) 
         missing = corpus.split()[-1].replace("~", str(machine.home))
         assert machine.refusal("train", f"CORPUS={corpus}").startswith(f"CORPUS: {missing} does not exist.")
     assert machine.refusal("train", "CONFIG=configs/smal.toml").startswith("CONFIG: configs/smal.toml does not exist.")
+    told = machine.refusal("train", "INIT=models/nwes")
+    assert told == "INIT: models/nwes is not a model. Give the folder of one, such as runs/NAME/model."
+    run = machine.home / "news"
+    (run / "model").mkdir(parents=True)
+    (run / "model" / "bundle.json").touch()
+    assert machine.refusal("train", "INIT=~/news") == f"INIT: {run} is a run. Write its model: INIT={run}/model"
     assert not (machine.checkout / ".venv").exists()
 
 
@@ -302,3 +310,15 @@ def test_variables_in_small_letters(machine: Machine, name: str) -> None:
 def test_unknown_variables(machine: Machine) -> None:
     assert "CORPSU= is not a variable of this Makefile. There are: CORPUS RUN" in machine.make("CORPSU=x").stderr
     assert machine.make("PIP_INDEX_URL=x", "https_proxy=x", "TMPDIR=/tmp").returncode == 0
+
+
+def test_a_corpus_without_its_variable(machine: Machine) -> None:
+    """Make counts a file that exists as made, so the sample would be trained instead."""
+    (machine.checkout / "my-texts").mkdir()
+    (machine.checkout / "more.txt").touch()
+    for words, corpus in ((["my-texts"], "my-texts"), (["my-texts", "more.txt"], '"my-texts more.txt"')):
+        answer = machine.make("train", *words)
+        assert answer.returncode
+        assert f"my-texts is not a target of this Makefile. Write: make train CORPUS={corpus}." in answer.stderr
+        assert answer.stdout == ""
+    assert "tset is not a target of this Makefile. See: make help." in machine.make("tset").stderr

@@ -157,8 +157,10 @@ def test_commands_are_spelled_as_they_are_typed_in_a_checkout() -> None:
             assert not bare.findall("\n".join(own)), name_of(page)
 
 
-def load_generator() -> Any:
-    specification = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+def load_script(name: str) -> Any:
+    """Return a script of docs/ as a module."""
+    path = ROOT / "docs" / f"{name}.py"
+    specification = importlib.util.spec_from_file_location(name, path)
     assert specification is not None
     assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
@@ -172,11 +174,11 @@ def test_generated_pages_are_up_to_date(name: str, columns: str, monkeypatch: py
     if columns:
         monkeypatch.setenv("COLUMNS", columns)
     written = (ROOT / "docs" / name).read_text(encoding="utf-8")
-    assert written == load_generator().PAGES[name](), f"docs/{name} is stale. Run: make docs"
+    assert written == load_script("generate").PAGES[name](), f"docs/{name} is stale. Run: make docs"
 
 
 def test_the_page_of_settings_has_the_ranges() -> None:
-    rows = dict(re.findall(r"^\| `([\w.]+)` ?\*? \| (.+) \|$", load_generator().settings_page(), re.MULTILINE))
+    rows = dict(re.findall(r"^\| `([\w.]+)` ?\*? \| (.+) \|$", load_script("generate").settings_page(), re.MULTILINE))
     assert rows["train.dropout"].startswith("number | `0.1` | 0.0 to 0.95 | ")
     assert rows["vocab.size"].startswith("whole number | `30000` | 0, or at least 4 | ")
     assert "| jieba, rjieba, whitespace, character" in rows["text.segmenter"]

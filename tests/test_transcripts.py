@@ -1,19 +1,17 @@
 """Outputs that README and docs show are those of the program; `make transcripts` writes them."""
 
-import importlib.util
 import re
 import runpy
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from contract.command_line import ROOT, SampleRun, elmo_zh
 from numpy.typing import NDArray
 from test_docs import python_blocks, skeleton, transcript
-from test_pages import code_blocks, commands_in
+from test_pages import code_blocks, commands_in, load_script
 
 from elmo_zh.config import Config, TextConfig, load_config
 from elmo_zh.text.preparation import TextPreparation
@@ -23,16 +21,7 @@ TINY = ROOT / "configs" / "tiny.toml"
 WORD, NUM_FLOWERS = "花", 2
 
 
-def load_transcripts() -> Any:
-    specification = importlib.util.spec_from_file_location("transcripts", ROOT / "docs" / "transcripts.py")
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
-transcripts = load_transcripts()
+transcripts = load_script("transcripts")
 
 
 def tells_senses_apart(cosines: NDArray[np.float64]) -> bool:

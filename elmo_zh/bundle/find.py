@@ -31,6 +31,26 @@ def find_bundle(model: str | os.PathLike[str]) -> Path:
         raise BundleError(f"The installed model {path} cannot be used: {error}") from None
 
 
+def find_given_bundle(model: object, call: str) -> Path:
+    """Return the folder of the bundle that is given to a function of the Python interface.
+
+    Args:
+        model: The argument: a path, or the name of an installed model.
+        call: The function, for the message: ElmoEmbedder.load.
+
+    Raises:
+        TypeError: If it is missing or anything else.
+        BundleError: If the package of an installed model is damaged.
+    """
+    if isinstance(model, str | os.PathLike):
+        return find_bundle(model)
+    found = "nothing" if model is None else f"{model!r:.60}"
+    raise TypeError(
+        f"{call} takes the folder of a bundle or the name of an installed model, found {found}."
+        f" Call {call}({str(DEFAULT_MODEL)!r})."
+    )
+
+
 def default_bundle() -> Path:
     """Return the folder of $ELMO_ZH_MODEL, else of the latest run's model, else of the installed starter model.
 

@@ -1,13 +1,15 @@
-"""Messages for a path that is not a model bundle: what is there, and what the user probably meant."""
+"""Messages for a path that is not a model bundle, or is one where a run belongs: what is there, and what was meant."""
 
 import shlex
 from pathlib import Path
 
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.choices import MODELS
-from elmo_zh.invocation import program
+from elmo_zh.errors import RunError
+from elmo_zh.invocation import command, program
 from elmo_zh.run.find import RUNS, closest_run, is_run, iter_runs
 from elmo_zh.run.layout import RunDir
+from elmo_zh.run.record import finished_stages
 
 _MOST_NAMES = 3
 
@@ -32,6 +34,14 @@ def explain_no_bundle(path: Path) -> str:
     return f"{path} is not a model bundle: bundle.json is missing. {_suggest_model(path)}"
 
 
+def require_no_bundle(path: Path) -> None:
+    """Raise RunError if the folder of a run is that of a bundle, whose files the run's would replace."""
+    if not BundleLayout(path).info.is_file():
+        return
+    step = f"Its run is {path.parent}" if is_run(path.parent) else "Choose another --run."
+    raise RunError(f"{path} is a model bundle, not a run. {step}")
+
+
 def next_step_of_run(path: Path) -> str:
     """Return what to do to use the model of a run."""
     run, typed = RunDir(path), shlex.quote(str(path))
@@ -39,7 +49,10 @@ def next_step_of_run(path: Path) -> str:
         return f"Its model is {run.model}"
     if run.checkpoints.is_dir():
         return f"Export its model first: {program()} export --run {typed}"
-    return f"It is not trained yet. Continue with: make train, or {program()} train --run {typed}"
+    finished = finished_stages(run, damaged_is_none=True)
+    first = next((stage for stage in ("segment", "vocab", "encode") if stage not in finished), "train")
+    stage = command(first, *(["CORPUS"] if first == "segment" else []), "--run", path)
+    return f"It is not trained yet. Continue with: make train CORPUS=my-texts/ RUN={typed}, or stage by stage: {stage}"
 
 
 def _suggest_model(path: Path) -> str:

@@ -163,22 +163,33 @@ def _load_info(layout: BundleLayout) -> dict[str, Any]:
         raise BundleError(explain_no_bundle(layout.path))
     try:
         info = json.loads(layout.info.read_text(encoding="utf-8"))
-        wanted: dict[str, Any] = {"format": int, "mode": str, "digests": dict, "carry_state": bool}
-        wanted |= {"segmenter": dict | None, "text": dict | None}
-        for name, kind in wanted.items():
-            if not isinstance(info[name], kind):
-                raise TypeError(f"{name} is {info[name]!r}")
-        for name in ("training", "origin"):
-            if not isinstance(info.setdefault(name, {}), dict):
-                raise TypeError(f"{name} is {info[name]!r}")
-    except (ValueError, KeyError, TypeError) as error:
-        raise BundleError(f"{layout.info} is damaged ({error!r}). Export or copy the bundle again.") from None
+        problem = _find_problem(info)
+    except (ValueError, RecursionError) as error:
+        problem = str(error)
+    if problem:
+        raise BundleError(f"{layout.info} is damaged ({problem}). Export or copy the bundle again.")
     if info["format"] != BUNDLE_FORMAT or info["mode"] not in ("token", "character"):
         raise BundleError(
-            f"{layout.info}: format {info['format']}, mode {info['mode']}; this elmo-zh reads format {BUNDLE_FORMAT},"
-            " modes token and character. Update elmo-zh."
+            f"{layout.info}: format {info['format']}, mode {info['mode'][:20]}; this elmo-zh reads format"
+            f" {BUNDLE_FORMAT}, modes token and character. Update elmo-zh."
         )
     return dict(info)
+
+
+def _find_problem(info: Any) -> str:
+    """Return what is wrong with the types in bundle.json, or an empty text; add the entries that may be left out."""
+    if not isinstance(info, dict):
+        return "it is not an object"
+    info.update({name: info.get(name, {}) for name in ("training", "origin")})
+    objects = dict.fromkeys(("digests", "training", "origin"), (dict, "an object"))
+    may_be_unknown = dict.fromkeys(("segmenter", "text"), (dict | None, "an object or null"))
+    plain = {"format": (int, "a whole number"), "mode": (str, "text"), "carry_state": (bool, "true or false")}
+    for name, (kind, expected) in {**plain, **objects, **may_be_unknown}.items():
+        if name not in info:
+            return f"{name} is missing"
+        if not isinstance(info[name], kind):
+            return f"{name} is not {expected}"  # without the value, which may be as long as the file
+    return ""
 
 
 def _check_digests(layout: BundleLayout, info: dict[str, Any]) -> None:

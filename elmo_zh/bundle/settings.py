@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle, load_bundle
+from elmo_zh.bundle.weights import is_tied
 from elmo_zh.config import Config, ModelConfig, result_settings, with_defaults
 from elmo_zh.errors import BundleError, ConfigError, RunError
+from elmo_zh.invocation import program
 from elmo_zh.run.changes import spell_segmenter
 from elmo_zh.run.reporter import Reporter
 
@@ -41,7 +41,7 @@ def model_settings(bundle: Bundle) -> dict[str, Any]:
         "skip_connections": shape.skip_connections,
     }
     if bundle.softmax is not None:
-        settings["tie_softmax"] = is_tied(bundle)
+        settings["tie_softmax"] = is_tied(bundle.bilm, bundle.softmax)
     if characters is not None:
         settings |= {
             "character_slots": characters.num_slots,
@@ -51,13 +51,6 @@ def model_settings(bundle: Bundle) -> dict[str, Any]:
             "character_activation": characters.activation,
         }
     return settings
-
-
-def is_tied(bundle: Bundle) -> bool:
-    """Return whether the softmax equals the token table, as a tied softmax does."""
-    if bundle.bilm.shape.characters is not None or bundle.softmax is None:
-        return False
-    return torch.equal(bundle.bilm.token_table.weight, bundle.softmax.weight)
 
 
 def adopt_bundle(
@@ -153,7 +146,7 @@ def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Rep
         typed = _typed({name: _spell(there) for name, (there, _) in wanted.items()})
         raise RunError(
             f"{bundle.path} was trained on text prepared differently ({listed}), so its words would not match. Segment"
-            f" the corpus (elmo-zh segment, or pipeline) with: {typed}"
+            f" the corpus ({program()} segment, or pipeline) with: {typed}"
         )
     _require_same_segmenter(bundle, settings)
 

@@ -131,15 +131,24 @@ def save_weights(path: Path, bilm: BiLM, softmax: Softmax | None, dtype: str = "
     """
     with create_hdf5(path) as file:
         for name, array in published_arrays(bilm, softmax, dtype):
-            if dtype == "float16" and name == "softmax/W" and _is_token_table(bilm, softmax):
+            if dtype == "float16" and name == "softmax/W" and is_tied(bilm, softmax):
                 file[name] = file["embedding"]
             else:
                 file.create_dataset(name, data=array)
 
 
-def _is_token_table(bilm: BiLM, softmax: Softmax | None) -> bool:
+def is_tied(bilm: BiLM, softmax: Softmax | None) -> bool:
+    """Return whether the softmax equals the token table, as a tied softmax does."""
     table = None if bilm.shape.characters else bilm.token_table.weight
     return table is not None and softmax is not None and torch.equal(table, softmax.weight)
+
+
+def count_parameters(bilm: BiLM, softmax: Softmax | None) -> int:
+    """Return the number of parameters of a model; those that a tied softmax shares with the token table count once."""
+    if softmax is None:
+        return bilm.shape.num_parameters()
+    shared = softmax.weight.numel() if is_tied(bilm, softmax) else 0
+    return bilm.shape.num_parameters() + sum(parameter.numel() for parameter in softmax.parameters()) - shared
 
 
 @torch.no_grad()

@@ -1,6 +1,6 @@
 """Write a bundle, or the files of a model in the layout of another program."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from shutil import copyfile
@@ -23,6 +23,7 @@ from elmo_zh.model.batches import build_inputs, build_lexicon, mark_sentence, pa
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.softmax import Softmax
 from elmo_zh.run.files import file_digest, write_json
+from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters.registry import describe_segmenter
 from elmo_zh.version import __version__
@@ -74,30 +75,32 @@ class BundleSource:
         return options_of(self.bilm.shape, self.training_options, len(self.vocabulary) if self.vocabulary else None)
 
 
-def write_model(folder: Path, source: BundleSource, form: BundleForm) -> float:
-    """Write a new folder in any form.
+def write_model(folder: Path, source: BundleSource, form: BundleForm, command: str, reporter: Reporter) -> None:
+    """Write a new folder in any form; in float16 the model is rounded in place.
 
-    Returns:
-        Largest change of a number in the golden vectors by rounding the weights to `form.dtype`; 0 for float32. The
-        model is rounded in place.
+    Args:
+        folder: The folder.
+        source: What to write.
+        form: Layout and number type.
+        command: The command that writes it, for the note.
+        reporter: Receives a note of how much the golden vectors change by rounding the weights.
 
     Raises:
         BundleError: If the model does not fit that layout or number type.
     """
-    change = _round(source) if form.dtype == "float16" else 0.0
+    golden = _golden_sentences(source) if form.layout == "bundle" or form.dtype == "float16" else []
+    if form.dtype == "float16":
+        exact = golden
+        round_to_float16(source.bilm, source.softmax)
+        golden = _golden_sentences(source)
+        change = max(np.abs(old.vectors - new.vectors).max() for old, new in zip(exact, golden, strict=True))
+        reporter.note(
+            f"{command}: weights rounded to {form.dtype}; the test sentences' vectors change by {change:.1e} at most."
+        )
     if form.layout == "bundle":
-        write_bundle(folder, source, form.dtype)
+        _write_files(folder, source, golden, form.dtype)
     else:
         _write_plain(folder, source, form)
-    return change
-
-
-def _round(source: BundleSource) -> float:
-    before = list(_golden_vectors(source))
-    round_to_float16(source.bilm, source.softmax)
-    return max(
-        float(np.abs(old - new).max()) for (_, old), (_, new) in zip(before, _golden_vectors(source), strict=True)
-    )
 
 
 def _write_plain(folder: Path, source: BundleSource, form: BundleForm) -> None:
@@ -120,7 +123,12 @@ def _write_plain(folder: Path, source: BundleSource, form: BundleForm) -> None:
         save_file(dict(arrays), folder / "model.safetensors")
 
 
-def write_bundle(folder: Path, source: BundleSource, dtype: str = "float32") -> None:
+def write_bundle(folder: Path, source: BundleSource) -> None:
+    """Write a float32 bundle into a new folder."""
+    _write_files(folder, source, _golden_sentences(source), "float32")
+
+
+def _write_files(folder: Path, source: BundleSource, golden: Sequence["_GoldenSentence"], dtype: str) -> None:
     """Write all files of a bundle into a new folder."""
     layout = BundleLayout(folder)
     folder.mkdir(parents=True)
@@ -139,7 +147,7 @@ def write_bundle(folder: Path, source: BundleSource, dtype: str = "float32") -> 
         copyfile(source.user_dictionary, layout.user_dictionary)
     if source.alphabet is not BYTES:
         write_json(layout.alphabet, asdict(source.alphabet))
-    _write_golden(layout.golden, source)
+    _write_golden(layout.golden, golden)
     if source.history != UNKNOWN_HISTORY:
         write_json(layout.history, asdict(source.history))
     write_json(layout.info, _info(layout, source))
@@ -161,25 +169,36 @@ def _info(layout: BundleLayout, source: BundleSource) -> dict[str, Any]:
     }
 
 
-def _write_golden(path: Path, source: BundleSource) -> None:
-    """Write texts, tokens and all layers of three sentences as `embed` does; the tolerance is an attribute."""
-    with create_hdf5(path) as file:
-        file.attrs["tolerance"] = GOLDEN_TOLERANCE
-        for line, (tokens, vectors) in enumerate(_golden_vectors(source)):
-            file.create_dataset(str(line), data=vectors)
-            file.create_dataset(f"tokens/{line}", data=tokens, dtype=h5py.string_dtype())
-            file.create_dataset(f"texts/{line}", data=GOLDEN_TEXTS[line], dtype=h5py.string_dtype())
+@dataclass(frozen=True, kw_only=True)
+class _GoldenSentence:
+    """A golden text, its tokens, and all layers, float32, shape (L + 1, T, 2P)."""
+
+    text: str
+    tokens: list[str]
+    vectors: NDArray[np.float32]
 
 
-def _golden_vectors(source: BundleSource) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
-    """Yield the tokens of each golden sentence and all layers, float32, shape (L + 1, T, 2P).
+def _golden_sentences(source: BundleSource) -> list[_GoldenSentence]:
+    """Return the golden sentences under a model.
 
     If it is unknown how the model's text was segmented, each character is a token.
     """
     preparation = TextPreparation.build(source.text, source.user_dictionary) if source.text else None
     lexicon = build_lexicon(source.bilm, source.vocabulary, source.alphabet)
+    sentences = []
     for text in GOLDEN_TEXTS:
         tokens = preparation.tokens(text) if preparation else list(text)
         ids, mask = pad_sentences([mark_sentence(lexicon.encode(tokens))])
         activations = source.bilm.layer_activations(build_inputs(lexicon, ids), mask)[:, 0, 1:-1]
-        yield tokens, activations.float().numpy()
+        sentences.append(_GoldenSentence(text=text, tokens=tokens, vectors=activations.float().numpy()))
+    return sentences
+
+
+def _write_golden(path: Path, sentences: Sequence[_GoldenSentence]) -> None:
+    """Write texts, tokens and all layers of three sentences as `embed` does; the tolerance is an attribute."""
+    with create_hdf5(path) as file:
+        file.attrs["tolerance"] = GOLDEN_TOLERANCE
+        for line, sentence in enumerate(sentences):
+            file.create_dataset(str(line), data=sentence.vectors)
+            file.create_dataset(f"tokens/{line}", data=sentence.tokens, dtype=h5py.string_dtype())
+            file.create_dataset(f"texts/{line}", data=sentence.text, dtype=h5py.string_dtype())

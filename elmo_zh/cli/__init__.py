@@ -9,13 +9,14 @@ from elmo_zh.allocator import let_idle_threads_sleep
 from elmo_zh.cli.corpora import inspect, plan
 from elmo_zh.cli.embed import embed, merge
 from elmo_zh.cli.evaluate import evaluate
-from elmo_zh.cli.failures import explain_failure
+from elmo_zh.cli.failures import explain_failure, with_setting
 from elmo_zh.cli.index import index
 from elmo_zh.cli.models import convert, info, selftest
 from elmo_zh.cli.neighbours import neighbours
 from elmo_zh.cli.options import settings_command
 from elmo_zh.cli.runs import runs
 from elmo_zh.cli.stages import encode, export, pipeline, segment, train, vocab, word2vec
+from elmo_zh.errors import OptionError
 from elmo_zh.version import __version__
 
 EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
@@ -91,7 +92,7 @@ def main() -> None:
     try:
         status = cli.main(standalone_mode=False)
     except click.UsageError as error:
-        error.show()
+        with_setting(error).show()
         status = EXIT_USAGE
     except (click.Abort, KeyboardInterrupt):
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # so that a second Ctrl-C does not interrupt the cleanup
@@ -109,5 +110,5 @@ def main() -> None:
             raise
         for message in messages:
             click.echo(f"Error: {message}", err=True)
-        status = EXIT_KNOWN_PROBLEM
+        status = EXIT_USAGE if isinstance(error, OptionError) else EXIT_KNOWN_PROBLEM
     sys.exit(status if isinstance(status, int) else 0)

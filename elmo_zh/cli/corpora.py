@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from elmo_zh.cli.options import Common, common_options_of_readers, reading_options
+from elmo_zh.cli.options import Common, check_run_path, common_options_of_readers, reading_options
 from elmo_zh.invocation import program
 from elmo_zh.run.layout import RunDir
 
@@ -19,6 +19,7 @@ from elmo_zh.run.layout import RunDir
     "run_path",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="RUN",
+    callback=check_run_path,
     help="Use this run's settings, and save the plan as RUN/plan.json so that inspect can compare it with the run.",
 )
 @click.option(

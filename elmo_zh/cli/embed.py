@@ -1,9 +1,8 @@
 """The commands that write vectors: embed and merge."""
 
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,9 +15,27 @@ from elmo_zh.choices import (
     UNKNOWN_WAYS,
     VECTOR_DTYPES,
 )
-from elmo_zh.cli.model_options import load_embedder, model_option, model_path, segmented_option, stateful_option
-from elmo_zh.cli.options import Common, RegisteredName, common_options, device_option, input_options
+from elmo_zh.cli.model_options import (
+    load_embedder,
+    model_option,
+    model_path,
+    refuse_format_of_segmented,
+    refuse_settings_of_the_model,
+    segmented_option,
+    stateful_option,
+)
+from elmo_zh.cli.options import (
+    Common,
+    Function,
+    RegisteredName,
+    common_options,
+    device_option,
+    input_argument,
+    input_options,
+    with_options,
+)
 from elmo_zh.config import EmbedConfig
+from elmo_zh.invocation import program
 from elmo_zh.run.reporter import counted, format_bytes
 
 if TYPE_CHECKING:
@@ -28,8 +45,6 @@ if TYPE_CHECKING:
     from elmo_zh.embed.formats import OutputForm
     from elmo_zh.embed.jobs import Job
     from elmo_zh.embed.join import DumpReport
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def form_options(function: Function) -> Function:
@@ -55,9 +70,7 @@ def form_options(function: Function) -> Function:
             help="Add AllenNLP's dataset sentence_to_index; this keeps all sentences in memory.",
         ),
     ]
-    for option in reversed(options):
-        function = option(function)
-    return function
+    return with_options(function, options)
 
 
 def _build_form(config: EmbedConfig, chosen: dict[str, Any]) -> "OutputForm":
@@ -72,7 +85,7 @@ def _build_form(config: EmbedConfig, chosen: dict[str, Any]) -> "OutputForm":
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@input_argument
 @model_option
 @click.option(
     "--output",
@@ -95,7 +108,7 @@ def _build_form(config: EmbedConfig, chosen: dict[str, Any]) -> "OutputForm":
 )
 @click.option(
     "--mix-weights",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help='JSON file of the learned weights of --layers mix: {"scalar_parameters": [...], "gamma": ...}.',
 )
@@ -151,12 +164,16 @@ def embed(
       echo 今天天气很好 | elmo-zh embed -
     """
     config = common.resolve()
-    _check_usage(files, chosen)
+    _check_usage(chosen)
+    refuse_settings_of_the_model(common, "embed", also="embed")
+    refuse_format_of_segmented(common, segmented=chosen["segmented"])
     form = _build_form(config.embed, chosen)
     from elmo_zh.corpus.input_texts import opened_inputs
-    from elmo_zh.embed.formats import output_suffix
+    from elmo_zh.embed.formats import output_suffix, require_matching_suffix
     from elmo_zh.embed.jobs import is_single, plan_jobs
 
+    if output is not None and is_single(files) and not chosen["shard"]:
+        require_matching_suffix(output, form)
     with opened_inputs(files, common.console) as sources:
         jobs = plan_jobs(files, sources, output, output_suffix(form), config.text, segmented=chosen["segmented"])
         if mix_weights := chosen["mix_weights"]:
@@ -174,14 +191,14 @@ def embed(
         _run_jobs(common, embedder, jobs, is_single(files), settings, form, chosen["shard"])
 
 
-def _check_usage(files: tuple[str, ...], chosen: dict[str, Any]) -> None:
-    if "-" in files and len(files) > 1:
-        raise click.UsageError("- (standard input) cannot be combined with other files. Give it alone.")
+def _check_usage(chosen: dict[str, Any]) -> None:
     if chosen["split_sentences"] and chosen["segmented"]:
         raise click.UsageError("--segmented text has one sentence per line already. Leave out --split-sentences.")
     form_chosen = any(chosen[name] for name in ("format", "layout", "compression", "sentence_index"))
     if chosen["shard"] and form_chosen:
-        raise click.UsageError("A shard is always packed HDF5. Give --format, --layout and so on to: elmo-zh merge")
+        raise click.UsageError(
+            f"A shard is always packed HDF5. Give --format, --layout and so on to: {program()} merge"
+        )
 
 
 def _build_settings(config: EmbedConfig, bundle: "Bundle", stateful: bool, chosen: dict[str, Any]) -> "DumpSettings":
@@ -298,8 +315,11 @@ def merge(common: Common, /, shards: tuple[Path, ...], output: Path | None, **ch
       elmo-zh merge file.txt.hdf5.shard-* --format npy --output vectors.npy
     """
     config = common.resolve()
+    from elmo_zh.embed.formats import require_matching_suffix
     from elmo_zh.embed.merge import merge_shards
 
     form = _build_form(config.embed, chosen)
+    if output is not None:
+        require_matching_suffix(output, form)
     report = merge_shards(shards, output, form, force=common.force, reporter=common.console)
     common.finish(_dump_result(report), *_describe_dump(report))

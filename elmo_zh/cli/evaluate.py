@@ -5,13 +5,22 @@ from pathlib import Path
 
 import click
 
-from elmo_zh.cli.model_options import FROM_ZERO, WARM_UP, model_option, model_path, segmented_option, stateful_option
-from elmo_zh.cli.options import Common, common_options_of_readers, device_option, input_options
+from elmo_zh.cli.model_options import (
+    FROM_ZERO,
+    WARM_UP,
+    model_option,
+    model_path,
+    refuse_format_of_segmented,
+    refuse_settings_of_the_model,
+    segmented_option,
+    stateful_option,
+)
+from elmo_zh.cli.options import Common, common_options_of_readers, device_option, input_argument, input_options
 from elmo_zh.run.reporter import counted
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@input_argument
 @model_option
 @segmented_option
 @input_options
@@ -35,6 +44,8 @@ def evaluate(
       elmo-zh evaluate runs/mine/segmented/heldout-00000.txt --segmented --json
     """
     config = common.resolve()
+    refuse_settings_of_the_model(common, "evaluate")
+    refuse_format_of_segmented(common, segmented=segmented)
     from elmo_zh.allocator import keep_freed_memory
     from elmo_zh.bundle.description import describe_model, model_line
     from elmo_zh.bundle.read import load_bundle

@@ -4,7 +4,14 @@ import errno
 import os
 import re
 
+import click
+
+from elmo_zh.config.load import sections_with
 from elmo_zh.errors import ElmoZhError
+
+_COMMANDS_WITH_SETTINGS = ("plan", "segment", "vocab", "word2vec", "encode", "train", "pipeline")
+# Settings that are options of other commands under another name.
+_SETTINGS_OF_OPTIONS = {"--segmented": "text.segmenter=whitespace"}
 
 _NO_ROOM = (
     "The disk is full{where}. Free some space and run the same command again, without --force;"
@@ -12,6 +19,10 @@ _NO_ROOM = (
 )
 _NO_MEMORY = (
     "There is not enough memory ({detail}). Lower train.batch_size, model.cell_dim, vocab.size or embed.batch_tokens."
+)
+_NO_PROCESSES = (
+    "No more processes or threads can be started ({detail}). End other programs, raise the limit (ulimit -u), or lower"
+    " text.num_workers and train.num_threads."
 )
 # HDF5 (OSError or RuntimeError) and safetensors (SafetensorError) give the system's error number only in their text.
 _NUMBER_IN_TEXT = re.compile(r"(?:os error|errno =) (\d+)")
@@ -26,12 +37,30 @@ def explain_failure(error: Exception) -> list[str] | None:
     filename = error.filename if isinstance(error, OSError) else None
     if number in (errno.ENOSPC, errno.EDQUOT):
         return [_NO_ROOM.format(where=f" ({filename})" if filename else "")]
+    if number == errno.ENOMEM:
+        return [_NO_MEMORY.format(detail=os.strerror(number))]
+    if (number == errno.EAGAIN and not filename) or "can't start new thread" in text:
+        return [_NO_PROCESSES.format(detail=os.strerror(errno.EAGAIN))]
     if isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text:
         return [_NO_MEMORY.format(detail=text[:200] or "MemoryError")]
     if number or isinstance(error, OSError):
         what = os.strerror(number) if number else text
         return [f"{f'{filename}: ' if filename else ''}{what}. Check the path, its permissions and the disk."]
     return None
+
+
+def with_setting(error: click.UsageError) -> click.UsageError:
+    """Return a usage error that, for an unknown option, names the setting that is meant: train.device for --device."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+        return error
+    if error.ctx.info_name not in _COMMANDS_WITH_SETTINGS:
+        return error
+    setting = _SETTINGS_OF_OPTIONS.get(error.option_name)
+    key = error.option_name.lstrip("-").replace("-", "_")
+    named = [setting] if setting else [f"{section}.{key}=..." for section in sections_with(key)]
+    if not named:
+        return error
+    return click.UsageError(f"{error.message} It is a setting: --set {' or --set '.join(named)}", error.ctx)
 
 
 def _system_error_number(error: Exception, text: str) -> int | None:

@@ -7,7 +7,7 @@ import click
 
 from elmo_zh.bundle.find import DEFAULT_MODEL, STARTER, default_bundle, find_bundle
 from elmo_zh.cli.options import Common
-from elmo_zh.config import EmbedConfig
+from elmo_zh.config import EmbedConfig, config_names
 
 if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
@@ -30,7 +30,40 @@ stateful_option = click.option(
 
 # Parts of the warning about models trained with carried state.
 FROM_ZERO = "This model was trained with carried state, but here every sentence starts from zero state"
-WARM_UP = "Give it a warm state (elmo-zh convert --warm-on TEXT, or export the run again), or use --stateful."
+WARM_UP = "Give it a warm state (command convert, option --warm-on; or export the run again), or use --stateful."
+
+
+# The settings that a command takes which reads texts with a model; the model brings those for segmenting with it.
+_SETTINGS_FOR_READING = {"text.format", "text.field", "text.encoding"}
+_REASONS = {
+    "text.bad_bytes": ", which leaves no line out: a line that cannot be decoded is an error",
+    "text": ": the model determines how text is segmented",
+    "model": ": the model has these settings already",
+}
+
+
+def refuse_settings_of_the_model(common: Common, command: str, *, also: str = "") -> None:
+    """Raise UsageError for a --set that has no effect on a command that reads texts with a model.
+
+    Args:
+        common: The values of the common options.
+        command: The command.
+        also: A section whose settings the command uses.
+    """
+    names = config_names(None, common.assignments) - _SETTINGS_FOR_READING
+    for name in sorted(names):
+        section = name.partition(".")[0]
+        if section != also:
+            why = _REASONS.get(name) or _REASONS.get(section, "")
+            raise click.UsageError(f"--set {name} has no effect on {command}{why}. Leave it out.")
+
+
+def refuse_format_of_segmented(common: Common, *, segmented: bool) -> None:
+    """Raise UsageError if text that is already segmented has a format or fields: it is always plain text."""
+    names = config_names(None, [*common.assignments, *common.reading])
+    for name, option in (("text.format", "--input-format"), ("text.field", "--field")):
+        if segmented and name in names:
+            raise click.UsageError(f"--segmented text is always plain text. Leave out {option} or --segmented.")
 
 
 def model_path(given: Path | None) -> Path:

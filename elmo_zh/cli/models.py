@@ -18,7 +18,7 @@ from elmo_zh.cli.options import (
     device_option,
 )
 from elmo_zh.config import config_names
-from elmo_zh.errors import BundleError
+from elmo_zh.errors import BundleError, OptionError
 from elmo_zh.run.reporter import counted, format_date
 
 if TYPE_CHECKING:
@@ -107,6 +107,7 @@ def convert(
 def _report_conversion(common: Common, found: "BundleSource", output: Path, layout: str) -> None:
     """Report what was written and what its user should know about it."""
     from elmo_zh.bundle.compatibility import describe_readers
+    from elmo_zh.bundle.weights import count_parameters
 
     shape, has_warm_state = found.bilm.shape, found.bilm.warm_cell is not None and layout == "bundle"
     if found.bilm.warm_cell is not None and not has_warm_state:
@@ -119,7 +120,7 @@ def _report_conversion(common: Common, found: "BundleSource", output: Path, layo
     common.finish(
         {"output": str(output), "mode": shape.mode, "warm_state": has_warm_state},
         f"{output}: {shape.mode} mode, {shape.num_layers} layers of {shape.cell_dim} / {shape.projection_dim},"
-        f" {shape.num_parameters():,} parameters, {_count_rows(found.vocabulary)}.",
+        f" {count_parameters(found.bilm, found.softmax):,} parameters, {_count_rows(found.vocabulary)}.",
         *(describe_readers(shape) if layout != "safetensors" else ()),
         *([embed_with(output, segmented=found.text is None)] if layout == "bundle" else ()),
     )
@@ -139,7 +140,7 @@ def _known_text(common: Common) -> "KnownText":
         return KnownText()
     # Only jieba and rjieba have a user dictionary or jieba_hmm, so these two name a segmenter too.
     if not given & {"text.segmenter", "text.user_dictionary", "text.jieba_hmm"}:
-        raise BundleError(
+        raise OptionError(
             f"{', '.join(sorted(given))} is given, but text.segmenter is not. Add --set text.segmenter=NAME, or give"
             " neither."
         )
@@ -196,25 +197,21 @@ def _describe_deviation(found: "Deviation") -> str:
 
 
 def _describe_bundle(bundle: "Bundle") -> dict[str, Any]:
-    from elmo_zh.bundle.settings import is_tied
+    from elmo_zh.bundle.weights import count_parameters, is_tied
 
     shape = bundle.bilm.shape
     sizes = {field.name: getattr(shape, field.name) for field in fields(shape) if field.name != "characters"}
     if bundle.vocabulary is None:
         del sizes["num_tokens"]
-    tied = is_tied(bundle)
-    softmax = sum(parameter.numel() for parameter in bundle.softmax.parameters()) if bundle.softmax else 0
-    if bundle.softmax and tied:
-        softmax -= bundle.softmax.weight.numel()  # it is the token table, which the shape counts
     return {
         "path": str(bundle.path),
         "mode": shape.mode,
         "origin": bundle.info["origin"],
         "sizes": sizes,
         "characters": asdict(shape.characters) if shape.characters else None,
-        "parameters": shape.num_parameters() + softmax,
+        "parameters": count_parameters(bundle.bilm, bundle.softmax),
         "softmax": bundle.softmax is not None,
-        "tied_softmax": tied,
+        "tied_softmax": is_tied(bundle.bilm, bundle.softmax),
         "vocabulary": len(bundle.vocabulary) if bundle.vocabulary else None,
         "segmenter": bundle.info["segmenter"],
         "text": bundle.info["text"],

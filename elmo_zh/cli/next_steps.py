@@ -24,7 +24,7 @@ def after_stage(stage: str, run: RunDir, config: Config) -> str:
         "segment": "vocab",
         "vocab": "word2vec" if needs_vectors else "encode",
         "word2vec": "encode",
-        "encode": "train",
+        "encode": "word2vec" if needs_vectors and not run.word2vec.exists() else "train",
         "train": "export",
     }[stage]
     own_init = f" --init {shlex.quote(init)}" if following == "train" and init and not config.train.init else ""

@@ -1,7 +1,7 @@
 """Options that several commands share, and the values that they become."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +12,7 @@ import click
 from elmo_zh.choices import BAD_BYTES, BUNDLE_LAYOUTS, CORPUS_FORMATS, DEVICES, DOCUMENTS, WEIGHT_DTYPES, Registry
 from elmo_zh.cli.console import Console
 from elmo_zh.config import Config, load_config, render_config
+from elmo_zh.config.checks import is_encoding
 from elmo_zh.run.layout import RunDir
 
 if TYPE_CHECKING:
@@ -86,6 +87,13 @@ def keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     return callback
 
 
+def with_options(function: Function, options: Sequence[Callable[[Any], Any]]) -> Function:
+    """Return a command's function with options, which its help lists in this order."""
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
 def common_options(function: Function) -> Function:
     """Add the options of all commands that write; their values are kept in the context's `Common`."""
     force = click.option(
@@ -144,9 +152,7 @@ def _add_common(function: Function, force: Callable[[Function], Function]) -> Fu
             expose_value=False,
         ),
     ]
-    for option in reversed(options):
-        function = option(function)
-    return function
+    return with_options(function, options)
 
 
 def settings_command(command: click.Command) -> click.Command:
@@ -167,6 +173,8 @@ def _reading_option(setting: str, *names: str, **attributes: Any) -> Callable[[F
     """Return an option that sets a setting of section text."""
 
     def keep(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+        if setting == "encoding" and value not in (None, "auto") and not is_encoding(str(value)):
+            raise click.BadParameter(f"{value!r} is not an encoding that Python knows, such as utf-8 or gb18030.")
         if value is not None:
             context.ensure_object(Common).reading.append(f"text.{setting}={value}")
 
@@ -199,11 +207,18 @@ def _options_of_files(*names_of_format: str) -> list[Callable[[Any], Any]]:
     ]
 
 
+def _only_standard_input(_: click.Context, __: click.Parameter, files: tuple[str, ...]) -> tuple[str, ...]:
+    if "-" in files and len(files) > 1:
+        raise click.UsageError("- (standard input) cannot be combined with other files. Give it alone.")
+    return files
+
+
+input_argument = click.argument("files", nargs=-1, required=True, metavar="FILE...", callback=_only_standard_input)
+
+
 def input_options(function: Function) -> Function:
     """Add the options for how texts are read of which no line is left out."""
-    for each in reversed(_options_of_files("--input-format")):
-        function = each(function)
-    return function
+    return with_options(function, _options_of_files("--input-format"))
 
 
 def reading_options(function: Function) -> Function:
@@ -223,9 +238,7 @@ def reading_options(function: Function) -> Function:
             help="Unit of plain text that is one document. Default file.",
         ),
     ]
-    for each in reversed(options):
-        function = each(function)
-    return function
+    return with_options(function, options)
 
 
 def engine_options(function: Function) -> Function:
@@ -259,7 +272,18 @@ def engine_options(function: Function) -> Function:
         callback=check,
         help="Address of Dask's scheduler, such as tcp://192.168.0.1:8786; needed by --engine dask.",
     )
-    return engine(scheduler(function))
+    return with_options(function, [engine, scheduler])
+
+
+def check_run_path(context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
+    """Return the path of a run; raise RunError for a model bundle and for a folder of anything else."""
+    from elmo_zh.bundle.missing import require_no_bundle
+    from elmo_zh.run.find import require_run_or_room
+
+    if path is not None and not context.resilient_parsing:
+        require_no_bundle(path)
+        require_run_or_room(path)
+    return path
 
 
 run_option = click.option(
@@ -268,6 +292,7 @@ run_option = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
     metavar="RUN",
+    callback=check_run_path,
     help="Folder of the run; segment and pipeline create it.",
 )
 init_option = click.option(
@@ -300,4 +325,4 @@ def bundle_form_options(function: Function) -> Function:
         show_default=True,
         help="Number type of the weights. float16 halves the files; all readers still load them.",
     )
-    return layout(dtype(function))
+    return with_options(function, [layout, dtype])

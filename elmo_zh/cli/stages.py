@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from elmo_zh.bundle.find import find_bundle
 from elmo_zh.cli.next_steps import after_stage, embed_with
 from elmo_zh.cli.options import (
     Common,
@@ -24,6 +23,7 @@ from elmo_zh.cli.options import (
 from elmo_zh.config import Config, config_names
 from elmo_zh.invocation import program
 from elmo_zh.run.layout import RunDir
+from elmo_zh.run.other_stages import earlier_stages, later_stages, refuse_settings_of
 from elmo_zh.run.record import StageOutcome
 from elmo_zh.training.launch import Launch, read_launch, refuse_launch
 
@@ -95,14 +95,18 @@ def vocab(common: Common, run_path: Path, init: Path | None, words: Path | None)
       elmo-zh vocab --run runs/mine --from words.txt
     """
     from elmo_zh.stages import vocab as vocab_stage
+    from elmo_zh.stages.init_bundle import resolve_init
 
     if init and words:
         raise click.UsageError("--init and --from both say which words the vocabulary has. Give only one of them.")
 
+    if init and "vocab.words" in config_names(None, common.assignments):
+        raise click.UsageError("--init and vocab.words both say which words the vocabulary has. Give only one of them.")
+
     def change(config: Config) -> Config:
         if init is None and words is None:
             return config
-        names = str(find_bundle(init).resolve()) if init else "", str(words.absolute()) if words else ""
+        names = resolve_init(init, config.vocab.init) if init else "", str(words.absolute()) if words else ""
         return replace(config, vocab=replace(config.vocab, init=names[0], words=names[1]))
 
     _run_stage(common, run_path, vocab_stage.vocab, change=change, named=config_names(None, common.assignments))
@@ -183,11 +187,14 @@ def train(common: Common, run_path: Path, init: Path | None, device: str | None)
       torchrun --nproc-per-node 4 -m -- elmo_zh train --run runs/mine
     """
     from elmo_zh.stages import train as train_stage
+    from elmo_zh.stages.init_bundle import resolve_init
 
     launch = read_launch(os.environ)
 
     def change(config: Config) -> Config:
-        return replace(config, train=replace(config.train, init=str(find_bundle(init).resolve()))) if init else config
+        if init is None:
+            return config
+        return replace(config, train=replace(config.train, init=resolve_init(init, config.train.init)))
 
     if launch.size == 1:
         _run_stage(common, run_path, train_stage.train, change=change, device=device)
@@ -264,11 +271,14 @@ def _run_stage(
 ) -> None:
     name = stage.__name__
     run = RunDir(run_path)
-    config = change(common.resolve(run))
+    before, config = run.load_config(None, []), change(common.resolve(run))
+    refuse_settings_of(earlier_stages(name), name, run, before, config)
     if name in _STAGES_WITH_ENGINE:
         arguments["engine"] = common.choose_engine(config)
     with run.locked(create=name == "segment"), run.config_kept_on_error():
         outcome = stage(run, config, **arguments, force=common.force, reporter=common.console)
+        if outcome.skipped:
+            refuse_settings_of(later_stages(name), name, run, before, config)
     result = {"stage": name, "run": str(run_path), "skipped": outcome.skipped, **outcome.counts}
     output = arguments.get("output")
     if output is None:
@@ -300,15 +310,18 @@ def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path, init: Path
       elmo-zh pipeline statutes.txt --run runs/law --init runs/news/model
     """
     from elmo_zh.stages import pipeline as pipeline_stage
+    from elmo_zh.stages.init_bundle import resolve_init
 
     refuse_launch(os.environ)
     run = RunDir(run_path)
     config = common.resolve(run)
+    named = config_names(None, common.assignments)
+    if init and "vocab.words" in named:
+        raise click.UsageError("--init and vocab.words both say which words the vocabulary has. Give only one of them.")
     if init:
-        path = str(find_bundle(init).resolve())
+        path = resolve_init(init, config.train.init)
         vocab_section = replace(config.vocab, init=path, words="")
         config = replace(config, vocab=vocab_section, train=replace(config.train, init=path))
-    named = config_names(None, common.assignments)
     with run.locked(create=True), run.config_kept_on_error():
         engine = common.choose_engine(config)
         pipeline_stage.pipeline(

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 from elmo_zh.config import schema, text_section
 from elmo_zh.config.schema import Config
-from elmo_zh.errors import ConfigError
+from elmo_zh.errors import ConfigError, OptionError
 
 SECTIONS = tuple(f.name for f in fields(Config))
 Section = TypeVar("Section")
@@ -34,16 +34,15 @@ def load_config(base: Config, path: Path | None, assignments: Sequence[str]) -> 
 
     Raises:
         ConfigError: If there are problems, with one message for each: a missing or invalid file, unknown keys, wrong
-            types, values out of range.
+            types, values out of range. An OptionError if the file is right and the assignments are wrong.
     """
     problems: list[str] = []
-    config = base
-    if path is not None:
-        config = _apply(config, _read_toml(path), str(path), problems)
-    config = _apply(config, _parse_assignments(assignments, problems), "--set", problems)
+    of_file = _apply(base, _read_toml(path), str(path), problems) if path is not None else base
+    kind = ConfigError if problems or any(of_file.problems()) else OptionError
+    config = _apply(of_file, _parse_assignments(assignments, problems), "--set", problems)
     problems.extend(f"{problem}. Change it with --set or in the config file." for problem in config.problems())
     if problems:
-        raise ConfigError(*problems)
+        raise kind(*problems)
     return config
 
 
@@ -94,7 +93,7 @@ def _parse_value(text: str, *, is_text: bool) -> Any:
 def _apply(config: Config, changes: Mapping[str, Any], source: str, problems: list[str]) -> Config:
     for name, values in changes.items():
         if name not in SECTIONS:
-            problems.append(f"{source}: unknown section {name}.{_nearest(name, SECTIONS)}")
+            problems.append(f"{source}: unknown section {name}.{_nearest_section(name, values)}")
         elif not isinstance(values, Mapping):
             problems.append(f"{source}: {name} is a section, not a value. Write {name}.key = value.")
         else:
@@ -154,6 +153,19 @@ def _nearest(word: str, known: Sequence[str], section: str = "") -> str:
     if match:
         return f" Did you mean {prefix}{match[0]}?"
     return f" Known: {', '.join(prefix + name for name in known)}."
+
+
+def sections_with(key: str) -> list[str]:
+    """Return the sections that have a key."""
+    return [section for section in SECTIONS if hasattr(getattr(Config(), section), key)]
+
+
+def _nearest_section(name: str, values: Any) -> str:
+    """Return the advice on an unknown section: the only one with such a key, else the one with the nearest name."""
+    for key in values if isinstance(values, Mapping) else ():
+        if len(sections := sections_with(key)) == 1:
+            return f" Did you mean {sections[0]}.{key}?"
+    return _nearest(name, SECTIONS)
 
 
 def _describe(kind: type) -> str:

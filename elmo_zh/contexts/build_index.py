@@ -130,7 +130,7 @@ def build_index(
     if settings.split_sentences:
         require_sentences(embedder.bundle)
     inputs = [*(text.source.path for text in texts), embedder.bundle.path]
-    with claimed_output(output, inputs, force=force, is_own=is_index):
+    with claimed_output(output, inputs, is_index, force=force):
         build = _Build(embedder, texts, output, settings, reporter, hints or Hints(reporter))
         try:
             report = build.run(force=force)

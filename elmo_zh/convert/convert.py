@@ -88,12 +88,7 @@ def convert_model(
             count = warm_up(found.bilm, lexicon, sentences)
             reporter.note(f"convert: sentences start from the mean state at {count:,} sentence ends.")
         with atomic_path(output) as unfinished:
-            change = write_model(unfinished, found, settings.form)
-        if settings.form.dtype != "float32":
-            reporter.note(
-                f"convert: weights rounded to {settings.form.dtype}; the test sentences' vectors change by"
-                f" {change:.1e} at most."
-            )
+            write_model(unfinished, found, settings.form, "convert", reporter)
     return found
 
 

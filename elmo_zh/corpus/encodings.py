@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from elmo_zh.corpus.content import Content, UnsuitableError
+from elmo_zh.corpus.lines import lines_of_chunks
 from elmo_zh.errors import CorpusError
 
 # Replaces bytes that cannot be decoded. Unicode guarantees that it never is a character.
@@ -32,6 +33,8 @@ _LEAST_UTF8_FRACTION, _MANY = 0.2, 20
 _LEAST_CONFIDENCE = 0.2
 # Largest fraction of undecodable bytes, of those beyond ASCII, in a text.
 _MOST_BAD_FRACTION = 0.3
+# If more of the lines beyond ASCII do not decode, the encoding that the user named is suspect.
+_MOST_BAD_LINES_FRACTION = 0.2
 _HIGH_RUN = re.compile(rb"[\x80-\xff]+")
 _COMMON = re.compile("[\t\r\n -~\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]")
 _FROM_THREE_BYTES = re.compile("[\u0800-\ud7ff\ue000-\ufdcf\ufdf0-\U0010ffff]")
@@ -77,9 +80,17 @@ def find_encoding(content: Content, wanted: str, *, trusts_head: bool = False) -
 
     Raises:
         UnsuitableError: If the file has none of these encodings.
+        CorpusError: If many lines are not in the wanted encoding, and the file is in another one.
     """
     if wanted != "auto":
-        return _wanted_encoding(content, wanted)
+        encoding = _wanted_encoding(content, wanted)
+        if encoding.num_bad:
+            _refuse_mistaken(content, encoding)
+        return encoding
+    return _detect_encoding(content, trusts_head=trusts_head)
+
+
+def _detect_encoding(content: Content, *, trusts_head: bool = False) -> Encoding:
     with content.open() as stream:
         head = stream.read(_HEAD_BYTES)
     for mark, name in _BYTE_ORDER_MARKS:
@@ -117,6 +128,32 @@ def _wanted_encoding(content: Content, name: str) -> Encoding:
         raise CorpusError(
             f"{content.name} cannot be read as {name} ({reason}). Name another encoding, or leave --encoding out."
         ) from None
+
+
+def _refuse_mistaken(content: Content, wanted: Encoding) -> None:
+    """Raise CorpusError if many lines do not decode and another encoding, which is named, decodes more."""
+    fraction = _bad_lines_fraction(content, wanted.name)
+    if fraction <= _MOST_BAD_LINES_FRACTION:
+        return
+    try:
+        detected = _detect_encoding(content)
+    except UnsuitableError:
+        return
+    if detected.num_bad < wanted.num_bad and codecs.lookup(detected.name) != codecs.lookup(wanted.name):
+        raise CorpusError(
+            f"{content.name}: {fraction:.0%} of the lines with characters beyond ASCII are not {wanted.name.upper()};"
+            f" the file looks like {detected.name.upper()}. Leave --encoding out, or write: --encoding {detected.name}"
+        )
+
+
+def _bad_lines_fraction(content: Content, encoding: str) -> float:
+    """Return the fraction of lines with undecodable bytes, of those that are not ASCII; the others tell nothing."""
+    num_bad = num_lines = 0
+    for line in lines_of_chunks(text for text, _ in _decoded(content, encoding)):
+        if not line.isascii():
+            num_lines += 1
+            num_bad += MARK in line
+    return num_bad / max(1, num_lines)
 
 
 def _is_utf8(sample: bytes) -> bool:

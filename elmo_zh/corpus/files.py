@@ -51,7 +51,8 @@ def find_files(
         kinds: The kinds of files that are taken, for the message.
 
     Raises:
-        CorpusError: For a path that does not exist, a glob that matches nothing, a folder without text.
+        CorpusError: For a path that does not exist, a glob that matches nothing, a folder without text, a folder of
+            the run.
     """
     outside = leave_out.resolve() if leave_out else None
     found: set[Path] = set()
@@ -59,6 +60,9 @@ def find_files(
     for argument in arguments:
         for path in _expand(argument):
             if path.is_dir():
+                if outside in (path.resolve(), *path.resolve().parents):
+                    _require_glob(argument, path, leave_out)
+                    continue
                 inside = _files_inside(path, outside)
                 text = {p for p in inside if is_taken(p.name)}
                 if not text:
@@ -73,6 +77,13 @@ def find_files(
     # A file with two names (relative and absolute, or a link) is read once.
     paths = {path.resolve(): path for path in sorted(found, reverse=True)}
     return CorpusFiles(paths=tuple(sorted(paths.values())), passed_over=tuple(sorted(passed_over - found)))
+
+
+def _require_glob(argument: str, folder: Path, run: Path | None) -> None:
+    """Raise CorpusError if a folder of the run was named as the corpus; a glob may match one, which is left out."""
+    if Path(argument).exists():
+        where = "is the folder of the run" if run and folder.samefile(run) else f"is inside the run {run}"
+        raise CorpusError(f"{folder} {where}, which is no part of the corpus. Give other text, or another --run.")
 
 
 def _files_inside(folder: Path, outside: Path | None) -> set[Path]:

@@ -14,7 +14,7 @@ from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.names import is_archive_name, suffix_of
 from elmo_zh.corpus.packing import compression_of
 from elmo_zh.corpus.read import read_lines
-from elmo_zh.corpus.readers.fields import BLANK_LINES, SHORT_ROWS, WITHOUT_FIELD
+from elmo_zh.corpus.readers.fields import BLANK_LINES, SHORT_ROWS, WITHOUT_FIELD, WITHOUT_FIELDS
 from elmo_zh.corpus.sources import Source, Sources, find_sources
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
@@ -72,6 +72,7 @@ class InputText:
         self.tally, self.passed_over = Tally(), PassedOver()
         lines = read_lines(self.source, self.config, self.tally, self.passed_over)
         first = next(lines, None)
+        self._require_fields()
         is_early = not is_archive_name(self.source.file_name)
         if reporter is not None and is_early:
             self._report_reading(reporter)
@@ -91,6 +92,15 @@ class InputText:
             if self.source.is_named:
                 raise
             reporter.warn(f"Skipped: {error}")
+
+    def _require_fields(self) -> None:
+        """Raise CorpusError if a field is wanted of a file that was named and has none."""
+        [(kind, _, _), *others] = self.tally.forms or [("", "", "")]
+        if self.config.field and self.source.is_named and not others and kind in WITHOUT_FIELDS:
+            raise CorpusError(
+                f"--field {self.config.field} has no effect on {self.name}, which is read as"
+                f" {_NAMES_OF_FORMATS[kind]}. Leave it out, or name the format: --input-format csv"
+            )
 
     def _report_reading(self, reporter: Reporter) -> None:
         """Report format, encoding and field; nothing for a plain file in UTF-8 whose name says nothing else."""
@@ -145,13 +155,11 @@ def opened_inputs(arguments: Sequence[str], reporter: Reporter) -> Iterator[Sour
     Raises:
         CorpusError: If something does not exist or can be read only once, or a folder holds no text.
     """
-    if "-" not in arguments:
+    if list(arguments) != ["-"]:
         sources = find_sources(arguments)
         _report_passed_over(sources, reporter)
         yield sources
         return
-    if list(arguments) != ["-"]:
-        raise CorpusError("- (standard input) cannot be combined with other files. Give it alone.")
     if sys.stdin is None:
         raise CorpusError("Standard input is closed. Give it something, or a file instead of -.")
     # A copy in a file can be read twice.

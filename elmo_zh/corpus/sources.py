@@ -18,6 +18,7 @@ from elmo_zh.run.files import remove
 
 STANDARD_INPUT = "standard input"
 _TIMEOUT_SECONDS = 60
+_MOST_REASON_CHARACTERS = 300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +172,22 @@ def _fetch(address: str, path: Path) -> Source:
         ):
             shutil.copyfileobj(remote, file)
     except failures as error:
-        reason = " ".join(str(error).split())[:200]
-        raise CorpusError(f"{address} cannot be fetched ({reason}). Check the address and the network.") from None
+        raise CorpusError(
+            f"{address} cannot be fetched ({_reason(error, address)}). Check the address and the network."
+        ) from None
     file_name = unquote(Path(urlsplit(address).path).name)
     return Source(name=address, path=path, file_name=file_name, is_named=True, is_local=False)
+
+
+def _reason(error: BaseException, address: str) -> str:
+    """Return why an address cannot be fetched: the system's reason if there is one, which libraries wrap several times.
+
+    Their own messages repeat the address, which may be long.
+    """
+    inner: BaseException | None = error
+    while inner is not None:
+        if isinstance(inner, OSError) and inner.strerror:
+            return inner.strerror
+        inner = inner.__cause__ or inner.__context__
+    text = " ".join(str(error).replace(f" for url: {address}", "").split())
+    return text if len(text) <= _MOST_REASON_CHARACTERS else f"{text[:_MOST_REASON_CHARACTERS]}…"

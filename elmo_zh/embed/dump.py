@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.embed.blocks import Contents, TextBlock
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed
+from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed, is_output
 from elmo_zh.embed.jobs import Job
 from elmo_zh.embed.join import (
     DumpReport,
@@ -31,7 +32,7 @@ from elmo_zh.embed.rows import require_sentences
 from elmo_zh.embed.survey import Survey, check_disk_space
 from elmo_zh.embed.unfinished import DumpCounts, Parts
 from elmo_zh.embed.unknown_rate import describe_unknown_rate, is_far_above, training_unknown_rate
-from elmo_zh.errors import OutputError
+from elmo_zh.errors import OptionError
 from elmo_zh.run.reporter import Hints, Reporter, format_bytes
 
 # A part ends after so many lines or tokens: little is lost by an interruption, and memory stays bounded.
@@ -102,7 +103,7 @@ def dump_vectors(
         hints: Receives advice on the text; one object for all texts of a command.
 
     Raises:
-        ElmoZhError: If the settings do not go together.
+        OptionError: If the settings do not go together.
         OutputError: If the output exists or does not fit on its disk; if an unfinished one is of another text, model
             or settings.
         CorpusError: If the text cannot be read.
@@ -110,15 +111,17 @@ def dump_vectors(
     output, form = job.output, form or OutputForm()
     check_layers(settings.layers, embedder.num_layers)
     if (settings.layers == "mix") != (settings.mix_weights is not None):
-        raise OutputError("--layers mix and --mix-weights FILE go together: give both or neither.")
+        raise OptionError("--layers mix and --mix-weights FILE go together: give both or neither.")
     if settings.split_sentences:
         require_sentences(embedder.bundle)
     if shard is not None:
         if settings.stateful:
-            raise OutputError("--stateful reads a file from its first line on, so it cannot go with --shard.")
+            raise OptionError("--stateful reads a file from its first line on, so it cannot go with --shard.")
         form, output = OutputForm(layout="packed"), shard.output(output)
     check_form(form, layers=settings.layers, pool=settings.pool)
-    with claimed_output(output, [job.text.source.path, *job.also_read, embedder.bundle.path], force=force):
+    with claimed_output(
+        output, [job.text.source.path, *job.also_read, embedder.bundle.path], partial(is_output, form=form), force=force
+    ):
         dump = _Dump(embedder, job, settings, form, output, shard)
         dump.open(force=force, reporter=reporter)
         hints = hints or Hints(reporter)
@@ -182,6 +185,8 @@ class _Dump:
             force=force,
             reporter=reporter,
         )
+        if not self.survey.lines:
+            reporter.warn(f"{self.job.text.name} is empty, so its output holds no vectors.")
 
     def _identity(self) -> dict[str, Any]:
         """Return what the vectors depend on, besides the bytes of the text."""

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from elmo_zh.bundle.find import find_bundle
+from elmo_zh.bundle.find import DEFAULT_MODEL, find_given_bundle
 from elmo_zh.bundle.options import load_options, parse_shape
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.weights import load_model
@@ -81,9 +81,9 @@ class Elmo(nn.Module):
 
     def __init__(
         self,
-        options_file: str | Path | None,
-        weight_file: str | Path | None,
-        num_output_representations: int,
+        options_file: str | Path | None = None,
+        weight_file: str | Path | None = None,
+        num_output_representations: int = 1,
         requires_grad: bool = False,
         do_layer_norm: bool = False,
         dropout: float = 0.5,
@@ -113,10 +113,7 @@ class Elmo(nn.Module):
             ValueError: If both files and a module are given, or neither.
         """
         super().__init__()
-        if len([given for given in (options_file, weight_file) if given is not None]) != (2 if module is None else 0):
-            raise ValueError(
-                "give either options_file and weight_file, or module; a bundle is loaded with Elmo.from_bundle(folder)"
-            )
+        _check_sources(options_file, weight_file, module)
         if module is None:
             module = _load_published(Path(str(options_file)), Path(str(weight_file)), vocab_to_cache)
             module.requires_grad_(requires_grad)
@@ -137,7 +134,7 @@ class Elmo(nn.Module):
     @classmethod
     def from_bundle(
         cls,
-        path: str | Path,
+        path: str | Path | None = None,
         num_output_representations: int = 1,
         *,
         requires_grad: bool = False,
@@ -147,7 +144,7 @@ class Elmo(nn.Module):
         """Load a bundle of elmo-zh, in character or token mode, with its warm state if it has one.
 
         Args:
-            path: The folder of the bundle.
+            path: The folder of the bundle, or the name of an installed model.
             num_output_representations: Number of different mixes of the layers to return.
             requires_grad: Fine-tune the biLM too; otherwise only the mixes are trained.
             vocab_to_cache: Words whose token vectors are computed once.
@@ -156,9 +153,10 @@ class Elmo(nn.Module):
 
         Raises:
             BundleError: If the folder is not a sound bundle.
+            TypeError: If the path is missing or no path.
             ValueError: If it was made from a model of ELMoForManyLangs with word embeddings: use ElmoEmbedder.
         """
-        bundle = load_bundle(find_bundle(path))
+        bundle = load_bundle(find_given_bundle(path, "Elmo.from_bundle"))
         lexicon = bundle.build_lexicon()
         module = BatchBiLM(bundle.bilm, lexicon, vocab_to_cache).requires_grad_(requires_grad)
         elmo = cls(None, None, num_output_representations, module=module, **options)
@@ -249,6 +247,19 @@ class Elmo(nn.Module):
                 "this token-mode model was loaded without its vocabulary; load its bundle with from_bundle"
             )
         return bilm.shape.characters.num_slots
+
+
+def _check_sources(options_file: object, weight_file: object, module: object) -> None:
+    """Raise ValueError with the right calls unless there are both files and no module, or only a module."""
+    names = {"options_file": options_file, "weight_file": weight_file, "module": module}
+    given = [name for name, value in names.items() if value is not None]
+    if given in (["options_file", "weight_file"], ["module"]):
+        return
+    folder = options_file if given == ["options_file"] and isinstance(options_file, str | Path) else DEFAULT_MODEL
+    raise ValueError(
+        f"Elmo takes options_file and weight_file, or module, found {', '.join(given) or 'nothing'}."
+        f" Call Elmo.from_bundle({str(folder)!r}) for a bundle, or Elmo('options.json', 'weights.hdf5', 1)."
+    )
 
 
 def _load_published(options_file: Path, weight_file: Path, vocab_to_cache: Sequence[str] | None) -> BatchBiLM:

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elmo_zh.bundle.find import DEFAULT_MODEL, find_bundle
+from elmo_zh.bundle.find import DEFAULT_MODEL, find_given_bundle
 from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.choices import DEVICES, UNKNOWN_WAYS
 from elmo_zh.embed.embedded_sentence import EmbeddedSentence, Vectors
@@ -53,7 +53,7 @@ class ElmoEmbedder:
 
     def __init__(
         self,
-        bundle: Bundle,
+        bundle: Bundle | None = None,
         device: str = "auto",
         precision: str = "float32",
         *,
@@ -63,9 +63,8 @@ class ElmoEmbedder:
     ) -> None:
         if not isinstance(bundle, Bundle):
             path = str(bundle if isinstance(bundle, str | Path) else DEFAULT_MODEL)
-            raise TypeError(
-                f"ElmoEmbedder takes a loaded bundle, found {bundle!r:.60}. Call ElmoEmbedder.load({path!r})."
-            )
+            found = "nothing" if bundle is None else f"{bundle!r:.60}"
+            raise TypeError(f"ElmoEmbedder takes a loaded bundle, found {found}. Call ElmoEmbedder.load({path!r}).")
         device = str(device)  # a torch.device too
         for name, value, known in (
             ("device", device, DEVICES),
@@ -89,7 +88,7 @@ class ElmoEmbedder:
     @classmethod
     def load(
         cls,
-        path: str | Path,
+        path: str | Path | None = None,
         device: str = "auto",
         precision: str = "float32",
         *,
@@ -99,7 +98,7 @@ class ElmoEmbedder:
         """Load a bundle.
 
         Args:
-            path: The folder of the bundle.
+            path: The folder of the bundle, or the name of an installed model.
             device: auto (a GPU if there is one), cpu or cuda.
             precision: Precision of the matrix products: float32; or bfloat16 or int8 (processors only), which are
                 faster on newer processors and less exact.
@@ -108,10 +107,16 @@ class ElmoEmbedder:
                 other programs; backoff is the mean of the vectors of the vocabulary's words that it consists of.
 
         Raises:
-            BundleError: If the folder is not a sound bundle.
+            TypeError, BundleError: If the path is missing, or the folder is not a sound bundle.
             ElmoZhError: If an argument is anything else, or int8 is asked for on a GPU.
         """
-        return cls(load_bundle(find_bundle(path)), device, precision, stateful=stateful, unknown=unknown)
+        return cls(
+            load_bundle(find_given_bundle(path, "ElmoEmbedder.load")),
+            device,
+            precision,
+            stateful=stateful,
+            unknown=unknown,
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the folder and the settings, without the weights and the carried state."""

@@ -79,7 +79,11 @@ def texts_to_embed(sources: Sources) -> list[Source]:
 
 
 def _is_output(path: Path) -> bool:
-    return npy.is_output(path.parent) or jsonl.is_output(path) or Parts(path.parent).is_begun()
+    return (
+        npy.is_output(path.parent)
+        or (path.suffix == jsonl.SUFFIX and jsonl.is_output(path))
+        or Parts(path.parent).is_begun()
+    )
 
 
 def _place(source: Source, arguments: Sequence[str], output: Path | None) -> Path:

@@ -3,19 +3,18 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
 
 from elmo_zh.embed.blocks import Contents, LineBlock, TextBlock
-from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed, npy
+from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed
 from elmo_zh.embed.unfinished import DumpCounts
-from elmo_zh.errors import OutputError
+from elmo_zh.errors import OptionError, OutputError
 from elmo_zh.run.files import atomic_path, link_or_copy, locked, require_no_input
 from elmo_zh.run.reporter import Progress, Reporter
+from elmo_zh.vocabulary.unknown_words import UnknownWords
 
-# Distinct unknown words that are counted; when there are more, the rarer half is forgotten.
-_COUNTED_WORDS = 100_000
 _REPORTED_WORDS = 10
 
 
@@ -37,15 +36,15 @@ class DumpReport:
 
 
 def check_form(form: OutputForm, *, layers: str, pool: str) -> None:
-    """Raise OutputError for a form whose options contradict each other, the layers or the pooling."""
+    """Raise OptionError for a form whose options contradict each other, the layers or the pooling."""
     if form.format != "hdf5" and form.layout != "lines":
-        raise OutputError(f"--layout {form.layout} goes with --format hdf5, not {form.format}. Leave one of them out.")
+        raise OptionError(f"--layout {form.layout} goes with --format hdf5, not {form.format}. Leave one of them out.")
     if form.compression != "none" and form.layout != "packed":
-        raise OutputError(f"--compression {form.compression} needs --layout packed, whose datasets are large enough.")
+        raise OptionError(f"--compression {form.compression} needs --layout packed, whose datasets are large enough.")
     if form.sentence_index and (form.format, form.layout) != ("hdf5", "lines"):
-        raise OutputError("--sentence-index needs HDF5 with one dataset per line. Leave out --format and --layout.")
+        raise OptionError("--sentence-index needs HDF5 with one dataset per line. Leave out --format and --layout.")
     if form.format == "word2vec" and (layers == "all" or pool != "none"):
-        raise OutputError(
+        raise OptionError(
             f"--format word2vec holds one vector per word, but --layers is {layers} and --pool is {pool}."
             " Give --layers average, top, mix or a number, and no --pool."
         )
@@ -54,15 +53,15 @@ def check_form(form: OutputForm, *, layers: str, pool: str) -> None:
 
 @contextmanager
 def claimed_output(
-    output: Path, inputs: Iterable[Path], *, force: bool, is_own: Callable[[Path], bool] = npy.is_output
+    output: Path, inputs: Iterable[Path], is_own: Callable[[Path], bool], *, force: bool
 ) -> Iterator[None]:
     """Reserve an output for this process.
 
     Args:
         output: The path of the output.
         inputs: Files and folders that are read.
-        force: Replace an existing output.
-        is_own: Returns whether a folder is an output of this kind, which may be replaced.
+        is_own: Returns whether a file or folder is an output of the same kind.
+        force: Replace an existing output, but nothing that is not of the same kind.
 
     Raises:
         OutputError: If another process writes it, it is one of the inputs, or it exists and `force` is not given or
@@ -75,6 +74,11 @@ def claimed_output(
     with locked(output.with_name(output.name + ".lock"), refusal):
         if output.exists() and not force:
             raise OutputError(f"{output} exists already. Choose another --output, or replace it with --force.")
+        if output.exists() and not is_own(output):
+            raise OutputError(
+                f"{output} holds something other than vectors, so even --force does not replace it."
+                " Choose another --output, or remove it first."
+            )
         yield
 
 
@@ -93,10 +97,10 @@ def finish_packed(packed: Path, output: Path, counts: DumpCounts) -> DumpReport:
 
 def count_unknown_words(packed: Path) -> Counter[str]:
     """Return the counts of the unknown words of a packed file; of very many distinct ones, the most frequent half."""
-    unknown = _UnknownWords()
+    unknown = UnknownWords[bytes]()
     for block in hdf5_packed.iter_text_blocks([packed]):
-        unknown.add(block)
-    return unknown.decoded()
+        _count_unknown(block, unknown)
+    return _decoded(unknown)
 
 
 def join_files(
@@ -107,19 +111,19 @@ def join_files(
     Raises:
         OutputError: If the files hold more or fewer lines than they should.
     """
-    unknown = _UnknownWords()
+    unknown = UnknownWords[bytes]()
     with (
         atomic_path(output) as unfinished,
         reporter.progress("join", unit="lines", total=contents.num_lines) as progress,
     ):
         blocks = _check_blocks(hdf5_packed.iter_blocks(paths), contents, unknown, progress)
         extra = choose_writer(form).write(unfinished, contents, blocks, form)
-    unknown_words = dict(unknown.decoded().most_common(_REPORTED_WORDS))
+    unknown_words = dict(_decoded(unknown).most_common(_REPORTED_WORDS))
     return DumpReport(output=output, counts=counts, unknown_words=unknown_words, extra=extra)
 
 
 def _check_blocks(
-    blocks: Iterable[LineBlock], contents: Contents, unknown: "_UnknownWords", progress: Progress
+    blocks: Iterable[LineBlock], contents: Contents, unknown: UnknownWords[bytes], progress: Progress
 ) -> Iterator[LineBlock]:
     """Pass blocks on; check that none is missing, count unknown words, advance the progress."""
     expected = contents.first_line
@@ -127,23 +131,16 @@ def _check_blocks(
         if block.first_line != expected:
             raise OutputError(f"Line {expected} is missing between the files that are joined.")
         expected += block.num_lines
-        unknown.add(block)
+        _count_unknown(block, unknown)
         yield block
         progress.update(block.num_lines)
     if expected != contents.first_line + contents.num_lines:
         raise OutputError(f"The files that are joined end before line {expected}.")
 
 
-@dataclass
-class _UnknownWords:
-    """Counts in bounded memory: exact up to many thousand distinct words."""
+def _count_unknown(block: TextBlock, unknown: UnknownWords[bytes]) -> None:
+    unknown.add(compress(block.tokens, block.unknown))
 
-    counts: Counter[bytes] = field(default_factory=Counter)
 
-    def add(self, block: TextBlock) -> None:
-        self.counts.update(compress(block.tokens, block.unknown))
-        if len(self.counts) > _COUNTED_WORDS:
-            self.counts = Counter(dict(self.counts.most_common(_COUNTED_WORDS // 2)))
-
-    def decoded(self) -> Counter[str]:
-        return Counter({word.decode(): count for word, count in self.counts.items()})
+def _decoded(unknown: UnknownWords[bytes]) -> Counter[str]:
+    return Counter({word.decode(): count for word, count in unknown.counts.items()})

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,18 @@ from typing import Any
 import h5py
 
 from elmo_zh.embed.blocks import Contents
-from elmo_zh.embed.formats import OutputForm, choose_writer
+from elmo_zh.embed.formats import OutputForm, choose_writer, is_output
 from elmo_zh.embed.join import DumpReport, check_form, claimed_output, join_files
 from elmo_zh.embed.survey import check_disk_space
 from elmo_zh.embed.unfinished import DumpCounts
-from elmo_zh.errors import OutputError
+from elmo_zh.errors import OptionError, OutputError
+from elmo_zh.invocation import program
 from elmo_zh.run.reporter import Reporter
 
 _SUFFIX = re.compile(r"\.shard-\d+-of-\d+$")
 # The root attribute that makes a packed file a shard.
 _SHARD_ATTRIBUTE = "shard"
+_GIVE_SHARDS = "Give the files that the command embed wrote with --shard."
 
 
 @dataclass(frozen=True)
@@ -35,11 +38,11 @@ class Shard:
         """Parse text such as "2/4".
 
         Raises:
-            OutputError: If the text is anything else.
+            OptionError: If the text is anything else.
         """
         match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
         if not match or not 1 <= int(match[1]) <= int(match[2]):
-            raise OutputError(f"--shard {text}: expected i/n with i from 1 to n, for example --shard 1/4.")
+            raise OptionError(f"--shard {text}: expected i/n with i from 1 to n, for example --shard 1/4.")
         return cls(int(match[1]), int(match[2]))
 
     def output(self, whole: Path) -> Path:
@@ -97,14 +100,14 @@ def merge_shards(
     for shard in shards:
         counts.add(shard.counts)
     contents = first.contents.with_size(num_lines=counts.lines, num_tokens=counts.tokens)
-    with claimed_output(output, paths, force=force):
+    with claimed_output(output, paths, partial(is_output, form=form), force=force):
         check_disk_space(output, choose_writer(form).estimate_bytes(contents), is_exact=True, reporter=reporter)
         return join_files([shard.path for shard in shards], output, contents, counts, form, reporter)
 
 
 def _read(path: Path) -> _ShardFile:
     if not path.is_file():
-        raise OutputError(f"{path} does not exist or is not a file. Give the files that `elmo-zh embed --shard` wrote.")
+        raise OutputError(f"{path} does not exist or is not a file. {_GIVE_SHARDS}")
     try:
         with h5py.File(path, "r") as file:
             attributes = dict(file.attrs)
@@ -124,7 +127,7 @@ def _read(path: Path) -> _ShardFile:
                 has_source_lines="line" in file,
             )
     except (OSError, KeyError):
-        raise OutputError(f"{path} is not a shard. Give the files that `elmo-zh embed --shard` wrote.") from None
+        raise OutputError(f"{path} is not a shard. {_GIVE_SHARDS}") from None
     return _ShardFile(path, contents=contents, counts=counts, **described)
 
 
@@ -143,5 +146,5 @@ def _check_together(shards: Sequence[_ShardFile]) -> None:
         named = ", ".join(f"{number}/{first.count}" for number in missing[:10])
         raise OutputError(
             f"{len(missing)} of {first.count} shards are missing: {named}."
-            f" Make them with: elmo-zh embed ... --shard {missing[0]}/{first.count}"
+            f" Make them with: {program()} embed ... --shard {missing[0]}/{first.count}"
         )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.choices import LAYERS, POOL_METHODS
-from elmo_zh.errors import ElmoZhError
+from elmo_zh.errors import ElmoZhError, OptionError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +50,10 @@ class Reduction:
 
 
 def check_layers(layers: str, num_layers: int) -> None:
-    """Raise ElmoZhError unless `layers` is all, average, top, mix or the number of one of `num_layers` layers."""
+    """Raise OptionError unless `layers` is all, average, top, mix or the number of one of `num_layers` layers."""
     if layers in LAYERS or (layers.isdecimal() and int(layers) < num_layers):
         return
-    raise ElmoZhError(f"--layers {layers}: expected {', '.join(LAYERS)} or a number from 0 to {num_layers - 1}.")
+    raise OptionError(f"--layers {layers}: expected {', '.join(LAYERS)} or a number from 0 to {num_layers - 1}.")
 
 
 def load_mix_weights(path: Path, num_layers: int) -> tuple[float, ...]:
@@ -63,9 +63,11 @@ def load_mix_weights(path: Path, num_layers: int) -> tuple[float, ...]:
     al. (2018), equation 1, and `ScalarMix`.
 
     Raises:
-        ElmoZhError: If the file is anything else, or does not hold one finite number per layer.
+        ElmoZhError: If the file is missing or anything else, or does not hold one finite number per layer.
     """
     expected = f'expected JSON like {{"scalar_parameters": {[0.0] * num_layers}, "gamma": 1.0}}'
+    if not path.is_file():
+        raise ElmoZhError(f"--mix-weights {path} does not exist or is not a file; {expected}.")
     try:
         found: Any = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle
-from elmo_zh.bundle.settings import is_tied
+from elmo_zh.bundle.weights import is_tied
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.golden import Golden, load_golden
 from elmo_zh.errors import BundleError
@@ -163,7 +163,7 @@ def find_neighbours(bundle: Bundle) -> list[Neighbours]:
     size = min(len(bundle.vocabulary), _CANDIDATES)
     lexicon = bundle.build_lexicon()
     device = next(bundle.bilm.parameters()).device
-    tied = is_tied(bundle)
+    tied = is_tied(bundle.bilm, bundle.softmax)
     name = "token layer and softmax" if tied else "token layer"
     tables = {name: bundle.bilm.token_layer(build_inputs(lexicon, torch.arange(size)).to(device))}
     if bundle.softmax is not None and not tied:

@@ -10,6 +10,7 @@ from typing import Any
 
 from elmo_zh.bundle.read import Bundle
 from elmo_zh.embed.word_vectors import find_subwords
+from elmo_zh.text.han import simplified_forms, traditional_forms
 from elmo_zh.vocabulary.vocabulary import UNKNOWN_ID, Vocabulary
 
 # "Far above" are odds of this many times those in training, and at least this fraction of the tokens.
@@ -23,11 +24,8 @@ _CERTAINTY, _LEAST_TOKENS = 3, 10
 _LONG_TOKEN = 8
 _SHOWN_WORDS, _SHOWN_CHARACTERS = 3, 12
 
-# Frequent characters that are written in one way in simplified text and in another in traditional text.
-_SIMPLIFIED = frozenset("这时说对会国们学为还过经问样点现实长头间电话书车东门见")
-_TRADITIONAL = frozenset("這時說對會國們學為還過經問樣點現實長頭間電話書車東門見")
-# In traditional text at least this fraction of the words has one of them.
-_SCRIPT_FRACTION = 0.05
+# In text of the other script about half of the unknown words have a character that only this script has.
+_SCRIPT_FRACTION = 0.2
 
 
 class UnknownWordsWarning(UserWarning):
@@ -100,8 +98,8 @@ def _likely_reason(bundle: Bundle, vocabulary: Vocabulary, unknown_words: Mappin
     if segmented and fraction > 0.5:
         return f"Most are as long as sentences ({shown}): give raw text, or segment it with {segmenter} first."
     for script, other, own, foreign in (
-        ("traditional", "simplified", _SIMPLIFIED, _TRADITIONAL),
-        ("simplified", "traditional", _TRADITIONAL, _SIMPLIFIED),
+        ("traditional", "simplified", simplified_forms(), traditional_forms()),
+        ("simplified", "traditional", traditional_forms(), simplified_forms()),
     ):
         fraction, shown = matching(foreign.intersection)
         if fraction > _SCRIPT_FRACTION and _is_written_in(vocabulary, own, foreign):

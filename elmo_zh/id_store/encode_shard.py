@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from elmo_zh.corpus.segmented import iter_blocks
 from elmo_zh.engine.parts import Figures, PartWriter
 from elmo_zh.errors import RunError
+from elmo_zh.invocation import command
 from elmo_zh.vocabulary.spelling import SpellingModel, load_spelling_model
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary, load_vocabulary
 
@@ -148,8 +149,8 @@ def _write_documents(task: ShardTask, writer: PartWriter, num_sentences: int) ->
         if len(content) % 4 or int(lengths.sum()) != num_sentences:
             raise RunError(
                 f"{task.documents} ({len(content)} bytes) describes {int(lengths.sum())} sentences, but"
-                f" {task.text.name} has {num_sentences}. Make both again with: elmo-zh segment CORPUS"
-                f" --run {task.text.parent.parent} --force"
+                f" {task.text.name} has {num_sentences}. Make both again with:"
+                f" {command('segment', 'CORPUS', '--run', task.text.parent.parent, '--force')}"
             )
     bounds = np.concatenate([np.zeros(1, np.uint64), np.cumsum(lengths[lengths > 0])])
     with writer.file("documents") as unfinished:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_zh.errors import RunError
+from elmo_zh.invocation import command
 
 STORE_FORMAT = 2
 DESCRIPTION = "store.json"
@@ -62,7 +63,7 @@ class Description:
 
 def remedy(folder: Path) -> str:
     """Return what the user should do about a store that cannot be used."""
-    return f"Make it again with: elmo-zh encode --run {folder.parent} --force"
+    return f"Make it again with: {command('encode', '--run', folder.parent, '--force')}"
 
 
 def read_description(folder: Path) -> Description:

@@ -115,7 +115,12 @@ def _draw_coverage(
         curve = _survey_curve(survey)
     detail = f"Training text: {survey.num_tokens:,} tokens in {survey.num_sentences:,} sentences" if survey else ""
     title = f"Vocabulary coverage of {name_corpus(run.name, corpus_files(run))}"
-    draw_coverage(curve.covered, vocabulary, run.coverage_picture, title, [detail])
+    try:
+        draw_coverage(curve.covered, vocabulary, run.coverage_picture, title, [detail])
+    except OSError as error:
+        # What a run holds can be shown where nothing can be written, such as in a run of someone else.
+        reporter.warn(f"{run.coverage_picture} cannot be written ({error.strerror or error}), so it is not drawn.")
+        return ""
     return str(run.coverage_picture)
 
 

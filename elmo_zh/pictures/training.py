@@ -32,6 +32,8 @@ _SMOOTHED_FRACTION = 0.05
 _TIME_STEPS = (1, 2, 5, 10, 20, 60, 120, 300, 600, 1200, 3600, 7200, 18_000, 36_000, 86_400, 172_800, 432_000, 864_000)
 _TIME_UNITS = (("days", 86_400), ("hours", 3600), ("minutes", 60), ("seconds", 1))
 _MOST_TIME_TICKS = 7
+# The perplexity of a model that has diverged is not drawn: axes cannot reach to infinity.
+_MOST_PERPLEXITY = 1e100
 
 
 def draw_training(
@@ -83,6 +85,7 @@ def _locator() -> Any:
 def _draw_perplexity(axes: Axes, lines: Sequence[Mapping[str, Any]], baselines: Mapping[str, Any]) -> None:
     """Draw perplexities on a logarithmic axis. That of the untrained model is far above and only mentioned."""
     samples = [line for line in lines if line.get("heldout_set") == "sample"]
+    samples = [line for line in samples if line["heldout_perplexity"] < _MOST_PERPLEXITY]  # so never NaN
     first = samples[0] if len(samples) > 1 and not samples[0]["step"] else None
     shown = samples[1:] if first else samples
     values = [line["heldout_perplexity"] for line in shown]

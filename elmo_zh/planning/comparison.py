@@ -6,6 +6,7 @@ from typing import Any
 
 from elmo_zh.config import result_settings
 from elmo_zh.errors import RunError
+from elmo_zh.invocation import command
 from elmo_zh.planning.estimates import Estimate
 from elmo_zh.planning.plan import PLAN_FORMAT, SECTIONS
 from elmo_zh.run.files import folder_bytes
@@ -27,7 +28,7 @@ def load_plan(run: RunDir) -> dict[str, Any]:
     """
     if not run.plan.exists():
         return {}
-    remedy = f"Make it again with: elmo-zh plan CORPUS --run {run.path}"
+    remedy = f"Make it again with: {command('plan', 'CORPUS', '--run', run.path)}"
     try:
         plan = json.loads(run.plan.read_text(encoding="utf-8"))
         for values in plan["figures"].values():

@@ -1,5 +1,6 @@
 """File digests, atomic writes and locks."""
 
+import errno
 import hashlib
 import json
 import os
@@ -7,7 +8,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 from uuid import uuid4
 
 from elmo_zh.errors import OutputError
@@ -159,15 +160,14 @@ def locked(path: Path, refusal: str) -> Iterator[None]:
     can see, so it is refused too. Windows has no such locks, so nothing is locked there.
 
     Raises:
-        OutputError: With the message `refusal`, if another process holds the lock.
+        OutputError: With the message `refusal`, if another process holds the lock; if the folder is not writable.
     """
     try:
         import fcntl
     except ImportError:
         yield
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
+    with _open_lock(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -178,3 +178,14 @@ def locked(path: Path, refusal: str) -> Iterator[None]:
             yield
         finally:
             path.unlink(missing_ok=True)
+
+
+def _open_lock(path: Path) -> TextIO:
+    """Open a lock file for writing; a folder that refuses it would refuse the output too, so it is named instead."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("w")
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+    raise OutputError(f"{path.parent} is not writable. Change its permissions, or choose another folder.")

@@ -5,11 +5,17 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 
+from elmo_zh.errors import RunError
 from elmo_zh.invocation import program
 from elmo_zh.run.layout import RunDir
 
 # Where runs are, by default.
 RUNS = Path("runs")
+# Files and folders that only a run has at its top; some of them may have been copied there without the others.
+_MARKS = (
+    "config.toml", "stages", "plan.json", "fetched.unfinished", "segmented", "segmented.parts", "vocab.data",
+    "vocab.counts", "word2vec.txt", "ids", "checkpoints",
+)  # fmt: skip
 # A link to the run whose model is used by default.
 LATEST = RUNS / "latest"
 
@@ -37,10 +43,34 @@ def closest_run(path: Path, runs: list[Path]) -> Path | None:
     return names[matches[0]] if matches else None
 
 
+def require_run_or_room(path: Path) -> None:
+    """Raise RunError if a folder is no run and holds other files, among which a run must not be written."""
+    if other := _other_content(path):
+        close = closest_run(path, list(iter_runs(RUNS)))
+        meant = f"Did you mean {close}? " if close else ""
+        raise RunError(
+            f"{path} is not the folder of a run and holds other files, such as {other}. {meant}Choose another --run,"
+            f" such as {_new_run(path)}"
+        )
+
+
+def _new_run(path: Path) -> Path:
+    """Return a path for a run that is not there yet, named after a folder that cannot become one."""
+    run = RUNS / path.resolve().name
+    return RUNS / "new" if run.exists() else run
+
+
+def _other_content(path: Path) -> str:
+    """Return the name of a file in a folder that is no run, hidden files not counted; empty for a run or no files."""
+    names = sorted(each.name for each in path.iterdir() if not each.name.startswith(".")) if path.is_dir() else []
+    return names[0] if names and not set(names).intersection(_MARKS) else ""
+
+
 def explain_no_run(path: Path) -> str:
     """Return the message for a path at which there is no run: whether it exists, and the next step."""
     problem = "is not the folder of a run" if path.exists() else "does not exist"
     close = closest_run(path, list(iter_runs(RUNS)))
     meant = f"Did you mean {close}? " if close else ""
-    begin = f"{program()} segment CORPUS --run {shlex.quote(str(path))}"
+    new = _new_run(path) if _other_content(path) else path
+    begin = f"{program()} segment CORPUS --run {shlex.quote(str(new))}"
     return f"{path} {problem}. {meant}Begin a run with: make train CORPUS=my-texts/, or {begin}"

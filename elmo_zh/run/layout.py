@@ -160,12 +160,18 @@ class RunDir:
 
     @contextmanager
     def config_kept_on_error(self) -> Iterator[None]:
-        """Restore the settings file if the block fails with a known problem, such as a refused setting."""
+        """Restore the settings file if the block fails with a known problem, such as a refused setting.
+
+        A first command that fails before a stage of the run has begun leaves no settings, so that its mistakes are not
+        those of the next one.
+        """
         before = self.config.read_bytes() if self.config.exists() else None
         try:
             yield
         except ElmoZhError:
-            if before is not None and self.config.read_bytes() != before:
+            if before is None and not any((self.path / "stages").glob("*.json")):
+                self.config.unlink(missing_ok=True)
+            elif before is not None and self.config.read_bytes() != before:
                 with atomic_path(self.config) as unfinished:
                     unfinished.write_bytes(before)
             raise

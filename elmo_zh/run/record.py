@@ -1,6 +1,7 @@
 """Stage records: run a stage if anything has changed, skip it otherwise, and record what it made."""
 
 import json
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import Any
 
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError
-from elmo_zh.invocation import program
+from elmo_zh.invocation import command, program
 from elmo_zh.run.changes import describe_changes
 from elmo_zh.run.files import atomic_path, file_digest, remove, write_json
 from elmo_zh.run.find import explain_no_run
@@ -176,11 +177,11 @@ def require_inputs(run: RunDir, paths: Any) -> None:
                 raise RunError(explain_no_run(run.path))
             inside = path.relative_to(run.path).parts[0] if path.is_relative_to(run.path) else ""
             maker = MAKERS.get(inside)
-            hint = f"Make it with: {program()} {maker} --run {run.path}" if maker else "Check the path."
+            hint = f"Make it with: {command(*maker.split(), '--run', run.path)}" if maker else "Check the path."
             raise RunError(f"{path} is missing. {hint}")
 
 
-def source_digest(run: RunDir, stage: str, name: str, path: Path, hint: str = "Check the path.") -> str:
+def source_digest(run: RunDir, stage: str, name: str, path: Path, explain: Callable[[], str] | None = None) -> str:
     """Return the digest of a file outside the run, for the settings of a stage that starts from it.
 
     Once the stage has begun, the file may be removed: the recorded digest is then returned, so nothing has changed.
@@ -190,7 +191,7 @@ def source_digest(run: RunDir, stage: str, name: str, path: Path, hint: str = "C
         stage: The stage's name.
         name: The setting that records the digest.
         path: The file.
-        hint: What to do if it is missing.
+        explain: Returns the message if it is missing; by default one that names the path.
 
     Raises:
         RunError: If the file is missing or inside the run, and the stage has not begun with it.
@@ -203,20 +204,47 @@ def source_digest(run: RunDir, stage: str, name: str, path: Path, hint: str = "C
         return str(known)
     if is_own:
         raise RunError(f"{path} is inside {run.path}, and a run cannot start from its own files. Choose another --run.")
-    raise RunError(f"{path} is missing. {hint}")
+    raise RunError(explain() if explain else f"{path} is missing. Check the path.")
 
 
 def load_record(path: Path, *, damaged_is_none: bool = False) -> dict[str, Any]:
-    """Return a stage record, or an empty one if there is none or it has another format."""
+    """Return a stage record, or an empty one if there is none or it has another format.
+
+    Raises:
+        RunError: If it is damaged, unless `damaged_is_none`.
+    """
     if not path.exists():
         return {}
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
+        _require_parts(record)
     except ValueError as error:
         if damaged_is_none:
             return {}
-        raise RunError(f"{path} is damaged ({error}). Run the stage again with --force.") from None
+        raise RunError(f"{path} is damaged ({error}). {_remedy(path)}") from None
     return record if record.get("format") == RECORD_FORMAT else {}
+
+
+def _require_parts(record: Any) -> None:
+    """Raise ValueError unless a JSON value is a stage record of another format, or one of this format that is whole."""
+    if not isinstance(record, dict):
+        raise ValueError(f"it holds a {type(record).__name__}, not an object")
+    if record.get("format") != RECORD_FORMAT:
+        return
+    for name in ("settings", "inputs", *(("outputs", "counts") if record.get("finished") else ())):
+        if not isinstance(record.get(name), dict):
+            raise ValueError(f"it has no {name}")
+
+
+def _remedy(path: Path) -> str:
+    """Return what to do about a damaged stage record; --force is the last resort, as it removes a run's checkpoints."""
+    if path.stem != "train":
+        return f"Remove it: {path.stem} then runs again, and nothing else is lost."
+    command, run = program(), shlex.quote(str(path.parents[1]))
+    return (
+        f"The checkpoints are still there: export the model with {command} export --run {run}, or start over with"
+        f" {command} train --run {run} --force"
+    )
 
 
 def load_records(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, dict[str, Any]]:
@@ -269,8 +297,8 @@ def refuse_to_discard_training(run: RunDir, changes: Sequence[str]) -> None:
     if is_in_training(run):
         raise RunError(
             f"{run.path} already holds a training, which these changes would discard: {', '.join(changes)}. To keep it,"
-            " choose another run (--run RUN, make train RUN=...); to start over, add --force (elmo-zh pipeline --force,"
-            " make train ARGS=--force)."
+            f" choose another run (--run RUN, make train RUN=...); to start over, add --force ({program()} pipeline"
+            " --force, make train ARGS=--force)."
         )
 
 

@@ -19,6 +19,7 @@ from typing import Any
 from elmo_zh.config import TextConfig, result_settings
 from elmo_zh.corpus.cleaning.clean import EMPTY, LineCleaner
 from elmo_zh.corpus.cleaning.counts import LineCounts
+from elmo_zh.corpus.readers.fields import WITHOUT_FIELDS
 from elmo_zh.corpus.sources import Source, Sources, Stamp
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.engine.engine import Engine
@@ -119,6 +120,7 @@ def segment_corpus(
     with engine_choice.started(corpus.total_bytes()) as engine:
         work = _Work(config=config, parts=parts, engine=engine, reporter=reporter, result=result)
         shards = _extract_shards(work, sources, shard_bytes)
+        _require_fields(corpus, result, config.field)
         repeated = find_repeated([sized.shard for sized in shards], config, parts.repeated, engine)
         num_sentences = _segment_shards(work, shards, dictionary, repeated)
         if not result.counts.kept_characters:
@@ -184,6 +186,17 @@ def _extract_shards(work: _Work, sources: list[NumberedSource], shard_bytes: int
         for source, tally in extracted.tallies.items():
             work.result.tallies[source].extend(tally)
     return shards
+
+
+def _require_fields(corpus: Sources, result: SegmentedCorpus, field: str) -> None:
+    """Raise CorpusError if fields are wanted of a corpus in which no file has any."""
+    kinds = {kind for tally in result.tallies for kind, _, _ in tally.forms}
+    if field and kinds and kinds <= set(WITHOUT_FIELDS):
+        names = ", ".join(source.name for source in corpus.sources[:3])
+        raise CorpusError(
+            f"{names}: --field {field} has no effect on the format {', '.join(sorted(kinds))}, which has no fields."
+            " Leave it out, or name the format: --format csv"
+        )
 
 
 # Step 3; step 2 is find_repeated

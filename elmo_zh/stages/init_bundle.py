@@ -5,12 +5,38 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from elmo_zh.bundle.find import find_bundle
+from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.bundle.missing import explain_no_bundle
 from elmo_zh.config import Config
+from elmo_zh.errors import BundleError
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import is_in_training, load_record
 from elmo_zh.run.reporter import Reporter
 
-BUNDLE_HINT = "Give --init a folder that `elmo-zh export` has written, such as runs/NAME/model."
+
+def resolve_init(init: Path, known: str) -> str:
+    """Return the resolved path of the bundle that is given with --init.
+
+    Args:
+        init: Path or name of the bundle, as typed.
+        known: The resolved path in the run's settings, or empty. That bundle may be gone if the run has used it.
+
+    Raises:
+        BundleError: If it is another path and there is no bundle.
+    """
+    path = find_bundle(init)
+    resolved = str(path.resolve())
+    if resolved != known and not BundleLayout(path).info.is_file():
+        raise BundleError(explain_no_bundle(path))
+    return resolved
+
+
+def explain_missing(bundle: Path, file: Path) -> str:
+    """Return the message about a file that is missing in the bundle to start from, or about a missing bundle."""
+    if BundleLayout(bundle).info.is_file():
+        return f"{file} is missing. Export or copy the bundle again."
+    return explain_no_bundle(bundle)
 
 
 def with_resolved_init(config: Config) -> Config:

@@ -8,6 +8,7 @@ from typing import Any
 from elmo_zh.config import Config, preparation_settings
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import RunError
+from elmo_zh.invocation import command
 from elmo_zh.run.files import atomic_path, remove
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import require_inputs
@@ -20,7 +21,8 @@ def segmented_inputs(run: RunDir) -> dict[str, Path]:
     files = run.train_files()
     if not files:
         raise RunError(
-            f"{run.segmented} contains no train-*.txt. Make them with: elmo-zh segment CORPUS --run {run.path}"
+            f"{run.segmented} contains no train-*.txt. Make them with:"
+            f" {command('segment', 'CORPUS', '--run', run.path)}"
         )
     return {f"segmented/{path.name}": path for path in files}
 

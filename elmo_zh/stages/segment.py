@@ -49,6 +49,7 @@ def _segment_sources(
     def work() -> StageResult:
         segmented = segment_corpus(sources, run.segmented, config.text, dictionary, reporter, engine)
         copy = copy_user_dictionary(run, dictionary)
+        _report_empty(sources, reporter)
         report_segmented(segmented, config.text, reporter)
         # Not an output of the stage, so the user may delete it without the stage being repeated.
         with atomic_path(run.corpus_report) as unfinished:
@@ -61,6 +62,15 @@ def _segment_sources(
 
     stage = Stage(name="segment", settings=settings, inputs=inputs, work=work)
     return run_stage(run, config, stage, force=force, reporter=reporter)
+
+
+def _report_empty(sources: Sources, reporter: Reporter) -> None:
+    empty = [source.name for source in sources.sources if not source.path.stat().st_size]
+    if empty:
+        reporter.warn(
+            f"{counted(len(empty), 'file')} of the corpus {'is' if len(empty) == 1 else 'are'} empty, such as"
+            f" {', '.join(empty[:3])}."
+        )
 
 
 def _input_names(sources: Sources) -> dict[str, Path]:

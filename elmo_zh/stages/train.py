@@ -1,6 +1,7 @@
 """The train stage: the token id store to checkpoints."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from elmo_zh.run.files import remove
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import Stage, StageOutcome, StageResult, require_inputs, run_stage, source_digest
 from elmo_zh.run.reporter import Reporter
-from elmo_zh.stages.init_bundle import BUNDLE_HINT, with_resolved_init
+from elmo_zh.stages.init_bundle import explain_missing, with_resolved_init
 
 if TYPE_CHECKING:
     from elmo_zh.training.distributed import TorchProcessGroup
@@ -82,7 +83,9 @@ def _settings(run: RunDir, config: Config) -> dict[str, Any]:
     settings |= {f"train.{name}": value for name, value in train_settings.items()}
     if config.train.init:
         info = BundleLayout(Path(config.train.init)).info
-        settings["train.init"] = source_digest(run, "train", "train.init", info, BUNDLE_HINT)
+        settings["train.init"] = source_digest(
+            run, "train", "train.init", info, partial(explain_missing, Path(config.train.init), info)
+        )
     return settings
 
 

@@ -1,12 +1,14 @@
 """The vocab stage: segmented text to the vocabulary and the spelling model."""
 
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.config import Config, result_settings
 from elmo_zh.engine.select import EngineChoice
+from elmo_zh.invocation import command
 from elmo_zh.run.files import require_no_input
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import (
@@ -19,7 +21,7 @@ from elmo_zh.run.record import (
     source_digest,
 )
 from elmo_zh.run.reporter import Reporter
-from elmo_zh.stages.init_bundle import BUNDLE_HINT, adopt_model, with_resolved_init
+from elmo_zh.stages.init_bundle import adopt_model, explain_missing, with_resolved_init
 from elmo_zh.stages.inputs import choose_engine, segmented_inputs, total_bytes
 from elmo_zh.vocabulary.counting import count_words
 from elmo_zh.vocabulary.selection import report_given_words, require_words, select_vocabulary
@@ -53,8 +55,9 @@ def build_vocabulary(
     inputs = segmented_inputs(run)
     source = _source_of_words(config)
     if source is not None:
-        name, hint = ("init", BUNDLE_HINT) if config.vocab.init else ("words", "Check the path.")
-        settings[name] = source_digest(run, "vocab", name, source, hint)
+        name, init = "init" if config.vocab.init else "words", config.vocab.init
+        explain = partial(explain_missing, Path(init), source) if init else None
+        settings[name] = source_digest(run, "vocab", name, source, explain)
         for output in (run.vocab, run.vocab_counts, run.character_counts):
             require_no_input(output, [source], "Give --from a copy of it.")
 
@@ -83,7 +86,8 @@ def build_vocabulary(
             counts |= {"given_words": len(given), "absent_words": selected.num_absent}
             report_given_words(selected, config.vocab, len(given), source, reporter)
         if config.vocab.init and not config.train.init:
-            reporter.note(f"To start from its weights: elmo-zh train --run {run.path} --init {config.vocab.init}")
+            typed = command("train", "--run", run.path, "--init", config.vocab.init)
+            reporter.note(f"To start from its weights: {typed}")
         return StageResult(outputs=[run.vocab, run.vocab_counts, run.character_counts], counts=counts)
 
     stage = Stage(name="vocab", settings=settings, inputs=inputs, work=work, parts=run.vocab_parts)

@@ -23,6 +23,7 @@ from elmo_zh.bundle.weights import named_parameters
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.encoded_sentences import IdStore
+from elmo_zh.invocation import command
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.model.token_encoder import fill_rows
 from elmo_zh.run.files import atomic_path, write_json
@@ -184,7 +185,7 @@ def load_start(run: RunDir) -> Start | None:
         return Start(run.start, dict(json.loads(path.read_text(encoding="utf-8"))))
     except ValueError as error:
         raise RunError(
-            f"{path} is damaged ({error}). Start training again with: elmo-zh train --run {run.path} --force"
+            f"{path} is damaged ({error}). Start training again with: {command('train', '--run', run.path, '--force')}"
         ) from None
 
 

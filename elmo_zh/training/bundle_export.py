@@ -11,8 +11,9 @@ from elmo_zh.bundle.options import training_options
 from elmo_zh.bundle.warm_state import warm_up
 from elmo_zh.bundle.write import BundleSource, write_model
 from elmo_zh.config import Config
-from elmo_zh.errors import RunError
+from elmo_zh.errors import OptionError, RunError
 from elmo_zh.id_store.load import load_id_store
+from elmo_zh.invocation import command
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.layout import RunDir
@@ -29,10 +30,11 @@ def choose_step(checkpoints: CheckpointFolder, wanted: str, run: RunDir) -> int:
 
     Raises:
         RunError: If there is no such checkpoint.
+        OptionError: If it is none of the three.
     """
     steps = checkpoints.steps()
     if not steps:
-        raise RunError(f"{checkpoints.path} holds no checkpoint. Make one with: elmo-zh train --run {run.path}")
+        raise RunError(f"{checkpoints.path} holds no checkpoint. Make one with: {command('train', '--run', run.path)}")
     if wanted == "last":
         return steps[-1]
     if wanted == "best":
@@ -41,7 +43,8 @@ def choose_step(checkpoints: CheckpointFolder, wanted: str, run: RunDir) -> int:
         return steps[-1] if best is None else best
     if not wanted.isdecimal() or int(wanted) not in steps:
         listed = ", ".join(map(str, steps))
-        raise RunError(f"There is no checkpoint {wanted} in {checkpoints.path}. Available: best, last, {listed}.")
+        kind = RunError if wanted.isdecimal() else OptionError
+        raise kind(f"There is no checkpoint {wanted} in {checkpoints.path}. Available: best, last, {listed}.")
     return int(wanted)
 
 
@@ -78,12 +81,8 @@ def export_checkpoint(
         history=_history(run),
     )
     with atomic_path(output) as unfinished:
-        change = write_model(unfinished, source, form)
+        write_model(unfinished, source, form, "export", reporter)
     reporter.note(f"export: checkpoint of step {step:,} written to {output}")
-    if form.dtype != "float32":
-        reporter.note(
-            f"export: weights rounded to {form.dtype}; the test sentences' vectors change by {change:.1e} at most."
-        )
     if form.layout != "safetensors":
         for line in describe_readers(model.bilm.shape):
             reporter.note(line)

@@ -4,6 +4,7 @@ A checkpoint is a folder `step-00001200` with `model.safetensors`, `optimizer.sa
 """
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,7 +84,8 @@ class CheckpointFolder:
         Only checkpoints scored on the same sample as the latest one are compared: the sample size is a setting that may
         change during a run.
         """
-        rated = {step: heldout for step in self.steps() if (heldout := self.state(step).get("heldout_sample"))}
+        figures = {step: self.state(step).get("heldout_sample") for step in self.steps()}
+        rated = {step: heldout for step, heldout in figures.items() if heldout and math.isfinite(heldout["perplexity"])}
         if not rated:
             return None
         size = rated[max(rated)]["num_predictions"]

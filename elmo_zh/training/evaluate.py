@@ -1,6 +1,5 @@
 """Exact perplexity of text files under a bundle's model."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,11 +17,10 @@ from elmo_zh.model.softmax import Softmax
 from elmo_zh.run.reporter import Progress, Reporter
 from elmo_zh.training.scoring import Figures, TextMeasure, score_sentences, score_stream
 from elmo_zh.vocabulary.lexicon import Lexicon
+from elmo_zh.vocabulary.unknown_words import UnknownWords
 
 # Sentences scored together. Only these are in memory, however long the text is.
 _WINDOW_SENTENCES = 4096
-# Distinct unknown words that are counted; when there are more, the rarer half is forgotten.
-_COUNTED_WORDS = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +118,7 @@ class _Tally:
         self._nats = np.zeros(2)
         self.num_sentences = self._num_tokens = self._num_unknown = self._num_characters = 0
         self._spelling_nats = 0.0
-        self._unknown_words: Counter[str] = Counter()
+        self._unknown_words = UnknownWords[str]()
         self.num_cut = 0
 
     def add(self, sentences: Sequence[Sequence[str]], nats: tuple[float, float]) -> None:
@@ -132,9 +130,7 @@ class _Tally:
         unknown = [token for tokens in sentences for token in tokens if token not in self._lexicon.vocabulary]
         self.num_cut += sum(self._lexicon.is_cut(token) for tokens in sentences for token in tokens)
         self._num_unknown += len(unknown)
-        self._unknown_words.update(unknown)
-        if len(self._unknown_words) > _COUNTED_WORDS:
-            self._unknown_words = Counter(dict(self._unknown_words.most_common(_COUNTED_WORDS // 2)))
+        self._unknown_words.add(unknown)
         self._spelling_nats += sum(self._spelling.nats(token) for token in unknown)
 
     def result(self) -> EvaluatedText:
@@ -150,7 +146,7 @@ class _Tally:
             figures=Figures.build(measure, float(self._nats[0]), float(self._nats[1])),
             num_tokens=self._num_tokens,
             num_unknown=self._num_unknown,
-            unknown_words=dict(self._unknown_words),
+            unknown_words=dict(self._unknown_words.counts),
         )
 
 

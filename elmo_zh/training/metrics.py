@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from elmo_zh.errors import RunError
 from elmo_zh.run.files import atomic_path
 
 
@@ -20,12 +21,28 @@ class MetricsFile:
             file.write(json.dumps(figures) + "\n")
 
     def lines(self) -> list[dict[str, Any]]:
-        """Return all complete lines; a last line that a killed process left unfinished is ignored."""
+        """Return all complete lines; a last line that a killed process left unfinished is ignored.
+
+        Raises:
+            RunError: If a line is damaged.
+        """
         if not self.path.exists():
             return []
-        text = self.path.read_text(encoding="utf-8")
-        complete = text[: text.rfind("\n") + 1]
-        return [json.loads(line) for line in complete.split("\n") if line]
+        *complete, _ = self.path.read_bytes().split(b"\n")
+        return [self._read(line, number) for number, line in enumerate(complete, start=1) if line]
+
+    def _read(self, line: bytes, number: int) -> dict[str, Any]:
+        try:
+            figures = json.loads(line.decode("utf-8"))
+        except ValueError as error:
+            problem = str(error)
+        else:
+            if isinstance(figures, dict) and isinstance(figures.get("step"), int):
+                return figures
+            problem = "not an object with a step"
+        raise RunError(
+            f"{self.path}: line {number} is damaged ({problem}). Remove the line, and run the command again."
+        )
 
     def cut_after(self, step: int) -> None:
         """Remove the lines of steps later than `step`, which will be trained again."""

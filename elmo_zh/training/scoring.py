@@ -17,6 +17,8 @@ from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
 from elmo_zh.vocabulary.lexicon import Lexicon
 
 BATCH_TOKENS = 2048
+# exp of more overflows. Only a model that has diverged costs so much.
+_MOST_NATS = 700.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +41,7 @@ class TextMeasure:
 
     def perplexity(self, nats: float) -> float:
         """Return exp(nats per prediction)."""
-        return math.exp(min(nats / self.num_predictions, 700.0))
+        return math.exp(min(nats / self.num_predictions, _MOST_NATS))
 
     def bits_per_character(self, nats: float) -> float:
         """Return the cost of the text and of spelling its unknown words, in bits per character."""
@@ -61,6 +63,12 @@ class Figures:
     bits_per_character: float
     oov_rate: float
     num_predictions: int
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether each perplexity is a number and not too large for one, as it is unless the model has diverged."""
+        perplexities = (self.perplexity, self.forward_perplexity, self.backward_perplexity)
+        return all(perplexity < math.exp(_MOST_NATS) for perplexity in perplexities)
 
     @classmethod
     def build(cls, measure: TextMeasure, forward_nats: float, backward_nats: float) -> "Figures":

@@ -13,6 +13,7 @@ from elmo_zh.config import Config
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.id_store.load import load_id_store
+from elmo_zh.invocation import command
 from elmo_zh.model.kernels.gpu_loop import kernel_fallback
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.pictures.canvas import can_draw
@@ -134,7 +135,7 @@ def _require_vectors_of_this_vocabulary(run: RunDir) -> None:
     if made_for and made_for != file_digest(run.vocab):
         raise RunError(
             f"{run.word2vec} was made for a different vocabulary than {run.vocab}."
-            f" Make it again with: elmo-zh word2vec --run {run.path}"
+            f" Make it again with: {command('word2vec', '--run', run.path)}"
         )
 
 

@@ -178,14 +178,17 @@ class Trainer:
         raise SystemExit(128 + signal_number)
 
     def _train_step_or_roll_back(self, progress: Progress, tokens_per_step: int) -> None:
-        started_at = time.monotonic()
         try:
-            loss, norm = self._train_step()
+            self._train_and_save(progress, tokens_per_step)
         except NotFiniteError as error:
             failed_step = self.step
             self._roll_back(str(error))
             progress.update((self.step - failed_step) * tokens_per_step)
-            return
+
+    def _train_and_save(self, progress: Progress, tokens_per_step: int) -> None:
+        """Train one step, and log, evaluate and save what is due after it."""
+        started_at = time.monotonic()
+        loss, norm = self._train_step()
         self._unlogged.steps += 1
         self._unlogged.seconds += time.monotonic() - started_at
         self._log(loss, norm)
@@ -214,9 +217,12 @@ class Trainer:
         position.num_rollbacks += 1
         position.learning_rate_scale /= 2
         if position.num_rollbacks > _MAX_ROLLBACKS:
+            saved = self.checkpoints.steps()
+            kept = f" The checkpoint of step {saved[-1]} is kept." if saved else ""
             raise RunError(
-                f"Training failed at step {failed_step}: {problem}, even after {_MAX_ROLLBACKS} rollbacks with ever"
-                " lower learning rates. Start again with a lower train.learning_rate, in another --run or with --force."
+                f"Training diverged at step {failed_step}: {problem}, even after {_MAX_ROLLBACKS} rollbacks with ever"
+                f" lower learning rates.{kept} Start again with train.learning_rate below"
+                f" {self.config.learning_rate:g}, in another --run or with --force."
             )
         step = self.checkpoints.last_regular_step()
         if step is None:
@@ -249,9 +255,16 @@ class Trainer:
             self._unlogged = _Pace()
 
     def _evaluate_sample(self) -> Figures | None:
+        """Return, write and report the figures of the held-out sample, if there is one.
+
+        Raises:
+            NotFiniteError: If they are not finite after a step of training.
+        """
         if not len(self._sample):
             return None
         figures = evaluate_heldout(self.model, self._store, self._sample, None, self._group)
+        if self.step and not figures.is_finite:
+            raise NotFiniteError("the held-out perplexity is not finite")
         self.append_figures(figures, "sample", step=self.step)
         self._reporter.note(
             f"step {self.step}, {self.step * step_tokens(self.config):,} tokens: held-out perplexity"

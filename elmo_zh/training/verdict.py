@@ -17,6 +17,8 @@ from elmo_zh.invocation import program
 _FALL, _RISE = 0.03, 0.02
 # A fraction of unknown words above which they spoil many sentences.
 _MANY_UNKNOWN = 0.05
+# Perplexity of a training that has diverged, in vocabulary sizes.
+_DIVERGED = 10
 # Tokens of training text below which more text helps more than anything else.
 _LITTLE_TEXT = 1_000_000
 _MORE_TEXT = (
@@ -73,6 +75,11 @@ class TrainingFigures:
         """Whether the model predicts better than the bigram model."""
         return self.perplexity is not None and self.perplexity < self.baselines["bigram"]
 
+    @property
+    def has_diverged(self) -> bool:
+        """Whether the model predicts far worse than equal chances for all words, as an untrained one about does."""
+        return self.perplexity is not None and self.perplexity > _DIVERGED * self.num_rows
+
     def trend(self) -> tuple[Trend, float]:
         """Return the trend, with the fraction of the fall, or the tokens at which the perplexity was lowest."""
         points = [(tokens, perplexity) for tokens, perplexity in self.curve if tokens]
@@ -113,6 +120,9 @@ def _find(figures: TrainingFigures) -> Iterator[str]:
     """Yield the findings: compared with the baselines, the trend, the vocabulary, the amount of text."""
     if figures.perplexity is None:
         yield "No text was held out, so it is not known how good the model is."
+    elif figures.has_diverged:
+        yield f"The training has diverged: held-out perplexity {figures.perplexity:.3g}, far worse than guessing."
+        return
     else:
         yield _compare(figures.perplexity, figures.baselines)
     trend, value = figures.trend()
@@ -150,6 +160,8 @@ def _choose_advice(figures: TrainingFigures, trend: Trend) -> tuple[str, str]:
     config, may_fall = figures.config, trend in (Trend.FALLING, Trend.UNKNOWN)
     if figures.perplexity is None:
         return _MORE_TEXT
+    if figures.has_diverged:
+        return "A lower learning rate helps most", _new_run({"train.learning_rate": config.train.learning_rate / 10})
     if may_fall and not figures.is_below_bigram:
         return _train_longer(figures)
     if figures.train_tokens < _LITTLE_TEXT and not figures.started_from_model:

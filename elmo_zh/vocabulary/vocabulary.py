@@ -7,6 +7,7 @@ from pathlib import Path
 
 from elmo_zh.corpus.files import iter_lines
 from elmo_zh.errors import RunError
+from elmo_zh.invocation import command, program
 from elmo_zh.run.files import atomic_path
 
 BEGIN, END, UNKNOWN = SPECIALS = ("<S>", "</S>", "<UNK>")
@@ -53,12 +54,12 @@ def load_vocabulary(path: Path) -> Vocabulary:
     if tuple(tokens[:3]) != SPECIALS:
         raise RunError(
             f"{path}: the first three lines are {[token[:20] for token in tokens[:3]]}, expected {list(SPECIALS)}."
-            " Without them unknown words cannot be distinguished from padding. Make the file with: elmo-zh vocab"
+            f" Without them unknown words cannot be distinguished from padding. Make the file with: {program()} vocab"
         )
     if len(set(tokens)) != len(tokens) or "" in tokens:
         token, count = Counter(tokens).most_common(1)[0]
         problem = f"the token {token!r} occurs {count} times" if count > 1 else "a line is empty"
-        raise RunError(f"{path}: {problem}, so rows and words would not match. Make the file with: elmo-zh vocab")
+        raise RunError(f"{path}: {problem}, so rows and words would not match. Make the file with: {program()} vocab")
     return Vocabulary(tokens)
 
 
@@ -88,7 +89,7 @@ def load_counts(path: Path, vocabulary: Vocabulary) -> list[int]:
         RunError: If its tokens are not the vocabulary's, a count is not a number, or counts do not descend.
     """
     counts: list[int] = []
-    remedy = f"Make both files again with: elmo-zh vocab --run {path.parent} --force"
+    remedy = f"Make both files again with: {command('vocab', '--run', path.parent, '--force')}"
     for row, line in enumerate(iter_lines(path, drop_mark=False)):
         token, _, number = line.rpartition("\t")
         if row >= len(vocabulary) or token != vocabulary.tokens[row] or not number.isdecimal():

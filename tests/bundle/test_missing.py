@@ -1,10 +1,12 @@
 """A path that should be a bundle and is none: the message says what is there, and what was probably meant."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from elmo_zh.bundle.missing import explain_no_bundle
+from elmo_zh.run.record import RECORD_FORMAT
 
 TRAIN = "make train CORPUS=my-texts/"
 
@@ -12,7 +14,6 @@ TRAIN = "make train CORPUS=my-texts/"
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["elmo-zh"])
     return tmp_path
 
 
@@ -61,9 +62,14 @@ def test_a_run_without_a_model(part: str) -> None:
     make_run("runs/new law")
     problem = "does not exist: the run runs/new law has no model" if part else "is a run, not a model bundle"
     assert explain_no_bundle(Path(f"runs/new law{part}")) == (
-        f"runs/new law{part} {problem}. It is not trained yet. Continue with: make train, or elmo-zh train --run"
-        " 'runs/new law'"
+        f"runs/new law{part} {problem}. It is not trained yet. Continue with: make train CORPUS=my-texts/"
+        " RUN='runs/new law', or stage by stage: elmo-zh segment CORPUS --run 'runs/new law'"
     )
+    for stage in ("segment", "vocab"):
+        record = {"format": RECORD_FORMAT, "finished": True}
+        Path(f"runs/new law/stages/{stage}.json").write_text(json.dumps(record), encoding="utf-8")
+    told = explain_no_bundle(Path(f"runs/new law{part}"))
+    assert told.endswith("stage by stage: elmo-zh encode --run 'runs/new law'")
     Path("runs/new law/checkpoints").mkdir()
     assert explain_no_bundle(Path(f"runs/new law{part}")) == (
         f"runs/new law{part} {problem}. Export its model first: elmo-zh export --run 'runs/new law'"

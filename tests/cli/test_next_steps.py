@@ -1,10 +1,12 @@
 """Every command that makes something ends with the command to type next."""
 
+import ast
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from contract.command_line import SampleRun, elmo_zh
+from contract.command_line import COMMANDS, ROOT, SampleRun, elmo_zh
 from drawn_bundles import TOKENS, write_model
 
 from elmo_zh.cli.next_steps import after_stage
@@ -26,16 +28,51 @@ STARTS_FROM_MODEL = replace(KEEPS_WORDS, train=TrainConfig(init="runs/my news/mo
         ("vocab", RANDOM, "encode --run 'runs/my law'"),
         ("vocab", KEEPS_WORDS, "encode --run 'runs/my law'"),
         ("word2vec", Config(), "encode --run 'runs/my law'"),
-        ("encode", Config(), "train --run 'runs/my law'"),
+        ("encode", RANDOM, "train --run 'runs/my law'"),
+        ("encode", Config(), "word2vec --run 'runs/my law'"),
         ("encode", KEEPS_WORDS, "train --run 'runs/my law' --init 'runs/my news/model'"),
         ("encode", STARTS_FROM_MODEL, "train --run 'runs/my law'"),
         ("train", Config(), "export --run 'runs/my law'"),
         ("export", Config(), "embed file.txt --model 'runs/my law/model'"),
     ],
 )
-def test_the_command_after_a_stage(monkeypatch: pytest.MonkeyPatch, stage: str, config: Config, expected: str) -> None:
-    monkeypatch.setattr("sys.argv", ["elmo-zh"])
+def test_the_command_after_a_stage(stage: str, config: Config, expected: str) -> None:
     assert after_stage(stage, RunDir(Path("runs/my law")), config) == f"Next: elmo-zh {expected}"
+
+
+def test_after_encode_comes_train_if_there_are_vectors(empty_folder: Path) -> None:
+    (empty_folder / "run").mkdir()
+    (empty_folder / "run" / "word2vec.txt").touch()
+    assert after_stage("encode", RunDir(Path("run")), Config()) == "Next: elmo-zh train --run run"
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "setting"),
+    [
+        ("pipeline", "--segmented", "--set text.segmenter=whitespace"),
+        ("pipeline", "--device", "--set train.device=..."),
+        ("train", "--epochs", "--set word2vec.epochs=... or --set train.epochs=..."),
+    ],
+)
+def test_an_unknown_option_that_is_a_setting(command: str, option: str, setting: str) -> None:
+    answer = elmo_zh(command, option, "x", "--run", "run")
+    assert answer.status == 2
+    assert answer.errors == [f"Error: No such option '{option}'. It is a setting: {setting}"]
+
+
+def test_no_message_has_a_command_that_is_not_as_it_is_typed() -> None:
+    """In a checkout it is .venv/bin/elmo-zh: messages take the name from elmo_zh.invocation."""
+    bare = re.compile(rf"elmo-zh (?:{'|'.join(COMMANDS)})\b")
+    for path in (ROOT / "elmo_zh").rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        docstrings = {
+            id(node.body[0].value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and isinstance(node.body[0], ast.Expr)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+                assert not bare.search(node.value), f"{path.name}, line {node.lineno}"
 
 
 def test_the_stages_of_a_run_lead_from_one_to_the_next(sample_run: SampleRun) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import h5py
 import pytest
 import torch
-from contract.command_line import SampleRun, checkpoint_steps, elmo_zh, remove_training, run_python
+from contract.command_line import SampleRun, checkpoint_steps, contents, elmo_zh, remove_training, run_python
 from safetensors import SafetensorError
 
 from elmo_zh.bundle import write as bundle_write
@@ -187,6 +187,41 @@ def test_a_bundle_to_inspect(sample_run: SampleRun) -> None:
     assert told.startswith(f"{sample_run.model} is a model bundle, not a run. Show it with: elmo-zh info ")
 
 
+def test_a_bundle_is_no_run(run: Path) -> None:
+    model = run / "model"
+    before = contents(model)
+    for command in (("segment", "x.txt"), ("vocab",), ("word2vec",), ("train",), ("export",), ("pipeline", "x.txt")):
+        told = elmo_zh(*command, "--run", model).only_error()
+        assert told == f"{model} is a model bundle, not a run. Its run is {run}"
+    alone = model.rename("alone")
+    told = elmo_zh("plan", "x.txt", "--run", alone).only_error()
+    assert told == "alone is a model bundle, not a run. Choose another --run."
+    assert contents(alone) == before
+
+
+def test_a_folder_of_other_files_is_no_run() -> None:
+    Path("texts").mkdir()
+    Path("texts/a.txt").write_text(CHINESE, encoding="utf-8")
+    told = "texts is not the folder of a run and holds other files, such as a.txt. Choose another --run, such as"
+    for command in (("segment", "texts"), ("vocab",), ("plan", "texts"), ("pipeline", "texts")):
+        assert elmo_zh(*command, "--run", "texts").only_error() == f"{told} runs/texts"
+    Path("runs/texts").mkdir(parents=True)
+    assert elmo_zh("vocab", "--run", "texts").only_error() == f"{told} runs/new"
+    assert elmo_zh("inspect", "texts").only_error().endswith("elmo-zh segment CORPUS --run runs/new")
+    assert [path.name for path in Path("texts").iterdir()] == ["a.txt"]
+
+
+def test_a_folder_of_the_run_is_no_corpus(untrained_run: Path) -> None:
+    """A run that was begun elsewhere, such as one of which only some files were copied, is a run nevertheless."""
+    (untrained_run / "config.toml").unlink()
+    told = "which is no part of the corpus. Give other text, or another --run."
+    answer = elmo_zh("segment", untrained_run, "--run", untrained_run)
+    assert answer.only_error() == f"{untrained_run} is the folder of the run, {told}"
+    inside = untrained_run / "segmented"
+    answer = elmo_zh("segment", inside, "--run", untrained_run)
+    assert answer.only_error() == f"{inside} is inside the run {untrained_run}, {told}"
+
+
 def test_a_vocabulary_without_the_specials(untrained_run: Path) -> None:
     vocab = untrained_run / "vocab.data"
     words = vocab.read_text(encoding="utf-8").splitlines()[3:]
@@ -302,7 +337,7 @@ def test_a_damaged_stage_record(untrained_run: Path) -> None:
     record.write_text("{", encoding="utf-8")
     told = elmo_zh("vocab", "--run", untrained_run).only_error()
     assert told.startswith(f"{record} is damaged (")
-    assert told.endswith("Run the stage again with --force.")
+    assert told.endswith("Remove it: vocab then runs again, and nothing else is lost.")
 
 
 def test_a_run_in_use(run: Path) -> None:

@@ -192,7 +192,8 @@ def test_values_of_assignments(assignment: str, value: object) -> None:
     ("assignment", "message"),
     [
         ("train.batchsize=3", "--set: unknown key train.batchsize. Did you mean train.batch_size?"),
-        ("trian.batch_size=3", "--set: unknown section trian. Did you mean train?"),
+        ("trian.epochs=3", "--set: unknown section trian. Did you mean train?"),
+        ("segment.segmenter=jieba", "--set: unknown section segment. Did you mean text.segmenter?"),
         ("vocab.zzz=3", "--set: unknown key vocab.zzz. Known: vocab.size, vocab.min_count, vocab.init, vocab.words."),
         ("train.batch_size", "--set train.batch_size: expected section.key=value, for example train.batch_size=32."),
         ("batch_size=3", "--set batch_size=3: expected section.key=value, for example train.batch_size=32."),
@@ -232,7 +233,7 @@ def test_all_problems_come_at_once(tmp_path: Path) -> None:
         f"{path}: vocab is a section, not a value. Write vocab.key = value.",
         f"{path}: unknown key train.batchsize. Did you mean train.batch_size?",
         f"{path}: train.seed = 'x' should be a whole number.",
-        f"{path}: unknown section modle. Did you mean model?",
+        f"{path}: unknown section modle. Did you mean model.cell_dim?",
         "--set nonsense: expected section.key=value, for example train.batch_size=32.",
         "text.heldout_share = -1.0 is not within 0.0 and 0.5. Change it with --set or in the config file.",
         "train.dropout = 2.0 is not within 0.0 and 0.95. Change it with --set or in the config file.",

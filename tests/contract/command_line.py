@@ -70,9 +70,9 @@ class Answer:
         assert self.stdout.endswith("\n")
         return json.loads(self.stdout)
 
-    def only_error(self) -> str:
+    def only_error(self, status: int = 1) -> str:
         """The message of a command that failed with one known problem, told in one line and nothing else."""
-        assert self.status == 1, self
+        assert self.status == status, self
         assert self.stdout == ""
         assert len(self.errors) == 1, self.stderr
         assert "Traceback" not in self.stderr

@@ -889,7 +889,7 @@ def test_settings_that_do_not_say_how_the_text_was_segmented(tmp_path: Path, out
     source = Published(characters=True).write(tmp_path / "source")
     config = tmp_path / "some.toml"
     config.write_text("[train]\nepochs = 3.0\n", encoding="utf-8")
-    told = elmo_zh("convert", source, "--output", out, "--set", "text.unicode_form=NFKC").only_error()
+    told = elmo_zh("convert", source, "--output", out, "--set", "text.unicode_form=NFKC").only_error(2)
     assert (
         told == "text.unicode_form is given, but text.segmenter is not. Add --set text.segmenter=NAME, or give neither."
     )

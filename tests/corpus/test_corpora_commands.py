@@ -136,15 +136,25 @@ def test_nothing_readable_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "problem"),
-    [
-        ("--encoding", "klingon", "text.encoding = 'klingon' is not an encoding that Python knows"),
-        ("--encoding", "hex", "text.encoding = 'hex' is not an encoding that Python knows"),
-    ],
+    "name",
+    ["klingon", "hex"],
 )
-def test_encodings_that_there_are_not(option: str, value: str, problem: str) -> None:
+def test_encodings_that_there_are_not(name: str) -> None:
     Path("a.txt").write_text("山水。\n", encoding="utf-8")
-    assert elmo_zh("segment", "a.txt", "--run", "run", option, value).only_error().startswith(problem)
+    problem = f"{name!r} is not an encoding that Python knows, such as utf-8 or gb18030."
+    answer = elmo_zh("segment", "a.txt", "--run", "run", "--encoding", name)
+    assert answer.status == 2
+    assert answer.stderr.endswith(f"Error: Invalid value for '--encoding': {problem}\n")
+    setting = f"text.encoding={name}"
+    told = elmo_zh("segment", "a.txt", "--run", "run", "--set", setting).only_error()
+    assert told.startswith(f"text.encoding = {problem.removesuffix('.')}")
+
+
+def test_an_empty_file_is_told() -> None:
+    Path("a.txt").write_text("山水。\n" * 30, encoding="utf-8")
+    Path("b.txt").touch()
+    answer = elmo_zh("segment", "a.txt", "b.txt", "--run", "run", *FAST)
+    assert "Warning: 1 file of the corpus is empty, such as b.txt.\n" in answer.stderr
 
 
 def test_a_format_that_there_is_not_is_wrong_usage() -> None:

@@ -484,7 +484,7 @@ def test_a_bilm_as_the_module(bundles: dict[str, Path]) -> None:
 )
 def test_both_files_and_module_or_neither(bundles: dict[str, Path], build: Callable[[Path, Path], Elmo]) -> None:
     bundle = bundles["character"]
-    with pytest.raises(ValueError, match="give either options_file and weight_file, or module"):
+    with pytest.raises(ValueError, match="Elmo takes options_file and weight_file, or module, found "):
         build(bundle / "options.json", bundle / "weights.hdf5")
 
 

@@ -98,5 +98,8 @@ def test_rows_that_the_cache_lacks(bundles: dict[str, Path]) -> None:
 
 
 def test_a_bundle_is_not_a_pair_of_files(bundles: dict[str, Path]) -> None:
-    with pytest.raises(ValueError, match=r"a bundle is loaded with Elmo\.from_bundle\(folder\)$"):
-        Elmo(bundles["token"], None, 1)
+    for build in (lambda: Elmo(str(bundles["token"])), lambda: Elmo(bundles["token"], None, 1)):
+        assert refusal_of(ValueError, build) == (
+            "Elmo takes options_file and weight_file, or module, found options_file."
+            f" Call Elmo.from_bundle('{bundles['token']}') for a bundle, or Elmo('options.json', 'weights.hdf5', 1)."
+        )

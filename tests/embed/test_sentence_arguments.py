@@ -182,8 +182,8 @@ def test_padding_of_outputs_is_not_looked_at(embedder: ElmoEmbedder) -> None:
 def test_a_path_where_a_bundle_belongs(folder: Path) -> None:
     expected = "ElmoEmbedder takes a loaded bundle, found 'runs/x'. Call ElmoEmbedder.load('runs/x')."
     assert refusal_of(TypeError, lambda: ElmoEmbedder("runs/x")) == expected  # type: ignore[arg-type]
-    expected = "ElmoEmbedder takes a loaded bundle, found None. Call ElmoEmbedder.load('runs/latest/model')."
-    assert refusal_of(TypeError, lambda: ElmoEmbedder(None)) == expected  # type: ignore[arg-type]
+    expected = "ElmoEmbedder takes a loaded bundle, found nothing. Call ElmoEmbedder.load('runs/latest/model')."
+    assert refusal_of(TypeError, lambda: ElmoEmbedder(None)) == expected
 
 
 def test_a_device_of_torch(folder: Path) -> None:
@@ -202,4 +202,19 @@ def test_no_cuda(folder: Path, build: str | None, reason: str, monkeypatch: pyte
     monkeypatch.setattr(torch.version, "cuda", build)
     assert message_of(ElmoZhError, lambda: ElmoEmbedder.load(folder, "cuda")) == (
         f"device cuda: {reason}. Choose device cpu or auto, or install a CUDA build of torch and NVIDIA's driver."
+    )
+
+
+def test_no_model_at_all() -> None:
+    expected = "takes the folder of a bundle or the name of an installed model, found"
+    for load, name in ((Elmo.from_bundle, "Elmo.from_bundle"), (ElmoEmbedder.load, "ElmoEmbedder.load")):
+        advice = f"Call {name}('runs/latest/model')."
+        assert refusal_of(TypeError, load) == f"{name} {expected} nothing. {advice}"
+        assert refusal_of(TypeError, lambda load=load: load(7)) == f"{name} {expected} 7. {advice}"
+    assert refusal_of(TypeError, ElmoEmbedder) == (
+        "ElmoEmbedder takes a loaded bundle, found nothing. Call ElmoEmbedder.load('runs/latest/model')."
+    )
+    assert refusal_of(ValueError, Elmo) == (
+        "Elmo takes options_file and weight_file, or module, found nothing."
+        " Call Elmo.from_bundle('runs/latest/model') for a bundle, or Elmo('options.json', 'weights.hdf5', 1)."
     )

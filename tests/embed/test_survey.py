@@ -14,7 +14,7 @@ from elmo_zh import ElmoEmbedder
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.input_texts import InputText, input_text
 from elmo_zh.corpus.sources import find_sources
-from elmo_zh.embed.join import _UnknownWords
+from elmo_zh.embed.join import count_unknown_words
 from elmo_zh.embed.survey import Survey, check_disk_space, count_lines_and_tokens
 from elmo_zh.errors import CorpusError, OutputError
 from elmo_zh.run.files import file_digest
@@ -104,13 +104,14 @@ def test_sizes_for_people() -> None:
     assert [format_bytes(n) for n in (1.5e3, 2e6, 3.26e9, 4e12)] == ["1.5 kB", "2.0 MB", "3.3 GB", "4.0 TB"]
 
 
-def test_unknown_words_are_counted_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("elmo_zh.embed.join._COUNTED_WORDS", 100)
-    unknown = _UnknownWords()
+def test_unknown_words_of_a_dump_are_counted_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = []
     for start in range(0, 3000, 50):
         words = [b"often"] * 3 + [b"known"] + [b"%d" % n for n in range(start, start + 50)]
-        unknown.add(SimpleNamespace(tokens=words, unknown=[word != b"known" for word in words]))
-        assert len(unknown.counts) <= 100
-    assert unknown.decoded().most_common(1) == [("often", 180)]
-    assert len(unknown.decoded()) == len(unknown.counts)
-    assert "known" not in unknown.decoded()
+        blocks.append(SimpleNamespace(tokens=words, unknown=[word != b"known" for word in words]))
+    monkeypatch.setattr("elmo_zh.vocabulary.unknown_words.MAX_WORDS", 100)
+    monkeypatch.setattr("elmo_zh.embed.formats.hdf5_packed.iter_text_blocks", lambda _: iter(blocks))
+    counts = count_unknown_words(Path("packed.hdf5"))
+    assert counts.most_common(1) == [("often", 180)]
+    assert len(counts) <= 100
+    assert "known" not in counts

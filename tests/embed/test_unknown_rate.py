@@ -108,6 +108,11 @@ def test_the_line_names_both_rates(bundle: Bundle) -> None:
             ["我們", "說"],
             "The text is in traditional characters (我們, 說), the model's was in simplified ones: convert it first.",
         ),
+        (
+            ["船舶", "應", "記載", "條約"],
+            "The text is in traditional characters (應, 記載, 條約), the model's was in simplified ones: convert it"
+            " first.",
+        ),
         (["Hello"], "Most have only characters that its vocabulary lacks (Hello): another language or script."),
         (
             ["今天天气", "我们说"],

@@ -95,6 +95,16 @@ def test_the_untrained_model_does_not_flatten_the_rest() -> None:
     assert "biLM 30,211" in texts_of(alone)
 
 
+@pytest.mark.parametrize("value", [math.nan, math.inf, math.exp(700), math.exp(699)])
+def test_perplexities_that_are_not_finite_are_not_drawn(value: float) -> None:
+    lines = metrics(1200)
+    lines[-1]["heldout_perplexity"] = value
+    figure = build_training_figure(lines, BASELINES, TITLE, DETAILS)
+    assert_readable(figure)
+    assert len(figure.axes[0].lines[0].get_xdata()) == 11
+    assert figure.axes[0].get_ylim()[1] < 3000
+
+
 @pytest.mark.parametrize(("seconds", "unit"), [(0.9, "minutes"), (0.05, "seconds"), (20, "hours"), (900, "days")])
 def test_the_time_is_that_of_the_tokens_below_it(seconds: float, unit: str) -> None:
     """After an interruption, time goes on from where it stopped; so here it grows evenly with the tokens."""

@@ -1,5 +1,6 @@
 """Files appear whole or not at all."""
 
+import errno
 import hashlib
 import json
 import os
@@ -9,7 +10,7 @@ import pytest
 from messages import message_of
 
 from elmo_zh.errors import OutputError
-from elmo_zh.run.files import UNFINISHED, atomic_path, file_digest, remove, require_no_input, write_json
+from elmo_zh.run.files import UNFINISHED, atomic_path, file_digest, locked, remove, require_no_input, write_json
 
 
 def names(folder: Path) -> list[str]:
@@ -206,3 +207,17 @@ def test_a_device_or_a_pipe_is_never_replaced(tmp_path: Path) -> None:
         told = message_of(OutputError, lambda at=path: write(at))
         assert told == f"{path} is a device, a pipe or a socket, not a file. Choose another output."
     assert names(tmp_path) == ["link", "pipe"]
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
+def test_a_lock_in_a_folder_that_is_not_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def refuse(path: Path, *_: object) -> None:
+        raise OSError(number, os.strerror(number), str(path))
+
+    def lock() -> None:
+        with locked(tmp_path / "output.lock", "in use"):
+            pass
+
+    monkeypatch.setattr(Path, "open", refuse)
+    expected = f"{tmp_path} is not writable. Change its permissions, or choose another folder."
+    assert message_of(OutputError, lock) == expected

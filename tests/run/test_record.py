@@ -15,7 +15,7 @@ from elmo_zh.config import Config, TrainConfig, VocabConfig, load_config
 from elmo_zh.errors import OutputError, RunError
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import Stage, StageOutcome, StageResult, require_inputs, run_stage
+from elmo_zh.run.record import Stage, StageOutcome, StageResult, load_record, require_inputs, run_stage
 from elmo_zh.run.reporter import SilentReporter
 
 WAYS_OUT = (
@@ -274,10 +274,7 @@ def test_a_folder_of_checkpoints_without_any_is_no_training(shop: Workshop) -> N
         ("checkpoints", "train"),
     ],
 )
-def test_a_missing_input_names_the_command_that_makes_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, maker: str
-) -> None:
-    monkeypatch.setattr("sys.argv", ["elmo-zh"])
+def test_a_missing_input_names_the_command_that_makes_it(tmp_path: Path, name: str, maker: str) -> None:
     run = RunDir(tmp_path / "run")
     run.path.mkdir()
     messages = refusal(lambda: require_inputs(run, [tmp_path, run.path / name]))
@@ -290,13 +287,41 @@ def test_a_missing_input_stops_before_anything_is_written(shop: Workshop) -> Non
     assert not shop.run.path.exists()
 
 
-def test_a_damaged_record(shop: Workshop) -> None:
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b'{"format": 1, "se', "Unterminated string"),
+        (b'{"format": "\xff"}', "'utf-8' codec can't decode byte 0xff"),
+        (b"[1]", "it holds a list, not an object"),
+        (b"null", "it holds a NoneType, not an object"),
+        (b'{"format": 1, "inputs": {}}', "it has no settings"),
+        (b'{"format": 1, "inputs": {}, "settings": {}, "finished": true}', "it has no outputs"),
+    ],
+)
+def test_a_damaged_record(shop: Workshop, content: bytes, problem: str) -> None:
     shop.do()
+    shop.start_training()
     path = shop.run.stage_record("vocab")
-    path.write_text(path.read_text(encoding="utf-8")[:-7], encoding="utf-8")
-    (message,) = refusal(shop.do)
-    assert message.startswith(f"{path} is damaged (")
-    assert message.endswith("). Run the stage again with --force.")
+    path.write_bytes(content)
+    (message,) = refusal(lambda: shop.do(discard=None))
+    assert message.startswith(f"{path} is damaged ({problem}")
+    assert message.endswith("). Remove it: vocab then runs again, and nothing else is lost.")
+    assert load_record(path, damaged_is_none=True) == {}
+    path.unlink()
+    shop.do(discard=None)
+    assert shop.do(discard=None).skipped
+
+
+def test_a_damaged_record_of_training(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """--force would remove the checkpoints, and a training without a record is not continued."""
+    monkeypatch.setattr("sys.argv", ["elmo-zh"])
+    path = shop.run.stage_record("train")
+    path.parent.mkdir(parents=True)
+    path.write_text("[]", encoding="utf-8")
+    assert refusal(lambda: load_record(path)) == [
+        f"{path} is damaged (it holds a list, not an object). The checkpoints are still there: export the model with"
+        f" elmo-zh export --run {shop.run.path}, or start over with elmo-zh train --run {shop.run.path} --force"
+    ]
 
 
 def test_a_record_of_another_format_counts_as_none(shop: Workshop) -> None:
@@ -336,6 +361,24 @@ def test_settings_are_put_back_when_a_stage_refuses_but_not_when_it_is_interrupt
     with pytest.raises(KeyboardInterrupt):
         change(KeyboardInterrupt())
     assert run.load_config(None, []) == after
+
+
+def test_a_first_command_that_fails_before_a_stage_has_begun_leaves_no_settings(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+
+    def fail() -> None:
+        with run.config_kept_on_error():
+            run.save_config(Config(train=TrainConfig(seed=3)))
+            raise RunError("no")
+
+    with pytest.raises(RunError):
+        fail()
+    assert not run.config.exists()
+    run.stage_record("segment").parent.mkdir()
+    run.stage_record("segment").touch()
+    with pytest.raises(RunError):
+        fail()
+    assert run.load_config(None, []).train.seed == 3
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:

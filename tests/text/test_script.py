@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from elmo_zh.config import TextConfig
 from elmo_zh.errors import ConfigError
 from elmo_zh.extras import install_line
+from elmo_zh.text.han import simplified_forms, traditional_forms
 from elmo_zh.text.normalise import Normaliser, build_normaliser
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.script import describe_script, script_step
@@ -112,3 +113,9 @@ def test_without_opencc(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError) as caught:
         describe_script("simplified")
     assert caught.value.messages == (message,)
+
+
+def test_forms_that_only_one_script_has() -> None:
+    assert set("这时说对会国们学为车东门见约应载") <= simplified_forms()
+    assert set("這時說對會國們學為車東門見約應載條") <= traditional_forms()
+    assert not (simplified_forms() | traditional_forms()) & set("人大天我的后里面云船舶")

@@ -10,7 +10,8 @@ import torch
 from messages import message_of
 
 from elmo_zh.bundle.read import Bundle, load_bundle
-from elmo_zh.bundle.settings import adopt_bundle, is_tied, model_settings, require_same_model, require_same_text
+from elmo_zh.bundle.settings import adopt_bundle, model_settings, require_same_model, require_same_text
+from elmo_zh.bundle.weights import is_tied
 from elmo_zh.bundle.write import BundleSource, write_bundle
 from elmo_zh.config import Config, ModelConfig, TextConfig, TrainConfig, VocabConfig
 from elmo_zh.errors import BundleError, ConfigError, RunError
@@ -204,10 +205,11 @@ def test_the_same_words_in_another_order_cost_the_same(mode: str, bundle: Bundle
 
 def test_a_tied_model_stays_tied(tmp_path: Path) -> None:
     bundle = write(tmp_path / "bundle", drawn_model(TIED, OLD, seed=3))
-    assert is_tied(bundle)
+    assert is_tied(bundle.bilm, bundle.softmax)
     model = moved(bundle, TIED)
     assert model.is_tied
-    assert not is_tied(write(tmp_path / "untied", drawn_model(TOKEN, OLD, seed=3)))
+    untied = write(tmp_path / "untied", drawn_model(TOKEN, OLD, seed=3))
+    assert not is_tied(untied.bilm, untied.softmax)
 
 
 @pytest.mark.parametrize("mode", ["token", "character"], indirect=True)

@@ -231,10 +231,21 @@ def test_a_model_and_a_file_cannot_both_say_which_words(segmented_run: Path, bas
 
 @pytest.mark.parametrize("command", ["vocab", "train"])
 def test_what_is_no_model(encoded_run: Path, tmp_path: Path, command: str) -> None:
+    none = tmp_path / "none"
+    expected = f"{none} does not exist. Train a model first: make train CORPUS=my-texts/"
+    assert elmo_zh(command, "--run", encoded_run, "--init", none).only_error() == expected
     shutil.rmtree(encoded_run / "stages")
-    told = elmo_zh(command, "--run", encoded_run, "--init", tmp_path / "none").only_error()
-    assert str(tmp_path / "none") in told
-    assert ("does not exist. " if command == "vocab" else "bundle.json is missing. ") in told
+    assert elmo_zh(command, "--run", encoded_run, *settings(f"{command}.init={none}")).only_error() == expected
+
+
+@pytest.mark.parametrize("command", ["vocab", "train", "pipeline"])
+def test_a_misspelt_model_for_a_run_in_training(run: Path, tmp_path: Path, sample_run: SampleRun, command: str) -> None:
+    """The answer is that of any other command, and nothing is made."""
+    before = contents_alone(run)
+    corpus = [sample_run.corpus] if command == "pipeline" else []
+    told = elmo_zh(command, *corpus, "--run", run, "--init", tmp_path / "mdoel").only_error()
+    assert told == elmo_zh("info", tmp_path / "mdoel").only_error()
+    assert contents_alone(run) == before
 
 
 def test_text_segmented_otherwise_is_refused(base: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from contract.command_line import NUM_STEPS, STEP_TOKENS, checkpoint_steps, elmo
 from elmo_zh.config import TrainConfig
 from elmo_zh.model import precision
 from elmo_zh.model.bilm import BiLM
+from elmo_zh.model.kernels import products
 from elmo_zh.run.reporter import format_seconds
 from elmo_zh.training import computation, train, trainer
 from elmo_zh.training.computation import Computation, choose_computation
@@ -43,14 +44,17 @@ multiplies_bfloat16 = precision._processor_multiplies_bfloat16
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
     """Set what the machine can do."""
 
     def can(*, bfloat16: bool, packed: bool = True) -> None:
         monkeypatch.setattr(precision, "has_fast_bfloat16", lambda _: bfloat16)
         monkeypatch.setattr(computation, "can_pack", lambda *_: packed)
+        # Whether this processor can pack bfloat16 matters only where it is said to multiply them.
+        products._packing_works.cache_clear()
 
-    return can
+    yield can
+    products._packing_works.cache_clear()
 
 
 @pytest.mark.parametrize(

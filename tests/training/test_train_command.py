@@ -3,6 +3,7 @@
 import dataclasses
 import errno
 import json
+import math
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -29,8 +30,8 @@ from safetensors.torch import load_file
 from waiting import wait_until
 
 from elmo_zh.model.softmax import Softmax
+from elmo_zh.training import checkpoint, trainer
 from elmo_zh.training import train as training_stage
-from elmo_zh.training import trainer
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -333,10 +334,48 @@ def test_training_that_fails_again_and_again_ends_with_an_error(untrained_run: P
         answer = train(untrained_run)
     told = answer.only_error()
     assert told == (
-        f"Training failed at step {step}: the loss is nan, even after 8 rollbacks with ever lower learning rates."
-        " Start again with a lower train.learning_rate, in another --run or with --force."
+        f"Training diverged at step {step}: the loss is nan, even after 8 rollbacks with ever lower learning rates."
+        f"{' The checkpoint of step 10 is kept.' if step else ''} Start again with train.learning_rate below 0.004, in"
+        " another --run or with --force."
     )
+    assert not step or checkpoint_steps(untrained_run) == [10]
     assert answer.stderr.count("Warning: ") == 8
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, math.exp(700)])
+def test_a_perplexity_that_is_not_finite_is_no_result(
+    untrained_run: Path, monkeypatch: pytest.MonkeyPatch, value: float
+) -> None:
+    """The weights may have diverged in the very step that an evaluation follows."""
+    real = trainer.evaluate_heldout
+    calls = iter(range(1000))
+
+    def evaluate_heldout(*arguments: Any) -> Any:
+        is_diverged = next(calls) >= 2  # the evaluations of steps 0 and 20 come before
+        return dataclasses.replace(real(*arguments), **({"forward_perplexity": value} if is_diverged else {}))
+
+    monkeypatch.setattr(trainer, "evaluate_heldout", evaluate_heldout)
+    answer = train(untrained_run)
+    told = answer.only_error()
+    assert told.startswith(
+        "Training diverged at step 40: the held-out perplexity is not finite, even after 8 rollbacks"
+    )
+    assert "The checkpoint of step 30 is kept." in told
+    assert checkpoint_steps(untrained_run) == [20, 30]
+    figures = [line["heldout_forward_perplexity"] for line in metrics_lines(untrained_run) if "heldout_set" in line]
+    assert len(figures) == 2
+
+
+def test_checkpoints_of_diverged_weights_are_never_the_best(tmp_path: Path) -> None:
+    folder = checkpoint.CheckpointFolder(tmp_path)
+    for step, perplexity in ((7, math.nan), (11, 23.0), (13, math.nan)):
+        (tmp_path / f"step-{step:08d}").mkdir()
+        state = {
+            "format": checkpoint.CHECKPOINT_FORMAT,
+            "heldout_sample": {"perplexity": perplexity, "num_predictions": 5},
+        }
+        (tmp_path / f"step-{step:08d}" / "state.json").write_text(json.dumps(state), encoding="utf-8")
+    assert folder.best_step() == 11
 
 
 @pytest.fixture

@@ -10,6 +10,9 @@ KNOWN_NAMES = (
 )  # fmt: skip
 
 
+# Formats without fields; others may come from plug-ins.
+WITHOUT_FIELDS = ("text", "html", "markdown", "wikidump")
+
 # Reasons in a tally.
 SHORT_ROWS = "rows without the column"
 WITHOUT_FIELD = "records without the field"

@@ -7,6 +7,7 @@ from typing import Protocol, cast
 
 from elmo_zh.choices import HDF5_LAYOUTS, OUTPUT_FORMATS
 from elmo_zh.embed.blocks import Contents, LineBlock
+from elmo_zh.errors import OutputError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +53,30 @@ def choose_writer(form: OutputForm) -> Writer:
         ConfigError: If the format is unknown, or a plug-in that cannot be imported.
     """
     return cast(Writer, HDF5_LAYOUTS.load(form.layout) if form.format == "hdf5" else OUTPUT_FORMATS.load(form.format))
+
+
+def is_output(path: Path, form: OutputForm) -> bool:
+    """Return whether what is at a path may be an output of embed; an empty file may be anything.
+
+    The format of a plug-in is recognised by its suffix.
+    """
+    if path.is_file() and not path.stat().st_size:
+        return True
+    built_in = [OUTPUT_FORMATS.load(name) for name in OUTPUT_FORMATS.built_in]
+    if any(writer.is_output(path) for writer in built_in):
+        return True
+    return form.format not in OUTPUT_FORMATS.built_in and path.suffix == output_suffix(form)
+
+
+def require_matching_suffix(output: Path, form: OutputForm) -> None:
+    """Raise OutputError if the name of an output has the suffix of a format other than the one to write."""
+    suffixes = {name: output_suffix(OutputForm(format=name)) for name in OUTPUT_FORMATS.built_in}
+    named = next((name for name, suffix in suffixes.items() if output.suffix == suffix), form.format)
+    if named != form.format and output.suffix != output_suffix(form):
+        raise OutputError(
+            f"--output {output} has the suffix of the format {named}, but the format is {form.format}."
+            f" Add --format {named}, or give the output another name."
+        )
 
 
 def output_suffix(form: OutputForm) -> str:

@@ -33,6 +33,14 @@ def estimate_bytes(contents: Contents) -> int:
     return contents.vector_bytes + contents.num_lines * _DATASET_BYTES * (3 if contents.has_offsets else 2)
 
 
+def is_output(path: Path) -> bool:
+    """Return whether a file was written by embed, in either layout of HDF5."""
+    if not path.is_file() or not h5py.is_hdf5(path):
+        return False
+    with h5py.File(path, "r") as file:
+        return "layers" in file.attrs and "segmenter" in file.attrs
+
+
 def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:
     """Write the file. The index of sentences, if wanted, is held in memory."""
     index: dict[str, str] = {}

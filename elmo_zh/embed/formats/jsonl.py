@@ -30,7 +30,7 @@ def estimate_bytes(contents: Contents) -> int:
 
 def is_output(path: Path) -> bool:
     """Return whether a file was written by this module."""
-    if path.suffix != SUFFIX:
+    if not path.is_file():
         return False
     with path.open("rb") as file:
         return file.read(len(_FIRST_BYTES)) == _FIRST_BYTES and b'"tokens": [' in file.read(64)

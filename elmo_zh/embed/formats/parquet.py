@@ -16,6 +16,8 @@ from elmo_zh.extras import install_line
 
 SUFFIX = ".parquet"
 
+_FIRST_BYTES = b"PAR1"
+
 
 def check() -> None:
     """Raise OutputError if pyarrow is not installed."""
@@ -29,6 +31,24 @@ def check() -> None:
 def estimate_bytes(contents: Contents) -> int:
     """Return the approximate size of the file."""
     return contents.vector_bytes + contents.num_tokens * 12
+
+
+def is_output(path: Path) -> bool:
+    """Return whether a file was written by this module; without pyarrow, whether it is any Parquet file."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        if file.read(len(_FIRST_BYTES)) != _FIRST_BYTES:
+            return False
+    if importlib.util.find_spec("pyarrow") is None:
+        return True
+    import pyarrow.parquet
+
+    try:
+        attributes = pyarrow.parquet.read_schema(path).metadata or {}
+    except (OSError, ValueError):
+        return False
+    return b"layers" in attributes and b"segmenter" in attributes
 
 
 def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:

@@ -4,6 +4,7 @@ Memory holds one vector per distinct word. Words that contain white space, which
 left out and counted.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,14 @@ def check() -> None:
 def estimate_bytes(contents: Contents) -> int:
     """Return 0: the number of distinct words is known only at the end, and the file is small."""
     return 0
+
+
+def is_output(path: Path) -> bool:
+    """Return whether a file starts as this format does: with the numbers of words and dimensions."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return re.match(rb"\d+ \d+\n", file.read(64)) is not None
 
 
 def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:

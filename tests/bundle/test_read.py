@@ -1,0 +1,65 @@
+"""A damaged bundle.json: the message names the problem in a few words, however long the file is."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from drawn_bundles import TOKENS, write_model
+from messages import message_of
+
+from elmo_zh.bundle.read import load_bundle
+from elmo_zh.errors import BundleError
+
+REMEDY = "Export or copy the bundle again."
+LONG = "x" * 5000
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    return write_model(tmp_path / "model", TOKENS)
+
+
+def message_with(bundle: Path, content: bytes) -> str:
+    (bundle / "bundle.json").write_bytes(content)
+    return message_of(BundleError, lambda: load_bundle(bundle))
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"\xff" + b"x" * 5000, "'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
+        (f'["{LONG}"]'.encode(), "it is not an object"),
+        (b"{}", "format is missing"),
+    ],
+)
+def test_content_that_is_no_description(bundle: Path, content: bytes, problem: str) -> None:
+    assert message_with(bundle, content) == f"{bundle / 'bundle.json'} is damaged ({problem}). {REMEDY}"
+
+
+def test_content_that_is_not_json(bundle: Path) -> None:
+    assert len(message_with(bundle, b"[" * 100_000)) < 300 + len(str(bundle))
+    assert len(message_with(bundle, b"{" + LONG.encode())) < 200 + len(str(bundle))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("format", LONG, "a whole number"),
+        ("mode", [LONG], "text"),
+        ("carry_state", LONG, "true or false"),
+        ("digests", LONG, "an object"),
+        ("origin", LONG, "an object"),
+        ("text", LONG, "an object or null"),
+    ],
+)
+def test_an_entry_of_another_type(bundle: Path, name: str, value: Any, expected: str) -> None:
+    info = json.loads((bundle / "bundle.json").read_text(encoding="utf-8"))
+    told = message_with(bundle, json.dumps({**info, name: value}).encode())
+    assert told == f"{bundle / 'bundle.json'} is damaged ({name} is not {expected}). {REMEDY}"
+
+
+def test_an_unknown_mode(bundle: Path) -> None:
+    info = json.loads((bundle / "bundle.json").read_text(encoding="utf-8"))
+    told = message_with(bundle, json.dumps({**info, "mode": LONG}).encode())
+    assert "mode xxxxxxxxxxxxxxxxxxxx; this elmo-zh reads format" in told

@@ -1,0 +1,68 @@
+"""Exit status 2: the command line itself is wrong. Exit status 1: anything else that the user can correct."""
+
+from pathlib import Path
+
+import pytest
+from contract.command_line import SampleRun, elmo_zh
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--set", "embed.layers"],
+        ["--set", "embed.no_such_key=1"],
+        ["--set", "embed.batch_tokens=-1"],
+        ["--set", "embed.batch_tokens=many"],
+        ["--encoding", "gb9999"],
+        ["--input-format", "xls"],
+        ["--no-such-option"],
+        ["--layers", "first"],
+        ["--layers", "mix"],
+        ["--shard", "5/3"],
+        ["--shard", "1/3", "--stateful"],
+        ["--layout", "packed", "--format", "npy"],
+        ["--compression", "gzip"],
+        ["--sentence-index", "--layout", "packed"],
+        ["--format", "word2vec", "--layers", "all"],
+        ["--split-sentences"],
+        ["other.txt", "-"],
+    ],
+)
+def test_a_wrong_command_line(sample_run: SampleRun, options: list[str]) -> None:
+    Path("text.txt").write_text("今天 天气\n", encoding="utf-8")
+    answer = elmo_zh("embed", "text.txt", "--segmented", "--model", sample_run.model, *options)
+    assert answer.status == 2, answer
+    assert len(answer.errors) == 1, answer.stderr
+    assert sorted(Path().iterdir()) == [Path("text.txt")]
+
+
+def test_a_checkpoint_that_cannot_exist_and_one_that_does_not(sample_run: SampleRun) -> None:
+    for checkpoint, status in (("bset", 2), ("7", 1)):
+        answer = elmo_zh("export", "--run", sample_run.path, "--output", "out", "--checkpoint", checkpoint)
+        assert answer.only_error(status).startswith(f"There is no checkpoint {checkpoint} in ")
+
+
+def test_two_files_with_standard_input() -> None:
+    for command in ("embed", "evaluate"):
+        answer = elmo_zh(command, "-", "text.txt")
+        assert answer.status == 2
+        assert answer.errors == ["Error: - (standard input) cannot be combined with other files. Give it alone."]
+
+
+@pytest.mark.parametrize("option", ["--model", "--config", "--mix-weights"])
+def test_a_file_that_is_missing(sample_run: SampleRun, option: str) -> None:
+    Path("text.txt").write_text("今天 天气\n", encoding="utf-8")
+    model = [] if option == "--model" else ["--model", sample_run.model]
+    layers = ["--layers", "mix"] if option == "--mix-weights" else []
+    answer = elmo_zh("embed", "text.txt", "--segmented", *model, option, "gone", *layers)
+    assert "gone" in answer.only_error()
+
+
+def test_a_settings_file_that_is_wrong() -> None:
+    Path("mine.toml").write_text("[vocab]\nsiz = 7\n", encoding="utf-8")
+    assert elmo_zh("vocab", "--run", "run", "--config", "mine.toml").only_error().startswith("mine.toml: unknown key")
+    Path("mine.toml").write_text("[vocab]\nsize = 1\n", encoding="utf-8")
+    answer = elmo_zh("vocab", "--run", "run", "--config", "mine.toml", "--set", "vocab.min_count=3")
+    assert answer.only_error().startswith("vocab.size = 1 ")
