@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from elmo_zh.version import __version__
 
 if TYPE_CHECKING:
+    from elmo_zh.contexts.line_scorer import LineScorer
     from elmo_zh.embed.elmo import Elmo, batch_to_ids
     from elmo_zh.embed.embedder import ElmoEmbedder
     from elmo_zh.embed.spans import align_to_characters, pool_spans
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Elmo",
     "ElmoEmbedder",
+    "LineScorer",
     "ScalarMix",
     "UnknownWordsWarning",
     "__version__",
@@ -26,6 +28,7 @@ __all__ = [
 _HOMES = {
     "Elmo": "elmo_zh.embed.elmo",
     "ElmoEmbedder": "elmo_zh.embed.embedder",
+    "LineScorer": "elmo_zh.contexts.line_scorer",
     "ScalarMix": "elmo_zh.model.scalar_mix",
     "UnknownWordsWarning": "elmo_zh.embed.unknown_rate",
     "align_to_characters": "elmo_zh.embed.spans",

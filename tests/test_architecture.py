@@ -22,6 +22,7 @@ STOREYS = (
     "inspection",
     "planning",
     "stages",
+    "contexts",
     "sklearn",
     "convert",
     "training",

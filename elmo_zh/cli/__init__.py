@@ -13,6 +13,7 @@ from elmo_zh.cli.failures import explain_failure
 from elmo_zh.cli.models import convert, info, selftest
 from elmo_zh.cli.options import settings_command
 from elmo_zh.cli.runs import runs
+from elmo_zh.cli.score import score
 from elmo_zh.cli.stages import encode, export, pipeline, segment, train, vocab, word2vec
 from elmo_zh.version import __version__
 
@@ -23,7 +24,7 @@ EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 1
 SECTIONS = {
     "Prepare": (plan, segment, vocab, word2vec, encode),
     "Train": (train, export, pipeline),
-    "Use": (embed, merge, evaluate, convert),
+    "Use": (embed, merge, evaluate, score, convert),
     "Inspect": (runs, inspect, info, selftest),
 }
 

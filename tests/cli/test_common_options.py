@@ -39,6 +39,7 @@ OWN = {
     "runs": ("FOLDER",),
     "selftest": ("BUNDLE", "--device [auto|cpu|cuda]"),
     "evaluate": ("FILE...", "--model BUNDLE", "--segmented", "--device [auto|cpu|cuda]"),
+    "score": ("FILE...", "--by", "--keep-below BITS", "--keep-share FRACTION", "--against BUNDLE", "--output FILE"),
 }
 SECTIONS = ["Prepare", "Train", "Use", "Inspect"]
 # What is imported only once a command really works.
@@ -70,9 +71,9 @@ def minimal_arguments(command: str, run: Path) -> tuple[str | Path, ...]:
 
 def finished_arguments(command: str, sample: SampleRun, run: Path, folder: Path) -> tuple[str | Path, ...]:
     """Return arguments with which a command succeeds on a finished run."""
-    if command == "embed":
+    if command in ("embed", "score"):
         output = folder / f"{len(list(folder.iterdir()))}.hdf5"
-        return ("embed", sample.heldout, "--segmented", "--model", sample.model, "--output", output)
+        return (command, sample.heldout, "--segmented", "--model", sample.model, "--output", output)
     if command == "merge":
         output = folder / f"{len(list(folder.iterdir()))}.hdf5"
         arguments = ("--segmented", "--model", sample.model, "--output", output, "--shard", "1/1", "--quiet")

@@ -1,0 +1,1 @@
+"""Words in context: scores, substitutes, and indexes of occurrences."""
