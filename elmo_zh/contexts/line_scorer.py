@@ -21,6 +21,7 @@ from elmo_zh.training.scoring import sentence_costs
 
 # Distinct unknown words that are counted; when there are more, the rarer half is forgotten.
 _COUNTED_WORDS = 100_000
+_NO_OFFSETS = np.zeros((0, 2), np.int32)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,19 +127,22 @@ class LineScorer:
 
     def _sentences(self, line: str) -> list[TokenisedLine]:
         """Return the sentences of a line that have tokens, with the tokens' offsets if they are wanted."""
-        if self._preparation is None:
-            tokens = split_tokens(line)
-            found = [TokenisedLine(tokens, find_tokens(line, tokens))]
-        elif self.reading.by_token:
+        if self.reading.by_token:
             found = list(self._aligned_sentences(line))
         else:
-            split = self.reading.split_sentences
-            each = self._preparation.sentences(line) if split else [self._preparation.tokens(line)]
-            found = [TokenisedLine(tokens, np.zeros((0, 2), np.int32)) for tokens in each]
+            found = [TokenisedLine(tokens, _NO_OFFSETS) for tokens in self._token_lists(line)]
         return [sentence for sentence in found if sentence.tokens]
 
+    def _token_lists(self, line: str) -> list[list[str]]:
+        if self._preparation is None:
+            return [split_tokens(line)]
+        return self._preparation.sentences(line) if self.reading.split_sentences else [self._preparation.tokens(line)]
+
     def _aligned_sentences(self, line: str) -> Iterator[TokenisedLine]:
-        assert self._preparation is not None
+        if self._preparation is None:
+            tokens = split_tokens(line)
+            yield TokenisedLine(tokens, find_tokens(line, tokens))
+            return
         start = 0
         for text in split_sentences(line) if self.reading.split_sentences else [line]:
             found = self._preparation.prepare(text)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("empty_folder")
 
 COMMON = ("--config FILE", "--set SECTION.KEY=VALUE", "--quiet", "--json", "--print-config")
 # These overwrite nothing.
-READERS = ("plan", "inspect", "runs", "info", "selftest", "evaluate")
+READERS = ("plan", "inspect", "runs", "info", "selftest", "evaluate", "substitutes")
 ENGINE = ("--engine [local|dask]", "--scheduler ADDRESS")
 OWN = {
     "pipeline": ("CORPUS...", "--run RUN", "--init BUNDLE", *ENGINE),
@@ -40,6 +40,7 @@ OWN = {
     "selftest": ("BUNDLE", "--device [auto|cpu|cuda]"),
     "evaluate": ("FILE...", "--model BUNDLE", "--segmented", "--device [auto|cpu|cuda]"),
     "score": ("FILE...", "--by", "--keep-below BITS", "--keep-share FRACTION", "--against BUNDLE", "--output FILE"),
+    "substitutes": ("[TEXT]", "--word WORD", "--position N", "--top", "--model BUNDLE"),
 }
 SECTIONS = ["Prepare", "Train", "Use", "Inspect"]
 # What is imported only once a command really works.
@@ -64,6 +65,8 @@ def minimal_arguments(command: str, run: Path) -> tuple[str | Path, ...]:
         return ("runs",)
     if command == "inspect":
         return (command, run)
+    if command == "substitutes":
+        return (command, "苹果", "--position", "0")
     file = ("corpus.txt",) if command in ("pipeline", "segment", "plan", *OF_MODELS) else ()
     output = ("--output", "model") if command == "convert" else ()
     return (command, *file, *output, *(() if command in OF_MODELS else ("--run", run)))
@@ -89,6 +92,8 @@ def finished_arguments(command: str, sample: SampleRun, run: Path, folder: Path)
         return ("inspect", run)
     if command in ("info", "selftest"):
         return (command, sample.model)
+    if command == "substitutes":
+        return ("substitutes", "今天天气很好", "--position", "1", "--model", sample.model)
     if command == "evaluate":
         return ("evaluate", sample.heldout, "--segmented", "--model", sample.model)
     return (command, *((sample.corpus,) if command in ("pipeline", "segment") else ()), "--run", run)

@@ -18,7 +18,7 @@ from elmo_zh.cli import main
 
 ROOT = Path(__file__).parents[2]
 STAGES = ("segment", "vocab", "word2vec", "encode", "train", "export")
-OF_MODELS = ("embed", "merge", "evaluate", "score", "convert", "info", "selftest")
+OF_MODELS = ("embed", "merge", "evaluate", "score", "substitutes", "convert", "info", "selftest")
 OF_CORPORA = ("plan", "inspect", "runs")
 COMMANDS = ("pipeline", *STAGES, *OF_MODELS, *OF_CORPORA)
 
