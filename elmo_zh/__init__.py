@@ -7,6 +7,7 @@ from elmo_zh.version import __version__
 
 if TYPE_CHECKING:
     from elmo_zh.contexts.index import ContextIndex
+    from elmo_zh.contexts.line_scorer import LineScorer
     from elmo_zh.embed.elmo import Elmo, batch_to_ids
     from elmo_zh.embed.embedder import ElmoEmbedder
     from elmo_zh.embed.spans import align_to_characters, pool_spans
@@ -17,6 +18,7 @@ __all__ = [
     "ContextIndex",
     "Elmo",
     "ElmoEmbedder",
+    "LineScorer",
     "ScalarMix",
     "UnknownWordsWarning",
     "__version__",
@@ -29,6 +31,7 @@ _HOMES = {
     "ContextIndex": "elmo_zh.contexts.index",
     "Elmo": "elmo_zh.embed.elmo",
     "ElmoEmbedder": "elmo_zh.embed.embedder",
+    "LineScorer": "elmo_zh.contexts.line_scorer",
     "ScalarMix": "elmo_zh.model.scalar_mix",
     "UnknownWordsWarning": "elmo_zh.embed.unknown_rate",
     "align_to_characters": "elmo_zh.embed.spans",

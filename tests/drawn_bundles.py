@@ -14,6 +14,7 @@ from elmo_zh.bundle.write import BundleSource, write_bundle
 from elmo_zh.config import TextConfig
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
+from elmo_zh.model.softmax import Softmax
 from elmo_zh.vocabulary.spelling import SpellingModel
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
@@ -42,6 +43,7 @@ def write_model(
     seed: int = 3,
     words: Sequence[str] = WORDS,
     text: TextConfig | None = None,
+    with_softmax: bool = False,
 ) -> Path:
     """Write a bundle with these words; `text` says how raw text becomes tokens."""
     bilm = BiLM(replace(shape, num_tokens=len(SPECIALS) + len(words)))
@@ -55,9 +57,14 @@ def write_model(
             for width in (shape.projection_dim, shape.cell_dim)
         )
         bilm.set_warm_state(output.clamp(-0.3, 0.3), cell)
+    softmax = Softmax(len(SPECIALS) + len(words), shape.projection_dim) if with_softmax else None
+    if softmax is not None:
+        with torch.no_grad():
+            for parameter in softmax.parameters():
+                parameter.normal_(0.0, 1.0, generator=generator)
     source = BundleSource(
         bilm=bilm,
-        softmax=None,
+        softmax=softmax,
         vocabulary=Vocabulary((*SPECIALS, *words)),
         spelling=SpellingModel.build({}),
         user_dictionary=None,

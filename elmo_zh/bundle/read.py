@@ -66,6 +66,20 @@ class Bundle:
         """Return whether the model was trained with carried state, but has no warm state for sentences to start in."""
         return bool(self.info["carry_state"]) and self.bilm.warm_cell is None
 
+    def require_probabilities(self) -> tuple[Softmax, Vocabulary]:
+        """Return the softmax and the vocabulary whose words it predicts.
+
+        Raises:
+            BundleError: If the bundle lacks one of them.
+        """
+        if self.softmax is None or self.vocabulary is None:
+            raise BundleError(
+                f"{self.path} has no {'softmax' if self.vocabulary else 'vocabulary'}, so it gives vectors but no"
+                " probabilities. Models from other programs usually lack it, and perplexity cannot be computed without"
+                " it."
+            )
+        return self.softmax, self.vocabulary
+
     def build_preparation(self) -> TextPreparation:
         """Return the preparation that turns raw text into tokens exactly as in training.
 

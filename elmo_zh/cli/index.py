@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elmo_zh.choices import EMBED_PRECISIONS, UNKNOWN_WAYS
-from elmo_zh.cli.model_options import load_embedder, model_option, model_path, segmented_option
-from elmo_zh.cli.options import Common, common_options, device_option, input_options
+from elmo_zh.cli.model_options import (
+    load_embedder,
+    model_option,
+    model_path,
+    refuse_format_of_segmented,
+    refuse_settings_of_the_model,
+    segmented_option,
+)
+from elmo_zh.cli.options import Common, common_options, device_option, input_argument, input_options
 from elmo_zh.invocation import program
 from elmo_zh.run.reporter import counted, format_bytes
 
@@ -22,7 +29,7 @@ _SHOWN_WORDS = 10
 
 
 @click.command()
-@click.argument("texts", nargs=-1, required=True, metavar="TEXT...")
+@input_argument
 @model_option
 @click.option(
     "--output", type=click.Path(path_type=Path), required=True, metavar="INDEX", help="Folder of the index to write."
@@ -76,7 +83,7 @@ _SHOWN_WORDS = 10
 def index(
     common: Common,
     /,
-    texts: tuple[str, ...],
+    files: tuple[str, ...],
     model: Path | None,
     output: Path,
     device: str | None,
@@ -84,7 +91,7 @@ def index(
 ) -> None:
     """Index words by their vectors, to look up similar occurrences.
 
-    Use it before neighbours. TEXT is a text in any form that segment reads, a folder, or - for standard input. INDEX is
+    Use it before neighbours. FILE is a text in any form that segment reads, a folder, or - for standard input. INDEX is
     a folder with the vectors of words in their sentences, and these sentences; docs/contexts.md describes it. An
     interrupted command resumes if it is run again.
 
@@ -95,12 +102,14 @@ def index(
       elmo-zh index news.txt --output few.index --words words.txt --layers 1,2
     """
     config = common.resolve()
+    refuse_settings_of_the_model(common, "index", also="embed")
+    refuse_format_of_segmented(common, segmented=chosen["segmented"])
     if chosen["split_sentences"] and chosen["segmented"]:
         raise click.UsageError("--segmented text has one sentence per line already. Leave out --split-sentences.")
     from elmo_zh.contexts.build_index import build_index, texts_to_index
     from elmo_zh.corpus.input_texts import input_text, opened_inputs
 
-    with opened_inputs(texts, common.console) as sources:
+    with opened_inputs(files, common.console) as sources:
         found = texts_to_index(sources)
         embedder = load_embedder(
             common,

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elmo_zh.cli.model_options import load_embedder, model_option, model_path
+from elmo_zh.cli.model_options import load_embedder, model_option, model_path, refuse_settings_of_the_model
 from elmo_zh.cli.options import Common, common_options_of_readers, device_option
 
 if TYPE_CHECKING:
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.keyword_lines import NeighbourLine
-    from elmo_zh.contexts.place_word import PlacedWord
+    from elmo_zh.contexts.occurrences import Occurrence
     from elmo_zh.embed.embedder import ElmoEmbedder
 
 
@@ -60,9 +60,10 @@ def neighbours(
       elmo-zh neighbours 苹果 --in 苹果发布了新手机 --index sample.index --same-word --layer 1
     """
     config = common.resolve()
+    refuse_settings_of_the_model(common, "neighbours", also="embed")
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.keyword_lines import distinct_neighbours
-    from elmo_zh.contexts.place_word import place_word
+    from elmo_zh.contexts.occurrences import best_occurrence, require_occurrences
 
     index = ContextIndex.load(index_path)
     chosen = index.layers[-1] if layer is None else layer
@@ -77,12 +78,12 @@ def neighbours(
         unknown=made_with["unknown"],
     )
     index.require_model(embedder.bundle.digest, embedder.bundle.path)
-    placed = place_word(embedder, word, sentence, segmented=index.is_segmented)
-    [activations] = embedder.compute_vectors([placed.tokens])
-    only = placed.token if same_word else None
-    found = distinct_neighbours(index, activations[chosen, placed.place], chosen, top, only)
-    _report_reading(common, embedder, placed)
-    _finish(common, embedder, placed, chosen, found)
+    asked = best_occurrence(require_occurrences(embedder, sentence, word, segmented=index.is_segmented))
+    [activations] = embedder.compute_vectors([asked.tokens])
+    only = asked.word if same_word else None
+    found = distinct_neighbours(index, activations[chosen, asked.position], chosen, top, only)
+    _report_reading(common, embedder, asked)
+    _finish(common, embedder, asked, chosen, found)
 
 
 def _choose_model(index: "ContextIndex", given: Path | None) -> Path:
@@ -93,27 +94,27 @@ def _choose_model(index: "ContextIndex", given: Path | None) -> Path:
     return own if given is None and BundleLayout(own).info.is_file() else model_path(given)
 
 
-def _report_reading(common: Common, embedder: "ElmoEmbedder", placed: "PlacedWord") -> None:
+def _report_reading(common: Common, embedder: "ElmoEmbedder", asked: "Occurrence") -> None:
     """Say how the sentence is cut if the segmenter cuts it in another way, and that an unknown word is one."""
-    if placed.is_recut:
-        common.console.note(f"Cut so that {placed.token} is one token: {' '.join(placed.tokens)}")
-    if embedder.find_unknown([placed.token])[0]:
+    if cut := asked.describe_cut():
+        common.console.note(cut)
+    if embedder.find_unknown([asked.word])[0]:
         common.console.warn(
-            f"{placed.token} is outside the model's vocabulary: the model knows its neighbours in the sentence only."
+            f"{asked.word} is outside the model's vocabulary: the model knows its neighbours in the sentence only."
         )
 
 
 def _finish(
-    common: Common, embedder: "ElmoEmbedder", placed: "PlacedWord", layer: int, found: list["NeighbourLine"]
+    common: Common, embedder: "ElmoEmbedder", asked: "Occurrence", layer: int, found: list["NeighbourLine"]
 ) -> None:
     from elmo_zh.bundle.description import describe_model
     from elmo_zh.contexts.keyword_lines import keyword_lines
 
     common.finish(
         {
-            "word": placed.token,
-            "tokens": placed.tokens,
-            "place": placed.place,
+            "word": asked.word,
+            "tokens": asked.tokens,
+            "position": asked.position,
             "layer": layer,
             "neighbours": [_result(each) for each in found],
             "model": describe_model(embedder.bundle),
@@ -131,6 +132,6 @@ def _result(found: "NeighbourLine") -> dict[str, Any]:
         "start": occurrence.start,
         "end": occurrence.end,
         "source": line.source,
-        "line": line.number + 1,
+        "line": line.number,
         "occurrence": occurrence.number,
     }

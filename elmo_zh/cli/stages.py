@@ -170,7 +170,7 @@ def encode(common: Common, run_path: Path) -> None:
 @common_options
 @click.pass_obj
 def train(common: Common, run_path: Path, init: Path | None, device: str | None) -> None:
-    """Train the bidirectional language model, or continue training it.
+    """Train the language model, or continue training it.
 
     Use it after encode, and again to continue an interrupted training or to train longer. With --init, the weights
     start as those of another model: each word keeps its row, and a word that is new starts as the mean of its

@@ -1,9 +1,7 @@
 """ElmoEmbedder: from sentences to one array of vectors per sentence."""
 
 import threading
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import compress
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -19,9 +17,9 @@ from elmo_zh.embed.embedded_sentence import EmbeddedSentence, Vectors
 from elmo_zh.embed.hub_outputs import hub_outputs
 from elmo_zh.embed.read_ahead import iter_windows
 from elmo_zh.embed.sentence_arguments import check_text, check_texts, check_token_sentences, check_tokens
-from elmo_zh.embed.sentence_vectors import SentenceVectors
+from elmo_zh.embed.sentence_vectors import SentenceVectors, fill_state, state_to_arrays
+from elmo_zh.embed.substitutes import Place, SubstituteFinder, Substitutes
 from elmo_zh.embed.unknown_rate import UnknownWatch
-from elmo_zh.embed.word_vectors import find_subwords
 from elmo_zh.errors import BundleError, ElmoZhError
 from elmo_zh.model.kernels.gpu_loop import kernel_fallback
 from elmo_zh.model.precision import PRECISIONS, choose_device
@@ -82,6 +80,7 @@ class ElmoEmbedder:
         self._lexicon = bundle.build_lexicon()
         self._preparation: TextPreparation | None = None
         self._vectors: SentenceVectors | None = None
+        self._finder: SubstituteFinder | None = None
         self._state = self._bilm.zero_state(1)
         self._lock = threading.RLock()
 
@@ -303,24 +302,38 @@ class ElmoEmbedder:
         """
         return hub_outputs(self._embed_checked, self.num_layers, self.dimension, sentences, sequence_len, layer_weights)
 
+    def substitutes(self, tokens: Sequence[str], position: int, top: int = 20) -> Substitutes:
+        """Return what could stand at a position of a segmented sentence, by both directions' predictions.
+
+        Args:
+            tokens: The tokens.
+            position: The place of one of them, from 0; that token is not read.
+            top: How many of the most probable words to return.
+
+        Raises:
+            ElmoZhError: If the position is not in the sentence.
+            BundleError: If the bundle has no softmax.
+        """
+        return self.substitutes_many([(tokens, position)], top)[0]
+
+    def substitutes_many(self, places: Sequence[Place], top: int = 20) -> list[Substitutes]:
+        """Return what `substitutes` returns for each pair of tokens and a position; faster than one by one."""
+        with self._lock:
+            self._finder = self._finder or SubstituteFinder(self.bundle, self._device)
+            return self._finder.find([(check_tokens(given, "substitutes", "tokens"), at) for given, at in places], top)
+
     def reset_state(self) -> None:
         """Reset the state of a stateful embedder to zeros."""
         self._state = self._bilm.zero_state(1)
 
     def state_arrays(self) -> dict[str, Vectors]:
         """Return the state that a stateful embedder carries, by name."""
-        return {
-            f"{part}_{index}": getattr(layer, part).cpu().numpy()
-            for index, layer in enumerate(self._state)
-            for part in ("output", "cell")
-        }
+        return state_to_arrays(self._state)
 
     def restore_state(self, arrays: Mapping[str, Vectors]) -> None:
         """Restore a state that `state_arrays` returned."""
         self.reset_state()
-        for index, layer in enumerate(self._state):
-            layer.output.copy_(torch.from_numpy(arrays[f"output_{index}"]))
-            layer.cell.copy_(torch.from_numpy(arrays[f"cell_{index}"]))
+        fill_state(self._state, arrays)
 
     def find_unknown(self, tokens: Sequence[str]) -> NDArray[np.bool_]:
         """Return which tokens are outside the vocabulary, bool, shape (n,); none in character mode."""
@@ -328,14 +341,6 @@ class ElmoEmbedder:
         if self.bundle.vocabulary is None or self._bilm.shape.characters is not None:
             return np.zeros(len(tokens), np.bool_)
         return np.equal(self.bundle.vocabulary.encode(tokens), UNKNOWN_ID)
-
-    def count_backed_off(self, tokens: Sequence[str]) -> int:
-        """Return how many tokens are outside the vocabulary and read as their parts; 0 unless `unknown` is backoff."""
-        vocabulary = self.bundle.vocabulary
-        if self.unknown != "backoff" or vocabulary is None:
-            return 0
-        unknown = Counter(compress(tokens, self.find_unknown(tokens)))
-        return sum(count for token, count in unknown.items() if find_subwords(token, vocabulary))
 
     def count_cut(self, tokens: Sequence[str]) -> int:
         """Return how many tokens are longer than the character slots; 0 in token mode."""

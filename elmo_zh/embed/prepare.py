@@ -3,9 +3,10 @@
 Then the number of tokens is known, so that the vectors can be written where they stay.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from elmo_zh.embed.formats import hdf5_packed
 from elmo_zh.embed.rows import iter_rows
 from elmo_zh.embed.survey import Survey, count_lines_and_tokens
 from elmo_zh.embed.unfinished import DumpCounts, Parts
+from elmo_zh.embed.word_vectors import find_subwords
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import atomic_path, file_digest
 from elmo_zh.run.reporter import Reporter
@@ -102,7 +104,7 @@ def write_text_files(
         for block_lines in _iter_prepared(embedder, text, range(lines.start + done, lines.stop), kind):
             tokens = [token for line in block_lines for token in line.tokens]
             contents = describe(first_line=lines.start + done, num_lines=len(block_lines), num_tokens=len(tokens))
-            counted = {_CUT_TOKENS: embedder.count_cut(tokens), _BACKED_OFF_TOKENS: embedder.count_backed_off(tokens)}
+            counted = {_CUT_TOKENS: embedder.count_cut(tokens), _BACKED_OFF_TOKENS: _count_backed_off(embedder, tokens)}
             block = _build_block(embedder, block_lines, tokens, contents)
             with atomic_path(parts.text_file(contents.first_line)) as unfinished:
                 described = contents.with_attributes(counted)
@@ -140,6 +142,15 @@ def _iter_prepared(
             chosen, num_tokens = [], 0
     if chosen:
         yield chosen
+
+
+def _count_backed_off(embedder: ElmoEmbedder, tokens: Sequence[str]) -> int:
+    """Return how many tokens are outside the vocabulary and read as their parts; 0 unless `unknown` is backoff."""
+    vocabulary = embedder.bundle.vocabulary
+    if embedder.unknown != "backoff" or vocabulary is None:
+        return 0
+    unknown = Counter(compress(tokens, embedder.find_unknown(tokens)))
+    return sum(count for token, count in unknown.items() if find_subwords(token, vocabulary))
 
 
 def _build_block(

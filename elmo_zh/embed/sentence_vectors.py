@@ -4,7 +4,7 @@ Each distinct sentence is computed once, and so is the token vector of each dist
 are computed together, without influence on each other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -109,6 +109,22 @@ class SentenceVectors:
             vectors.append(empty.copy() if not key else found[key].copy() if key in given else found[key])
             given.add(key)
         return vectors
+
+
+def state_to_arrays(state: State) -> dict[str, Vectors]:
+    """Return a state as arrays by name: output_0, cell_0, output_1, ..."""
+    return {
+        f"{part}_{index}": getattr(layer, part).cpu().numpy()
+        for index, layer in enumerate(state)
+        for part in ("output", "cell")
+    }
+
+
+def fill_state(state: State, arrays: Mapping[str, Vectors]) -> None:
+    """Overwrite a state with arrays that `state_to_arrays` returned."""
+    for index, layer in enumerate(state):
+        layer.output.copy_(torch.from_numpy(arrays[f"output_{index}"]))
+        layer.cell.copy_(torch.from_numpy(arrays[f"cell_{index}"]))
 
 
 class _ProcessorReader:

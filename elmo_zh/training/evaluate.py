@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from elmo_zh.bundle.read import Bundle
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.segmented import iter_line_sentences
-from elmo_zh.errors import BundleError, CorpusError
+from elmo_zh.errors import CorpusError
 from elmo_zh.model.bilm import BiLM, State
 from elmo_zh.model.precision import choose_device
 from elmo_zh.model.softmax import Softmax
@@ -65,12 +65,8 @@ def evaluate_files(
         CorpusError: If the files cannot be read or hold no sentence.
         BundleError: If raw text cannot be segmented as in training, or the bundle has no softmax.
     """
-    if bundle.softmax is None or bundle.vocabulary is None:
-        raise BundleError(
-            f"{bundle.path} has no {'softmax' if bundle.vocabulary else 'vocabulary'}, so it gives vectors but no"
-            " probabilities. Models from other programs usually lack it, and perplexity cannot be computed without it."
-        )
-    bilm, softmax, chosen = bundle.bilm, bundle.softmax, choose_device(device)
+    softmax, _ = bundle.require_probabilities()
+    bilm, chosen = bundle.bilm, choose_device(device)
     bilm.to(chosen)
     softmax.to(chosen)
     tally = _Tally(bundle)

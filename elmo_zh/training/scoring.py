@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from elmo_zh.model.batches import build_inputs, iter_length_sorted, mark_sentence, pad_sentences
 from elmo_zh.model.bilm import BiLM, State, read_both_ways
@@ -104,8 +106,8 @@ def score_sentences(
     for number, batch in enumerate(batches):
         if number % group.size == group.rank:
             chosen = [sentences[index] for index in batch]
-            both, _ = _batch_nats(bilm, softmax, lexicon, chosen, bilm.start_state(len(chosen)))
-            costs[number] = torch.tensor(both, dtype=torch.float64)
+            predicted = _predict(bilm, softmax, lexicon, chosen, bilm.start_state(len(chosen)))
+            costs[number] = torch.tensor(predicted.total(), dtype=torch.float64)
         if progress is not None:
             progress.update(sum(lengths[index] - 1 for index in batch))
     group.all_reduce(costs)
@@ -123,12 +125,67 @@ def score_stream(
 
     As in training with carried state, the last sentence mark is predicted but not read.
     """
-    return _batch_nats(bilm, softmax, lexicon, [sentence], state)
+    predicted = _predict(bilm, softmax, lexicon, [sentence], state)
+    return predicted.total(), predicted.state
 
 
-def _batch_nats(
+@torch.no_grad()
+def sentence_costs(
+    bilm: BiLM, softmax: Softmax, lexicon: Lexicon, sentences: Sequence[NDArray[Any]]
+) -> list[NDArray[np.float64]]:
+    """Return the cost of each prediction in sentences of input ids, each from the state of `score_sentences`.
+
+    Returns:
+        For each sentence of n words nats, float64, shape (2, n + 1): column k is the cost of word k under the forward
+        and the backward LM, the last column that of the mark which each predicts at its end, </S> and <S>.
+    """
+    found: list[NDArray[np.float64]] = [np.empty((2, 0))] * len(sentences)
+    for batch in iter_length_sorted([len(sentence) + 2 for sentence in sentences], BATCH_TOKENS):
+        chosen = [sentences[index] for index in batch]
+        predicted = _predict(bilm, softmax, lexicon, chosen, bilm.start_state(len(chosen)))
+        for index, costs in zip(batch, predicted.by_sentence(), strict=True):
+            found[index] = costs
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Predictions:
+    """The predictions of a batch.
+
+    Attributes:
+        nats: The cost of each prediction under the forward LM and under the backward LM, float64, each of shape (M,):
+            step by step, at each step sentence by sentence.
+        predicts: True where a sentence has a prediction, shape (T, B).
+        state: The state after the last token that each LM reads.
+    """
+
+    nats: tuple[Tensor, Tensor]
+    predicts: Tensor
+    state: State
+
+    def total(self) -> tuple[float, float]:
+        """Return the cost of the batch under each LM."""
+        forward, backward = (float(costs.sum()) for costs in self.nats)
+        return forward, backward
+
+    def by_sentence(self) -> list[NDArray[np.float64]]:
+        """Return the costs of each sentence, as `sentence_costs` does."""
+        steps = torch.zeros(2, *self.predicts.shape, dtype=torch.float64)
+        predicts = self.predicts.cpu()
+        for direction, costs in enumerate(self.nats):
+            steps[direction][predicts] = costs.cpu()
+        found = []
+        for row, length in enumerate(predicts.sum(dim=0).tolist()):
+            own: NDArray[np.float64] = steps[:, :length, row].numpy().copy()
+            # The backward LM predicts the last word first, and <S> after the first word.
+            own[1, :-1] = own[1, -2::-1]
+            found.append(own)
+        return found
+
+
+def _predict(
     bilm: BiLM, softmax: Softmax, lexicon: Lexicon, sentences: Sequence[NDArray[Any]], state: State
-) -> tuple[tuple[float, float], State]:
+) -> _Predictions:
     ids, mask = pad_sentences([mark_sentence(sentence) for sentence in sentences])
     device = softmax.bias.device
     # (2, T, B): the backward LM reads each sentence from its end. The last token is predicted but never read.
@@ -138,7 +195,7 @@ def _batch_nats(
     inputs = build_inputs(lexicon, read[:, :-1]).to(device)
     activations, state = bilm(inputs, state, lengths=predicts.sum(dim=0))
     forward, backward = (
-        float(softmax.nats(activations[-1][direction][predicts], targets[direction][predicts]).double().sum())
+        softmax.nats(activations[-1][direction][predicts], targets[direction][predicts]).double()
         for direction in range(2)
     )
-    return (forward, backward), state
+    return _Predictions((forward, backward), predicts, state)

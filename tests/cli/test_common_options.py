@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("empty_folder")
 
 COMMON = ("--config FILE", "--set SECTION.KEY=VALUE", "--quiet", "--json", "--print-config")
 # These overwrite nothing.
-READERS = ("plan", "inspect", "runs", "info", "selftest", "evaluate", "neighbours")
+READERS = ("plan", "inspect", "runs", "info", "selftest", "evaluate", "substitutes", "neighbours")
 ENGINE = ("--engine [local|dask]", "--scheduler ADDRESS")
 OWN = {
     "pipeline": ("CORPUS...", "--run RUN", "--init BUNDLE", *ENGINE),
@@ -33,7 +33,7 @@ OWN = {
     "embed": ("FILE...", "--model BUNDLE", "--output FILE", "--segmented", "--layers all|average|top|N", "--dtype"),
     "merge": ("SHARD...", "--output FILE", "--format", "--layout", "--compression", "--sentence-index"),
     "convert": ("SOURCE", "--output DIR", "--weights FILE", "--warm-on TEXT", "--layout [bundle|simple_elmo|"),
-    "index": ("TEXT...", "--model BUNDLE", "--output INDEX", "--segmented", "--layers all|top|N", "--max-per-word"),
+    "index": ("FILE...", "--model BUNDLE", "--output INDEX", "--segmented", "--layers all|top|N", "--max-per-word"),
     "neighbours": ("WORD", "--in SENTENCE", "--index INDEX", "--same-word", "--layer", "--top", "--model BUNDLE"),
     "info": ("BUNDLE",),
     "plan": ("CORPUS...", "--run RUN", "--no-training", "--format", "--input-format FORMAT"),
@@ -41,6 +41,8 @@ OWN = {
     "runs": ("FOLDER",),
     "selftest": ("BUNDLE", "--device [auto|cpu|cuda]"),
     "evaluate": ("FILE...", "--model BUNDLE", "--segmented", "--device [auto|cpu|cuda]"),
+    "score": ("FILE...", "--by", "--keep-below BITS", "--keep-share FRACTION", "--against BUNDLE", "--output FILE"),
+    "substitutes": ("[TEXT]", "--word WORD", "--position N", "--top", "--model BUNDLE"),
 }
 SECTIONS = ["Prepare", "Train", "Use", "Inspect"]
 # What is imported only once a command really works.
@@ -67,6 +69,8 @@ def minimal_arguments(command: str, run: Path) -> tuple[str | Path, ...]:
         return (command, run)
     if command == "neighbours":
         return (command, "苹果", "--in", "吃苹果", "--index", "texts.index")
+    if command == "substitutes":
+        return (command, "苹果", "--position", "0")
     file = ("corpus.txt",) if command in ("pipeline", "segment", "plan", *OF_MODELS) else ()
     output = ("--output", "model") if command in ("convert", "index") else ()
     return (command, *file, *output, *(() if command in OF_MODELS else ("--run", run)))
@@ -74,9 +78,9 @@ def minimal_arguments(command: str, run: Path) -> tuple[str | Path, ...]:
 
 def finished_arguments(command: str, sample: SampleRun, run: Path, folder: Path) -> tuple[str | Path, ...]:
     """Return arguments with which a command succeeds on a finished run."""
-    if command == "embed":
+    if command in ("embed", "score"):
         output = folder / f"{len(list(folder.iterdir()))}.hdf5"
-        return ("embed", sample.heldout, "--segmented", "--model", sample.model, "--output", output)
+        return (command, sample.heldout, "--segmented", "--model", sample.model, "--output", output)
     if command == "merge":
         output = folder / f"{len(list(folder.iterdir()))}.hdf5"
         arguments = ("--segmented", "--model", sample.model, "--output", output, "--shard", "1/1", "--quiet")
@@ -86,16 +90,17 @@ def finished_arguments(command: str, sample: SampleRun, run: Path, folder: Path)
         return ("convert", sample.model, "--output", folder / f"model {len(list(folder.iterdir()))}")
     if command in ("index", "neighbours"):
         return index_arguments(command, sample, folder)
-    if command == "plan":
-        return ("plan", sample.corpus, "--run", run, "--no-training")
-    if command == "runs":
-        return ("runs", run.parent)
-    if command == "inspect":
-        return ("inspect", run)
-    if command in ("info", "selftest"):
-        return (command, sample.model)
-    if command == "evaluate":
-        return ("evaluate", sample.heldout, "--segmented", "--model", sample.model)
+    others: dict[str, tuple[str | Path, ...]] = {
+        "plan": (sample.corpus, "--run", run, "--no-training"),
+        "runs": (run.parent,),
+        "inspect": (run,),
+        "info": (sample.model,),
+        "selftest": (sample.model,),
+        "substitutes": ("今天天气很好", "--position", "1", "--model", sample.model),
+        "evaluate": (sample.heldout, "--segmented", "--model", sample.model),
+    }
+    if command in others:
+        return (command, *others[command])
     return (command, *((sample.corpus,) if command in ("pipeline", "segment") else ()), "--run", run)
 
 

@@ -13,7 +13,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.contexts import nearest as nearest_module
 from elmo_zh.contexts.keyword_lines import distinct_neighbours, keyword_lines
 from elmo_zh.contexts.nearest import nearest, nearest_among
-from elmo_zh.contexts.place_word import place_word
+from elmo_zh.contexts.occurrences import Occurrence, best_occurrence, require_occurrences
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.reporter import display_width
 
@@ -129,16 +129,23 @@ def test_keywords_are_aligned(embedder: ElmoEmbedder, tmp_path: Path) -> None:
 def test_a_word_that_the_segmenter_does_not_cut(tmp_path: Path) -> None:
     model = write_model(tmp_path / "model", SHAPES["token"], text=TextConfig())
     embedder = ElmoEmbedder.load(model)
-    natural = place_word(embedder, "苹果", "我们 吃 苹果")
-    assert (natural.tokens, natural.place, natural.is_recut) == (["我们", "吃", "苹果"], 2, False)
-    recut = place_word(embedder, "们今", "我们今天吃１０个苹果")
-    assert (recut.tokens, recut.place, recut.is_recut) == (["我", "们今", "天吃", "10", "个", "苹果"], 1, True)
-    assert place_word(embedder, "１０", "我们今天吃１０个苹果").token == "10"
+    natural = found(embedder, "苹果", "我们 吃 苹果")
+    assert (natural.tokens, natural.position, natural.describe_cut()) == (["我们", "吃", "苹果"], 2, "")
+    cut = found(embedder, "们今", "我们今天吃１０个苹果")
+    assert (cut.tokens, cut.position) == (["我", "们今", "天吃", "10", "个", "苹果"], 1)
+    assert cut.describe_cut().endswith("so the sentence was cut to 我 们今 天吃 10 个 苹果.")
+    assert found(embedder, "１０", "我们今天吃１０个苹果").word == "10"
+    # Where the segmenter makes it a token it is taken, though it stands inside another word before.
+    assert found(embedder, "天", "我们今天 天").tokens == ["我们", "今天", "天"]
     for word in ("香蕉", " "):
-        with pytest.raises(ElmoZhError, match=r"is not in the sentence '我们吃苹果'\. Give a sentence that"):
-            place_word(embedder, word, "我们吃苹果")
-    with pytest.raises(ElmoZhError, match=r"苹 is not one of the tokens of the sentence '吃 苹果' \(吃 苹果\)"):
-        place_word(embedder, "苹", "吃 苹果", segmented=True)
+        with pytest.raises(ElmoZhError, match=rf"{word} is not in the sentence: '我们吃苹果' has 3 tokens"):
+            found(embedder, word, "我们吃苹果")
+    with pytest.raises(ElmoZhError, match=r"苹 is not in the sentence: '吃 苹果' has 2 tokens"):
+        found(embedder, "苹", "吃 苹果", segmented=True)
+
+
+def found(embedder: ElmoEmbedder, word: str, sentence: str, *, segmented: bool = False) -> Occurrence:
+    return best_occurrence(require_occurrences(embedder, sentence, word, segmented=segmented))
 
 
 def test_the_commands(model: Path, tmp_path: Path) -> None:
@@ -152,7 +159,7 @@ def test_the_commands(model: Path, tmp_path: Path) -> None:
     found = elmo_zh(*arguments, "--top", "3", "--json").result()
     assert (found["word"], found["layer"], len(found["neighbours"])) == ("苹果", 2, 3)
     assert found["neighbours"][0]["text"] == LINES[0]
-    assert found["neighbours"][0]["line"] == 1
+    assert found["neighbours"][0]["line"] == 0
     shown = elmo_zh(*arguments, "--same-word")
     assert f"Model: {model}" in shown.stderr
     assert len(shown.stdout.splitlines()) == 4

@@ -18,7 +18,9 @@ from elmo_zh.cli import main
 
 ROOT = Path(__file__).parents[2]
 STAGES = ("segment", "vocab", "word2vec", "encode", "train", "export")
-OF_MODELS = ("embed", "merge", "evaluate", "index", "neighbours", "convert", "info", "selftest")
+OF_MODELS = (
+    "embed", "merge", "evaluate", "score", "substitutes", "index", "neighbours", "convert", "info", "selftest",
+)  # fmt: skip
 OF_CORPORA = ("plan", "inspect", "runs")
 COMMANDS = ("pipeline", *STAGES, *OF_MODELS, *OF_CORPORA)
 

@@ -1,0 +1,200 @@
+"""The command that scores lines of text, and chooses lines by their scores."""
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from elmo_zh.cli.model_options import (
+    FROM_ZERO,
+    WARM_UP,
+    model_option,
+    model_path,
+    refuse_format_of_segmented,
+    refuse_settings_of_the_model,
+    segmented_option,
+)
+from elmo_zh.cli.options import Common, common_options, device_option, input_argument, input_options
+from elmo_zh.invocation import program
+from elmo_zh.run.reporter import counted
+
+if TYPE_CHECKING:
+    from elmo_zh.contexts.line_scorer import LineScorer
+    from elmo_zh.contexts.score_texts import ScoreJob, ScoreReport
+
+
+@click.command()
+@input_argument
+@model_option
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="File to write; an interrupted command resumes. Default: standard output.",
+)
+@segmented_option
+@input_options
+@click.option(
+    "--split-sentences",
+    is_flag=True,
+    help="Split lines into sentences as in training; a line costs the sum of its sentences.",
+)
+@click.option(
+    "--by",
+    type=click.Choice(("line", "token")),
+    default="line",
+    show_default=True,
+    help="Write one row for each line, or one for each token with its surprisal.",
+)
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(("tsv", "jsonl")),
+    help="Form of the rows: a table with a header (tsv) or JSON lines (jsonl). Default tsv.",
+)
+@click.option(
+    "--keep-below",
+    type=float,
+    metavar="BITS",
+    help="Write the lines with fewer bits per character than this instead of scores; with --against, those whose"
+    " difference is below.",
+)
+@click.option(
+    "--keep-share",
+    type=click.FloatRange(0, 1),
+    metavar="FRACTION",
+    help="Write this fraction of the lines instead of scores: those with the fewest bits per character; with --against,"
+    " those with the lowest difference.",
+)
+@click.option(
+    "--against",
+    type=click.Path(path_type=Path),
+    metavar="BUNDLE",
+    help="Compare with this model: adds the difference in bits per character, --model minus this one.",
+)
+@device_option
+@common_options
+@click.pass_obj
+def score(common: Common, /, files: tuple[str, ...], output: Path | None, **chosen: Any) -> None:
+    """Score lines of text, or keep those that score best.
+
+    Use it to find odd lines, to clean a corpus, or to choose text of a field. A score is the exact probability under
+    the forward and the backward LM. --against compares a model of the field with a general one (Moore and Lewis 2010).
+    FILE is a text in any form that segment reads, a folder, or - for
+    standard input. A line is one sentence unless --split-sentences is given; no line is left out. docs/contexts.md
+    describes the columns.
+
+    \b
+    Example:
+      elmo-zh score file.txt
+      elmo-zh score file.txt --by token --format jsonl --output tokens.jsonl
+      elmo-zh score web.txt --keep-share 0.8 --output clean.txt
+      elmo-zh score web.txt --against runs/general/model --keep-below 0 --output field.txt
+    """
+    config = common.resolve()
+    refuse_settings_of_the_model(common, "score")
+    refuse_format_of_segmented(common, segmented=chosen["segmented"])
+    _check_usage(common, output, chosen)
+    from elmo_zh.allocator import keep_freed_memory
+    from elmo_zh.contexts.keep import KeepRule
+    from elmo_zh.contexts.score_texts import ScoreJob, score_texts
+    from elmo_zh.corpus.input_texts import input_text, opened_inputs
+
+    keep_freed_memory()
+    keep = None
+    if chosen["keep_below"] is not None or chosen["keep_share"] is not None:
+        keep = KeepRule(below=chosen["keep_below"], share=chosen["keep_share"])
+    with opened_inputs(files, common.console) as sources:
+        job = ScoreJob(
+            scorer=_load_scorer(common, model_path(chosen["model"]), chosen),
+            texts=[input_text(source, config.text, segmented=chosen["segmented"]) for source in sources.sources],
+            other=_load_scorer(common, model_path(chosen["against"]), chosen) if chosen["against"] else None,
+            kind=chosen["kind"] or "tsv",
+            keep=keep,
+        )
+        place = output or sys.stdout.buffer
+        report = score_texts(job, place, force=common.force, reporter=common.console)
+    _finish(common, job, report, output)
+
+
+def _check_usage(common: Common, output: Path | None, chosen: dict[str, Any]) -> None:
+    keeps = chosen["keep_below"] is not None or chosen["keep_share"] is not None
+    if common.as_json and output is None:
+        raise click.UsageError("With --json stdout holds the result. Give the scores a file: --output FILE")
+    if chosen["keep_below"] is not None and chosen["keep_share"] is not None:
+        raise click.UsageError("--keep-below and --keep-share exclude each other. Give one of them.")
+    if keeps and (chosen["kind"] or chosen["by"] == "token"):
+        raise click.UsageError("--keep-below and --keep-share write lines. Leave out --format and --by.")
+    if chosen["against"] and chosen["by"] == "token":
+        raise click.UsageError(
+            "--against compares lines, since two models may have other tokens. Leave out --by token."
+        )
+    if chosen["split_sentences"] and chosen["segmented"]:
+        raise click.UsageError("--segmented text has one sentence per line already. Leave out --split-sentences.")
+
+
+def _load_scorer(common: Common, path: Path, chosen: dict[str, Any]) -> "LineScorer":
+    """Load a model, and say which one it is."""
+    from elmo_zh.bundle.description import model_line
+    from elmo_zh.bundle.read import load_bundle
+    from elmo_zh.contexts.line_scorer import LineReading, LineScorer
+
+    bundle = load_bundle(path)
+    common.console.note(model_line(bundle))
+    if bundle.needs_warm_state():
+        common.console.warn(f"{FROM_ZERO}, so its scores are worse than they could be. {WARM_UP}")
+    reading = LineReading(
+        segmented=chosen["segmented"],
+        split_sentences=chosen["split_sentences"],
+        by_token=chosen["by"] == "token",
+    )
+    return LineScorer(bundle, chosen["device"] or "auto", reading)
+
+
+def _finish(common: Common, job: "ScoreJob", report: "ScoreReport", output: Path | None) -> None:
+    """Warn of unknown words, and say what was written: on stderr if the scores are on stdout."""
+    from elmo_zh.bundle.description import describe_model
+    from elmo_zh.embed.unknown_rate import describe_unknown_rate
+
+    scorer, counts = job.scorer, report.counts
+    if scorer.num_cut:
+        common.console.note(f"{scorer.num_cut:,} words are longer than the model reads and were truncated.")
+    warning = describe_unknown_rate(
+        scorer.bundle, counts.tokens, counts.unknown, scorer.unknown_words, segmented=scorer.reading.segmented
+    )
+    if warning:
+        common.console.warn(warning)
+    lines = _describe(report, output)
+    if output is None:
+        for line in lines:
+            common.console.note(line)
+        return
+    if report.kept is None:
+        lines.append(f"Next: {program()} score FILE --keep-share 0.8 --output kept.txt writes the most probable lines")
+    figures = counts.figures()
+    kept = {} if report.kept is None else {"kept": report.kept}
+    common.finish(
+        {
+            "output": str(output),
+            **asdict(counts),
+            **kept,
+            "perplexity": figures.perplexity if figures else None,
+            "bits_per_character": figures.bits_per_character if figures else None,
+            "model": describe_model(scorer.bundle),
+        },
+        *lines,
+    )
+
+
+def _describe(report: "ScoreReport", output: Path | None) -> list[str]:
+    counts, figures = report.counts, report.counts.figures()
+    line = (
+        f"{counted(counts.lines, 'line')} ({counts.empty_lines:,} empty), {counted(counts.tokens, 'token')}"
+        f" ({counts.unknown:,} unknown)"
+    )
+    if figures:
+        line += f", perplexity {figures.perplexity:,.2f}, {figures.bits_per_character:.4f} bits per character"
+    place = f": {output}" if output else ""
+    return [line + place] if report.kept is None else [line, f"{counted(report.kept, 'line')} kept{place}"]

@@ -1,0 +1,174 @@
+"""The command that shows which words could stand at a place of a sentence."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from elmo_zh.cli.model_options import (
+    FROM_ZERO,
+    WARM_UP,
+    model_option,
+    model_path,
+    refuse_format_of_segmented,
+    refuse_settings_of_the_model,
+    segmented_option,
+)
+from elmo_zh.cli.options import Common, common_options_of_readers, device_option, input_options
+from elmo_zh.errors import CorpusError
+from elmo_zh.invocation import program
+from elmo_zh.run.reporter import aligned, counted
+
+if TYPE_CHECKING:
+    from elmo_zh.contexts.occurrences import Occurrence
+    from elmo_zh.embed.embedder import ElmoEmbedder
+    from elmo_zh.embed.substitutes import Substitute, Substitutes
+
+
+@click.command()
+@click.argument("text", required=False)
+@click.option("--word", metavar="WORD", help="Find substitutes of this word, at each of its places.")
+@click.option(
+    "--position",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Find substitutes of this token, counted from 0; not --word.",
+)
+@click.option("--file", metavar="FILE", help="Read sentences with the word from a file, one a line, instead of TEXT.")
+@click.option("--top", type=click.IntRange(1), default=20, show_default=True, help="Number of substitutes to show.")
+@click.option("--without-word", is_flag=True, help="Leave the word itself out; else it is shown with its rank.")
+@model_option
+@segmented_option
+@input_options
+@device_option
+@common_options_of_readers
+@click.pass_obj
+def substitutes(common: Common, /, text: str | None, model: Path | None, device: str | None, **chosen: Any) -> None:
+    """Show which words could stand in the place of a word.
+
+    Use it to see what a model understands of a sentence: the substitutes of 苹果 are fruit in one sentence and
+    companies in another. TEXT is one sentence. The ranking is by the product of the probabilities under the forward and
+    the backward LM, over a power of the word's frequency; docs/contexts.md says how the power was chosen.
+
+    \b
+    Example:
+      elmo-zh substitutes 我昨天买了一个苹果 --word 苹果
+      elmo-zh substitutes 我昨天买了一个苹果 --position 5 --top 5
+      elmo-zh substitutes --file reviews.txt --word 包 --json
+    """
+    config = common.resolve()
+    refuse_settings_of_the_model(common, "substitutes")
+    refuse_format_of_segmented(common, segmented=chosen["segmented"])
+    _check_usage(text, chosen)
+    from elmo_zh.bundle.description import describe_model, model_line
+    from elmo_zh.bundle.read import load_bundle
+    from elmo_zh.embed.embedder import ElmoEmbedder
+
+    bundle = load_bundle(model_path(model))
+    bundle.require_probabilities()
+    common.console.note(model_line(bundle))
+    if bundle.needs_warm_state():
+        common.console.warn(f"{FROM_ZERO}, so its substitutes are worse than they could be. {WARM_UP}")
+    embedder = ElmoEmbedder(bundle, device or "auto")
+    if text is not None:
+        occurrences = _occurrences_in_text(embedder, text, chosen)
+    else:
+        occurrences = list(_occurrences_in_file(common, embedder, config.text, chosen))
+    for occurrence in occurrences:
+        if cut := occurrence.describe_cut():
+            common.console.note(cut)
+    found = embedder.substitutes_many([(each.tokens, each.position) for each in occurrences], chosen["top"])
+    results = [
+        _result(occurrence, each, hide=chosen["without_word"])
+        for occurrence, each in zip(occurrences, found, strict=True)
+    ]
+    common.finish(
+        {"occurrences": results, "model": describe_model(bundle)},
+        *(line for each, result in zip(occurrences, results, strict=True) for line in _describe(each, result)),
+        f"{counted(len(results), 'occurrence')} of {occurrences[0].word}."
+        f" Next: {program()} substitutes --file FILE --word {occurrences[0].word} shows those in a text",
+    )
+
+
+def _check_usage(text: str | None, chosen: dict[str, Any]) -> None:
+    if (text is None) == (chosen["file"] is None):
+        raise click.UsageError("Give one of the two: a sentence, or --file FILE.")
+    if (chosen["word"] is None) == (chosen["position"] is None):
+        raise click.UsageError("Give one of the two: --word WORD, or --position N.")
+    if chosen["file"] is not None and chosen["word"] is None:
+        raise click.UsageError("--position is a place in one sentence. With --file give --word WORD.")
+    if chosen["word"] is not None and not chosen["word"].strip():
+        raise click.UsageError("--word is empty. Give a word of the sentence.")
+
+
+def _occurrences_in_text(embedder: "ElmoEmbedder", text: str, chosen: dict[str, Any]) -> "list[Occurrence]":
+    from elmo_zh.contexts.occurrences import occurrence_at, require_occurrences
+
+    segmented, word = chosen["segmented"], chosen["word"]
+    if word is None:
+        return [occurrence_at(embedder, text, chosen["position"], segmented=segmented)]
+    return require_occurrences(embedder, text, word, segmented=segmented)
+
+
+def _occurrences_in_file(
+    common: Common, embedder: "ElmoEmbedder", config: Any, chosen: dict[str, Any]
+) -> "Iterator[Occurrence]":
+    from elmo_zh.contexts.occurrences import find_occurrences
+    from elmo_zh.corpus.input_texts import input_text, opened_inputs
+
+    segmented, word = chosen["segmented"], chosen["word"]
+    is_empty = True
+    with opened_inputs([chosen["file"]], common.console) as sources:
+        for source in sources.sources:
+            text = input_text(source, config, segmented=segmented)
+            for number, line in enumerate(text.lines_if_text(common.console)):
+                if word in line:
+                    for found in find_occurrences(embedder, line, word, segmented=segmented, line=number):
+                        is_empty = False
+                        yield found
+    if is_empty:
+        raise CorpusError(f"{chosen['file']}: no line has the word {word}. Give a word of the text.")
+
+
+def _result(occurrence: "Occurrence", found: "Substitutes", *, hide: bool) -> dict[str, Any]:
+    best = [each for each in found.best if not (hide and each.word == found.word)]
+    own = {} if hide else {"own": _rounded(found.own) if found.own else None}
+    return {
+        "text": occurrence.text,
+        "line": occurrence.line,
+        "start": occurrence.start,
+        "end": occurrence.end,
+        "tokens": occurrence.tokens,
+        "position": occurrence.position,
+        "word": occurrence.word,
+        **own,
+        "substitutes": [_rounded(each) for each in best],
+    }
+
+
+def _rounded(substitute: "Substitute") -> dict[str, Any]:
+    """Return the values with four digits, which do not depend on what was computed together."""
+    return {
+        name: float(f"{value:.4g}") if isinstance(value, float) else value for name, value in asdict(substitute).items()
+    }
+
+
+def _describe(occurrence: "Occurrence", result: dict[str, Any]) -> Iterator[str]:
+    tokens = [f"[{token}]" if i == occurrence.position else token for i, token in enumerate(occurrence.tokens)]
+    yield " ".join(tokens)
+    best, own = result["substitutes"], result.get("own")
+    shown = best if own is None or own["rank"] <= len(best) else [*best, own]
+    header = ["word", "rank", "probability", "forward", "backward"]
+    yield from aligned([header, *(_cells(each, occurrence.word) for each in shown)])
+    if "own" in result and own is None:
+        yield f"{occurrence.word} is outside the model's vocabulary, so it has no rank."
+    yield ""
+
+
+def _cells(substitute: dict[str, Any], word: str) -> Sequence[str]:
+    mark = " <" if substitute["word"] == word else ""
+    names = ("probability", "forward_probability", "backward_probability")
+    figures = [f"{substitute[name]:.2e}" if substitute[name] < 0.0001 else f"{substitute[name]:.4f}" for name in names]
+    return [f"{substitute['word']}{mark}", f"{substitute['rank']:,}", *figures]

@@ -1,0 +1,146 @@
+"""Choose the lines with the lowest scores, and write them as they were read, in flat memory."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.contexts.line_score import ScoredLine
+from elmo_zh.corpus.input_texts import InputText
+from elmo_zh.corpus.names import is_archive_name
+from elmo_zh.errors import CorpusError
+from elmo_zh.run.reporter import SilentReporter
+
+_CHUNK_LINES = 2**18
+_SIGN = np.uint64(1 << 63)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeepRule:
+    """Which lines are kept; one of the two is given. A line without a token is never kept.
+
+    Attributes:
+        below: Lines whose bits per character are below this; with another model, whose difference is.
+        share: This fraction of the lines with a token, those with the lowest; of equal ones the earlier.
+    """
+
+    below: float | None = None
+    share: float | None = None
+
+
+@dataclass(frozen=True)
+class _Threshold:
+    """Lines below `rank` are kept, and of those equal to it the first `num_equal`."""
+
+    rank: int
+    num_equal: int
+
+
+def write_kept(
+    lines: Iterable[ScoredLine], texts: Iterable[InputText], rule: KeepRule, scratch: Path, output: BinaryIO
+) -> int:
+    """Write the kept lines in order, and return their number.
+
+    A line of a plain text, compressed or not, is written byte for byte, unless its encoding is UTF-16 or UTF-32; a line
+    from such a text, an archive, or a record is written in UTF-8 and ends with LF.
+
+    Args:
+        lines: All lines, scored.
+        texts: The texts, which have been read before.
+        rule: Which lines to keep.
+        scratch: A file to write for the time being: eight bytes a line.
+        output: Receives the lines.
+
+    Raises:
+        CorpusError: If a text has lost lines since it was scored.
+    """
+    num_scored = _write_ranks(lines, scratch)
+    if not scratch.stat().st_size:
+        return 0
+    ranks = np.memmap(scratch, np.uint64, mode="r")
+    threshold = _choose_threshold(ranks, num_scored, rule)
+    num_kept, num_equal = 0, threshold.num_equal
+    num_lines = 0
+    for rank, line in zip(_iter_values(ranks), _iter_raw_lines(texts), strict=False):
+        num_lines += 1
+        if rank < threshold.rank or (rank == threshold.rank and num_equal > 0):
+            num_equal -= rank == threshold.rank
+            num_kept += 1
+            output.write(line)
+    if num_lines != len(ranks):
+        raise CorpusError("A text has changed while it was read. Type the same command again.")
+    return num_kept
+
+
+def _write_ranks(lines: Iterable[ScoredLine], path: Path) -> int:
+    """Write the rank of each line, uint64, highest for those without a token; return the number of the others."""
+    num_scored = 0
+    keys: list[float] = []
+    with path.open("wb") as file:
+        for line in lines:
+            key = line.score.bits_per_character if line.difference is None else line.difference
+            num_scored += key is not None
+            keys.append(np.inf if key is None else key)
+            if len(keys) == _CHUNK_LINES:
+                _ranks(np.array(keys)).tofile(file)
+                keys = []
+        _ranks(np.array(keys)).tofile(file)
+    return num_scored
+
+
+def _ranks(keys: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """Return whole numbers in the order of the numbers."""
+    bits = (keys + 0.0).view(np.uint64)  # -0.0 becomes 0.0
+    return np.where(bits & _SIGN, ~bits, bits | _SIGN)
+
+
+def _choose_threshold(ranks: NDArray[np.uint64], num_scored: int, rule: KeepRule) -> _Threshold:
+    if rule.share is None:
+        return _Threshold(int(_ranks(np.array([rule.below], np.float64))[0]), 0)
+    num_kept = int(rule.share * num_scored + 0.5)
+    if num_kept == 0:
+        return _Threshold(0, 0)
+    return _smallest(ranks, num_kept)
+
+
+def _smallest(ranks: NDArray[np.uint64], count: int) -> _Threshold:
+    """Return the threshold that `count` numbers pass, found 16 bits at a time."""
+    prefix, left = 0, count
+    for shift in (48, 32, 16, 0):
+        histogram = np.zeros(2**16, np.int64)
+        for start in range(0, len(ranks), _CHUNK_LINES):
+            upper = ranks[start : start + _CHUNK_LINES] >> np.uint64(shift)
+            own = upper if shift == 48 else upper[upper >> np.uint64(16) == np.uint64(prefix)]
+            histogram += np.bincount((own & np.uint64(0xFFFF)).astype(np.int64), minlength=2**16)
+        sums = histogram.cumsum()
+        digit = int(np.searchsorted(sums, left))
+        left -= int(sums[digit] - histogram[digit])
+        prefix = prefix << 16 | digit
+    return _Threshold(prefix, left)
+
+
+def _iter_values(ranks: NDArray[np.uint64]) -> Iterator[int]:
+    for start in range(0, len(ranks), _CHUNK_LINES):
+        yield from ranks[start : start + _CHUNK_LINES].tolist()
+
+
+def _iter_raw_lines(texts: Iterable[InputText]) -> Iterator[bytes]:
+    for text in texts:
+        if _has_raw_lines(text):
+            with text.source.open() as file:
+                yield from file
+        else:
+            for line in text.lines_if_text(SilentReporter()):
+                yield f"{line}\n".encode()
+
+
+def _has_raw_lines(text: InputText) -> bool:
+    """Return whether the lines of a text that was read are those of its bytes, split at LF."""
+    forms = list(text.tally.forms.elements())
+    if len(forms) != 1 or is_archive_name(text.source.file_name):
+        return False
+    kind, encoding, _ = forms[0]
+    return kind == "text" and "\n".encode(encoding) == b"\n"

@@ -1,0 +1,176 @@
+"""LineScorer: the exact log-probability of lines under the forward and the backward LM of a model."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.bundle.find import find_bundle
+from elmo_zh.bundle.read import Bundle, load_bundle
+from elmo_zh.contexts.line_score import LineScore, TokenScore
+from elmo_zh.embed.rows import require_sentences
+from elmo_zh.embed.sentence_arguments import check_texts
+from elmo_zh.model.precision import choose_device
+from elmo_zh.text.alignment import TokenisedLine, find_tokens
+from elmo_zh.text.segmenters.registry import split_tokens
+from elmo_zh.text.sentences import split_sentences
+from elmo_zh.training.scoring import sentence_costs
+
+# Distinct unknown words that are counted; when there are more, the rarer half is forgotten.
+_COUNTED_WORDS = 100_000
+_NO_OFFSETS = np.zeros((0, 2), np.int32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineReading:
+    """How a line becomes sentences, and what is kept of their costs.
+
+    Attributes:
+        segmented: A line is a sentence whose tokens are split at U+0020; else it is normalised and segmented.
+        split_sentences: Raw lines are split into sentences as in training; else each line is one sentence.
+        by_token: The cost of each token is kept too.
+    """
+
+    segmented: bool = False
+    split_sentences: bool = False
+    by_token: bool = False
+
+
+class LineScorer:
+    """Computes the exact cost of lines, each from the same state and independent of the others.
+
+        scorer = LineScorer.load("runs/latest/model")
+        [line] = scorer.score(["今天天气很好"])
+        line.forward_nats, line.backward_nats, line.bits_per_character
+
+    Attributes:
+        bundle: The model.
+        reading: How a line becomes sentences.
+        unknown_words: The unknown words of the lines scored so far, each with its count; of very many the most frequent
+            ones.
+        num_cut: Number of words so far that are longer than the model reads.
+    """
+
+    def __init__(self, bundle: Bundle, device: str = "auto", reading: LineReading | None = None) -> None:
+        """Prepare a model for scoring.
+
+        Args:
+            bundle: The model.
+            device: auto (a GPU if there is one), cpu or cuda.
+            reading: How a line becomes sentences; default: a raw line is one sentence.
+
+        Raises:
+            BundleError: If the bundle has no softmax, or cannot read lines in this way.
+        """
+        self.bundle, self.reading = bundle, reading or LineReading()
+        self._softmax, self._vocabulary = bundle.require_probabilities()
+        if self.reading.split_sentences:
+            require_sentences(bundle)
+        self._preparation = None if self.reading.segmented else bundle.build_preparation()
+        chosen = choose_device(device)
+        bundle.bilm.to(chosen)
+        self._softmax.to(chosen)
+        self.unknown_words: Counter[str] = Counter()
+        self.num_cut = 0
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        device: str = "auto",
+        *,
+        segmented: bool = False,
+        split_sentences: bool = False,
+        by_token: bool = False,
+    ) -> "LineScorer":
+        """Load a bundle.
+
+        Args:
+            path: The folder of the bundle, or the name of an installed model.
+            device: auto (a GPU if there is one), cpu or cuda.
+            segmented: Lines hold tokens separated by single spaces, which are looked up as they are.
+            split_sentences: Raw lines are split into sentences as in training; a line costs the sum of its sentences.
+            by_token: Keep the cost of each token.
+
+        Raises:
+            BundleError: If the folder is not a sound bundle with a softmax, or cannot read lines in this way.
+        """
+        reading = LineReading(segmented=segmented, split_sentences=split_sentences, by_token=by_token)
+        return cls(load_bundle(find_bundle(path)), device, reading)
+
+    def score(self, lines: Iterable[str]) -> list[LineScore]:
+        """Return the cost of each line; equal lines are scored once.
+
+        Args:
+            lines: Strings. They are scored together: give some thousands at a time.
+
+        Raises:
+            TypeError: If anything but strings is given, or a single string.
+        """
+        checked = check_texts(lines, "score", "lines")
+        distinct = list(dict.fromkeys(checked))
+        scores = dict(zip(distinct, self.score_distinct(distinct), strict=True))
+        return [scores[line] for line in checked]
+
+    def score_distinct(self, lines: Sequence[str]) -> list[LineScore]:
+        """Return the cost of each line, without checking the argument or looking for equal lines."""
+        split = [self._sentences(line) for line in lines]
+        lexicon = self.bundle.build_lexicon()
+        sentences = [line.tokens for found in split for line in found]
+        ids = [np.asarray(lexicon.encode(tokens)) for tokens in sentences]
+        self.num_cut += sum(lexicon.is_cut(token) for tokens in sentences for token in tokens)
+        costs = iter(sentence_costs(self.bundle.bilm, self._softmax, lexicon, ids))
+        return [self._line_score(found, [next(costs) for _ in found]) for found in split]
+
+    def _sentences(self, line: str) -> list[TokenisedLine]:
+        """Return the sentences of a line that have tokens, with the tokens' offsets if they are wanted."""
+        if self.reading.by_token:
+            found = list(self._aligned_sentences(line))
+        else:
+            found = [TokenisedLine(tokens, _NO_OFFSETS) for tokens in self._token_lists(line)]
+        return [sentence for sentence in found if sentence.tokens]
+
+    def _token_lists(self, line: str) -> list[list[str]]:
+        if self._preparation is None:
+            return [split_tokens(line)]
+        return self._preparation.sentences(line) if self.reading.split_sentences else [self._preparation.tokens(line)]
+
+    def _aligned_sentences(self, line: str) -> Iterator[TokenisedLine]:
+        if self._preparation is None:
+            tokens = split_tokens(line)
+            yield TokenisedLine(tokens, find_tokens(line, tokens))
+            return
+        start = 0
+        for text in split_sentences(line) if self.reading.split_sentences else [line]:
+            found = self._preparation.prepare(text)
+            yield TokenisedLine(found.tokens, found.offsets + np.int32(start))
+            start += len(text)
+
+    def _line_score(self, sentences: Sequence[TokenisedLine], costs: Sequence[NDArray[np.float64]]) -> LineScore:
+        tokens = [token for sentence in sentences for token in sentence.tokens]
+        unknown = [token for token in tokens if token not in self._vocabulary]
+        self.unknown_words.update(unknown)
+        if len(self.unknown_words) > _COUNTED_WORDS:
+            self.unknown_words = Counter(dict(self.unknown_words.most_common(_COUNTED_WORDS // 2)))
+        totals = [[float(nats) for nats in cost.sum(axis=1)] for cost in costs]
+        return LineScore(
+            num_sentences=len(sentences),
+            num_tokens=len(tokens),
+            num_unknown=len(unknown),
+            num_characters=sum(map(len, tokens)) + len(sentences),
+            forward_nats=sum((forward for forward, _ in totals), 0.0),
+            backward_nats=sum((backward for _, backward in totals), 0.0),
+            spelling_nats=sum((self.bundle.spelling.nats(token) for token in unknown), 0.0),
+            tokens=tuple(self._token_scores(sentences, costs)) if self.reading.by_token else None,
+        )
+
+    def _token_scores(
+        self, sentences: Sequence[TokenisedLine], costs: Sequence[NDArray[np.float64]]
+    ) -> Iterator[TokenScore]:
+        for sentence, (forward, backward) in zip(sentences, costs, strict=True):
+            for place, (token, (start, end)) in enumerate(zip(sentence.tokens, sentence.offsets.tolist(), strict=True)):
+                is_unknown = token not in self._vocabulary
+                yield TokenScore(token, start, end, float(forward[place]), float(backward[place]), is_unknown)

@@ -1,0 +1,81 @@
+"""The unfinished output of `score`: a folder from which an interrupted command resumes.
+
+`manifest.json` says which texts, models and settings the scores belong to. Each `part-*.jsonl`, numbered from 0, holds
+the scores of consecutive lines, one JSON array a line. A part appears whole or not at all.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elmo_zh.contexts.line_score import ScoredLine
+from elmo_zh.errors import OutputError
+from elmo_zh.run.files import atomic_path, remove, write_json
+
+
+@dataclass(frozen=True)
+class ScoreParts:
+    """The folder of the parts."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, output: Path) -> "ScoreParts":
+        """Return the parts of an output."""
+        return cls(output.with_name(output.name + ".parts"))
+
+    def open(self, manifest: Mapping[str, Any], *, force: bool) -> None:
+        """Create the folder, or keep what is finished in it.
+
+        Args:
+            manifest: What the scores depend on.
+            force: Start over in any case.
+
+        Raises:
+            OutputError: If the folder holds scores of other texts, another model or other settings.
+        """
+        known = self.path / "manifest.json"
+        wanted = json.loads(json.dumps(manifest))
+        is_same = known.is_file() and json.loads(known.read_text(encoding="utf-8")) == wanted
+        if not is_same and not force and self.num_parts():
+            raise OutputError(
+                f"{self.path} holds an unfinished output of another text, model or settings."
+                " Give the same ones to continue it, or --force to start over."
+            )
+        if force or not is_same:
+            remove(self.path)
+        write_json(known, manifest)
+
+    def _part(self, number: int) -> Path:
+        return self.path / f"part-{number:08d}.jsonl"
+
+    def num_parts(self) -> int:
+        """Return how many parts are finished, up to the first gap."""
+        number = 0
+        while self._part(number).is_file():
+            number += 1
+        return number
+
+    def save(self, number: int, lines: Sequence[ScoredLine]) -> None:
+        """Write a part."""
+        with atomic_path(self._part(number)) as unfinished, unfinished.open("w", encoding="utf-8") as file:
+            file.writelines(json.dumps(line.as_record(), ensure_ascii=False) + "\n" for line in lines)
+
+    def load(self, number: int) -> list[ScoredLine] | None:
+        """Return a part, or None if it is not finished."""
+        if not self._part(number).is_file():
+            return None
+        with self._part(number).open(encoding="utf-8", newline="\n") as file:
+            return [ScoredLine.of_record(json.loads(record)) for record in file]
+
+    def iter_lines(self) -> Iterator[ScoredLine]:
+        """Yield the lines of all parts in order."""
+        for number in range(self.num_parts()):
+            yield from self.load(number) or ()
+
+    def remove(self, *, if_empty: bool = False) -> None:
+        """Remove the folder, in any case or only if no part is finished."""
+        if not (if_empty and self.num_parts()):
+            remove(self.path)

@@ -1,0 +1,249 @@
+"""Scores of lines and tokens: against the NumPy oracle and `evaluate`, and the command from its text to its output."""
+
+import csv
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from contract.command_line import SampleRun, elmo_zh
+from drawn_bundles import SHAPES, write_model
+from parity import numpy_oracle
+
+from elmo_zh import LineScorer
+from elmo_zh.config import TextConfig
+from elmo_zh.contexts import score_texts
+from elmo_zh.contexts.line_scorer import LineScorer as Scorer
+from elmo_zh.contexts.score_cache import ScoreCache
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+LINES = ("我们 今天 吃 苹果 。", "", "苹果", "梨 今天", "我们 今天 吃 苹果 。", "今天 " * 29 + "。")
+RAW = ("今天１吃苹果。我们吃！", "", "苹果", "　我们\t今天 吃", "苹果")
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small model that reads raw text."""
+    folder = tmp_path_factory.mktemp("models") / "drawn"
+    return write_model(
+        folder, SHAPES["token"], text=TextConfig(segmenter="character"), with_softmax=True, words=tuple("我今吃苹果。")
+    )
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+@pytest.mark.parametrize("mode", ["token", "character"])
+@pytest.mark.parametrize("batch_tokens", [7, 2048])
+def test_each_prediction_is_that_of_the_oracle(
+    tmp_path: Path, mode: str, batch_tokens: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("elmo_zh.training.scoring.BATCH_TOKENS", batch_tokens)
+    path = write_model(tmp_path / "model", SHAPES[mode], with_softmax=True)
+    oracle = numpy_oracle.load_bundle(path)
+    scorer = LineScorer.load(path, segmented=True, by_token=True)
+    for line, score in zip(LINES, scorer.score(LINES), strict=True):
+        tokens = line.split()
+        forward, backward = numpy_oracle.sentence_nats(oracle, tokens) if tokens else ([], [])
+        assert score.tokens is not None
+        assert [token.token for token in score.tokens] == tokens
+        np.testing.assert_allclose([token.forward_nats for token in score.tokens], forward[:-1], rtol=1e-5)
+        np.testing.assert_allclose([token.backward_nats for token in score.tokens], backward[-2::-1], rtol=1e-5)
+        assert [token.is_unknown for token in score.tokens] == [token == "梨" for token in tokens]
+        assert (score.forward_nats, score.backward_nats) == pytest.approx((sum(forward), sum(backward)), rel=1e-6)
+        if not tokens:
+            assert (score.num_characters, score.bits_per_character, score.perplexity) == (0, None, None)
+            continue
+        expected = numpy_oracle.evaluate(oracle, [tokens])
+        assert score.bits_per_character == pytest.approx(expected["bits_per_character"], rel=1e-6)
+        assert score.perplexity == pytest.approx(expected["perplexity"], rel=1e-6)
+
+
+def test_lines_sum_to_what_evaluate_gives(sample_run: SampleRun) -> None:
+    arguments = (sample_run.heldout, "--segmented", "--model", sample_run.model)
+    expected = elmo_zh("evaluate", *arguments, "--json").result()
+    result = elmo_zh("score", *arguments, "--json", "--output", "scores.tsv").result()
+    assert result["perplexity"] == pytest.approx(expected["perplexity"], rel=1e-6)
+    assert result["bits_per_character"] == pytest.approx(expected["bits_per_character"], rel=1e-6)
+    lines = rows(Path("scores.tsv").read_text(encoding="utf-8"))
+    num_predictions = sum(int(line["tokens"]) + 1 for line in lines)
+    assert num_predictions == expected["num_predictions"]
+    for direction in ("forward", "backward"):
+        total = sum(float(line[f"{direction}_nats"]) for line in lines)
+        assert total == pytest.approx(result[f"{direction}_nats"], rel=1e-6)
+        assert math.log(expected[f"{direction}_perplexity"]) * num_predictions == pytest.approx(total, rel=1e-6)
+
+
+def test_sentences_of_lines_sum_to_what_evaluate_gives(bundle: Path) -> None:
+    Path("raw.txt").write_text("\n".join(RAW), encoding="utf-8")
+    expected = elmo_zh("evaluate", "raw.txt", "--model", bundle, "--json").result()
+    by_line = elmo_zh("score", "raw.txt", "--model", bundle, "--split-sentences", "--output", "a", "--json").result()
+    for name in ("perplexity", "bits_per_character"):
+        assert by_line[name] == pytest.approx(expected[name], rel=1e-6)
+    assert (by_line["lines"], by_line["empty_lines"], by_line["sentences"]) == (5, 1, 5)
+    one = elmo_zh("score", "raw.txt", "--model", bundle, "--output", "b", "--json").result()
+    assert one["sentences"] == 4
+
+
+@pytest.mark.parametrize("split", [[], ["--split-sentences"]])
+def test_offsets_of_tokens_are_those_in_the_raw_line(bundle: Path, split: list[str]) -> None:
+    Path("raw.txt").write_text("\n".join(RAW), encoding="utf-8")
+    answer = elmo_zh("score", "raw.txt", "--model", bundle, "--by", "token", "--format", "jsonl", *split)
+    found = [json.loads(line) for line in answer.stdout.splitlines()]
+    assert list(found[0]) == [
+        "line", "place", "start", "end", "token", "forward_nats", "backward_nats", "unknown",
+    ]  # fmt: skip
+    for row in found:
+        raw = RAW[row["line"]][row["start"] : row["end"]]
+        assert raw.replace("１", "1").strip() == row["token"]
+        assert row["unknown"] == (row["token"] not in "我今吃苹果。")
+    assert [row["place"] for row in found if row["line"] == 0] == list(range(11))
+    assert {row["line"] for row in found} == {0, 2, 3, 4}
+
+
+def test_the_table_has_a_row_for_every_line_of_every_file(bundle: Path) -> None:
+    Path("a.txt").write_text("苹果\n\n", encoding="utf-8")
+    Path("b.csv").write_text('id,text\n1,"今天\n吃"\n2,我\n', encoding="utf-8")
+    answer = elmo_zh("score", "a.txt", "b.csv", "--model", bundle)
+    found = rows(answer.stdout)
+    assert [(row["file"], row["line"], row["tokens"]) for row in found] == [
+        ("a.txt", "0", "2"), ("a.txt", "1", "0"), ("b.csv", "0", "3"), ("b.csv", "1", "1"),
+    ]  # fmt: skip
+    assert found[1]["bits_per_character"] == found[1]["perplexity"] == ""
+    assert found[1]["forward_nats"] == "0.000000"
+    assert answer.stderr.splitlines()[-1].startswith("4 lines (1 empty), 6 tokens (1 unknown), perplexity ")
+
+
+def test_a_difference_of_two_models(bundle: Path, tmp_path: Path) -> None:
+    other = write_model(
+        tmp_path / "other", SHAPES["token"], text=TextConfig(segmenter="character"), with_softmax=True, seed=5
+    )
+    text = "苹果\n\n我吃\n今天吃。\n"
+    Path("a.txt").write_text(text, encoding="utf-8")
+    own, others = (rows(elmo_zh("score", "a.txt", "--model", model).stdout) for model in (bundle, other))
+    found = rows(elmo_zh("score", "a.txt", "--model", bundle, "--against", other).stdout)
+    expected = {}
+    for number, (left, right, row) in enumerate(zip(own, others, found, strict=True)):
+        if number == 1:
+            assert row["difference"] == ""
+            continue
+        expected[number] = float(left["bits_per_character"]) - float(right["bits_per_character"])
+        assert float(row["difference"]) == pytest.approx(expected[number], abs=2e-6)
+    ranked = sorted(expected, key=lambda number: expected[number])
+    limit = (expected[ranked[0]] + expected[ranked[1]]) / 2
+    kept = elmo_zh("score", "a.txt", "--model", bundle, "--against", other, "--keep-below", str(limit))
+    assert kept.stdout == text.splitlines(keepends=True)[ranked[0]]
+
+
+def test_the_lines_kept_are_those_with_the_fewest_bits(bundle: Path) -> None:
+    """In order, byte for byte, and of equal lines the first."""
+    lines = ["苹果苹果\r\n", "\r\n", "今天吃苹果。\n", "我\n", "苹果苹果\r\n", "我吃。\n", "果"]
+    raw = "".join(lines).encode("gb18030")
+    Path("a.txt").write_bytes(raw)
+    options = ("a.txt", "--encoding", "gb18030", "--model", bundle)
+    bits = [row["bits_per_character"] for row in rows(elmo_zh("score", *options).stdout)]
+    ranked = sorted((float(cost), number) for number, cost in enumerate(bits) if cost)
+    for share, count in (("0", 0), ("0.25", 2), ("0.5", 3), ("0.8", 5), ("1", 6)):
+        assert elmo_zh("score", *options, "--keep-share", share, "--output", "kept.txt", "--force").status == 0
+        chosen = sorted(number for _, number in ranked[:count])
+        assert Path("kept.txt").read_bytes() == b"".join(lines[number].encode("gb18030") for number in chosen)
+    limit = f"{(ranked[2][0] + ranked[3][0]) / 2:.9f}"
+    result = elmo_zh("score", *options, "--keep-below", limit, "--output", "below.txt", "--json").result()
+    below = sorted(number for cost, number in ranked if cost < float(limit))
+    assert Path("below.txt").read_bytes() == b"".join(lines[number].encode("gb18030") for number in below)
+    assert result["kept"] == len(below)
+
+
+def test_kept_records_become_lines_of_utf_8(bundle: Path) -> None:
+    Path("a.csv").write_bytes('id,text\n1,"今天\n吃"\n2,\n3,我\n'.encode("gb18030"))
+    answer = elmo_zh("score", "a.csv", "--model", bundle, "--keep-share", "1")
+    assert answer.stdout == "今天 吃\n我\n"
+
+
+def test_equal_lines_are_scored_once(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(score_texts, "PART_LINES", 2)
+    given: list[str] = []
+    score_distinct = Scorer.score_distinct
+
+    def counted(scorer: Scorer, lines: list[str]) -> list[object]:
+        given.extend(lines)
+        return list(score_distinct(scorer, lines))
+
+    monkeypatch.setattr(Scorer, "score_distinct", counted)
+    Path("a.txt").write_text("我\n我\n吃\n我\n吃\n果\n", encoding="utf-8")
+    assert elmo_zh("score", "a.txt", "--model", bundle).status == 0
+    assert given == ["我", "吃", "果"]
+
+
+def test_the_cache_forgets_what_was_not_used_for_longest(bundle: Path) -> None:
+    scorer, cache = LineScorer.load(bundle), ScoreCache(max_weight=2)
+    asked: list[str] = []
+
+    def compute(lines: list[str]) -> list[tuple[object, None]]:
+        asked.extend(lines)
+        return [(score, None) for score in scorer.score(lines)]
+
+    for line in ("我", "吃", "我", "果", "我", "吃"):
+        cache.look_up([line], compute)  # type: ignore[arg-type]
+    assert asked == ["我", "吃", "果", "吃"]
+
+
+@pytest.mark.parametrize("options", [[], ["--by", "token"], ["--keep-share", "0.5"]])
+def test_a_stopped_command_goes_on_to_the_same_bytes(
+    bundle: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    monkeypatch.setattr(score_texts, "PART_LINES", 2)
+    Path("a.txt").write_text("我吃\n苹果\n\n我吃\n今天。\n果\n吃我\n", encoding="utf-8")
+    arguments = ("score", "a.txt", "--model", bundle, *options)
+    at_once = elmo_zh(*arguments).stdout
+    score_distinct, calls = Scorer.score_distinct, []
+
+    def stopped(scorer: Scorer, lines: list[str]) -> Iterator[object]:
+        calls.append(lines)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return score_distinct(scorer, lines)  # type: ignore[return-value]
+
+    with monkeypatch.context() as during:
+        during.setattr(Scorer, "score_distinct", stopped)
+        answer = elmo_zh(*arguments, "--output", "out")
+        assert (answer.status, answer.stdout) == (130, "")
+        assert not Path("out").exists()
+        assert len(list(Path("out.parts").glob("part-*"))) == 2
+        refused = elmo_zh(*arguments, "--split-sentences", "--output", "out").only_error()
+        assert refused.startswith("out.parts holds an unfinished output of another text, model or settings.")
+        assert elmo_zh(*arguments, "--output", "out").status == 0
+    assert Path("out").read_bytes().decode() == at_once
+    assert calls == [["我吃", "苹果"], [""], ["今天。", "果"], ["今天。", "果"], ["吃我"]]
+    assert not Path("out.parts").exists()
+    assert "exists already" in elmo_zh(*arguments, "--output", "out").only_error()
+
+
+@pytest.mark.parametrize("text", ["", "\n\n"])
+def test_a_text_without_a_sentence_is_no_error(bundle: Path, text: str) -> None:
+    Path("a.txt").write_text(text, encoding="utf-8")
+    assert len(rows(elmo_zh("score", "a.txt", "--model", bundle).stdout)) == text.count("\n")
+    answer = elmo_zh("score", "a.txt", "--model", bundle, "--keep-share", "0.5")
+    assert (answer.status, answer.stdout) == (0, "")
+
+
+def test_wrong_usage_and_models_without_probabilities(bundle: Path, tmp_path: Path) -> None:
+    Path("a.txt").write_text("我\n", encoding="utf-8")
+    for options, told in (
+        (["--json"], "Give the scores a file: --output FILE"),
+        (["--keep-below", "3", "--keep-share", "0.5"], "Give one of them."),
+        (["--keep-below", "3", "--format", "tsv"], "Leave out --format and --by."),
+        (["--against", str(bundle), "--by", "token"], "Leave out --by token."),
+        (["--segmented", "--split-sentences"], "Leave out --split-sentences."),
+        (["--keep-share", "1.5"], "1.5 is not in the range"),
+    ):
+        answer = elmo_zh("score", "a.txt", "--model", bundle, *options)
+        assert answer.status == 2
+        assert told in " ".join(answer.stderr.split())
+    without = write_model(tmp_path / "without", SHAPES["token"], text=TextConfig(segmenter="character"))
+    told = elmo_zh("score", "a.txt", "--model", without).only_error()
+    assert told.startswith(f"{without} has no softmax, so it gives vectors but no probabilities.")
