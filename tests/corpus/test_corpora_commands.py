@@ -146,7 +146,7 @@ def test_encodings_that_there_are_not(name: str) -> None:
     assert answer.status == 2
     assert answer.stderr.endswith(f"Error: Invalid value for '--encoding': {problem}\n")
     setting = f"text.encoding={name}"
-    told = elmo_zh("segment", "a.txt", "--run", "run", "--set", setting).only_error()
+    told = elmo_zh("segment", "a.txt", "--run", "run", "--set", setting).only_error(2)
     assert told.startswith(f"text.encoding = {problem.removesuffix('.')}")
 
 

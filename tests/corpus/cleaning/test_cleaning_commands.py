@@ -134,4 +134,4 @@ def test_a_run_made_before_goes_on(sample_run: SampleRun) -> None:
 
 def test_another_script_than_that_of_the_training_text_is_not_exported(sample_run: SampleRun) -> None:
     told = elmo_zh("export", "--run", sample_run.path, "--set", "text.script=simplified").only_error()
-    assert "changed since the training text was segmented: text.script none -> simplified" in told
+    assert "segment has used others: text.script none -> simplified." in told
