@@ -12,8 +12,9 @@ from elmo_zh.cli.evaluate import evaluate
 from elmo_zh.cli.failures import explain_failure, with_setting
 from elmo_zh.cli.models import convert, info, selftest
 from elmo_zh.cli.options import settings_command
+from elmo_zh.cli.pipeline import pipeline
 from elmo_zh.cli.runs import runs
-from elmo_zh.cli.stages import encode, export, pipeline, segment, train, vocab, word2vec
+from elmo_zh.cli.stages import encode, export, segment, train, vocab, word2vec
 from elmo_zh.errors import OptionError
 from elmo_zh.version import __version__
 

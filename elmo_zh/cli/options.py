@@ -286,6 +286,8 @@ def check_run_path(context: click.Context, _parameter: click.Parameter, path: Pa
     return path
 
 
+corpus_argument = click.argument("corpus", nargs=-1, required=True)
+
 run_option = click.option(
     "--run",
     "run_path",

@@ -33,7 +33,7 @@ from elmo_zh.embed.unfinished import DumpCounts, Parts
 from elmo_zh.embed.unknown_rate import describe_unknown_rate, is_far_above, training_unknown_rate
 from elmo_zh.errors import OptionError
 from elmo_zh.run.files import file_digest
-from elmo_zh.run.reporter import Hints, Reporter, format_bytes
+from elmo_zh.run.reporter import Hints, Reporter, counted, format_bytes
 
 # A part ends after so many lines or tokens: little is lost by an interruption, and memory stays bounded.
 PART_LINES = 2000
@@ -266,6 +266,8 @@ class _Dump:
         """Write the packed file of all lines, without their vectors, unless it exists."""
         if counts := self.parts.counts():
             self.counts = counts
+            done = self.parts.num_finished_lines()
+            reporter.note(f"Resuming: {done:,} of {counted(counts.lines, 'line')} are finished.")
             return
         write_text_files(self.embedder, self.job.text, self.lines, self.parts, self.describe, reporter)
         self.counts = count_text(self.parts)

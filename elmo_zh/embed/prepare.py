@@ -53,6 +53,8 @@ def write_text_files(
     """
     kind = describe(num_lines=0, num_tokens=0)
     done = sum(_count(path).lines for path in parts.text_files())
+    if done:
+        reporter.note(f"Resuming: {done:,} of {len(lines):,} lines have their tokens.")
     with reporter.progress("tokens", unit="lines", total=len(lines), initial=done) as progress:
         for block_lines in _iter_prepared(embedder, text, range(lines.start + done, lines.stop), kind):
             tokens = [token for line in block_lines for token in line.tokens]

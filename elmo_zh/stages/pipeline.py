@@ -33,7 +33,7 @@ def pipeline(
 
     Such a bundle also determines the settings of section model, except those `named` by the user as section.key.
     """
-    config = with_resolved_init(config)
+    config = with_resolved_init(run, config)
     if init := config.train.init or config.vocab.init:
         made_with = text_settings(config, find_user_dictionary(run, config))
         config = adopt_model(run, config, init, made_with, named, force=force, reporter=reporter)

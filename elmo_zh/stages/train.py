@@ -35,7 +35,7 @@ def train(
     With a process group this is the stage on rank 0. The other ranks wait in `train_on_other_rank` for training to
     start.
     """
-    config = with_resolved_init(config)
+    config = with_resolved_init(run, config, ("train",))
     require_inputs(run, [run.ids, run.vocab])
     if group:
         from elmo_zh.training.rank_start import require_divisible_batch_size

@@ -447,7 +447,8 @@ def test_a_disk_that_fills_up_in_training_keeps_what_there_is(
     with monkeypatch.context() as during:
         during.setattr(checkpoint, "save_file", save_file)
         answer = train(run)
-    assert answer.only_error().startswith("The disk is full (")
+    assert answer.only_error().startswith("The disk is full: ")
+    assert str(run / "checkpoints" / "step-00000030") in answer.errors[0]
     assert answer.errors[0].endswith(
         "Free some space and run the same command again, without --force; finished stages and checkpoints are kept."
     )
