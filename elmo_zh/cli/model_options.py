@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from elmo_zh.bundle.find import DEFAULT_MODEL, STARTER, default_bundle, find_bundle
+from elmo_zh.bundle.find_bundle import DEFAULT_MODEL, STARTER, default_bundle, find_bundle
 from elmo_zh.cli.options import Common
 from elmo_zh.config import config_names
 

@@ -22,7 +22,7 @@ from elmo_zh.errors import BundleError, CorpusError
 from elmo_zh.model.batches import build_lexicon
 from elmo_zh.run.disk_space import require_room
 from elmo_zh.run.files import UNFINISHED, atomic_path
-from elmo_zh.run.find import is_run
+from elmo_zh.run.find_runs import is_run
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.vocabulary.lexicon import Lexicon

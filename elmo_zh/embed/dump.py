@@ -11,7 +11,6 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.embed.blocks import Contents, TextBlock
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed
 from elmo_zh.embed.jobs import Job
@@ -24,6 +23,7 @@ from elmo_zh.embed.join import (
     is_plain_packed,
     join_files,
 )
+from elmo_zh.embed.line_blocks import Contents, TextBlock
 from elmo_zh.embed.merge import Shard
 from elmo_zh.embed.prepare import count_text, write_packed, write_text_files
 from elmo_zh.embed.reduction import Reduction, check_layers

@@ -12,9 +12,9 @@ import h5py
 import numpy as np
 
 from elmo_zh.corpus.input_texts import InputText
-from elmo_zh.embed.blocks import Contents, TextBlock
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import hdf5_packed
+from elmo_zh.embed.line_blocks import Contents, TextBlock
 from elmo_zh.embed.rows import iter_rows
 from elmo_zh.embed.unfinished import DumpCounts, Parts
 from elmo_zh.errors import CorpusError

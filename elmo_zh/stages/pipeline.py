@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from elmo_zh.config import Config
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.run.files import UNFINISHED, remove
-from elmo_zh.run.find import LATEST
+from elmo_zh.run.find_runs import LATEST
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.stages.encode import encode

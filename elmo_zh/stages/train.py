@@ -52,7 +52,7 @@ def train(
     config_now = replace(config, train=replace(config.train, device=device)) if device else config
 
     def work() -> StageResult:
-        from elmo_zh.training.train import train_run
+        from elmo_zh.training.train_run import train_run
 
         if group is None:
             return train_run(run, config_now, reporter)

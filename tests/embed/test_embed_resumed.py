@@ -22,9 +22,9 @@ from contract.dumps import (
 )
 
 from elmo_zh.embed import dump, join, prepare
-from elmo_zh.embed.blocks import LineBlock
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import hdf5_packed
+from elmo_zh.embed.line_blocks import LineBlock
 from elmo_zh.embed.survey import Survey
 from elmo_zh.text.alignment import TokenisedLine
 

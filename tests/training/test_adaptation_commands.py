@@ -23,7 +23,7 @@ from contract.command_line import (
 from safetensors.torch import load_file
 
 from elmo_zh.run.files import file_digest
-from elmo_zh.training import train as training_stage
+from elmo_zh.training import train_run as training_stage
 from elmo_zh.training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("empty_folder")

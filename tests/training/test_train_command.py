@@ -31,7 +31,7 @@ from waiting import wait_until
 
 from elmo_zh.model.softmax import Softmax
 from elmo_zh.training import checkpoint, trainer
-from elmo_zh.training import train as training_stage
+from elmo_zh.training import train_run as training_stage
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
