@@ -31,7 +31,7 @@ from typing import Any
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.counts import LineCounts
-from elmo_zh.corpus.read import read_source
+from elmo_zh.corpus.read_source import read_source
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.engine.parts import PartWriter

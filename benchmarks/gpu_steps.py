@@ -32,9 +32,9 @@ from elmo_zh.run.files import file_digest
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.stages.pipeline import pipeline
-from elmo_zh.training.evaluate import evaluate_files
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.optimizer import step_tokens
+from elmo_zh.training.perplexity import evaluate_files
 from elmo_zh.training.trial import draw_lexicon, draw_store
 
 _STEPS, _STEPS_BETWEEN = 24, 12

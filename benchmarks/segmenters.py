@@ -19,7 +19,7 @@ from pathlib import Path
 from rjieba import Jieba
 
 from elmo_zh.config import Config, load_config
-from elmo_zh.corpus.files import find_corpus_files, iter_lines
+from elmo_zh.corpus.text_files import find_corpus_files, iter_lines
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters.registry import Segmenter, build_segmenter
 from elmo_zh.text.sentences import split_sentences

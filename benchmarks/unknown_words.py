@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.choices import UNKNOWN_WAYS
-from elmo_zh.corpus.files import iter_lines
+from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.word_vectors import WordVectors
 from elmo_zh.model.batches import pad_sentences

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from elmo_zh.config import Word2vecConfig
-from elmo_zh.corpus.files import iter_lines
+from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.vocabulary.vocabulary import load_counts, load_vocabulary

@@ -33,5 +33,9 @@ class OutputError(ElmoZhError):
     """An output already exists or cannot be written."""
 
 
+class FullDiskError(OutputError):
+    """An output does not fit on its disk; the same command resumes once there is space."""
+
+
 class ClusterError(ElmoZhError):
     """The workers of a cluster are missing, die, or cannot see the files that they need."""

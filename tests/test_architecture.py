@@ -67,7 +67,7 @@ NO_NAMES = {"utils", "common", "helpers", "misc"}
 
 
 def room_of(module: str) -> str:
-    """The first name below the package: elmo_zh.corpus.files stands in room text."""
+    """The first name below the package: elmo_zh.corpus.text_files stands in room text."""
     return module.split(".")[1]
 
 

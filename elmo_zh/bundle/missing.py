@@ -7,7 +7,7 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.choices import MODELS
 from elmo_zh.errors import RunError
 from elmo_zh.invocation import command, program
-from elmo_zh.run.find import RUNS, closest_run, is_run, iter_runs
+from elmo_zh.run.find_runs import RUNS, closest_run, is_run, iter_runs
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import finished_stages
 

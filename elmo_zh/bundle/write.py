@@ -15,7 +15,7 @@ from elmo_zh.bundle.history import UNKNOWN_HISTORY, History
 from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleForm, BundleLayout
 from elmo_zh.bundle.options import options_of
 from elmo_zh.bundle.warm_state import save_warm_state
-from elmo_zh.bundle.weights import published_arrays, round_to_float16, save_weights
+from elmo_zh.bundle.weights import count_parameters, published_arrays, round_to_float16, save_weights
 from elmo_zh.config import TextConfig, preparation_settings
 from elmo_zh.errors import BundleError
 from elmo_zh.hdf5 import create_hdf5
@@ -73,6 +73,19 @@ class BundleSource:
     def options(self) -> dict[str, Any]:
         """Return the published options."""
         return options_of(self.bilm.shape, self.training_options, len(self.vocabulary) if self.vocabulary else None)
+
+
+def least_bytes(source: BundleSource, form: BundleForm) -> int:
+    """Return the bytes that the weights of a model take up in a form; its other files are small."""
+    if form.dtype == "float16":
+        num_numbers = count_parameters(source.bilm, source.softmax)
+    else:
+        # A tied softmax is written as a copy.
+        softmax = source.softmax.parameters() if source.softmax else ()
+        num_numbers = source.bilm.shape.num_parameters() + sum(parameter.numel() for parameter in softmax)
+    if form.layout == "bundle" and _has_embedding_file(source, form.dtype):
+        num_numbers += source.bilm.token_table.weight.numel()
+    return num_numbers * np.dtype(form.dtype).itemsize
 
 
 def write_model(folder: Path, source: BundleSource, form: BundleForm, command: str, reporter: Reporter) -> None:
@@ -134,8 +147,7 @@ def _write_files(folder: Path, source: BundleSource, golden: Sequence["_GoldenSe
     folder.mkdir(parents=True)
     write_json(layout.options, source.options())
     save_weights(layout.weights, source.bilm, source.softmax, dtype)
-    # weights.hdf5 holds the same dataset. The copy is left out of a bundle that is meant to be small.
-    if source.bilm.shape.characters is None and dtype == "float32":
+    if _has_embedding_file(source, dtype):
         with create_hdf5(layout.vocab_embedding) as file:
             file.create_dataset("embedding", data=source.bilm.token_table.weight.detach().numpy())
     if source.bilm.warm_cell is not None:
@@ -151,6 +163,11 @@ def _write_files(folder: Path, source: BundleSource, golden: Sequence["_GoldenSe
     if source.history != UNKNOWN_HISTORY:
         write_json(layout.history, asdict(source.history))
     write_json(layout.info, _info(layout, source))
+
+
+def _has_embedding_file(source: BundleSource, dtype: str) -> bool:
+    # weights.hdf5 holds the same dataset. The copy is left out of a bundle that is meant to be small.
+    return source.bilm.shape.characters is None and dtype == "float32"
 
 
 def _info(layout: BundleLayout, source: BundleSource) -> dict[str, Any]:

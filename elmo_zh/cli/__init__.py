@@ -14,9 +14,10 @@ from elmo_zh.cli.index import index
 from elmo_zh.cli.models import convert, info, selftest
 from elmo_zh.cli.neighbours import neighbours
 from elmo_zh.cli.options import settings_command
+from elmo_zh.cli.pipeline import pipeline
 from elmo_zh.cli.runs import runs
 from elmo_zh.cli.score import score
-from elmo_zh.cli.stages import encode, export, pipeline, segment, train, vocab, word2vec
+from elmo_zh.cli.stages import encode, export, segment, train, vocab, word2vec
 from elmo_zh.cli.substitutes import substitutes
 from elmo_zh.errors import OptionError
 from elmo_zh.version import __version__

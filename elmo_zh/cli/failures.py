@@ -2,21 +2,17 @@
 
 import errno
 import os
-import re
 
 import click
 
 from elmo_zh.config.load import sections_with
 from elmo_zh.errors import ElmoZhError
+from elmo_zh.run.disk_space import ADVICE, is_full_disk, system_error_number
 
 _COMMANDS_WITH_SETTINGS = ("plan", "segment", "vocab", "word2vec", "encode", "train", "pipeline")
 # Settings that are options of other commands under another name.
 _SETTINGS_OF_OPTIONS = {"--segmented": "text.segmenter=whitespace"}
 
-_NO_ROOM = (
-    "The disk is full{where}. Free some space and run the same command again, without --force;"
-    " finished stages and checkpoints are kept."
-)
 _NO_MEMORY = (
     "There is not enough memory ({detail}). Lower train.batch_size, model.cell_dim, vocab.size or embed.batch_tokens."
 )
@@ -24,8 +20,6 @@ _NO_PROCESSES = (
     "No more processes or threads can be started ({detail}). End other programs, raise the limit (ulimit -u), or lower"
     " text.num_workers and train.num_threads."
 )
-# HDF5 (OSError or RuntimeError) and safetensors (SafetensorError) give the system's error number only in their text.
-_NUMBER_IN_TEXT = re.compile(r"(?:os error|errno =) (\d+)")
 
 
 def explain_failure(error: Exception) -> list[str] | None:
@@ -33,10 +27,10 @@ def explain_failure(error: Exception) -> list[str] | None:
     if isinstance(error, ElmoZhError):
         return list(error.messages)
     text = " ".join(str(error).split())
-    number = _system_error_number(error, text)
+    number = system_error_number(error)
     filename = error.filename if isinstance(error, OSError) else None
-    if number in (errno.ENOSPC, errno.EDQUOT):
-        return [_NO_ROOM.format(where=f" ({filename})" if filename else "")]
+    if is_full_disk(error):
+        return [f"The disk is full{f' ({filename})' if filename else ''}. {ADVICE}"]
     if number == errno.ENOMEM:
         return [_NO_MEMORY.format(detail=os.strerror(number))]
     if (number == errno.EAGAIN and not filename) or "can't start new thread" in text:
@@ -61,10 +55,3 @@ def with_setting(error: click.UsageError) -> click.UsageError:
     if not named:
         return error
     return click.UsageError(f"{error.message} It is a setting: --set {' or --set '.join(named)}", error.ctx)
-
-
-def _system_error_number(error: Exception, text: str) -> int | None:
-    if isinstance(error, OSError) and error.errno:
-        return error.errno
-    match = _NUMBER_IN_TEXT.search(text)
-    return int(match[1]) if match else None

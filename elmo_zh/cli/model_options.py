@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from elmo_zh.bundle.find import DEFAULT_MODEL, STARTER, default_bundle, find_bundle
+from elmo_zh.bundle.find_bundle import DEFAULT_MODEL, STARTER, default_bundle, find_bundle
 from elmo_zh.cli.options import Common
 from elmo_zh.config import EmbedConfig, config_names
 

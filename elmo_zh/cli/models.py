@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elmo_zh.bundle.find import find_bundle
+from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.cli.next_steps import embed_with
 from elmo_zh.cli.options import (
     Common,

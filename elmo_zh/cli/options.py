@@ -278,13 +278,15 @@ def engine_options(function: Function) -> Function:
 def check_run_path(context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
     """Return the path of a run; raise RunError for a model bundle and for a folder of anything else."""
     from elmo_zh.bundle.missing import require_no_bundle
-    from elmo_zh.run.find import require_run_or_room
+    from elmo_zh.run.find_runs import require_run_or_room
 
     if path is not None and not context.resilient_parsing:
         require_no_bundle(path)
         require_run_or_room(path)
     return path
 
+
+corpus_argument = click.argument("corpus", nargs=-1, required=True)
 
 run_option = click.option(
     "--run",

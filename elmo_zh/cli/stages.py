@@ -1,7 +1,6 @@
-"""The commands that make a model: one for each stage, and `pipeline` for all of them."""
+"""The commands of the stages, one for each; `pipeline` runs them all."""
 
 import os
-import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from elmo_zh.cli.options import (
     Common,
     bundle_form_options,
     common_options,
+    corpus_argument,
     device_option,
     engine_options,
     init_option,
@@ -21,15 +21,12 @@ from elmo_zh.cli.options import (
     run_option,
 )
 from elmo_zh.config import Config, config_names
-from elmo_zh.invocation import program
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.other_stages import earlier_stages, later_stages, refuse_settings_of
 from elmo_zh.run.record import StageOutcome
-from elmo_zh.training.launch import Launch, read_launch, refuse_launch
+from elmo_zh.training.launch import Launch, read_launch
 
 _STAGES_WITH_ENGINE = ("segment", "vocab", "encode")
-
-corpus_argument = click.argument("corpus", nargs=-1, required=True)
 
 
 @click.command()
@@ -285,68 +282,3 @@ def _run_stage(
         common.finish(result, after_stage(name, run, run.load_config(None, [])))
     else:
         common.finish(result, *([embed_with(output)] if arguments["form"].layout == "bundle" else ()))
-
-
-@click.command()
-@corpus_argument
-@run_option
-@init_option
-@reading_options
-@engine_options
-@common_options
-@click.pass_obj
-def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path, init: Path | None) -> None:
-    """Run all stages, from raw text to a model bundle.
-
-    Use it to make a model with one command, and again to resume after an interruption. CORPUS is text in any form that
-    the command segment reads. With --init, training starts from another model, whose words and settings of section
-    model are kept.
-
-    \b
-    Example:
-      elmo-zh pipeline my-texts/ --run runs/mine
-      elmo-zh pipeline my-texts/ --run runs/mine --config configs/base.toml --set train.epochs=5
-      elmo-zh pipeline news.jsonl.gz --field data.text --run runs/news
-      elmo-zh pipeline statutes.txt --run runs/law --init runs/news/model
-    """
-    from elmo_zh.stages import pipeline as pipeline_stage
-    from elmo_zh.stages.init_bundle import resolve_init
-
-    refuse_launch(os.environ)
-    run = RunDir(run_path)
-    config = common.resolve(run)
-    named = config_names(None, common.assignments)
-    if init and "vocab.words" in named:
-        raise click.UsageError("--init and vocab.words both say which words the vocabulary has. Give only one of them.")
-    if init:
-        path = resolve_init(init, config.train.init)
-        vocab_section = replace(config.vocab, init=path, words="")
-        config = replace(config, vocab=vocab_section, train=replace(config.train, init=path))
-    with run.locked(create=True), run.config_kept_on_error():
-        engine = common.choose_engine(config)
-        pipeline_stage.pipeline(
-            run, config, corpus, named=named, engine=engine, force=common.force, reporter=common.console
-        )
-    pipeline_stage.link_latest(run)
-    _compare_with_plan(common, run)
-    common.finish(
-        {"run": str(run_path), "model": str(run.model)},
-        f"The model is in {run.model}. Next, write the vectors of a text file:",
-        f"  {program()} embed file.txt --model {shlex.quote(str(run.model))}",
-    )
-
-
-def _compare_with_plan(common: Common, run: RunDir) -> None:
-    """Compare the finished run with its plan, if it has one; a damaged plan is only a warning."""
-    from elmo_zh.errors import RunError
-    from elmo_zh.planning.comparison import changed_settings, compare, load_plan
-    from elmo_zh.planning.plan_lines import describe_comparison
-
-    try:
-        plan = load_plan(run)
-    except RunError as error:
-        common.console.warn(str(error))
-        return
-    if plan:
-        for line in describe_comparison(compare(run, plan), changed_settings(run, plan)):
-            common.console.note(line)

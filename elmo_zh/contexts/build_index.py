@@ -21,10 +21,10 @@ from elmo_zh.contexts.layout import INDEX_FORMAT, VECTOR, IndexLayout, array_kin
 from elmo_zh.contexts.unfinished_index import IndexParts, RowFile
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.sources import Source, Sources, Stamp
-from elmo_zh.embed.blocks import Contents
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.jobs import texts_to_embed
 from elmo_zh.embed.join import claimed_output
+from elmo_zh.embed.line_blocks import Contents
 from elmo_zh.embed.prepare import count_text, describe_model, open_parts, write_text_files
 from elmo_zh.embed.rows import require_sentences
 from elmo_zh.embed.survey import Survey, check_disk_space

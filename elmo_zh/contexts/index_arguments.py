@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from elmo_zh.corpus.files import iter_lines
+from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import CorpusError, ElmoZhError
 
 

@@ -13,8 +13,8 @@ from elmo_zh.contexts.layout import LINE, OCCURRENCE, POSTING, WORD, ArrayWriter
 from elmo_zh.contexts.unfinished_index import IndexParts
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.sources import changed_error
-from elmo_zh.embed.blocks import TextBlock
 from elmo_zh.embed.formats.hdf5_packed import iter_text_blocks
+from elmo_zh.embed.line_blocks import TextBlock
 from elmo_zh.embed.rows import Row, iter_rows
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.alignment import find_tokens

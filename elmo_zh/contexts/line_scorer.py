@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.bundle.find import find_bundle
+from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.contexts.line_score import LineScore, TokenScore
 from elmo_zh.embed.rows import require_sentences

@@ -13,15 +13,16 @@ from elmo_zh.bundle.missing import next_step_of_run
 from elmo_zh.bundle.options import TRAINING_KEYS, load_options
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.warm_state import warm_up
-from elmo_zh.bundle.write import BundleSource, write_model
+from elmo_zh.bundle.write import BundleSource, least_bytes, write_model
 from elmo_zh.convert.manylangs import is_manylangs, read_manylangs
 from elmo_zh.convert.model_files import ChosenFiles, opened_source
 from elmo_zh.convert.published import KnownText, read_published
 from elmo_zh.corpus.segmented import iter_file_sentences
 from elmo_zh.errors import BundleError, CorpusError
 from elmo_zh.model.batches import build_lexicon
+from elmo_zh.run.disk_space import require_room
 from elmo_zh.run.files import UNFINISHED, atomic_path
-from elmo_zh.run.find import is_run
+from elmo_zh.run.find_runs import is_run
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.vocabulary.lexicon import Lexicon
@@ -87,6 +88,7 @@ def convert_model(
             sentences = _iter_sentences(found, lexicon, settings.warm_on, segmented=settings.segmented)
             count = warm_up(found.bilm, lexicon, sentences)
             reporter.note(f"convert: sentences start from the mean state at {count:,} sentence ends.")
+        require_room(output, least_bytes(found, settings.form))
         with atomic_path(output) as unfinished:
             write_model(unfinished, found, settings.form, "convert", reporter)
     return found

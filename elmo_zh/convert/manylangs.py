@@ -20,7 +20,7 @@ from torch import Tensor
 from elmo_zh.bundle.options import load_options, parse_shape
 from elmo_zh.bundle.write import BundleSource
 from elmo_zh.convert.published import KnownText
-from elmo_zh.corpus.files import iter_lines
+from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import BundleError
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape

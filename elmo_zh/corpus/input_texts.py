@@ -13,7 +13,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.names import is_archive_name, suffix_of
 from elmo_zh.corpus.packing import compression_of
-from elmo_zh.corpus.read import read_lines
+from elmo_zh.corpus.read_source import read_lines
 from elmo_zh.corpus.readers.fields import BLANK_LINES, SHORT_ROWS, WITHOUT_FIELD, WITHOUT_FIELDS
 from elmo_zh.corpus.sources import Source, Sources, find_sources
 from elmo_zh.corpus.tally import PassedOver, Tally

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from elmo_zh.corpus.files import iter_lines
+from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters.registry import split_tokens
 

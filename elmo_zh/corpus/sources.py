@@ -10,9 +10,9 @@ from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
 from elmo_zh.corpus.content import import_extra
-from elmo_zh.corpus.files import find_files
 from elmo_zh.corpus.names import is_corpus_name, kinds_shown, shown
 from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES, compression_of, unpacked
+from elmo_zh.corpus.text_files import find_files
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import remove
 

@@ -12,7 +12,6 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.embed.blocks import Contents, TextBlock
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed, is_output
 from elmo_zh.embed.jobs import Job
@@ -25,6 +24,7 @@ from elmo_zh.embed.join import (
     is_plain_packed,
     join_files,
 )
+from elmo_zh.embed.line_blocks import Contents, TextBlock
 from elmo_zh.embed.merge import Shard
 from elmo_zh.embed.prepare import count_text, describe_model, open_parts, write_packed, write_text_files
 from elmo_zh.embed.reduction import Reduction, check_layers
@@ -33,7 +33,7 @@ from elmo_zh.embed.survey import Survey, check_disk_space
 from elmo_zh.embed.unfinished import DumpCounts, Parts
 from elmo_zh.embed.unknown_rate import describe_unknown_rate, is_far_above, training_unknown_rate
 from elmo_zh.errors import OptionError
-from elmo_zh.run.reporter import Hints, Reporter, format_bytes
+from elmo_zh.run.reporter import Hints, Reporter, counted, format_bytes
 
 # A part ends after so many lines or tokens: little is lost by an interruption, and memory stays bounded.
 PART_LINES = 2000
@@ -264,6 +264,8 @@ class _Dump:
         """Write the packed file of all lines, without their vectors, unless it exists."""
         if counts := self.parts.counts():
             self.counts = counts
+            done = self.parts.num_finished_lines()
+            reporter.note(f"Resuming: {done:,} of {counted(counts.lines, 'line')} are finished.")
             return
         write_text_files(self.embedder, self.job.text, self.lines, self.parts, self.describe, reporter)
         self.counts = count_text(self.parts)

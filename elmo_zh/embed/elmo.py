@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from elmo_zh.bundle.find import DEFAULT_MODEL, find_given_bundle
+from elmo_zh.bundle.find_bundle import DEFAULT_MODEL, find_given_bundle
 from elmo_zh.bundle.options import load_options, parse_shape
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.weights import load_model

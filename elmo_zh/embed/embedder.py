@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elmo_zh.bundle.find import DEFAULT_MODEL, find_given_bundle
+from elmo_zh.bundle.find_bundle import DEFAULT_MODEL, find_given_bundle
 from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.choices import DEVICES, UNKNOWN_WAYS
 from elmo_zh.embed.embedded_sentence import EmbeddedSentence, Vectors

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
 
-from elmo_zh.embed.blocks import Contents, LineBlock, TextBlock
 from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed
+from elmo_zh.embed.line_blocks import Contents, LineBlock, TextBlock
 from elmo_zh.embed.unfinished import DumpCounts
 from elmo_zh.errors import OptionError, OutputError
 from elmo_zh.run.files import atomic_path, link_or_copy, locked, require_no_input

@@ -11,9 +11,9 @@ from typing import Any
 
 import h5py
 
-from elmo_zh.embed.blocks import Contents
 from elmo_zh.embed.formats import OutputForm, choose_writer, is_output
 from elmo_zh.embed.join import DumpReport, check_form, claimed_output, join_files
+from elmo_zh.embed.line_blocks import Contents
 from elmo_zh.embed.survey import check_disk_space
 from elmo_zh.embed.unfinished import DumpCounts
 from elmo_zh.errors import OptionError, OutputError

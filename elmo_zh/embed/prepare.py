@@ -14,9 +14,9 @@ import h5py
 import numpy as np
 
 from elmo_zh.corpus.input_texts import InputText
-from elmo_zh.embed.blocks import Contents, TextBlock
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import hdf5_packed
+from elmo_zh.embed.line_blocks import Contents, TextBlock
 from elmo_zh.embed.rows import iter_rows
 from elmo_zh.embed.survey import Survey, count_lines_and_tokens
 from elmo_zh.embed.unfinished import DumpCounts, Parts
@@ -100,6 +100,8 @@ def write_text_files(
     """
     kind = describe(num_lines=0, num_tokens=0)
     done = sum(_count(path).lines for path in parts.text_files())
+    if done:
+        reporter.note(f"Resuming: {done:,} of {len(lines):,} lines have their tokens.")
     with reporter.progress("tokens", unit="lines", total=len(lines), initial=done) as progress:
         for block_lines in _iter_prepared(embedder, text, range(lines.start + done, lines.stop), kind):
             tokens = [token for line in block_lines for token in line.tokens]

@@ -6,7 +6,7 @@ the figures that it returns. It may run twice, even at the same time, if an engi
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,6 +83,11 @@ def run_parts(
             yield name, done
     for job, _ in engine.run(_make, jobs):
         yield job.name, _wait_for(job)
+
+
+def num_finished(tasks: Iterable[str], folder: Path) -> int:
+    """Return how many parts an interrupted run has finished, given the names of all."""
+    return sum(_finished(folder, name) is not None for name in tasks)
 
 
 def _make(job: _Job[Any]) -> None:

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from elmo_zh.engine.engine import Engine
-from elmo_zh.engine.parts import Figures, run_parts
+from elmo_zh.engine.parts import Figures, num_finished, run_parts
 from elmo_zh.id_store.encode_shard import RenumberTask, ShardTask, encode_shard, renumber_shard
 from elmo_zh.id_store.layout import ARRAYS, DESCRIPTION, KINDS, OTHER_WORDS, STORE_FORMAT, shard_name
 from elmo_zh.run.files import atomic_path, link_or_copy, write_json, written_once
 from elmo_zh.run.layout import documents_beside
-from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.vocabulary.lexicon import Lexicon
 
 Shards = Mapping[str, Sequence[str]]
@@ -63,6 +63,8 @@ def build_id_store(
         for kind in KINDS
         for number, path in enumerate(files[kind])
     }
+    if num_encoded := num_finished(tasks, parts):
+        reporter.note(f"Resuming: {num_encoded:,} of {counted(len(tasks), 'shard')} are finished.")
     figures: dict[str, Figures] = {}
     with reporter.progress("encode", unit="tokens") as progress:
         for name, shard_figures in run_parts(engine, encode_shard, tasks, parts):

@@ -15,9 +15,9 @@ from elmo_zh.invocation import program
 from elmo_zh.pictures.canvas import can_draw, name_corpus
 from elmo_zh.pictures.coverage import draw_coverage
 from elmo_zh.planning.comparison import changed_settings, compare, load_plan
-from elmo_zh.planning.coverage import ROUND_SIZES, CoverageCurve, exact_curve
+from elmo_zh.planning.coverage_curve import ROUND_SIZES, CoverageCurve, exact_curve
 from elmo_zh.planning.plan_lines import coverage_lines, describe_comparison
-from elmo_zh.run.find import explain_no_run
+from elmo_zh.run.find_runs import explain_no_run
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import corpus_files, finished_stages
 from elmo_zh.run.reporter import Reporter, aligned, format_seconds

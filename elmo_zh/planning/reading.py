@@ -18,10 +18,10 @@ from elmo_zh.corpus.encodings import MistakenEncodingError
 from elmo_zh.corpus.names import format_of_name
 from elmo_zh.corpus.packing import compression_of
 from elmo_zh.corpus.ranges import ranges_at, read_range
-from elmo_zh.corpus.read import read_source
+from elmo_zh.corpus.read_source import read_source
 from elmo_zh.corpus.sources import Source
 from elmo_zh.corpus.tally import PassedOver, Tally
-from elmo_zh.planning.blocks import Block, BlockPicker
+from elmo_zh.planning.block_picker import Block, BlockPicker
 from elmo_zh.planning.estimates import Estimate, estimate_total, sum_of
 from elmo_zh.segmenting.duplicates import key_rule, repeated_keys
 

@@ -14,7 +14,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.counts import LineCounts
 from elmo_zh.corpus.sources import Source
 from elmo_zh.errors import CorpusError
-from elmo_zh.planning.blocks import Block
+from elmo_zh.planning.block_picker import Block
 from elmo_zh.planning.estimates import Estimate, estimate_total, product_of
 from elmo_zh.planning.reading import CorpusReading, SampleSize, find_copies, read_corpus
 from elmo_zh.run.reporter import Reporter

@@ -21,7 +21,14 @@ from numpy.typing import NDArray
 from scipy.special import bdtrc, gammaln
 
 from elmo_zh.config import VocabConfig
-from elmo_zh.planning.coverage import CoverageCurve, estimate_curve, exact_curve, merged, recommend_size, words_by_times
+from elmo_zh.planning.coverage_curve import (
+    CoverageCurve,
+    estimate_curve,
+    exact_curve,
+    merged,
+    recommend_size,
+    words_by_times,
+)
 from elmo_zh.planning.estimates import Estimate, student_quantile
 from elmo_zh.vocabulary.vocabulary import SPECIALS
 

@@ -12,6 +12,7 @@ from typing import Any, TextIO
 from uuid import uuid4
 
 from elmo_zh.errors import OutputError
+from elmo_zh.run.disk_space import full_disk_error, is_full_disk
 
 UNFINISHED = ".unfinished"
 
@@ -66,6 +67,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
     Raises:
         OutputError: If `path` is a device, a pipe or a socket.
+        FullDiskError: If it does not fit on the disk.
     """
     require_replaceable_kind(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -74,8 +76,9 @@ def atomic_path(path: Path) -> Iterator[Path]:
     remove(unfinished)
     _restore(replaced, path)
     try:
-        yield unfinished
-        _sync(unfinished)
+        with _full_disk_named(path, unfinished):
+            yield unfinished
+            _sync(unfinished)
         if path.is_dir():
             # A folder cannot replace another in one step, but a half-removed folder must never have the final name.
             path.rename(replaced)
@@ -91,15 +94,30 @@ def written_once(path: Path) -> Iterator[Path]:
 
     Unlike with `atomic_path`, several processes on any machines may write the same file at the same time. The last one
     wins, so all should write the same content.
+
+    Raises:
+        FullDiskError: If it does not fit on the disk.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.{uuid4().hex}{UNFINISHED}")
     try:
-        yield unfinished
-        _sync(unfinished)
+        with _full_disk_named(path, unfinished):
+            yield unfinished
+            _sync(unfinished)
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def _full_disk_named(path: Path, unfinished: Path) -> Iterator[None]:
+    """Turn the error of a full disk, from the system or a library, into one that names the output and its size."""
+    try:
+        yield
+    except Exception as error:
+        if not is_full_disk(error):
+            raise
+        raise full_disk_error(path, path.parent, folder_bytes(unfinished)) from error
 
 
 def _restore(replaced: Path, path: Path) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elmo_zh.config import Config, load_config, render_config
-from elmo_zh.errors import ElmoZhError
+from elmo_zh.errors import ElmoZhError, FullDiskError
 from elmo_zh.run.files import atomic_path, locked
 
 
@@ -168,6 +168,8 @@ class RunDir:
         before = self.config.read_bytes() if self.config.exists() else None
         try:
             yield
+        except FullDiskError:
+            raise  # the same command continues, so its settings stay
         except ElmoZhError:
             if before is None and not any((self.path / "stages").glob("*.json")):
                 self.config.unlink(missing_ok=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_zh.run.files import folder_bytes
-from elmo_zh.run.find import LATEST, iter_runs
+from elmo_zh.run.find_runs import LATEST, iter_runs
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import corpus_files, ended_at, finished_stages, load_records
 from elmo_zh.run.reporter import aligned, format_bytes, format_date

@@ -14,7 +14,7 @@ from elmo_zh.errors import RunError
 from elmo_zh.invocation import command, program
 from elmo_zh.run.changes import describe_changes
 from elmo_zh.run.files import atomic_path, file_digest, remove, write_json
-from elmo_zh.run.find import explain_no_run
+from elmo_zh.run.find_runs import explain_no_run
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.version import __version__

@@ -9,7 +9,7 @@ from elmo_zh.corpus.cleaning.examples import visible
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.run.reporter import counted
 from elmo_zh.segmenting.corpus_preparation import STEPS
-from elmo_zh.segmenting.segment import SegmentedCorpus
+from elmo_zh.segmenting.segment_corpus import SegmentedCorpus
 
 _MOST_SOURCES = 200
 _INTRODUCTION = """# What became of the corpus

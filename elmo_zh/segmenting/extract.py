@@ -7,7 +7,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.encodings import MistakenEncodingError
 from elmo_zh.corpus.ranges import ByteRange, read_range
-from elmo_zh.corpus.read import read_source
+from elmo_zh.corpus.read_source import read_source
 from elmo_zh.corpus.readers.formats import Documents
 from elmo_zh.corpus.sources import Source, Stamp
 from elmo_zh.corpus.tally import PassedOver, Tally

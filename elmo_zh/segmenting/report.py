@@ -11,7 +11,7 @@ from elmo_zh.corpus.cleaning.clean import CLEANING_STEPS, GARBLED
 from elmo_zh.corpus.decoding import UNDECODABLE
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.segmenting.corpus_preparation import STEPS
-from elmo_zh.segmenting.segment import SegmentedCorpus
+from elmo_zh.segmenting.segment_corpus import SegmentedCorpus
 
 _MAX_FORMS = 8
 # No model learns anything from so few.

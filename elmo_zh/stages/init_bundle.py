@@ -5,13 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from elmo_zh.bundle.find import find_bundle
+from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.missing import explain_no_bundle
 from elmo_zh.config import Config
 from elmo_zh.errors import BundleError
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import is_in_training, load_record
+from elmo_zh.run.record import is_in_training, load_record, require_inputs
 from elmo_zh.run.reporter import Reporter
 
 
@@ -39,11 +39,35 @@ def explain_missing(bundle: Path, file: Path) -> str:
     return explain_no_bundle(bundle)
 
 
-def with_resolved_init(config: Config) -> Config:
-    """Return the settings with resolved paths of bundles: a link such as runs/latest may later lead elsewhere."""
+def with_resolved_init(run: RunDir, config: Config, sections: Collection[str] = ("vocab", "train")) -> Config:
+    """Return the settings with resolved paths of bundles: a link such as runs/latest may later lead elsewhere.
+
+    Args:
+        run: The run. What it has started from according to its settings may be gone.
+        config: The settings of this command.
+        sections: The sections that the command uses.
+
+    Raises:
+        BundleError: If a section has another `init`, and there is no bundle.
+        RunError: If it has another file of words, and there is none.
+    """
+    known = run.load_config(None, [])
+    resolved, known_paths = _resolved_inits(config), _resolved_inits(known)
+    config = replace(config, **{name: replace(getattr(config, name), init=path) for name, path in resolved.items()})
+    for name, path in resolved.items():
+        is_new = name in sections and path != known_paths.get(name)
+        if is_new and not BundleLayout(Path(path)).info.is_file():
+            raise BundleError(explain_no_bundle(Path(path)))
+    words = config.vocab.words
+    if words and "vocab" in sections and words != known.vocab.words:
+        require_inputs(run, [Path(words)])
+    return config
+
+
+def _resolved_inits(config: Config) -> dict[str, str]:
+    """Return the resolved path of the bundle that each section starts from, if it has one."""
     paths = {name: getattr(config, name).init for name in ("vocab", "train")}
-    resolved = {name: str(Path(path).resolve()) for name, path in paths.items() if path}
-    return replace(config, **{name: replace(getattr(config, name), init=path) for name, path in resolved.items()})
+    return {name: str(Path(path).resolve()) for name, path in paths.items() if path}
 
 
 def adopt_model(

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from elmo_zh.config import Config
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.run.files import UNFINISHED, remove
-from elmo_zh.run.find import LATEST
+from elmo_zh.run.find_runs import LATEST
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.stages.encode import encode
@@ -33,7 +33,7 @@ def pipeline(
 
     Such a bundle also determines the settings of section model, except those `named` by the user as section.key.
     """
-    config = with_resolved_init(config)
+    config = with_resolved_init(run, config)
     if init := config.train.init or config.vocab.init:
         made_with = text_settings(config, find_user_dictionary(run, config))
         config = adopt_model(run, config, init, made_with, named, force=force, reporter=reporter)

@@ -35,7 +35,7 @@ def train(
     With a process group this is the stage on rank 0. The other ranks wait in `train_on_other_rank` for training to
     start.
     """
-    config = with_resolved_init(config)
+    config = with_resolved_init(run, config, ("train",))
     require_inputs(run, [run.ids, run.vocab])
     if group:
         from elmo_zh.training.rank_start import require_divisible_batch_size
@@ -52,7 +52,7 @@ def train(
     config_now = replace(config, train=replace(config.train, device=device)) if device else config
 
     def work() -> StageResult:
-        from elmo_zh.training.train import train_run
+        from elmo_zh.training.train_run import train_run
 
         if group is None:
             return train_run(run, config_now, reporter)

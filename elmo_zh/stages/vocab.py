@@ -41,7 +41,7 @@ def vocab(
 
     Settings of section model that the user has `named` as section.key are not taken from the bundle.
     """
-    config = with_resolved_init(config)
+    config = with_resolved_init(run, config, ("vocab",))
     text_settings = load_record(run.stage_record("segment"), damaged_is_none=force).get("settings", {})
     config = adopt_model(run, config, config.vocab.init, text_settings, named, force=force, reporter=reporter)
     return build_vocabulary(run, config, engine=engine, force=force, reporter=reporter)

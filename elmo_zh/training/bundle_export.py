@@ -9,12 +9,13 @@ from elmo_zh.bundle.history import History
 from elmo_zh.bundle.layout import BundleForm, require_replaceable
 from elmo_zh.bundle.options import training_options
 from elmo_zh.bundle.warm_state import warm_up
-from elmo_zh.bundle.write import BundleSource, write_model
+from elmo_zh.bundle.write import BundleSource, least_bytes, write_model
 from elmo_zh.config import Config
 from elmo_zh.errors import OptionError, RunError
 from elmo_zh.id_store.load import load_id_store
 from elmo_zh.invocation import command
 from elmo_zh.model.language_model import LanguageModel, build_shape
+from elmo_zh.run.disk_space import require_room
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import ended_at, load_record
@@ -80,6 +81,7 @@ def export_checkpoint(
         origin={"program": OWN_PROGRAM, **({"started_from": start.describe()} if start else {})},
         history=_history(run),
     )
+    require_room(output, least_bytes(source, form))
     with atomic_path(output) as unfinished:
         write_model(unfinished, source, form, "export", reporter)
     reporter.note(f"export: checkpoint of step {step:,} written to {output}")

@@ -13,7 +13,7 @@ from elmo_zh.run.files import file_digest
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.training.distributed import TorchProcessGroup
-from elmo_zh.training.train import train_run
+from elmo_zh.training.train_run import train_run
 
 _SOURCE_OF_SETTINGS = "the settings of rank 0"
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from elmo_zh.corpus.segmented import iter_blocks
 from elmo_zh.engine.engine import Engine
-from elmo_zh.engine.parts import Figures, PartWriter, run_parts
-from elmo_zh.run.reporter import Reporter
+from elmo_zh.engine.parts import Figures, PartWriter, num_finished, run_parts
+from elmo_zh.run.reporter import Reporter, counted
 
 # Number of distinct words counted in memory, some megabytes, before they are written as a run.
 MAX_WORDS = 30_000
@@ -64,6 +64,8 @@ def count_words(files: Sequence[Path], engine: Engine, parts: Path, reporter: Re
         CorpusError: If a file is not UTF-8.
     """
     tasks = {f"count-{number:05d}": path.absolute() for number, path in enumerate(files)}
+    if num_counted := num_finished(tasks, parts):
+        reporter.note(f"Resuming: {num_counted:,} of {counted(len(tasks), 'file')} are counted.")
     num_sentences = num_tokens = 0
     characters: Counter[str] = Counter()
     runs: dict[str, list[str]] = {}

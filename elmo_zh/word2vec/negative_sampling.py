@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from elmo_zh.word2vec.batches import BLOCK_WORDS, Part
+from elmo_zh.word2vec.window_batches import BLOCK_WORDS, Part
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.corpus.files import iter_lines
+from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import RunError
 from elmo_zh.run.files import atomic_path
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary

@@ -364,7 +364,7 @@ def test_a_device_that_is_not_there(untrained_run: Path, sample_run: SampleRun) 
 
 
 def no_room(*_: Any, **__: Any) -> None:
-    raise OSError(errno.ENOSPC, "No space left on device", "/full/file")
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def no_room_in_safetensors(*_: Any, **__: Any) -> None:
@@ -383,7 +383,7 @@ def no_room_in_hdf5(*_: Any, **__: Any) -> None:
 @pytest.mark.parametrize(
     ("command", "target", "name", "failure"),
     [
-        ("vocab", Vocabulary, "save", no_room),
+        ("vocab", files, "_sync", no_room),
         ("encode", files, "_sync", no_room),
         ("train", checkpoint, "save_file", no_room_in_safetensors),
         ("train", checkpoint, "save_file", no_quota_in_safetensors),
@@ -399,8 +399,9 @@ def test_a_full_disk_is_told_in_one_line_and_nothing_half_written_stays(
     with monkeypatch.context() as during:
         during.setattr(target, name, failure)
         told = elmo_zh(command, "--run", run, "--force").only_error()
-    assert told.startswith("The disk is full")
-    assert ("(/full/file)" in told) == (failure is no_room)
+    outputs = {"vocab": "vocab.parts/", "encode": "ids.parts/", "train": "checkpoints/step-", "export": "model"}
+    assert told.startswith("The disk is full: ")
+    assert f"{run}/{outputs[command]}" in told
     assert told.endswith(
         "Free some space and run the same command again, without --force; finished stages and checkpoints are kept."
     )

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from messages import message_of
 
-from elmo_zh.corpus.files import find_corpus_files, iter_lines
+from elmo_zh.corpus.text_files import find_corpus_files, iter_lines
 from elmo_zh.errors import CorpusError
 
 zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")

@@ -12,9 +12,9 @@ from messages import message_of
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
-from elmo_zh.corpus.files import iter_lines
 from elmo_zh.corpus.input_texts import InputText, input_text
 from elmo_zh.corpus.sources import find_sources
+from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import SilentReporter
 

@@ -12,7 +12,7 @@ from messages import message_of
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.ranges import ranges_at, read_range, split_source
-from elmo_zh.corpus.read import read_source
+from elmo_zh.corpus.read_source import read_source
 from elmo_zh.corpus.sources import Source
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError

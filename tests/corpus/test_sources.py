@@ -18,7 +18,7 @@ from messages import message_of
 
 from elmo_zh.cli.failures import explain_failure
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.read import read_source
+from elmo_zh.corpus.read_source import read_source
 from elmo_zh.corpus.sources import find_sources, gathered_sources
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError

@@ -22,9 +22,9 @@ from contract.dumps import (
 )
 
 from elmo_zh.embed import dump, join, prepare
-from elmo_zh.embed.blocks import LineBlock
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import hdf5_packed
+from elmo_zh.embed.line_blocks import LineBlock
 from elmo_zh.embed.survey import Survey
 from elmo_zh.text.alignment import TokenisedLine
 
@@ -50,7 +50,9 @@ def test_an_unfinished_output_is_continued(
     sample_run: SampleRun, source: Path, unfinished: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     counted = Interrupted(monkeypatch, after_parts=2)
-    continued = embed(sample_run, source, "--segmented", "--json").result()
+    answer = embed(sample_run, source, "--segmented", "--json")
+    assert "Resuming: 4 of 7 lines are finished." in answer.stderr.splitlines()
+    continued = answer.result()
     assert counted.num_calls == 2  # four lines were there, three in two parts were left
     assert not unfinished.exists()
     counted.num_calls = -100

@@ -14,7 +14,7 @@ from parity.numpy_bilm import BilmState, run_bilm
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.embed import dump
-from elmo_zh.training import evaluate
+from elmo_zh.training import perplexity
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -145,7 +145,7 @@ def test_evaluate_with_carried_state(sample_run: SampleRun, tmp_path: Path, monk
     files = [write_lines(tmp_path / f"{number}.txt", text) for number, text in enumerate(texts)]
     arguments = ("evaluate", *files, "--segmented", "--model", sample_run.model, "--json")
     expected = stateful_figures(sample_run.model, [[line.split(" ") for line in text if line] for text in texts])
-    monkeypatch.setattr(evaluate, "_WINDOW_SENTENCES", 5)
+    monkeypatch.setattr(perplexity, "_WINDOW_SENTENCES", 5)
     found = elmo_zh(*arguments, "--stateful").result()
     assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-4)
     from_zeros = elmo_zh(*arguments).result()

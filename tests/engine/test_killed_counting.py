@@ -1,5 +1,6 @@
 """Commands that count and encode, killed without a warning: typed again they go on and give the same files."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,23 +28,25 @@ def build_run(folder: Path) -> RunDir:
 STAGES = {"vocab": vocab, "encode": encode}
 
 
-def do(run: RunDir, stage: str, *, is_killed: bool = False) -> None:
+def do(run: RunDir, stage: str, *, is_killed: bool = False) -> str:
+    """Run a stage, killed as soon as it has finished a part or not; return what it told."""
     arguments = [sys.executable, "-m", "elmo_zh", stage, "--run", str(run.path), "--set", "text.num_workers=2"]
     parts = run.vocab_parts if stage == "vocab" else run.ids_parts
-    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         if is_killed:
             wait_until(lambda: list(parts.glob("*.json")), process)
             process.kill()
         _, told = process.communicate()
     assert process.returncode == (-9 if is_killed else 0), told
     assert bool(list(parts.glob("*.json"))) == is_killed
+    return told
 
 
 def test_killed_stages_go_on(tmp_path: Path) -> None:
     killed, whole = build_run(tmp_path / "killed"), build_run(tmp_path / "whole")
-    for stage in STAGES:
-        do(killed, stage, is_killed=True)
-        do(killed, stage)
+    for stage, resumed in (("vocab", r"of 8 files are counted"), ("encode", r"of 9 shards are finished")):
+        assert "Resuming" not in do(killed, stage, is_killed=True)
+        assert re.search(rf"^Resuming: [1-9] {resumed}\.$", do(killed, stage), re.MULTILINE)
         STAGES[stage](whole, Config(text=TextConfig(num_workers=1)), force=False, reporter=SilentReporter())
     made = [
         {str(path.relative_to(run.path)): path.read_bytes() for path in sorted(run.path.rglob("*")) if path.is_file()}

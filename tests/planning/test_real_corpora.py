@@ -8,7 +8,7 @@ from planning.corpora import CHARACTERS
 
 from elmo_zh.config import TextConfig, VocabConfig
 from elmo_zh.corpus.sources import find_sources
-from elmo_zh.planning.coverage import merged
+from elmo_zh.planning.coverage_curve import merged
 from elmo_zh.planning.reading import SampleSize
 from elmo_zh.planning.sampling import Sample, take_sample
 from elmo_zh.planning.words import WordForecast, forecast_words

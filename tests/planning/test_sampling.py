@@ -20,7 +20,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.errors import CorpusError
 from elmo_zh.planning import reading
-from elmo_zh.planning.blocks import BlockPicker
+from elmo_zh.planning.block_picker import BlockPicker
 from elmo_zh.planning.estimates import Estimate
 from elmo_zh.planning.reading import SampleSize, _CorpusReader, find_copies
 from elmo_zh.segmenting.duplicates import key_rule

@@ -42,6 +42,7 @@ def test_control_c_pressed_twice_ends_the_workers_and_the_next_call_goes_on(tmp_
         _, told = process.communicate()
     assert process.returncode == 130
     assert told.endswith("Interrupted. Run the same command again to continue.\n")
+    assert "Resuming" not in told
     assert not [path for path in run.rglob("*.unfinished") if path.suffixes[-2:-1] != [".parts"] and path.is_dir()]
     assert not (run / "segmented").exists()
 
@@ -49,7 +50,9 @@ def test_control_c_pressed_twice_ends_the_workers_and_the_next_call_goes_on(tmp_
     done = run / "segmented.parts" / "segmented" / "00000.txt"
     text = done.read_text(encoding="utf-8")
     done.write_text(re.sub("[一-鿿]", "甲", text), encoding="utf-8")
-    subprocess.run(command(corpus, run), check=True, capture_output=True)
+    continued = subprocess.run(command(corpus, run), check=True, capture_output=True, text=True)
+    (resuming,) = re.findall(r"^Resuming: .*", continued.stderr, re.MULTILINE)
+    assert re.fullmatch(r"Resuming: [1-9]\d* of \d+ shards are finished\.", resuming)
     train = (run / "segmented" / "train-00000.txt").read_text(encoding="utf-8")
     assert set(re.findall("[一-鿿]", train)) == {"甲"}
     assert not (run / "segmented.parts").exists()

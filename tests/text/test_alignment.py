@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from elmo_zh.choices import SEGMENTERS, UNICODE_FORMS
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.files import iter_lines
+from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.text.alignment import Edit, find_tokens, follow_edits, identity_spans
 from elmo_zh.text.normalise import Normaliser, build_normaliser
 from elmo_zh.text.preparation import TextPreparation

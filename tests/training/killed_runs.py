@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from elmo_zh.cli import main
 from elmo_zh.model.kernels import loops, next_token_loss
 from elmo_zh.model.kernels.execution import scripted
-from elmo_zh.training import checkpoint, train
+from elmo_zh.training import checkpoint, train_run
 from elmo_zh.training.metrics import MetricsFile
 
 
@@ -107,7 +107,7 @@ if __name__ == "__main__":
     for loop in (loops.loop_forward, loops.loop_backward, next_token_loss.score_row_chunks):
         scripted(loop)
     # Drawing the picture takes longer than training.
-    train.can_draw = lambda: False
+    train_run.can_draw = lambda: False
     for line in sys.stdin:
         child = os.fork()
         if not child:

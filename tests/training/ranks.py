@@ -14,7 +14,7 @@ from unittest.mock import patch
 import torch
 
 from elmo_zh.cli import main
-from elmo_zh.training import checkpoint, train
+from elmo_zh.training import checkpoint, train_run
 from elmo_zh.training.learner import Learner
 from elmo_zh.training.streams import StreamBatch
 
@@ -52,7 +52,7 @@ def run_job(job: dict[str, Any]) -> tuple[int, str]:
         changes.enter_context(contextlib.redirect_stdout(io.StringIO()))
         changes.enter_context(patch.object(sys, "argv", ["elmo-zh", *job["arguments"]]))
         # Drawing the picture takes longer than training.
-        changes.enter_context(patch.object(train, "can_draw", lambda: False))
+        changes.enter_context(patch.object(train_run, "can_draw", lambda: False))
         if job.get("rank") == int(os.environ["RANK"]):
             changes.enter_context(mishap(job["what"], job["step"]))
         try:

@@ -23,7 +23,7 @@ from contract.command_line import (
 from safetensors.torch import load_file
 
 from elmo_zh.run.files import file_digest
-from elmo_zh.training import train as training_stage
+from elmo_zh.training import train_run as training_stage
 from elmo_zh.training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -236,6 +236,37 @@ def test_what_is_no_model(encoded_run: Path, tmp_path: Path, command: str) -> No
     assert elmo_zh(command, "--run", encoded_run, "--init", none).only_error() == expected
     shutil.rmtree(encoded_run / "stages")
     assert elmo_zh(command, "--run", encoded_run, *settings(f"{command}.init={none}")).only_error() == expected
+
+
+@pytest.mark.parametrize("command", ["vocab", "train", "pipeline"])
+def test_a_misspelt_model_in_a_setting_of_a_run_that_has_used_one(
+    encoded_run: Path, base: Path, tmp_path: Path, weather: Path, command: str
+) -> None:
+    """The run no longer needs the model that it has used, but it cannot have used another one that is missing."""
+    for stage in ("vocab", "train"):
+        assert elmo_zh(stage, "--run", encoded_run, "--init", base).status == 0
+    shutil.rmtree(base)
+    before = contents_alone(encoded_run)
+    corpus = [weather.parent / "weather.txt"] if command == "pipeline" else []
+    for name in ("vocab", "train") if command == "pipeline" else (command,):
+        wrong = settings(f"{name}.init={tmp_path / 'mdoel'}")
+        told = elmo_zh(command, *corpus, "--run", encoded_run, *wrong).only_error()
+        assert told == elmo_zh("info", tmp_path / "mdoel").only_error()
+        assert contents_alone(encoded_run) == before
+    if command != "pipeline":
+        assert elmo_zh(command, "--run", encoded_run, "--json").result()["skipped"] is True
+
+
+def test_a_misspelt_file_of_words_for_a_run_that_has_used_one(segmented_run: Path, tmp_path: Path) -> None:
+    path = tmp_path / "words.txt"
+    path.write_text("下雨\n妈妈\n", encoding="utf-8")
+    assert elmo_zh("vocab", "--run", segmented_run, "--from", path).status == 0
+    path.unlink()
+    wrong = tmp_path / "wrods.txt"
+    for arguments in (["--from", wrong], settings(f"vocab.words={wrong}")):
+        told = elmo_zh("vocab", "--run", segmented_run, *arguments).only_error()
+        assert told == f"{wrong} is missing. Check the path."
+    assert elmo_zh("vocab", "--run", segmented_run, "--json").result()["skipped"] is True
 
 
 @pytest.mark.parametrize("command", ["vocab", "train", "pipeline"])

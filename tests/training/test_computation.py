@@ -18,7 +18,7 @@ from elmo_zh.model import precision
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.kernels import products
 from elmo_zh.run.reporter import format_seconds
-from elmo_zh.training import computation, train, trainer
+from elmo_zh.training import computation, train_run, trainer
 from elmo_zh.training.computation import Computation, choose_computation
 from elmo_zh.training.training_report import report_summary
 
@@ -35,7 +35,7 @@ def _as_many_threads_as_before() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(train, "can_draw", lambda: False)
+    monkeypatch.setattr(train_run, "can_draw", lambda: False)
 
 
 Machine = Callable[..., None]
@@ -203,7 +203,7 @@ def test_what_cannot_be_kept_is_told(untrained_run: Path, machine: Machine, monk
 
 def test_what_a_gpu_does_without_is_reported_and_recorded(untrained_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = untrained_run
-    monkeypatch.setattr(train, "kernel_fallback", lambda _: "OSError: no C compiler\nmore about it")
+    monkeypatch.setattr(train_run, "kernel_fallback", lambda _: "OSError: no C compiler\nmore about it")
     monkeypatch.setattr(BiLM, "capture_failure", lambda _: "RuntimeError: no graph")
     answer = elmo_zh("train", "--run", run, "--set", ONE_STEP)
     fallbacks = [

@@ -28,7 +28,7 @@ from training.ranks import mishap
 from waiting import wait_until
 
 from elmo_zh.errors import RunError
-from elmo_zh.training import train as training_stage
+from elmo_zh.training import train_run as training_stage
 from elmo_zh.training.launch import Launch, read_launch
 
 # Two ranks with 3 streams of 7 tokens each.

@@ -6,7 +6,7 @@ import pytest
 from contract.command_line import SampleRun, elmo_zh, metrics_lines
 
 from elmo_zh import ElmoEmbedder
-from elmo_zh.training import evaluate, scoring
+from elmo_zh.training import perplexity, scoring
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -55,7 +55,7 @@ def test_the_size_of_batches_and_windows_does_not_matter(
     monkeypatch.setattr(scoring, "BATCH_TOKENS", 1)
     assert figures(*arguments) == pytest.approx(expected, rel=1e-6)
     monkeypatch.setattr(scoring, "BATCH_TOKENS", 101)
-    monkeypatch.setattr(evaluate, "_WINDOW_SENTENCES", 5)
+    monkeypatch.setattr(perplexity, "_WINDOW_SENTENCES", 5)
     assert figures(*arguments) == pytest.approx(expected, rel=1e-6)
 
 

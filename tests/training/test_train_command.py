@@ -31,7 +31,7 @@ from waiting import wait_until
 
 from elmo_zh.model.softmax import Softmax
 from elmo_zh.training import checkpoint, trainer
-from elmo_zh.training import train as training_stage
+from elmo_zh.training import train_run as training_stage
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -447,7 +447,8 @@ def test_a_disk_that_fills_up_in_training_keeps_what_there_is(
     with monkeypatch.context() as during:
         during.setattr(checkpoint, "save_file", save_file)
         answer = train(run)
-    assert answer.only_error().startswith("The disk is full (")
+    assert answer.only_error().startswith("The disk is full: ")
+    assert str(run / "checkpoints" / "step-00000030") in answer.errors[0]
     assert answer.errors[0].endswith(
         "Free some space and run the same command again, without --force; finished stages and checkpoints are kept."
     )

@@ -168,13 +168,13 @@ def test_words_that_the_text_lacks_get_no_vector(tmp_path: Path) -> None:
 def test_auto_means_gensim_where_it_is_installed(
     is_installed: bool, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("elmo_zh.word2vec.training.find_spec", lambda name: object() if is_installed else None)
+    monkeypatch.setattr("elmo_zh.word2vec.implementations.find_spec", lambda name: object() if is_installed else None)
     assert chosen_implementation(Word2vecConfig()) == expected
     assert chosen_implementation(Word2vecConfig(implementation="torch")) == "torch"
 
 
 def test_gensim_asked_for_but_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("elmo_zh.word2vec.training.find_spec", lambda name: None)
+    monkeypatch.setattr("elmo_zh.word2vec.implementations.find_spec", lambda name: None)
     assert message_of(RunError, lambda: chosen_implementation(Word2vecConfig(implementation="gensim"))) == (
         "word2vec.implementation is gensim, which is not installed here; there are wheels for Python 3.11 to 3.13."
         " Use --set word2vec.implementation=torch"

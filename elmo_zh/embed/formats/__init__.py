@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from elmo_zh.choices import HDF5_LAYOUTS, OUTPUT_FORMATS
-from elmo_zh.embed.blocks import Contents, LineBlock
+from elmo_zh.embed.line_blocks import Contents, LineBlock
 from elmo_zh.errors import OutputError
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import h5py
 import numpy as np
 
-from elmo_zh.embed.blocks import Contents, LineBlock
 from elmo_zh.embed.formats import OutputForm
 from elmo_zh.embed.formats.hdf5_bytes import LineFile
+from elmo_zh.embed.line_blocks import Contents, LineBlock
 
 SUFFIX = ".hdf5"
 

@@ -17,8 +17,8 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.embed.blocks import Contents, LineBlock, TextBlock
 from elmo_zh.embed.formats import OutputForm
+from elmo_zh.embed.line_blocks import Contents, LineBlock, TextBlock
 from elmo_zh.hdf5 import create_hdf5
 
 SUFFIX = ".hdf5"

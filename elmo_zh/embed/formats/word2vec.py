@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.embed.blocks import Contents, LineBlock
 from elmo_zh.embed.formats import OutputForm
+from elmo_zh.embed.line_blocks import Contents, LineBlock
 
 SUFFIX = ".vec"
 

@@ -13,7 +13,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import Content
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.encodings import Encoding
-from elmo_zh.corpus.read import read_source
+from elmo_zh.corpus.read_source import read_source
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.corpus.tally import PassedOver, Tally
 

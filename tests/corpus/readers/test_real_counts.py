@@ -23,7 +23,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.segmenting.segment import segment_corpus
+from elmo_zh.segmenting.segment_corpus import segment_corpus
 
 pytestmark = [pytest.mark.interop, needs_data]
 

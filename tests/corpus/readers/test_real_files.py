@@ -10,7 +10,7 @@ from corpus.readers.reading import TEST_DATA, needs_data
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.segmenting.segment import SegmentedCorpus, segment_corpus
+from elmo_zh.segmenting.segment_corpus import SegmentedCorpus, segment_corpus
 
 pytestmark = [pytest.mark.interop, needs_data]
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elmo_zh.corpus.files import iter_lines
+from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.text.segmenters.jieba_cut import JiebaCut
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"

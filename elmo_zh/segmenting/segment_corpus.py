@@ -23,7 +23,7 @@ from elmo_zh.corpus.readers.fields import WITHOUT_FIELDS
 from elmo_zh.corpus.sources import Source, Sources, Stamp
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.engine.engine import Engine
-from elmo_zh.engine.parts import run_parts
+from elmo_zh.engine.parts import num_finished, run_parts
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import atomic_path, link_or_copy, remove, write_json_once
@@ -121,6 +121,9 @@ def segment_corpus(
         work = _Work(config=config, parts=parts, engine=engine, reporter=reporter, result=result)
         shards = _extract_shards(work, sources, shard_bytes)
         _require_fields(corpus, result, config.field)
+        if parts.repeated.exists() or parts.segmented.exists():
+            num_segmented = num_finished(map(part_name, range(len(shards))), parts.segmented)
+            reporter.note(f"Resuming: {num_segmented:,} of {counted(len(shards), 'shard')} are finished.")
         repeated = find_repeated([sized.shard for sized in shards], config, parts.repeated, engine)
         num_sentences = _segment_shards(work, shards, dictionary, repeated)
         if not result.counts.kept_characters:
@@ -169,6 +172,7 @@ def _describe_plan(
 def _extract_shards(work: _Work, sources: list[NumberedSource], shard_bytes: int) -> list[SizedShard]:
     """Read all sources, and return their text shards in the order of the corpus."""
     tasks = {part_name(task.number): task for task in cut(sources, work.config, shard_bytes, work.engine)}
+    _note_read(work, num_finished(tasks, work.parts.extracted), len(tasks))
     found: dict[str, Extracted] = {}
     total = sum(task.num_bytes for task in tasks.values())
     with work.reporter.progress("read", unit="bytes", total=total) as progress:
@@ -186,6 +190,12 @@ def _extract_shards(work: _Work, sources: list[NumberedSource], shard_bytes: int
         for source, tally in extracted.tallies.items():
             work.result.tallies[source].extend(tally)
     return shards
+
+
+def _note_read(work: _Work, num_read: int, num_parts: int) -> None:
+    """Say that an interrupted step 1 resumes; if it was finished, a later step says where it resumes."""
+    if 0 < num_read < num_parts:
+        work.reporter.note(f"Resuming: {num_read:,} of {num_parts:,} parts of the corpus have been read.")
 
 
 def _require_fields(corpus: Sources, result: SegmentedCorpus, field: str) -> None:

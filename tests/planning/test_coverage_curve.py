@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from elmo_zh.planning.coverage import (
+from elmo_zh.planning.coverage_curve import (
     ENOUGH_COVERAGE,
     ROUND_SIZES,
     CoverageCurve,

@@ -16,7 +16,7 @@ from elmo_zh.corpus.segmented import iter_sentences
 from elmo_zh.corpus.sources import Sources, find_sources
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import Progress, SilentReporter
-from elmo_zh.segmenting.segment import SegmentCounts, segment_corpus
+from elmo_zh.segmenting.segment_corpus import SegmentCounts, segment_corpus
 from elmo_zh.text.normalise import build_normaliser
 
 CHARACTERS = TextConfig(segmenter="character", num_workers=1)

@@ -7,7 +7,7 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.missing import explain_no_bundle
 from elmo_zh.choices import MODELS
 from elmo_zh.errors import BundleError, ConfigError
-from elmo_zh.run.find import LATEST
+from elmo_zh.run.find_runs import LATEST
 
 DEFAULT_MODEL = LATEST / "model"
 # The installed model that is used if there is no other.

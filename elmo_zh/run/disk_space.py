@@ -1,0 +1,57 @@
+"""Full disks: recognise one in the errors of the system and of libraries, and say what did not fit."""
+
+import errno
+import re
+import shutil
+from pathlib import Path
+
+from elmo_zh.errors import FullDiskError, OutputError
+from elmo_zh.run.reporter import format_bytes
+
+ADVICE = "Free some space and run the same command again, without --force; finished stages and checkpoints are kept."
+# HDF5 (OSError or RuntimeError) and safetensors (SafetensorError) give the system's error number only in their text.
+_NUMBER_IN_TEXT = re.compile(r"(?:os error|errno =) (\d+)")
+
+
+def system_error_number(error: Exception) -> int | None:
+    """Return the system's error number that an exception carries, or has in its text."""
+    if isinstance(error, OSError) and error.errno:
+        return error.errno
+    match = _NUMBER_IN_TEXT.search(" ".join(str(error).split()))
+    return int(match[1]) if match else None
+
+
+def is_full_disk(error: Exception) -> bool:
+    """Return whether an exception says that the disk, or the user's quota of it, is full."""
+    return isinstance(error, FullDiskError) or system_error_number(error) in (errno.ENOSPC, errno.EDQUOT)
+
+
+def full_disk_error(path: Path, folder: Path, written_bytes: int) -> FullDiskError:
+    """Return the error for an output that does not fit on its disk.
+
+    Args:
+        path: The output.
+        folder: An existing folder on that disk.
+        written_bytes: Bytes of the output that have been written, and will be removed.
+    """
+    disk = shutil.disk_usage(folder)
+    room = written_bytes + disk.free
+    if disk.free > disk.total // 20:
+        # A limit of the user or of the number of files is reached.
+        found = f"no space is left for {path} (quota or number of files)"
+    elif room:
+        found = f"{path} needs more than the {format_bytes(room)} that are free"
+    else:
+        found = f"no space is left for {path}"
+    return FullDiskError(f"The disk is full: {found}. {ADVICE}")
+
+
+def require_room(output: Path, needed_bytes: int) -> None:
+    """Raise OutputError, before anything is computed or written, if an output certainly does not fit on its disk."""
+    folder = next(folder for folder in output.absolute().parents if folder.is_dir())
+    free_bytes = shutil.disk_usage(folder).free
+    if needed_bytes > free_bytes:
+        raise OutputError(
+            f"{output} needs {format_bytes(needed_bytes)} of disk space, but only {format_bytes(free_bytes)} are free."
+            " Free some space, or write it to another disk."
+        )

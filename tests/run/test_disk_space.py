@@ -1,0 +1,87 @@
+"""An output that does not fit on its disk is named, with the space that it needs."""
+
+import errno
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import h5py
+import pytest
+from contract.command_line import SampleRun, elmo_zh
+from messages import message_of
+
+from elmo_zh.errors import FullDiskError
+from elmo_zh.run.files import atomic_path, written_once
+from elmo_zh.run.reporter import format_bytes
+
+ADVICE = " Free some space and run the same command again, without --force; finished stages and checkpoints are kept."
+
+
+def shrink_disk(monkeypatch: pytest.MonkeyPatch, *, free: int) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(total=100_000, free=free))
+
+
+def fill(path: Path, num_bytes: int, number: int = errno.ENOSPC) -> None:
+    path.write_bytes(b"a" * num_bytes)
+    raise OSError(number, "as the system says it")
+
+
+@pytest.mark.parametrize("writing", [atomic_path, written_once])
+def test_what_did_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writing: Callable[..., object]) -> None:
+    path = tmp_path / "ids"
+
+    def write(num_bytes: int, number: int = errno.ENOSPC) -> str:
+        def attempt() -> None:
+            with writing(path) as unfinished:  # type: ignore[attr-defined]
+                fill(unfinished, num_bytes, number)
+
+        return message_of(FullDiskError, attempt)
+
+    shrink_disk(monkeypatch, free=6)
+    assert write(1301) == f"The disk is full: {path} needs more than the 1.3 kB that are free.{ADVICE}"
+    shrink_disk(monkeypatch, free=0)
+    assert write(0) == f"The disk is full: no space is left for {path}.{ADVICE}"
+    shrink_disk(monkeypatch, free=90_000)
+    expected = f"The disk is full: no space is left for {path} (quota or number of files).{ADVICE}"
+    assert write(0) == write(11, errno.EDQUOT) == expected
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_in_a_folder_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder is named, which the user knows, with the size of all files in it."""
+    shrink_disk(monkeypatch, free=0)
+
+    def attempt() -> None:
+        with atomic_path(tmp_path / "model") as folder:
+            folder.mkdir()
+            (folder / "first").write_bytes(b"a" * 1000)
+            with atomic_path(folder / "second") as unfinished:
+                fill(unfinished, 700)
+
+    told = message_of(FullDiskError, attempt)
+    # The second file has been removed when the folder is looked at.
+    assert told.startswith(f"The disk is full: {tmp_path / 'model'} needs more than the 1.0 kB that are free.")
+
+
+def test_another_error_stays_as_it_is(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="as the system says it") as caught, atomic_path(tmp_path / "a") as unfinished:
+        fill(unfinished, 3, errno.EIO)
+    assert caught.value.errno == errno.EIO
+
+
+@pytest.mark.parametrize("command", ["export", "convert"])
+def test_a_model_that_is_too_large_is_refused_before_it_is_written(
+    sample_run: SampleRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    output = tmp_path / "model"
+    source = ["--run", sample_run.path] if command == "export" else [sample_run.model]
+    shrink_disk(monkeypatch, free=1500)
+    told = elmo_zh(command, *source, "--output", output).only_error()
+    arrays: list[int] = []
+    for name in ("weights.hdf5", "vocab_embedding.hdf5"):
+        with h5py.File(sample_run.model / name, "r") as file:
+            file.visititems(lambda _, item: arrays.append(item.nbytes) if isinstance(item, h5py.Dataset) else None)
+    assert told.startswith(f"{output} needs {format_bytes(sum(arrays))} of disk space")
+    assert told.endswith(" of disk space, but only 1.5 kB are free. Free some space, or write it to another disk.")
+    assert not list(tmp_path.iterdir())
