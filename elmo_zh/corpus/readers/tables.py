@@ -122,7 +122,7 @@ def _records(rows: Iterator[tuple[Row, Row]], tally: Tally) -> Iterator[str]:
 def _describe(columns: _Columns, first: Row) -> str:
     numbers = ", ".join(str(number + 1) for number in columns.numbers)
     names = ", ".join(first[number] for number in columns.numbers) if columns.has_header else ""
-    return f"column {numbers}" + (f" ({names})" if names else "")
+    return f"column {numbers}" + (f" ({names})" if names else ", no header")
 
 
 def _checked(text: DecodedText, rows: Iterator[Row]) -> Iterator[Row]:
@@ -150,10 +150,34 @@ def _columns(text: DecodedText, config: TextConfig, sample: Sequence[Row]) -> _C
             f"no column is text for sure among {_listed(sample[0])}",
             "Name one or several: --field NAME, or by number from 1: --field 1",
         )
-    rest = [row for row in sample[1:] if number < len(row)]
-    is_name = number < len(sample[0]) and not _num_han(sample[0], number)
-    has_header = bool(rest) and is_name and all(_num_han(row, number) for row in rest)
-    return _Columns((number,), has_header)
+    return _Columns((number,), _has_header(sample, number))
+
+
+def _has_header(sample: Sequence[Row], number: int) -> bool:
+    """Return whether the first row certainly names the columns.
+
+    That is so if its cell in the text column has no Han characters and all others have, or if another column has only
+    numbers below a cell that is none.
+    """
+    first, rest = sample[0], sample[1:]
+    texts = [row for row in rest if number < len(row)]
+    if number >= len(first) or not texts:
+        return False
+    if not _num_han(first, number) and all(_num_han(row, number) for row in texts):
+        return True
+    others = [place for place in range(len(first)) if place != number and first[place].strip()]
+    return any(
+        not _is_number(first[place]) and all(place < len(row) and _is_number(row[place]) for row in rest)
+        for place in others
+    )
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _named_columns(text: DecodedText, names: Sequence[str], first: Row) -> _Columns:

@@ -40,11 +40,25 @@ def test_the_column_of_chinese_text_without_a_header() -> None:
         ["电池容量变大了。"],
         ["耳机很好。"],
     ]
-    assert tally.read_field == "column 1"
+    assert tally.read_field == "column 1, no header"
 
 
 def test_a_header_in_english_is_no_text() -> None:
     assert documents_of(read_tsv, "id\ttitle_zh\n1\t苹果\n2\t香蕉\n") == [["苹果"], ["香蕉"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("编号,评分,评论内容\n1,5,很好。\n2,3,一般。\n", "column 3 (评论内容)"),
+        ("编号,评分,说的话\n1,4.5,很好。\n2,3,一般。\n", "column 3 (说的话)"),
+    ],
+)
+def test_a_header_in_chinese_is_no_text(text: str, expected: str) -> None:
+    """It is known by its name, or by numbers below another name."""
+    tally = Tally()
+    assert documents_of(read_csv, text, tally) == [["很好。"], ["一般。"]]
+    assert tally.read_field == expected
 
 
 def test_quotes_are_characters_in_tsv() -> None:
@@ -108,5 +122,5 @@ def test_zeros_in_cells() -> None:
 def test_a_first_row_without_the_column_of_text_is_no_header() -> None:
     tally = Tally()
     assert documents_of(read_csv, "id\n1,苹果\n2,香蕉\n", tally) == [["苹果"], ["香蕉"]]
-    assert tally.read_field == "column 2"
+    assert tally.read_field == "column 2, no header"
     assert tally.dropped_items == {SHORT_ROWS: 1}
