@@ -107,6 +107,10 @@ def require_length(text: DecodedText, longest: int, what: str) -> None:
             )
 
 
+# What Python calls by a name that few people know.
+_COMMON_NAMES = {"CP950": "Big5 (CP950)"}
+
+
 def refuse_bad_bytes(text: DecodedText, *, may_skip: bool) -> None:
     """Raise CorpusError with line and byte if bytes of the text do not decode.
 
@@ -121,11 +125,12 @@ def refuse_bad_bytes(text: DecodedText, *, may_skip: bool) -> None:
     if found:
         line, place, value = found
         encoding = text.encoding.name.upper()
-        other = "UTF-8" if encoding == "GB18030" else "GB18030"
+        likely = {"UTF-8": "GB18030", "GB18030": "UTF-8"}.get(encoding)
+        other = f", or name its encoding, such as --encoding {likely}" if likely else ""
         skip = ", or leave such lines out: --bad-bytes skip-line" if may_skip else ""
         raise CorpusError(
-            f"{text.name}: line {line}, byte {place} (0x{value:02x}) is not {encoding}. Correct the file, or name its"
-            f" encoding, such as --encoding {other}{skip}"
+            f"{text.name}: line {line}, byte {place} (0x{value:02x}) is not {_COMMON_NAMES.get(encoding, encoding)}."
+            f" Correct the file{other}{skip}"
         )
 
 

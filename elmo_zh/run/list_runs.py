@@ -68,8 +68,9 @@ def _cells(run: Mapping[str, Any]) -> tuple[str, ...]:
     date = run["finished_at"] or run["started_at"]
     local = format_date(date) if date else "-"
     marks = ["latest"] * run["is_latest"]
-    if "export" not in stages:
-        done = f"unfinished, done until {stages[-1]}" if stages else "unfinished"
+    if not {"train", "export"} <= set(stages):
+        prepared = [stage for stage in stages if stage != "export"]
+        done = f"unfinished, done until {prepared[-1]}" if prepared else "unfinished"
         step = run["checkpoint_step"]
         marks.append(f"{done}; trained to step {step:,}" if step is not None and "train" not in stages else done)
     return run["run"], names, tokens, format_bytes(run["bytes"]), *perplexities, local, "; ".join(marks)

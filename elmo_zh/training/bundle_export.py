@@ -85,6 +85,11 @@ def export_checkpoint(
     with atomic_path(output) as unfinished:
         write_model(unfinished, source, form, "export", reporter)
     reporter.note(f"export: checkpoint of step {step:,} written to {output}")
+    if not load_record(run.stage_record("train"), damaged_is_none=True).get("finished"):
+        reporter.warn(
+            f"The training of {run.path} is not finished. To finish it: {command('train', '--run', run.path)};"
+            " then export again."
+        )
     if form.layout != "safetensors":
         for line in describe_readers(model.bilm.shape):
             reporter.note(line)

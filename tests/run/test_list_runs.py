@@ -39,6 +39,10 @@ def test_runs_and_the_latest(run: Path, monkeypatch) -> None:  # type: ignore[no
     assert f"{trained['heldout']['perplexity']:,.1f}" in lines[0]
     assert lines[1].startswith("runs/law/新闻 2  food.txt and 1 more  ")
     assert lines[1].endswith("  unfinished, done until encode; trained to step 100")
+    # Its model changes nothing about that.
+    answer = elmo_zh("export", "--run", "runs/law/新闻 2")
+    assert "The training of runs/law/新闻 2 is not finished. To finish it: elmo-zh train --run" in answer.stderr
+    assert elmo_zh("runs").stdout.splitlines()[1].endswith("  unfinished, done until encode; trained to step 100")
 
 
 def test_no_runs(tmp_path: Path) -> None:

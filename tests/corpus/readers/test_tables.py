@@ -50,14 +50,20 @@ def test_a_header_in_english_is_no_text() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("编号,评分,评论内容\n1,5,很好。\n2,3,一般。\n", "column 3 (评论内容)"),
-        ("编号,评分,说的话\n1,4.5,很好。\n2,3,一般。\n", "column 3 (说的话)"),
+        (
+            "编号,评分,评论内容\n1,5,房间很干净，下次还会来。\n2,3,一般。\n3,4,早饭不错，前台也热情。\n",
+            "column 3 (评论内容)",
+        ),
+        (
+            "编号,评分,说的话\n1,4.5,房间很干净，下次还会来。\n2,3,一般。\n3,4,早饭不错，前台也热情。\n",
+            "column 3 (说的话)",
+        ),
     ],
 )
 def test_a_header_in_chinese_is_no_text(text: str, expected: str) -> None:
     """It is known by its name, or by numbers below another name."""
     tally = Tally()
-    assert documents_of(read_csv, text, tally) == [["很好。"], ["一般。"]]
+    assert documents_of(read_csv, text, tally) == [["房间很干净，下次还会来。"], ["一般。"], ["早饭不错，前台也热情。"]]
     assert tally.read_field == expected
 
 
