@@ -9,7 +9,7 @@ from elmo_zh.allocator import let_idle_threads_sleep
 from elmo_zh.cli.corpora import inspect, plan
 from elmo_zh.cli.embed import embed, merge
 from elmo_zh.cli.evaluate import evaluate
-from elmo_zh.cli.failures import explain_failure, with_setting
+from elmo_zh.cli.failures import explain_failure, with_advice
 from elmo_zh.cli.index import index
 from elmo_zh.cli.models import convert, info, selftest
 from elmo_zh.cli.neighbours import neighbours
@@ -95,7 +95,7 @@ def main() -> None:
     try:
         status = cli.main(standalone_mode=False)
     except click.UsageError as error:
-        with_setting(error).show()
+        with_advice(error).show()
         status = EXIT_USAGE
     except (click.Abort, KeyboardInterrupt):
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # so that a second Ctrl-C does not interrupt the cleanup

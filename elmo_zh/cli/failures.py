@@ -43,10 +43,14 @@ def explain_failure(error: Exception) -> list[str] | None:
     return None
 
 
-def with_setting(error: click.UsageError) -> click.UsageError:
-    """Return a usage error that, for an unknown option, names the setting that is meant: train.device for --device."""
+def with_advice(error: click.UsageError) -> click.UsageError:
+    """Return a usage error that names the argument or the setting that an unknown option stands for."""
     if not isinstance(error, click.NoSuchOption) or error.ctx is None:
         return error
+    for argument in error.ctx.command.params:
+        shown = (argument.metavar or argument.name or "").strip("[].").upper()
+        if isinstance(argument, click.Argument) and shown == error.option_name.lstrip("-").upper():
+            return click.UsageError(f"{error.message} Give {shown} without it.", error.ctx)
     if error.ctx.info_name not in _COMMANDS_WITH_SETTINGS:
         return error
     setting = _SETTINGS_OF_OPTIONS.get(error.option_name)

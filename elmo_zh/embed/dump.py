@@ -111,7 +111,10 @@ def dump_vectors(
     output, form = job.output, form or OutputForm()
     check_layers(settings.layers, embedder.num_layers)
     if (settings.layers == "mix") != (settings.mix_weights is not None):
-        raise OptionError("--layers mix and --mix-weights FILE go together: give both or neither.")
+        raise OptionError(
+            "--layers mix and --mix-weights FILE go together: give both or neither. FILE is JSON with the weights that"
+            ' a task has learned, such as {"scalar_parameters": [0.1, 0.9, 0.2], "gamma": 1.0}.'
+        )
     if settings.split_sentences:
         require_sentences(embedder.bundle)
     if shard is not None:

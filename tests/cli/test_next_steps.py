@@ -102,3 +102,8 @@ def test_exports_and_conversions_lead_to_embed(sample_run: SampleRun) -> None:
     write_model(Path("drawn"), TOKENS)
     answer = elmo_zh("convert", "drawn", "--output", "again")
     assert answer.stdout.splitlines()[-1] == "Next: elmo-zh embed file.txt --model again --segmented"
+
+
+def test_an_option_that_is_an_argument_here() -> None:
+    answer = elmo_zh("inspect", "--run", "runs/mine")
+    assert answer.errors == ["Error: No such option '--run'. Give RUN without it."]
