@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from elmo_zh.contexts.layout import INDEX_FORMAT, IndexLayout, array_kinds
 from elmo_zh.contexts.nearest import nearest, nearest_among
 from elmo_zh.errors import ElmoZhError, OutputError
+from elmo_zh.invocation import program
 
 _SPELLINGS = 3
 # Spellings less similar than this are no help (`SequenceMatcher.ratio`).
@@ -289,7 +290,7 @@ def _load_info(folder: Path) -> dict[str, Any]:
     path = IndexLayout(folder).info
     if not path.is_file():
         raise OutputError(
-            f"{folder} is no index: {path.name} is missing. Make one with: elmo-zh index TEXT --output INDEX"
+            f"{folder} is no index: {path.name} is missing. Make one with: {program()} index TEXT --output INDEX"
         )
     try:
         info = json.loads(path.read_text(encoding="utf-8"))
