@@ -174,8 +174,8 @@ def _finish(
     if output:
         lines.append(f"{counted(len(found.words), 'word')}: {output}")
     first = shown[0][0].word
-    word = first if first.isalnum() else shlex.quote(first)
-    lines.append(f"Next: {program()} neighbours {word} --in SENTENCE --index {shlex.quote(str(indexes[1]))}")
+    typed = first if first.isalnum() else shlex.quote(first)
+    lines.append(f"Next: {program()} neighbours {typed} --in SENTENCE --index {shlex.quote(str(indexes[1]))}")
     results = [
         {
             **{name: round(value, 6) if isinstance(value, float) else value for name, value in asdict(word).items()},

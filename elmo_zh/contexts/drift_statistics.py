@@ -114,7 +114,7 @@ def _rotate(vectors: Vectors) -> Vectors:
     """Return vectors with the same products in as few dimensions as there are vectors."""
     if len(vectors) >= vectors.shape[1]:
         return vectors
-    return np.ascontiguousarray(np.linalg.qr(vectors.T, mode="r").T)
+    return np.ascontiguousarray(np.asarray(np.linalg.qr(vectors.T, mode="r")).T)
 
 
 def _value(sums: Vectors, total: Vectors, num_first: int, num_all: int, measure: str) -> NDArray[np.float64]:
