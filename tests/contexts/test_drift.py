@@ -260,7 +260,7 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
     assert shown.status == 0, shown.stderr
     header, first, second, empty, word, old, new, *_ = shown.stdout.splitlines()
     assert header.split()[:4] == ["word", "old", "new", "excess"]
-    assert header.endswith("new spread    p    q  word2vec")
+    assert header.split()[-3:] == ["p", "q", "word2vec"]
     assert len(first.split()) == len(second.split()) == 11
     assert (empty, word) == ("", first.split()[0])
     assert old.startswith("  old  ")
@@ -275,7 +275,7 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
     assert [float(row["procrustes"] or "nan") for row in rows if row["word"] == "苹果"] == [pytest.approx(0, abs=1e-9)]
     result = elmo_zh(*arguments, "--json", "--by", "prt").result()
     assert (result["by"], result["compared_words"]) == ("prt", len(rows))
-    assert result["words"][0]["prt"] == max(float(row["prt"]) for row in rows)
+    assert result["words"][0]["prt"] == pytest.approx(max(float(row["prt"]) for row in rows), abs=1e-6)
     assert len(result["words"][0]["old_lines"]) == 3
     again = elmo_zh(*arguments, "--output", "all.tsv").only_error()
     assert again == "all.tsv exists already. Choose another --output, or replace it with --force."
