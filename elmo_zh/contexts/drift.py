@@ -114,7 +114,7 @@ def measure_drift(
                          f" {', '.join(MEASURES)}, at least 2, and at least 1")  # fmt: skip
     chosen = require_comparable(old, new, layer)
     shared = sorted(set(old.words) & set(new.words))
-    asked = shared if words is None else [word for word in shared if word in set(words)]
+    asked = shared if words is None else sorted(set(words).intersection(shared))
     found = []
     with (reporter or SilentReporter()).progress("drift", unit="words", total=len(asked)) as progress:
         for word in asked:
