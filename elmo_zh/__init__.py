@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from elmo_zh.version import __version__
 
 if TYPE_CHECKING:
+    from elmo_zh.contexts.drift import measure_drift
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.line_scorer import LineScorer
     from elmo_zh.embed.elmo import Elmo, batch_to_ids
@@ -24,6 +25,7 @@ __all__ = [
     "__version__",
     "align_to_characters",
     "batch_to_ids",
+    "measure_drift",
     "pool_spans",
 ]
 
@@ -36,6 +38,7 @@ _HOMES = {
     "UnknownWordsWarning": "elmo_zh.embed.unknown_rate",
     "align_to_characters": "elmo_zh.embed.spans",
     "batch_to_ids": "elmo_zh.embed.elmo",
+    "measure_drift": "elmo_zh.contexts.drift",
     "pool_spans": "elmo_zh.embed.spans",
 }
 

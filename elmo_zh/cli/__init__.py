@@ -7,6 +7,7 @@ import click
 
 from elmo_zh.allocator import let_idle_threads_sleep
 from elmo_zh.cli.corpora import inspect, plan
+from elmo_zh.cli.drift import drift
 from elmo_zh.cli.embed import embed, merge
 from elmo_zh.cli.evaluate import evaluate
 from elmo_zh.cli.failures import explain_failure, with_advice
@@ -29,7 +30,7 @@ EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 1
 SECTIONS = {
     "Prepare": (plan, segment, vocab, word2vec, encode),
     "Train": (train, export, pipeline),
-    "Use": (embed, merge, evaluate, score, substitutes, index, neighbours, convert),
+    "Use": (embed, merge, evaluate, score, substitutes, index, neighbours, drift, convert),
     "Inspect": (runs, inspect, info, selftest),
 }
 

@@ -1,0 +1,198 @@
+"""The command that compares the uses of words in two indexes."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from elmo_zh.cli.model_options import refuse_settings_of_the_model
+from elmo_zh.cli.options import Common, common_options
+from elmo_zh.invocation import program
+from elmo_zh.run.reporter import counted
+
+if TYPE_CHECKING:
+    from elmo_zh.contexts.drift import Drift, WordDrift
+    from elmo_zh.contexts.index import ContextIndex
+    from elmo_zh.contexts.keyword_lines import NeighbourLine
+
+# Missing words of --words that are named, and the level at which a change counts as found.
+_SHOWN_WORDS = 10
+_LEVEL = 0.05
+
+_index_path = click.Path(path_type=Path, file_okay=False)
+_file_path = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+@click.command()
+@click.argument("old", type=_index_path, metavar="OLD")
+@click.argument("new", type=_index_path, metavar="NEW")
+@click.option("--layer", type=click.IntRange(0), help="Layer whose vectors are compared. Default: the top one of both.")
+@click.option(
+    "--by",
+    type=click.Choice(("excess", "apd", "prt")),
+    default="excess",
+    show_default=True,
+    help="Measure that is tested and sorts the words: average pairwise distance between the texts (apd), the same minus"
+    " that within each text (excess), or the distance of the means (prt).",
+)
+@click.option(
+    "--min-count",
+    type=click.IntRange(2),
+    default=10,
+    show_default=True,
+    help="Compare words that are in at least so many different sentences of each index.",
+)
+@click.option("--words", type=_file_path, metavar="FILE", help="Compare only the words of this file, one on each line.")
+@click.option(
+    "--vectors",
+    type=_file_path,
+    nargs=2,
+    metavar="OLD.txt NEW.txt",
+    help="Also compare word2vec vectors trained on each text, in its text format, such as word2vec.txt of a run.",
+)
+@click.option(
+    "--permutations",
+    type=click.IntRange(1),
+    default=10_000,
+    show_default=True,
+    help="Most permutations of each word: the smallest p-value is about 1 divided by this.",
+)
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True, help="Seed of the tests.")
+@click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Number of words to show at most.")
+@click.option(
+    "--lines", type=click.IntRange(0), default=3, show_default=True, help="Lines of each text to show for each word."
+)
+@click.option(
+    "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write all compared words to this TSV file."
+)
+@common_options
+@click.pass_obj
+def drift(common: Common, /, old: Path, new: Path, output: Path | None, **chosen: Any) -> None:
+    """Find words that two texts use differently.
+
+    Use it to compare periods or kinds of text. OLD and NEW are indexes that one model has made. The words that changed
+    most come first, each with the old and new lines that show it best, and the cosine of each line to the mean of the
+    other text. p is the share of random divisions of the word's occurrences that lie as far apart; q is the share of
+    false discoveries among all words down to this p. docs/contexts.md describes the columns.
+
+    \b
+    Example:
+      elmo-zh index data/sample/stories.txt --split-sentences --output old.index
+      elmo-zh index data/sample/news.txt --split-sentences --output new.index
+      elmo-zh drift old.index new.index --output drift.tsv
+      elmo-zh drift old.index new.index --vectors runs/old/word2vec.txt runs/new/word2vec.txt
+    """
+    common.resolve()
+    refuse_settings_of_the_model(common, "drift")
+    from elmo_zh.contexts.drift import measure_drift, moved_lines
+    from elmo_zh.contexts.drift_lines import save_drift
+    from elmo_zh.contexts.index import ContextIndex
+
+    indexes = ContextIndex.load(old), ContextIndex.load(new)
+    _check_output(common, output, [old, new, *(chosen["vectors"] or ())])
+    words = _read_words(chosen["words"])
+    options = {name: chosen[name] for name in ("layer", "min_count", "by", "permutations", "seed")}
+    distances = _vector_distances(chosen["vectors"])
+    found = measure_drift(*indexes, words=words, reporter=common.console, **options)
+    found = found.with_procrustes(distances)
+    if output:
+        save_drift(output, found)
+    _report(common, found, indexes, words, chosen)
+    shown = found.words[: chosen["top"]]
+    lines = [moved_lines(*indexes, each.word, found.layer, chosen["lines"]) for each in shown]
+    _finish(common, found, list(zip(shown, lines, strict=True)), (old, new), output)
+
+
+def _check_output(common: Common, output: Path | None, inputs: list[Path]) -> None:
+    from elmo_zh.errors import OutputError
+    from elmo_zh.run.files import require_no_input
+
+    if output is None:
+        return
+    require_no_input(output, inputs)
+    if output.is_dir() or (output.exists() and not common.force):
+        advice = "" if output.is_dir() else ", or replace it with --force"
+        raise OutputError(f"{output} exists already. Choose another --output{advice}.")
+
+
+def _read_words(path: Path | None) -> frozenset[str] | None:
+    from elmo_zh.contexts.index_arguments import load_word_list
+
+    return load_word_list(path, lambda word: word) if path else None
+
+
+def _vector_distances(paths: tuple[Path, Path] | None) -> dict[str, float]:
+    from elmo_zh.contexts.aligned_vectors import procrustes_distances
+
+    return procrustes_distances(*paths) if paths else {}
+
+
+def _report(
+    common: Common,
+    found: "Drift",
+    indexes: tuple["ContextIndex", "ContextIndex"],
+    words: frozenset[str] | None,
+    chosen: dict[str, Any],
+) -> None:
+    """Say what was compared, name words of --words that were not, and warn if no test could be significant."""
+    model = indexes[0].model["path"]
+    common.console.note(
+        f"Model of both indexes: {model}. {counted(len(found.words), 'word')} compared of {found.num_shared:,} in both,"
+        f" layer {found.layer}; {sum(each.q < _LEVEL for each in found.words):,} with q below {_LEVEL}."
+    )
+    if missing := sorted((words or frozenset()) - {each.word for each in found.words}):
+        named = ", ".join(missing[:_SHOWN_WORDS]) + (" and others" if len(missing) > _SHOWN_WORDS else "")
+        common.console.warn(
+            f"{counted(len(missing), 'word')} of --words not compared: {named}. Each must be in"
+            f" {chosen['min_count']} different sentences of both indexes (--min-count)."
+        )
+    least = 1 / (chosen["permutations"] + 1)
+    if any(each.p <= least for each in found.words) and all(each.q >= _LEVEL for each in found.words):
+        common.console.warn(
+            f"{counted(chosen['permutations'], 'permutation')} are too few for {counted(len(found.words), 'word')}:"
+            f" no q can fall below {_LEVEL} here. Use --permutations {round(len(found.words) / _LEVEL) + 1}"
+        )
+
+
+def _finish(
+    common: Common,
+    found: "Drift",
+    shown: "list[tuple[WordDrift, tuple[list[NeighbourLine], list[NeighbourLine]]]]",
+    indexes: tuple[Path, Path],
+    output: Path | None,
+) -> None:
+    from dataclasses import asdict
+
+    from elmo_zh.contexts.drift_lines import line_result, moved_line_rows, table_lines
+
+    lines = table_lines([word for word, _ in shown])
+    for word, (old, new) in shown:
+        if old or new:
+            lines += ["", word.word, *moved_line_rows(old, new)]
+    lines.append("")
+    if output:
+        lines.append(f"{counted(len(found.words), 'word')}: {output}")
+    first = shown[0][0].word
+    typed = first if first.isalnum() else shlex.quote(first)
+    lines.append(f"Next: {program()} neighbours {typed} --in SENTENCE --index {shlex.quote(str(indexes[1]))}")
+    results = [
+        {
+            **{name: round(value, 6) if isinstance(value, float) else value for name, value in asdict(word).items()},
+            "old_lines": [line_result(each) for each in old],
+            "new_lines": [line_result(each) for each in new],
+        }
+        for word, (old, new) in shown
+    ]
+    common.finish(
+        {
+            "layer": found.layer,
+            "by": found.by,
+            "compared_words": len(found.words),
+            "shared_words": found.num_shared,
+            "changed_words": sum(each.q < _LEVEL for each in found.words),
+            "words": results,
+            "output": str(output) if output else None,
+        },
+        *lines,
+    )

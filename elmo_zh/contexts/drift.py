@@ -1,0 +1,234 @@
+"""Which words are used differently in two texts: two indexes made with one model, compared word by word."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.contexts.drift_statistics import (
+    MEASURES,
+    Vectors,
+    compare_groups,
+    permutation_p,
+    q_values,
+    unit_vectors,
+)
+from elmo_zh.contexts.index import ContextIndex, Neighbour
+from elmo_zh.contexts.keyword_lines import NeighbourLine
+from elmo_zh.errors import ElmoZhError
+from elmo_zh.run.reporter import Reporter, SilentReporter
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordDrift:
+    """How far the uses of a word lie apart in two texts.
+
+    Attributes:
+        word: The word.
+        old_count: How often it occurs in the old text.
+        new_count: How often it occurs in the new text.
+        old_compared: Its different sentences in the old index, which are compared.
+        new_compared: Those in the new index.
+        apd: Average pairwise cosine distance between old and new occurrences.
+        old_spread: Average pairwise cosine distance among the old ones: how varied its uses are.
+        new_spread: The same among the new ones.
+        excess: apd minus the mean of the spreads; 0 on average if nothing has changed.
+        prt: Cosine distance of the mean old and the mean new unit vector.
+        p: Share of random divisions of its occurrences that lie as far apart, by the chosen measure.
+        q: False discovery rate among the words that have no larger p (Benjamini and Hochberg).
+        procrustes: Distance of its vectors in two aligned word2vec models, if given and both have it.
+    """
+
+    word: str
+    old_count: int
+    new_count: int
+    old_compared: int
+    new_compared: int
+    apd: float
+    old_spread: float
+    new_spread: float
+    excess: float
+    prt: float
+    p: float
+    q: float = 1.0
+    procrustes: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drift:
+    """The words of two indexes, compared.
+
+    Attributes:
+        words: The compared words, those that changed most first.
+        layer: The layer whose vectors were compared.
+        by: The measure that is tested and by which they are sorted: excess, apd or prt.
+        num_shared: Number of words that both indexes have.
+    """
+
+    words: tuple[WordDrift, ...]
+    layer: int
+    by: str
+    num_shared: int
+
+    def with_procrustes(self, distances: Mapping[str, float]) -> "Drift":
+        """Return the same with the distances of aligned word2vec vectors."""
+        return replace(self, words=tuple(replace(each, procrustes=distances.get(each.word)) for each in self.words))
+
+
+def measure_drift(
+    old: ContextIndex,
+    new: ContextIndex,
+    *,
+    layer: int | None = None,
+    min_count: int = 10,
+    words: Collection[str] | None = None,
+    by: str = "excess",
+    permutations: int = 10_000,
+    seed: int = 1,
+    reporter: Reporter | None = None,
+) -> Drift:
+    """Compare the uses of each word in two indexes.
+
+        drift = measure_drift(ContextIndex.load("old.index"), ContextIndex.load("new.index"))
+        for word in drift.words[:10]:
+            print(word.word, word.excess, word.q)
+
+    Args:
+        old: Index of the old text.
+        new: Index of the new text, made with the same model.
+        layer: The layer to compare. Default: the highest that both have.
+        min_count: Least number of different sentences with the word in each index, at least 2.
+        words: Compare only these. Default: all words of both.
+        by: Measure that is tested and by which words are sorted: excess, apd or prt.
+        permutations: Permutations of each word at most.
+        seed: Seed of the permutations; those of a word do not depend on other words.
+        reporter: Where progress goes.
+
+    Raises:
+        ElmoZhError: If the indexes were made in different ways, a layer is missing, or no word can be compared.
+        ValueError: If by or a number is out of range.
+    """
+    if by not in MEASURES or min_count < 2 or permutations < 1:
+        raise ValueError(f"by={by!r}, min_count={min_count}, permutations={permutations}: expected one of"
+                         f" {', '.join(MEASURES)}, at least 2, and at least 1")  # fmt: skip
+    chosen = require_comparable(old, new, layer)
+    shared = sorted(set(old.words) & set(new.words))
+    asked = shared if words is None else sorted(set(words).intersection(shared))
+    found = []
+    with (reporter or SilentReporter()).progress("drift", unit="words", total=len(asked)) as progress:
+        for word in asked:
+            groups = _group(old, word, chosen, min_count), _group(new, word, chosen, min_count)
+            if min(map(len, groups)) >= min_count:
+                generator = np.random.default_rng([seed, *word.encode()])
+                p = permutation_p(*groups, by, permutations, generator)
+                found.append(_compare(word, (old.count(word), new.count(word)), groups, p))
+            progress.update(1)
+    if not found:
+        raise ElmoZhError(_why_none(old, new, asked, min_count))
+    return Drift(words=_ranked(found, by), layer=chosen, by=by, num_shared=len(shared))
+
+
+def require_comparable(old: ContextIndex, new: ContextIndex, layer: int | None) -> int:
+    """Return the layer to compare.
+
+    Raises:
+        ElmoZhError: If the indexes were made in different ways, a layer is missing, or it is the token layer.
+    """
+    if old.model_digest != new.model_digest:
+        raise ElmoZhError(
+            f"{old.path} was made with the model {old.model['path']}, {new.path} with another one, {new.model['path']};"
+            " their vectors cannot be compared. Make one of them again with the other's model: index --model"
+        )
+    for name in ("precision", "unknown"):
+        if old.model[name] != new.model[name]:
+            raise ElmoZhError(
+                f"{old.path} was made with --{name} {old.model[name]}, {new.path} with --{name} {new.model[name]}."
+                " Make one of them again as the other, with: index"
+            )
+    both = sorted(set(old.layers) & set(new.layers))
+    if layer is None and not both:
+        raise ElmoZhError(f"{old.path} and {new.path} have no layer in common. Make one again with: index --layers")
+    chosen = both[-1] if layer is None else layer
+    for index in (old, new):
+        index.vectors(chosen)
+    if chosen == 0:
+        raise ElmoZhError(
+            "Layer 0 gives a word the same vector in every sentence, so it shows no change. Choose --layer 1 or higher."
+        )
+    return chosen
+
+
+def moved_lines(
+    old: ContextIndex, new: ContextIndex, word: str, layer: int, top: int
+) -> tuple[list[NeighbourLine], list[NeighbourLine]]:
+    """Return the old and the new lines that show the change of a word best.
+
+    They are the occurrences that are most typical of their own text and least of the other: the cosine to the mean of
+    their own text exceeds most that to the mean of the other.
+
+    Returns:
+        Of each index at most `top` different lines, the most telling first. Their cosine is that to the other mean.
+    """
+    numbers = old.occurrences(word), new.occurrences(word)
+    vectors = [index.vectors(layer)[own].astype(np.float64) for index, own in zip((old, new), numbers, strict=True)]
+    units = [each / np.maximum(np.linalg.norm(each, axis=1, keepdims=True), 1e-30) for each in vectors]
+    means = [each.mean(axis=0) for each in units]
+    directions = [mean / max(float(np.linalg.norm(mean)), 1e-30) for mean in means]
+    first = _distinct(old, numbers[0], units[0] @ directions[1], units[0] @ directions[0], top)
+    return first, _distinct(new, numbers[1], units[1] @ directions[0], units[1] @ directions[1], top)
+
+
+def _group(index: ContextIndex, word: str, layer: int, min_count: int) -> Vectors:
+    """Return the unit vectors of a word's different sentences; none if it occurs too rarely anyway."""
+    numbers = index.occurrences(word)
+    return unit_vectors(index.vectors(layer)[numbers[: len(numbers) if len(numbers) >= min_count else 0]])
+
+
+def _compare(word: str, counts: tuple[int, int], groups: tuple[Vectors, Vectors], p: float) -> WordDrift:
+    distances = compare_groups(*groups)
+    return WordDrift(
+        word=word,
+        old_count=counts[0],
+        new_count=counts[1],
+        old_compared=len(groups[0]),
+        new_compared=len(groups[1]),
+        apd=distances.apd,
+        old_spread=distances.old_spread,
+        new_spread=distances.new_spread,
+        excess=distances.excess,
+        prt=distances.prt,
+        p=p,
+    )
+
+
+def _ranked(found: Sequence[WordDrift], by: str) -> tuple[WordDrift, ...]:
+    corrected = q_values(np.array([each.p for each in found]))
+    complete = (replace(each, q=float(q)) for each, q in zip(found, corrected, strict=True))
+    return tuple(sorted(complete, key=lambda each: (-getattr(each, by), each.word)))
+
+
+def _distinct(
+    index: ContextIndex,
+    numbers: NDArray[np.int64],
+    to_other: NDArray[np.float64],
+    to_own: NDArray[np.float64],
+    top: int,
+) -> list[NeighbourLine]:
+    found: dict[str, NeighbourLine] = {}
+    for each in np.lexsort((numbers, to_other - to_own)):
+        if len(found) >= top:
+            break
+        occurrence = index.occurrence(int(numbers[each]))
+        line = index.line(occurrence.line)
+        found.setdefault(line.text, NeighbourLine(Neighbour(occurrence, float(to_other[each])), line))
+    return list(found.values())
+
+
+def _why_none(old: ContextIndex, new: ContextIndex, asked: Sequence[str], min_count: int) -> str:
+    if not asked:
+        return f"{old.path} and {new.path} have none of the words in common. Index more text, or give other words."
+    return (
+        f"No word is in {min_count} different sentences of both {old.path} and {new.path}. Lower --min-count, or index"
+        " more text."
+    )

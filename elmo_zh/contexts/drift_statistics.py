@@ -1,0 +1,137 @@
+"""How far two groups of vectors lie apart: three measures, their permutation test, and false-discovery control.
+
+All measures follow from the sums of the two groups' unit vectors, so a permutation costs one product with a vector of
+zeros and ones, and many permutations one product of matrices.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vectors = NDArray[np.float64]
+
+MEASURES = ("excess", "apd", "prt")
+# Numbers of a block of permutations, which bounds its memory.
+_BLOCK_NUMBERS = 2_000_000
+_LARGEST_BLOCK = 1000
+# The test of a word ends when so many permutations have reached its distance (Besag and Clifford 1991).
+_ENOUGH = 100
+# Permutations that split the vectors alike have the same distance but for rounding.
+_ROUNDING = 1e-10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distances:
+    """Distances of two groups of vectors; with several divisions into two groups, an array of each.
+
+    Attributes:
+        apd: Average pairwise cosine distance between the groups.
+        prt: Cosine distance of the groups' means ("prototypes").
+        old_spread: Average pairwise cosine distance within the first group.
+        new_spread: The same of the second group.
+    """
+
+    apd: Any
+    prt: Any
+    old_spread: Any
+    new_spread: Any
+
+    @property
+    def excess(self) -> Any:
+        """APD minus the mean of the two spreads: 0 on average if both groups come from one distribution."""
+        return self.apd - (self.old_spread + self.new_spread) / 2
+
+
+def unit_vectors(vectors: NDArray[np.float16]) -> Vectors:
+    """Return the distinct rows, each divided by its norm.
+
+    Equal rows are occurrences in equal sentences: a repeated line is no further evidence. Rows of zeros have no
+    direction and are left out.
+
+    Args:
+        vectors: Shape (n, D).
+
+    Returns:
+        In their order, float64, shape (number of distinct rows, D).
+    """
+    as_bytes = np.ascontiguousarray(vectors).view(np.dtype((np.void, vectors.dtype.itemsize * vectors.shape[1])))
+    _, first = np.unique(as_bytes.ravel(), return_index=True)
+    wide = vectors[np.sort(first)].astype(np.float64)
+    norms = np.linalg.norm(wide, axis=1)
+    return np.asarray(wide[norms > 0] / norms[norms > 0, None])
+
+
+def compare_groups(old: Vectors, new: Vectors) -> Distances:
+    """Return the distances of two groups of unit vectors, shapes (n, D) and (m, D), both of at least two."""
+    first, second = old.sum(axis=0), new.sum(axis=0)
+    return _distances(first[None], first + second, len(old), len(new), one=True)
+
+
+def permutation_p(old: Vectors, new: Vectors, measure: str, permutations: int, generator: np.random.Generator) -> float:
+    """Return the share of random divisions of all vectors into two groups that lie as far apart.
+
+    The test is sequential: it ends when 100 permutations have reached the distance, and then their share of those drawn
+    is the p-value, which is as valid as that of a fixed number (Besag and Clifford 1991, "Sequential Monte Carlo
+    p-values").
+
+    Args:
+        old: Unit vectors, shape (n, D).
+        new: Unit vectors, shape (m, D).
+        measure: One of `MEASURES`.
+        permutations: How many to draw at most; the smallest p-value is 1 / (permutations + 1).
+        generator: Draws the permutations.
+    """
+    # The measures do not change when the groups change places, and the product is smaller with the smaller one first.
+    first, second = (old, new) if len(old) <= len(new) else (new, old)
+    pooled = _rotate(np.concatenate([first, second]))
+    total, num_first, num_all = pooled.sum(axis=0), len(first), len(pooled)
+    observed = _value(pooled[None, :num_first].sum(axis=1), total, num_first, num_all, measure)[0] - _ROUNDING
+    drawn = reached = 0
+    while drawn < permutations:
+        size = min(permutations - drawn, _LARGEST_BLOCK, max(1, _BLOCK_NUMBERS // num_all))
+        chosen = np.argpartition(generator.random((size, num_all)), num_first - 1, axis=1)[:, :num_first]
+        indicators = np.zeros((size, num_all))
+        np.put_along_axis(indicators, chosen, 1.0, axis=1)
+        hits = np.flatnonzero(_value(indicators @ pooled, total, num_first, num_all, measure) >= observed)
+        if reached + len(hits) >= _ENOUGH:
+            return float(_ENOUGH / (drawn + int(hits[_ENOUGH - reached - 1]) + 1))
+        drawn, reached = drawn + size, reached + len(hits)
+    return float((reached + 1) / (drawn + 1))
+
+
+def q_values(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the false discovery rate at which each test is significant (Benjamini and Hochberg 1995), shape (W,)."""
+    order = np.argsort(p_values, kind="stable")
+    scaled = p_values[order] * len(p_values) / np.arange(1, len(p_values) + 1)
+    found = np.empty(len(p_values))
+    found[order] = np.minimum.accumulate(scaled[::-1])[::-1]
+    return np.minimum(found, 1.0)
+
+
+def _rotate(vectors: Vectors) -> Vectors:
+    """Return vectors with the same products in as few dimensions as there are vectors."""
+    if len(vectors) >= vectors.shape[1]:
+        return vectors
+    return np.ascontiguousarray(np.asarray(np.linalg.qr(vectors.T, mode="r")).T)
+
+
+def _value(sums: Vectors, total: Vectors, num_first: int, num_all: int, measure: str) -> NDArray[np.float64]:
+    return np.asarray(getattr(_distances(sums, total, num_first, num_all - num_first), measure))
+
+
+def _distances(sums: Vectors, total: Vectors, num_first: int, num_second: int, *, one: bool = False) -> Distances:
+    """Return the distances for sums of the first group, shape (K, D), given the sum of both groups."""
+    first = (sums * sums).sum(axis=1)
+    with_all = sums @ total
+    product = with_all - first
+    second = total @ total - with_all - product
+    norms = np.sqrt(np.maximum(first * second, 0))
+    found = {
+        "apd": 1 - product / (num_first * num_second),
+        "prt": 1 - product / np.where(norms > 0, norms, 1),
+        "old_spread": 1 - (first - num_first) / (num_first * (num_first - 1)),
+        "new_spread": 1 - (second - num_second) / (num_second * (num_second - 1)),
+    }
+    return Distances(**{name: float(value[0]) for name, value in found.items()} if one else found)

@@ -1,0 +1,294 @@
+"""Words used differently in two texts: the measures beside plain NumPy, the tests by simulation, and the command."""
+
+import csv
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from contexts.texts import build, write_text
+from contract.command_line import elmo_zh
+from drawn_bundles import SHAPES, WORDS, write_model
+
+from elmo_zh import ContextIndex, ElmoEmbedder, measure_drift
+from elmo_zh.config import TextConfig
+from elmo_zh.contexts import drift_statistics
+from elmo_zh.contexts.aligned_vectors import distances_of_aligned, procrustes_distances
+from elmo_zh.contexts.drift import moved_lines
+from elmo_zh.contexts.drift_statistics import MEASURES, compare_groups, permutation_p, q_values, unit_vectors
+from elmo_zh.errors import ElmoZhError
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+Indexes = tuple[ContextIndex, ContextIndex]
+
+
+def drawn_units(generator: np.random.Generator, num_rows: int, dimension: int, shift: float = 0.0) -> np.ndarray:
+    vectors = generator.standard_normal((num_rows, dimension))
+    # As vectors of language models are, all in about one direction.
+    vectors[:, 0] += 2
+    vectors[:, 1] += shift
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def plain_distances(old: np.ndarray, new: np.ndarray) -> dict[str, float]:
+    def within(group: np.ndarray) -> float:
+        return float(np.mean([1 - first @ second for first, second in combinations(group, 2)]))
+
+    apd = float(np.mean([1 - first @ second for first in old for second in new]))
+    means = old.mean(axis=0), new.mean(axis=0)
+    prt = 1 - means[0] @ means[1] / np.linalg.norm(means[0]) / np.linalg.norm(means[1])
+    spreads = within(old), within(new)
+    return {
+        "apd": apd, "prt": float(prt), "old_spread": spreads[0], "new_spread": spreads[1],
+        "excess": apd - sum(spreads) / 2,
+    }  # fmt: skip
+
+
+def random_lines(seed: int, num_lines: int, words: Sequence[str] = WORDS) -> list[str]:
+    generator = np.random.default_rng(seed)
+    return [" ".join(generator.choice(words, generator.integers(3, 9))) for _ in range(num_lines)]
+
+
+@pytest.fixture(scope="module")
+def folder(embedder: ElmoEmbedder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Indexes of two texts: 苹果 is beside other words in the new one, and 手机 is too rare."""
+    folder = tmp_path_factory.mktemp("drift")
+    old = [*random_lines(1, 40), *("今天 苹果 吃",) * 30, *random_lines(2, 15, ("吃", "我们", "苹果")), "手机 吃"]
+    new = [*random_lines(3, 30), *random_lines(4, 40, ("。", "苹果", "贵")), "手机 贵"]
+    for name, lines in (("old", old), ("new", new)):
+        build(embedder, [write_text(folder / f"{name}.txt", lines)], folder / f"{name}.index", min_count=1)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def indexes(folder: Path) -> Indexes:
+    return ContextIndex.load(folder / "old.index"), ContextIndex.load(folder / "new.index")
+
+
+@pytest.mark.parametrize(("num_old", "num_new", "dimension"), [(2, 3, 5), (13, 7, 31), (29, 41, 11)])
+def test_the_measures_are_those_of_all_pairs(num_old: int, num_new: int, dimension: int) -> None:
+    generator = np.random.default_rng(num_old)
+    old, new = drawn_units(generator, num_old, dimension), drawn_units(generator, num_new, dimension, 0.5)
+    found = compare_groups(old, new)
+    for name, expected in plain_distances(old, new).items():
+        assert getattr(found, name) == pytest.approx(expected, abs=1e-12), name
+
+
+def test_equal_vectors_count_once_and_zeros_not_at_all() -> None:
+    rows = np.array([[3, 4], [0, 0], [1, 0], [3, 4], [6, 8]], np.float16)
+    np.testing.assert_allclose(unit_vectors(rows), [[0.6, 0.8], [1, 0], [0.6, 0.8]])
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("dimension", [3, 17])
+def test_p_is_the_share_of_all_divisions(measure: str, dimension: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven vectors have 35 divisions, which are all tried here."""
+    monkeypatch.setattr(drift_statistics, "_ENOUGH", 10**9)
+    monkeypatch.setattr(drift_statistics, "_BLOCK_NUMBERS", 7 * 997)
+    generator = np.random.default_rng(dimension)
+    vectors = drawn_units(generator, 7, dimension)
+    values = {}
+    for chosen in combinations(range(7), 4):
+        rest = [each for each in range(7) if each not in chosen]
+        values[chosen] = plain_distances(vectors[list(chosen)], vectors[rest])[measure]
+    for chosen in list(values)[::9]:
+        rest = [each for each in range(7) if each not in chosen]
+        exact = np.mean([value >= values[chosen] - 1e-10 for value in values.values()])
+        found = permutation_p(vectors[list(chosen)], vectors[rest], measure, 20_000, generator)
+        assert found == pytest.approx(exact, abs=0.015)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_p_is_uniform_if_nothing_has_changed(measure: str) -> None:
+    """Whatever the numbers of occurrences; 600 draws have a standard error of 0.009 at 0.05."""
+    generator = np.random.default_rng(11)
+    found = np.array([
+        permutation_p(drawn_units(generator, num_old, 5), drawn_units(generator, num_new, 5), measure, 999, generator)
+        for num_old, num_new in ((5, 5), (5, 23), (17, 11)) * 200
+    ])  # fmt: skip
+    for level in (0.05, 0.2, 0.5, 0.8):
+        assert np.mean(found <= level) == pytest.approx(level, abs=4 * np.sqrt(level * (1 - level) / len(found)))
+
+
+def test_p_ends_early_only_where_it_is_large() -> None:
+    generator = np.random.default_rng(5)
+    old, near, far = (drawn_units(generator, 20, 5, shift) for shift in (0, 0, 3))
+    assert permutation_p(old, far, "excess", 4999, generator) == 1 / 5000
+    assert permutation_p(old, near, "excess", 4999, generator) > 0.02
+    assert permutation_p(old, old.copy(), "excess", 4999, generator) == 1.0
+
+
+def test_q_values() -> None:
+    p = np.array([0.04, 0.001, 0.5, 0.012, 0.04])
+    np.testing.assert_allclose(q_values(p), [0.05, 0.005, 0.5, 0.03, 0.05])
+    assert q_values(np.array([0.9, 0.8])).tolist() == [0.9, 0.9]
+
+
+def test_few_false_discoveries() -> None:
+    """At q < 0.1 at most a tenth of the discoveries is false on average: here of 20 times 20 changed words among 80."""
+    generator = np.random.default_rng(3)
+    shares = []
+    for _ in range(20):
+        found = np.array([
+            permutation_p(drawn_units(generator, 12, 4), drawn_units(generator, 12, 4, shift), "excess", 999, generator)
+            for shift in (2.5,) * 20 + (0.0,) * 60
+        ])  # fmt: skip
+        discovered = np.flatnonzero(q_values(found) < 0.1)
+        shares.append(np.mean(discovered >= 20))
+        assert np.sum(discovered < 20) >= 15
+    assert np.mean(shares) < 0.1 + 3 * np.std(shares) / np.sqrt(20)
+
+
+def test_words_of_two_indexes(indexes: Indexes) -> None:
+    found = measure_drift(*indexes, min_count=5, permutations=499)
+    assert (found.layer, found.by) == (2, "excess")
+    assert {each.word for each in found.words} <= set(WORDS)
+    assert "手机" not in {each.word for each in found.words}
+    for each in found.words:
+        groups = []
+        for index in indexes:
+            rows = np.array(index.vectors(2))[index.occurrences(each.word)].astype(np.float64)
+            rows = np.unique(rows, axis=0)
+            groups.append(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+        assert (each.old_compared, each.new_compared) == (len(groups[0]), len(groups[1]))
+        for name, expected in plain_distances(*groups).items():
+            assert getattr(each, name) == pytest.approx(expected, abs=1e-12), name
+    assert found.words == tuple(sorted(found.words, key=lambda each: -each.excess))
+    apple = next(each for each in found.words if each.word == "苹果")
+    assert apple.old_count > apple.old_compared + 28  # a line repeated thirty times counts once
+    assert apple.q == pytest.approx(q_values(np.array([each.p for each in found.words]))[found.words.index(apple)])
+
+
+def test_a_word_does_not_depend_on_others(indexes: Indexes) -> None:
+    every = measure_drift(*indexes, min_count=5, permutations=99, by="apd")
+    only = measure_drift(*indexes, min_count=5, permutations=99, by="apd", words=["苹果", "手机"])
+    [apple] = only.words
+    assert apple.q == apple.p
+    assert [each.p for each in every.words if each.word == "苹果"] == [apple.p]
+    assert measure_drift(*indexes, min_count=5, permutations=99, by="apd") == every
+    reverse = measure_drift(*indexes[::-1], min_count=5, words=["苹果"], layer=1).words[0]
+    forward = measure_drift(*indexes, min_count=5, words=["苹果"], layer=1).words[0]
+    assert reverse.excess == pytest.approx(forward.excess, abs=1e-12)
+
+
+def test_lines_that_moved_most(indexes: Indexes) -> None:
+    old, new = moved_lines(*indexes, "苹果", 2, 4)
+    units = []
+    for index in indexes:
+        rows = np.array(index.vectors(2))[index.occurrences("苹果")].astype(np.float64)
+        units.append(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+    means = [each.mean(axis=0) / np.linalg.norm(each.mean(axis=0)) for each in units]
+    for found, own, index in ((old, 0, indexes[0]), (new, 1, indexes[1])):
+        assert len({each.line.text for each in found}) == 4
+        differences = units[own] @ means[1 - own] - units[own] @ means[own]
+        number = found[0].neighbour.occurrence.number
+        best = int(index.occurrences("苹果").tolist().index(number))
+        assert differences[best] == pytest.approx(differences.min())
+        assert found[0].neighbour.cosine == pytest.approx(float(units[own][best] @ means[1 - own]))
+        assert "苹果" in found[0].line.text
+
+
+def test_aligned_vectors() -> None:
+    generator = np.random.default_rng(2)
+    old = generator.standard_normal((101, 7)).astype(np.float32)
+    rotation, _ = np.linalg.qr(generator.standard_normal((7, 7)))
+    new = (3 * old @ rotation).astype(np.float32)
+    np.testing.assert_allclose(distances_of_aligned(old, new), 0, atol=1e-5)
+    new[13] = -new[13]
+    found = distances_of_aligned(old, new)
+    assert np.argmax(found) == 13
+    assert found[13] > 1.5
+
+
+def write_vectors(path: Path, vectors: dict[str, list[float]], *, header: bool = True) -> Path:
+    width = len(next(iter(vectors.values())))
+    lines = [f"{len(vectors)} {width}"] if header else []
+    return write_text(path, lines + [f"{word} {' '.join(map(str, vector))}" for word, vector in vectors.items()])
+
+
+def test_files_of_vectors(tmp_path: Path) -> None:
+    old = write_vectors(tmp_path / "old", {"苹果": [1, 0], "吃": [0, 2], "贵": [1, 1]})
+    new = write_vectors(tmp_path / "new", {"吃": [-1, 0], "苹果": [0, 3], "手机": [1, 1]}, header=False)
+    assert procrustes_distances(old, new) == pytest.approx({"吃": 0, "苹果": 0}, abs=1e-12)
+    for lines, expected in (
+        (["吃 1 0 2"], "has vectors of 2 numbers, .* of 3"),
+        (["手机 1 0"], "have no word in common"),
+        (["吃 1 0", "贵 1"], "line 2 has 1 numbers, expected 2"),
+        (["吃 1 nan"], "line 1 contains something that is not a finite number"),
+        ([], "has no vectors"),
+        (["吃"], "line 1 has 0 numbers"),
+    ):
+        with pytest.raises(ElmoZhError, match=expected):
+            procrustes_distances(old, write_text(tmp_path / "wrong", lines))
+
+
+def test_what_cannot_be_compared(indexes: Indexes, folder: Path, embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    for options, expected in (
+        ({"layer": 0}, "Layer 0 gives a word the same vector in every sentence"),
+        ({"layer": 7}, "has no vectors of layer 7"),
+        ({"min_count": 5000}, "No word is in 5000 different sentences of both"),
+        ({"words": ["香蕉"]}, "have none of the words in common"),
+    ):
+        with pytest.raises(ElmoZhError, match=expected):
+            measure_drift(*indexes, **options)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="expected one of excess, apd, prt"):
+        measure_drift(*indexes, by="cosine")
+    other = ElmoEmbedder.load(
+        write_model(tmp_path / "other", SHAPES["token"], seed=5, text=TextConfig(segmenter="whitespace")), "cpu"
+    )
+    half = ElmoEmbedder.load(embedder.bundle.path, "cpu", precision="bfloat16")
+    for name, wrong, expected in (
+        ("model", other, "with another one, .*other; their vectors cannot be compared"),
+        ("precision", half, "made with --precision float32, .* with --precision bfloat16"),
+    ):
+        build(wrong, [folder / "new.txt"], tmp_path / name, min_count=1)
+        with pytest.raises(ElmoZhError, match=expected):
+            measure_drift(indexes[0], ContextIndex.load(tmp_path / name))
+    build(embedder, [folder / "new.txt"], tmp_path / "layers", layers=(1,), min_count=1)
+    assert measure_drift(indexes[0], ContextIndex.load(tmp_path / "layers"), permutations=9).layer == 1
+    build(embedder, [folder / "new.txt"], tmp_path / "second", layers=(2,), min_count=1)
+    with pytest.raises(ElmoZhError, match="have no layer in common"):
+        measure_drift(ContextIndex.load(tmp_path / "second"), ContextIndex.load(tmp_path / "layers"))
+
+
+def test_the_command(folder: Path, tmp_path: Path) -> None:
+    arguments = ("drift", folder / "old.index", folder / "new.index", "--min-count", "5", "--permutations", "99")
+    vectors = [write_vectors(tmp_path / name, {"苹果": [1, 0], "吃": [0, 2]}) for name in ("a.txt", "b.txt")]
+    shown = elmo_zh(*arguments, "--vectors", *vectors, "--top", "2", "--lines", "1", "--output", "all.tsv")
+    assert shown.status == 0, shown.stderr
+    header, first, second, empty, word, old, new, *_ = shown.stdout.splitlines()
+    assert header.split()[:4] == ["word", "old", "new", "excess"]
+    assert header.split()[-3:] == ["p", "q", "word2vec"]
+    assert len(first.split()) == len(second.split()) == 11
+    assert (empty, word) == ("", first.split()[0])
+    assert old.startswith("  old  ")
+    assert f"{folder}/old.txt:" in old
+    assert new.startswith("  new  ")
+    assert "words: all.tsv" in shown.stdout
+    assert f"neighbours {word} --in SENTENCE --index" in shown.stdout.splitlines()[-1]
+    assert "layer 2" in shown.stderr
+    with Path("all.tsv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    assert rows[0]["word"] == word
+    assert [float(row["procrustes"] or "nan") for row in rows if row["word"] == "苹果"] == [pytest.approx(0, abs=1e-9)]
+    result = elmo_zh(*arguments, "--json", "--by", "prt").result()
+    assert (result["by"], result["compared_words"]) == ("prt", len(rows))
+    assert result["words"][0]["prt"] == pytest.approx(max(float(row["prt"]) for row in rows), abs=1e-6)
+    assert len(result["words"][0]["old_lines"]) == 3
+    again = elmo_zh(*arguments, "--output", "all.tsv").only_error()
+    assert again == "all.tsv exists already. Choose another --output, or replace it with --force."
+    assert elmo_zh(*arguments, "--output", "all.tsv", "--force", "--quiet").stdout == ""
+    assert "nothing may be written there" in elmo_zh(*arguments, "--output", folder / "old.index").only_error()
+
+
+def test_what_the_command_warns_of(folder: Path, tmp_path: Path) -> None:
+    words = write_text(tmp_path / "words", ["苹果", "香蕉", "手机"])
+    arguments = ("drift", folder / "old.index", folder / "new.index", "--words", words, "--min-count", "5")
+    few = elmo_zh(*arguments, "--permutations", "9")
+    assert "Warning: 2 words of --words not compared: 手机, 香蕉. Each must be in 5 different sentences" in few.stderr
+    assert "Warning: 9 permutations are too few for 1 word: no q can fall below 0.05 here." in few.stderr
+    assert "too few" not in elmo_zh(*arguments).stderr
+    missing = elmo_zh("drift", folder / "old.index", "none.index").only_error()
+    assert missing.startswith("none.index is no index")
