@@ -28,7 +28,7 @@ from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
-from elmo_zh.word2vec.training import train_word2vec
+from elmo_zh.word2vec.implementations import train_word2vec
 from elmo_zh.word2vec.vectors import save_word_vectors
 
 SHARES = np.arange(11) / 10
