@@ -8,6 +8,7 @@ from elmo_zh.version import __version__
 if TYPE_CHECKING:
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.line_scorer import LineScorer
+    from elmo_zh.contexts.senses import find_senses
     from elmo_zh.embed.elmo import Elmo, batch_to_ids
     from elmo_zh.embed.embedder import ElmoEmbedder
     from elmo_zh.embed.spans import align_to_characters, pool_spans
@@ -24,6 +25,7 @@ __all__ = [
     "__version__",
     "align_to_characters",
     "batch_to_ids",
+    "find_senses",
     "pool_spans",
 ]
 
@@ -36,6 +38,7 @@ _HOMES = {
     "UnknownWordsWarning": "elmo_zh.embed.unknown_rate",
     "align_to_characters": "elmo_zh.embed.spans",
     "batch_to_ids": "elmo_zh.embed.elmo",
+    "find_senses": "elmo_zh.contexts.senses",
     "pool_spans": "elmo_zh.embed.spans",
 }
 

@@ -16,6 +16,7 @@ from elmo_zh.cli.neighbours import neighbours
 from elmo_zh.cli.options import settings_command
 from elmo_zh.cli.runs import runs
 from elmo_zh.cli.score import score
+from elmo_zh.cli.senses import senses
 from elmo_zh.cli.stages import encode, export, pipeline, segment, train, vocab, word2vec
 from elmo_zh.cli.substitutes import substitutes
 from elmo_zh.errors import OptionError
@@ -28,7 +29,7 @@ EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 1
 SECTIONS = {
     "Prepare": (plan, segment, vocab, word2vec, encode),
     "Train": (train, export, pipeline),
-    "Use": (embed, merge, evaluate, score, substitutes, index, neighbours, convert),
+    "Use": (embed, merge, evaluate, score, substitutes, index, neighbours, senses, convert),
     "Inspect": (runs, inspect, info, selftest),
 }
 

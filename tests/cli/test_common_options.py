@@ -35,6 +35,16 @@ OWN = {
     "convert": ("SOURCE", "--output DIR", "--weights FILE", "--warm-on TEXT", "--layout [bundle|simple_elmo|"),
     "index": ("FILE...", "--model BUNDLE", "--output INDEX", "--segmented", "--layers all|top|N", "--max-per-word"),
     "neighbours": ("WORD", "--in SENTENCE", "--index INDEX", "--same-word", "--layer", "--top", "--model BUNDLE"),
+    "senses": (
+        "WORD",
+        "--index INDEX",
+        "--layer",
+        "--usages K",
+        "--top",
+        "--no-substitutes",
+        "--output FILE",
+        "--picture",
+    ),
     "info": ("BUNDLE",),
     "plan": ("CORPUS...", "--run RUN", "--no-training", "--format", "--input-format FORMAT"),
     "inspect": ("RUN", "--samples", "--tokens", "--seed"),
@@ -69,6 +79,8 @@ def minimal_arguments(command: str, run: Path) -> tuple[str | Path, ...]:
         return (command, run)
     if command == "neighbours":
         return (command, "苹果", "--in", "吃苹果", "--index", "texts.index")
+    if command == "senses":
+        return (command, "苹果", "--index", "texts.index")
     if command == "substitutes":
         return (command, "苹果", "--position", "0")
     file = ("corpus.txt",) if command in ("pipeline", "segment", "plan", *OF_MODELS) else ()
@@ -88,7 +100,7 @@ def finished_arguments(command: str, sample: SampleRun, run: Path, folder: Path)
         return ("merge", f"{output}.shard-1-of-1")
     if command == "convert":
         return ("convert", sample.model, "--output", folder / f"model {len(list(folder.iterdir()))}")
-    if command in ("index", "neighbours"):
+    if command in ("index", "neighbours", "senses"):
         return index_arguments(command, sample, folder)
     others: dict[str, tuple[str | Path, ...]] = {
         "plan": (sample.corpus, "--run", run, "--no-training"),
@@ -110,6 +122,8 @@ def index_arguments(command: str, sample: SampleRun, folder: Path) -> tuple[str 
     if command == "index":
         return arguments
     assert elmo_zh(*arguments, "--quiet").status == 0
+    if command == "senses":
+        return ("senses", "的", "--index", output)
     return ("neighbours", "的", "--in", "我 的", "--index", output)
 
 
