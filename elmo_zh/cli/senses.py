@@ -110,7 +110,9 @@ def _require_matplotlib() -> None:
     from elmo_zh.pictures.canvas import can_draw
 
     if not can_draw():
-        raise OutputError("--picture needs matplotlib, which is not installed. Install it with: pip install matplotlib")
+        raise OutputError(
+            "--picture needs matplotlib, which is not installed. Install elmo-zh again with its dependencies."
+        )
 
 
 def _load_embedder(

@@ -71,6 +71,7 @@ def build_usages_figure(
     axes.spines[["top", "right"]].set_visible(False)
     legend = axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9)
     for text in legend.get_texts():
-        text.set_family(font_families(text.get_text().replace("\n", "")))
+        if families := font_families(text.get_text().replace("\n", "")):
+            text.set_fontfamily(families)
     add_title(figure, title, list(filter(can_write, details)))
     return figure
