@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from elmo_zh.contexts.drift import measure_drift
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.line_scorer import LineScorer
+    from elmo_zh.contexts.senses import find_senses
     from elmo_zh.embed.elmo import Elmo, batch_to_ids
     from elmo_zh.embed.embedder import ElmoEmbedder
     from elmo_zh.embed.spans import align_to_characters, pool_spans
@@ -25,6 +26,7 @@ __all__ = [
     "__version__",
     "align_to_characters",
     "batch_to_ids",
+    "find_senses",
     "measure_drift",
     "pool_spans",
 ]
@@ -38,6 +40,7 @@ _HOMES = {
     "UnknownWordsWarning": "elmo_zh.embed.unknown_rate",
     "align_to_characters": "elmo_zh.embed.spans",
     "batch_to_ids": "elmo_zh.embed.elmo",
+    "find_senses": "elmo_zh.contexts.senses",
     "measure_drift": "elmo_zh.contexts.drift",
     "pool_spans": "elmo_zh.embed.spans",
 }

@@ -18,6 +18,7 @@ from elmo_zh.cli.options import settings_command
 from elmo_zh.cli.pipeline import pipeline
 from elmo_zh.cli.runs import runs
 from elmo_zh.cli.score import score
+from elmo_zh.cli.senses import senses
 from elmo_zh.cli.stages import encode, export, segment, train, vocab, word2vec
 from elmo_zh.cli.substitutes import substitutes
 from elmo_zh.errors import OptionError
@@ -30,7 +31,7 @@ EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 1
 SECTIONS = {
     "Prepare": (plan, segment, vocab, word2vec, encode),
     "Train": (train, export, pipeline),
-    "Use": (embed, merge, evaluate, score, substitutes, index, neighbours, drift, convert),
+    "Use": (embed, merge, evaluate, score, substitutes, index, neighbours, senses, drift, convert),
     "Inspect": (runs, inspect, info, selftest),
 }
 

@@ -10,6 +10,7 @@ from elmo_zh.cli.options import Common
 from elmo_zh.config import EmbedConfig, config_names
 
 if TYPE_CHECKING:
+    from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.embed.embedder import ElmoEmbedder
 
 model_option = click.option(
@@ -21,6 +22,14 @@ model_option = click.option(
 )
 segmented_option = click.option(
     "--segmented", is_flag=True, help="The text has one sentence per line, its tokens separated by single spaces."
+)
+index_option = click.option(
+    "--index",
+    "index_path",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    metavar="INDEX",
+    help="Folder that the command index has written.",
 )
 stateful_option = click.option(
     "--stateful",
@@ -73,6 +82,14 @@ def model_path(given: Path | None) -> Path:
         BundleError: If there is no bundle; the message says where the path comes from, unless it was given.
     """
     return find_bundle(given) if given else default_bundle()
+
+
+def model_of_index(index: "ContextIndex", given: Path | None) -> Path:
+    """Return the given model, else the one that made the index, else the default."""
+    from elmo_zh.bundle.layout import BundleLayout
+
+    own = Path(index.model["path"])
+    return own if given is None and BundleLayout(own).info.is_file() else model_path(given)
 
 
 def load_embedder(

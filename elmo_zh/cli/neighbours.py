@@ -5,11 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elmo_zh.cli.model_options import load_embedder, model_option, model_path, refuse_settings_of_the_model
+from elmo_zh.cli.model_options import (
+    index_option,
+    load_embedder,
+    model_of_index,
+    model_option,
+    refuse_settings_of_the_model,
+)
 from elmo_zh.cli.options import Common, common_options_of_readers, device_option
 
 if TYPE_CHECKING:
-    from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.keyword_lines import NeighbourLine
     from elmo_zh.contexts.occurrences import Occurrence
     from elmo_zh.embed.embedder import ElmoEmbedder
@@ -18,14 +23,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("word", metavar="WORD")
 @click.option("--in", "sentence", required=True, metavar="SENTENCE", help="Sentence that has the word.")
-@click.option(
-    "--index",
-    "index_path",
-    type=click.Path(path_type=Path, file_okay=False),
-    required=True,
-    metavar="INDEX",
-    help="Folder that the command index has written.",
-)
+@index_option
 @click.option("--same-word", is_flag=True, help="Show only occurrences of the same word.")
 @click.option("--layer", type=click.IntRange(0), help="Layer whose vectors are compared. Default: the index's top one.")
 @click.option(
@@ -71,7 +69,7 @@ def neighbours(
     made_with = index.model
     embedder = load_embedder(
         common,
-        _choose_model(index, model),
+        model_of_index(index, model),
         config.embed,
         device,
         precision=made_with["precision"],
@@ -84,14 +82,6 @@ def neighbours(
     found = distinct_neighbours(index, activations[chosen, asked.position], chosen, top, only)
     _report_reading(common, embedder, asked)
     _finish(common, embedder, asked, chosen, found)
-
-
-def _choose_model(index: "ContextIndex", given: Path | None) -> Path:
-    """Return the given model, else the one that made the index, else the default."""
-    from elmo_zh.bundle.layout import BundleLayout
-
-    own = Path(index.model["path"])
-    return own if given is None and BundleLayout(own).info.is_file() else model_path(given)
 
 
 def _report_reading(common: Common, embedder: "ElmoEmbedder", asked: "Occurrence") -> None:

@@ -53,6 +53,11 @@ def can_write(text: str) -> bool:
     return _families(frozenset(text)) is not None
 
 
+def font_families(text: str) -> list[str] | None:
+    """Return font families that have all characters of a text between them; None if there are none."""
+    return _families(frozenset(text))
+
+
 @cache
 def _families(characters: frozenset[str]) -> list[str] | None:
     """Return font families that have all characters between them, matplotlib's own first; None if there are none."""

@@ -45,6 +45,16 @@ OWN = {
         "--permutations",
         "--output FILE",
     ),
+    "senses": (
+        "WORD",
+        "--index INDEX",
+        "--layer",
+        "--usages K",
+        "--top",
+        "--no-substitutes",
+        "--output FILE",
+        "--picture",
+    ),
     "info": ("BUNDLE",),
     "plan": ("CORPUS...", "--run RUN", "--no-training", "--format", "--input-format FORMAT"),
     "inspect": ("RUN", "--samples", "--tokens", "--seed"),
@@ -81,6 +91,8 @@ def minimal_arguments(command: str, run: Path) -> tuple[str | Path, ...]:
         return (command, "苹果", "--in", "吃苹果", "--index", "texts.index")
     if command == "drift":
         return (command, "old.index", "new.index")
+    if command == "senses":
+        return (command, "苹果", "--index", "texts.index")
     if command == "substitutes":
         return (command, "苹果", "--position", "0")
     file = ("corpus.txt",) if command in ("pipeline", "segment", "plan", *OF_MODELS) else ()
@@ -100,7 +112,7 @@ def finished_arguments(command: str, sample: SampleRun, run: Path, folder: Path)
         return ("merge", f"{output}.shard-1-of-1")
     if command == "convert":
         return ("convert", sample.model, "--output", folder / f"model {len(list(folder.iterdir()))}")
-    if command in ("index", "neighbours", "drift"):
+    if command in ("index", "neighbours", "senses", "drift"):
         return index_arguments(command, sample, folder)
     others: dict[str, tuple[str | Path, ...]] = {
         "plan": (sample.corpus, "--run", run, "--no-training"),
@@ -124,6 +136,8 @@ def index_arguments(command: str, sample: SampleRun, folder: Path) -> tuple[str 
     assert elmo_zh(*arguments, "--quiet").status == 0
     if command == "drift":
         return ("drift", output, output, "--min-count", "2")
+    if command == "senses":
+        return ("senses", "的", "--index", output)
     return ("neighbours", "的", "--in", "我 的", "--index", output)
 
 

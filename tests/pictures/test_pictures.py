@@ -21,6 +21,7 @@ from elmo_zh.pictures import canvas
 from elmo_zh.pictures.canvas import can_write, format_count, format_figure, name_corpus, spread, ticks_of_logarithms
 from elmo_zh.pictures.coverage import build_coverage_figure
 from elmo_zh.pictures.training import build_training_figure
+from elmo_zh.pictures.usages import build_usages_figure
 
 BASELINES = {"unigram": {"perplexity": 912.4}, "bigram": {"perplexity": 101.7}}
 TITLE, DETAILS = "biLM trained on news (a.txt)", ["token mode, 2 layers"]
@@ -188,3 +189,18 @@ def test_figures_for_people() -> None:
         "0", "500", "100,000", "1.5 M", "150 M",
     ]  # fmt: skip
     assert [format_figure(value) for value in (2.345, 72.014, 987.65, 30_211.4)] == ["2.35", "72.0", "987.6", "30,211"]
+
+
+def test_usages_have_a_colour_each_and_a_legend() -> None:
+    places = np.random.default_rng(1).standard_normal((40, 3))
+    labels = np.arange(40) % 3
+    names = [(f"usage {number}: 33%", "\uf8ff no font") for number in (1, 2, 3)]
+    figure = build_usages_figure(places, labels, names, "fruit: 3 usages", ["40 occurrences, layer 2"])
+    [axes] = figure.axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == [name for name, _ in names]
+    assert len({tuple(dots.get_facecolor()[0]) for dots in axes.collections}) == 3
+    for label, dots in enumerate(axes.collections):
+        np.testing.assert_array_equal(dots.get_offsets(), places[labels == label, :2])
+    assert {"fruit: 3 usages", "40 occurrences, layer 2"} <= set(texts_of(figure))
+    one = build_usages_figure(places[:, :1], np.zeros(40, int), [("usage 1: 100%",)], "fruit", [])
+    assert not one.axes[0].collections[0].get_offsets()[:, 1].any()

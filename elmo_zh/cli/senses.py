@@ -1,0 +1,240 @@
+"""The command that finds the usages of a word in an index."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from elmo_zh.cli.model_options import (
+    index_option,
+    load_embedder,
+    model_of_index,
+    model_option,
+    refuse_settings_of_the_model,
+)
+from elmo_zh.cli.options import Common, common_options, device_option
+from elmo_zh.errors import BundleError
+from elmo_zh.run.reporter import counted
+
+if TYPE_CHECKING:
+    from elmo_zh.contexts.index import ContextIndex
+    from elmo_zh.contexts.keyword_lines import NeighbourLine
+    from elmo_zh.contexts.senses import Senses, Usage
+    from elmo_zh.embed.embedder import ElmoEmbedder
+
+# Occurrences of each usage that are shown.
+_NUM_LINES = 5
+
+
+@click.command()
+@click.argument("word", metavar="WORD")
+@index_option
+@click.option("--layer", type=click.IntRange(0), help="Layer whose vectors are compared. Default: the index's top one.")
+@click.option("--usages", type=click.IntRange(1), metavar="K", help="Number of usages. Default: chosen, perhaps one.")
+@click.option(
+    "--top", type=click.IntRange(1), default=10, show_default=True, help="Words to show of each kind at most."
+)
+@click.option("--no-substitutes", is_flag=True, help="Leave substitutes out; then no model is needed.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write every occurrence with its usage to this TSV file.",
+)
+@click.option(
+    "--picture",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Draw the occurrences as a map, coloured by usage, to this PNG file.",
+)
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=1, show_default=True, help="Seed of k-means.")
+@model_option
+@device_option
+@common_options
+@click.pass_obj
+def senses(
+    common: Common,
+    /,
+    word: str,
+    index_path: Path,
+    model: Path | None,
+    device: str | None,
+    **chosen: Any,
+) -> None:
+    """Find the usages of a word: its occurrences in clusters.
+
+    Use it to see whether a model tells the senses of a word apart. For each usage it shows the share of the
+    occurrences, words that are used alike, substitutes, and the five occurrences nearest to its centre with their
+    cosines. docs/contexts.md says how the number of usages is chosen. Without --model, the model is the one that made
+    the index, if it is still there.
+
+    \b
+    Example:
+      elmo-zh index data/sample --split-sentences --output sample.index
+      elmo-zh senses 苹果 --index sample.index
+      elmo-zh senses 苹果 --index sample.index --usages 2 --output apple.tsv --picture apple.png
+    """
+    config = common.resolve()
+    refuse_settings_of_the_model(common, "senses", also="embed")
+    if chosen["no_substitutes"] and (model or device):
+        raise click.UsageError("--no-substitutes needs no model. Leave out --model and --device, or --no-substitutes.")
+    if chosen["picture"]:
+        _require_matplotlib()
+    from elmo_zh.contexts.index import ContextIndex
+    from elmo_zh.contexts.senses import find_senses
+    from elmo_zh.embed.join import claimed_output
+
+    index = ContextIndex.load(index_path)
+    with ExitStack() as stack:
+        for path in filter(None, (chosen["output"], chosen["picture"])):
+            stack.enter_context(claimed_output(path, [index_path], Path.is_file, force=common.force))
+        found = find_senses(
+            index,
+            word,
+            layer=chosen["layer"],
+            num_usages=chosen["usages"],
+            seed=chosen["seed"],
+            top=chosen["top"],
+        )
+        embedder, substitutes = None, None
+        if not chosen["no_substitutes"]:
+            embedder = _load_embedder(common, index, model, config.embed, device)
+            substitutes = _substitutes(embedder, index, found, chosen["top"])
+        _write(index, found, chosen["output"], chosen["picture"])
+    _finish(common, found, substitutes, embedder, [chosen["output"], chosen["picture"]])
+
+
+def _require_matplotlib() -> None:
+    from elmo_zh.errors import OutputError
+    from elmo_zh.pictures.canvas import can_draw
+
+    if not can_draw():
+        raise OutputError(
+            "--picture needs matplotlib, which is not installed. Install elmo-zh again with its dependencies."
+        )
+
+
+def _load_embedder(
+    common: Common, index: "ContextIndex", model: Path | None, config: Any, device: str | None
+) -> "ElmoEmbedder":
+    try:
+        embedder = load_embedder(
+            common,
+            model_of_index(index, model),
+            config,
+            device,
+            precision=index.model["precision"],
+            unknown=index.model["unknown"],
+        )
+    except BundleError as error:
+        raise BundleError(*_with_way_out(error)) from None
+    index.require_model(embedder.bundle.digest, embedder.bundle.path)
+    return embedder
+
+
+def _substitutes(embedder: "ElmoEmbedder", index: "ContextIndex", found: "Senses", top: int) -> list[list[str]]:
+    from elmo_zh.contexts.usage_substitutes import usage_substitutes
+
+    try:
+        return usage_substitutes(embedder, found, segmented=index.is_segmented, top=top)
+    except BundleError as error:
+        raise BundleError(*_with_way_out(error)) from None
+
+
+def _with_way_out(error: BundleError) -> list[str]:
+    return [*error.messages[:-1], f"{error.messages[-1]} Or leave substitutes out, with --no-substitutes."]
+
+
+def _write(index: "ContextIndex", found: "Senses", output: Path | None, picture: Path | None) -> None:
+    """Write the table and the picture that were asked for."""
+    if output:
+        from elmo_zh.contexts.usage_rows import write_usage_rows
+
+        write_usage_rows(index, found, output)
+    if picture:
+        from elmo_zh.pictures.canvas import can_write
+        from elmo_zh.pictures.usages import draw_usages
+
+        names = [(f"usage {usage.number + 1}: {usage.share:.0%}", " ".join(usage.words[:3])) for usage in found.usages]
+        count = counted(len(found.usages), "usage")
+        title = f"{found.word}: {count}" if can_write(found.word) else count
+        details = [f"{counted(len(found.clusters.labels), 'occurrence')}, layer {found.layer}", index.path.name]
+        draw_usages(found.clusters.places, found.clusters.labels, names, picture, title, details)
+
+
+def _finish(
+    common: Common,
+    found: "Senses",
+    substitutes: list[list[str]] | None,
+    embedder: "ElmoEmbedder | None",
+    written: list[Path | None],
+) -> None:
+    from elmo_zh.bundle.description import describe_model
+
+    usages = [_result(usage, substitutes) for usage in found.usages]
+    choice = found.clusters.choice
+    result: dict[str, Any] = {
+        "word": found.word,
+        "layer": found.layer,
+        "occurrences": len(found.clusters.labels),
+        "repeated": int(found.is_repeated.sum()),
+        "usages": usages,
+        "choice": None,
+    }
+    if choice:
+        figures = {name: round(getattr(choice, name), 4) for name in ("silhouette", "score", "gain")}
+        result["choice"] = {"candidate": choice.candidate, **figures}
+    if embedder:
+        result["model"] = describe_model(embedder.bundle)
+    names = ("output", "picture")
+    result |= {name: str(path) for name, path in zip(names, written, strict=True) if path}
+    common.finish(
+        result,
+        _summary(found),
+        *(line for usage in found.usages for line in _describe(usage, substitutes)),
+        *(f"Wrote {path}" for path in written if path),
+    )
+
+
+def _summary(found: "Senses") -> str:
+    counts = f"{counted(len(found.clusters.labels), 'occurrence')} of {found.word}"
+    if repeated := int(found.is_repeated.sum()):
+        counts += f" ({repeated:,} more in repeated lines)"
+    return f"{counts}: {counted(len(found.usages), 'usage')} in layer {found.layer}."
+
+
+def _describe(usage: "Usage", substitutes: list[list[str]] | None) -> list[str]:
+    """Return the lines that show a usage."""
+    from elmo_zh.contexts.keyword_lines import keyword_lines
+
+    lines = ["", f"usage {usage.number + 1}: {usage.share:.1%} ({counted(len(usage.nearest), 'occurrence')})"]
+    if usage.words:
+        lines.append(f"used like: {' '.join(usage.words)}")
+    if substitutes is not None:
+        lines.append(f"substitutes: {' '.join(substitutes[usage.number])}")
+    return [*lines, *keyword_lines(usage.nearest[:_NUM_LINES])]
+
+
+def _result(usage: "Usage", substitutes: list[list[str]] | None) -> dict[str, Any]:
+    found = {} if substitutes is None else {"substitutes": substitutes[usage.number]}
+    return {
+        "share": round(usage.share, 6),
+        "occurrences": len(usage.nearest),
+        "words": list(usage.words),
+        **found,
+        "lines": [_line_result(each) for each in usage.nearest[:_NUM_LINES]],
+    }
+
+
+def _line_result(found: "NeighbourLine") -> dict[str, Any]:
+    occurrence, line = found.neighbour.occurrence, found.line
+    return {
+        "cosine": round(found.neighbour.cosine, 6),
+        "text": line.text,
+        "start": occurrence.start,
+        "end": occurrence.end,
+        "source": line.source,
+        "line": line.number,
+        "occurrence": occurrence.number,
+    }

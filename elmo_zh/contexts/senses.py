@@ -1,0 +1,153 @@
+"""The usages of a word: its occurrences in an index, in clusters by their vectors."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.contexts.clusters import Clusters, find_clusters, unit_rows
+from elmo_zh.contexts.index import ContextIndex, IndexedLine, Neighbour
+from elmo_zh.contexts.keyword_lines import NeighbourLine
+from elmo_zh.contexts.telling_words import telling_words
+from elmo_zh.errors import ElmoZhError
+
+
+@dataclass(frozen=True, eq=False)
+class Usage:
+    """One usage of a word.
+
+    Attributes:
+        number: Its number, from 0; the most frequent usage is the first.
+        share: The part of the word's occurrences that it has.
+        centre: Mean of the vectors of its occurrences, each scaled to length 1, float64, shape (2P,).
+        nearest: Its occurrences with their lines, the most similar to the centre first.
+        words: Other words whose occurrences are near this usage and not near the others, the most telling first.
+    """
+
+    number: int
+    share: float
+    centre: NDArray[np.float64]
+    nearest: tuple[NeighbourLine, ...]
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Senses:
+    """The usages of a word in an index.
+
+    Attributes:
+        word: The word.
+        layer: The layer whose vectors were compared.
+        usages: The usages, the most frequent first.
+        occurrences: Numbers of the word's occurrences, ascending, int64, shape (n,).
+        labels: The usage of each, int64, shape (n,).
+        cosines: Cosine of each with the centre of its usage, float64, shape (n,).
+        is_repeated: Whether an earlier line with the occurrence is the same; such are not counted, bool, shape (n,).
+        clusters: The clusters of the others: places on the map, and why there are so many.
+    """
+
+    word: str
+    layer: int
+    usages: tuple[Usage, ...]
+    occurrences: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    cosines: NDArray[np.float64]
+    is_repeated: NDArray[np.bool_]
+    clusters: Clusters
+
+
+def find_senses(
+    index: ContextIndex,
+    word: str,
+    *,
+    layer: int | None = None,
+    num_usages: int | None = None,
+    seed: int = 1,
+    top: int = 10,
+) -> Senses:
+    """Return the usages of a word.
+
+        senses = find_senses(ContextIndex.load("news.index"), "苹果")
+        for usage in senses.usages:
+            usage.share, usage.words, usage.nearest[0].line.text
+
+    Occurrences in repeated lines count once. The index has a sample of the occurrences of frequent words.
+
+    Args:
+        index: The index.
+        word: A word of it.
+        layer: The layer to compare. Default: the top one of the index.
+        num_usages: The number of usages. Default: chosen by `elmo_zh.contexts.clusters`, perhaps one.
+        seed: Seed of k-means.
+        top: How many telling words to return for each usage, at most.
+
+    Raises:
+        ElmoZhError: If the index does not have the word or the layer, the word has too few occurrences in different
+            lines, or scikit-learn is not installed.
+        ValueError: If the number of usages is not positive.
+    """
+    if num_usages is not None and num_usages < 1:
+        raise ValueError(f"num_usages: {num_usages}, expected at least 1")
+    chosen = index.layers[-1] if layer is None else layer
+    vectors = index.vectors(chosen)
+    numbers = index.occurrences(word)
+    lines, originals = _read_lines(index, numbers)
+    distinct = np.flatnonzero(originals == np.arange(len(numbers)))
+    _check_count(index, word, len(distinct), num_usages)
+    units = unit_rows(vectors[numbers])
+    _check_differences(index, units[distinct], chosen, num_usages)
+    clusters = find_clusters(vectors[numbers[distinct]], num_usages, seed)
+    labels = np.empty(len(numbers), np.int64)
+    labels[distinct] = clusters.labels
+    labels = labels[originals]
+    own = [distinct[clusters.labels == label] for label in range(len(clusters.centres))]
+    centres = np.stack([units[each].mean(axis=0) for each in own])
+    cosines = (units * unit_rows(centres)[labels]).sum(axis=1)
+    words = telling_words(index, word, chosen, centres, top)
+    usages = []
+    for label, each in enumerate(own):
+        ranked = each[np.lexsort((each, -cosines[each]))]
+        nearest = tuple(
+            NeighbourLine(Neighbour(index.occurrence(int(numbers[row])), float(cosines[row])), lines[row])
+            for row in ranked
+        )
+        usages.append(Usage(label, len(each) / len(distinct), centres[label], nearest, tuple(words[label])))
+    is_repeated = originals != np.arange(len(numbers))
+    return Senses(word, chosen, tuple(usages), numbers, labels, cosines, is_repeated, clusters)
+
+
+def _read_lines(index: ContextIndex, numbers: NDArray[np.int64]) -> tuple[list[IndexedLine], NDArray[np.int64]]:
+    """Return the line of each occurrence, and the row of the first occurrence at its place in an equal line."""
+    occurrences = [index.occurrence(number) for number in numbers.tolist()]
+    lines = [index.line(occurrence.line) for occurrence in occurrences]
+    first: dict[tuple[str, int], int] = {}
+    places = zip(lines, occurrences, strict=True)
+    originals = [first.setdefault((line.text, each.start), row) for row, (line, each) in enumerate(places)]
+    return lines, np.array(originals, np.int64)
+
+
+def _check_count(index: ContextIndex, word: str, num_distinct: int, num_usages: int | None) -> None:
+    """Raise ElmoZhError if a word has too few occurrences in different lines."""
+    if num_distinct < 2:
+        raise ElmoZhError(
+            f"{word} has only one occurrence in {index.path} (repeated lines count once); usages need at least two."
+            " Give another word, or index more text."
+        )
+    if num_usages is not None and num_distinct < num_usages:
+        raise ElmoZhError(
+            f"{word} has {num_distinct} occurrences in {index.path} (repeated lines count once), too few for"
+            f" {num_usages} usages. Ask for fewer with --usages, or index more text."
+        )
+
+
+def _check_differences(index: ContextIndex, units: NDArray[np.float64], layer: int, num_usages: int | None) -> None:
+    """Raise ElmoZhError if there are fewer different vectors than usages asked for, as in the token layer."""
+    if num_usages is None:
+        return
+    different = np.unique(units, axis=0)
+    if len(different) < num_usages:
+        others = ", ".join(str(each) for each in index.layers if each not in (0, layer)) or "none"
+        raise ElmoZhError(
+            f"layer {layer}: the occurrences have {len(different)} different vectors, too few for {num_usages} usages."
+            f" Choose another --layer ({others}), or fewer --usages."
+        )

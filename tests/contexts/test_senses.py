@@ -1,0 +1,213 @@
+"""Usages of a word: clusters of drawn vectors with known truth, and the command on a drawn model."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from contexts.texts import build, write_text
+from contract.command_line import elmo_zh
+from drawn_bundles import SHAPES, write_model
+
+pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'scikit-learn>=1.6'")
+
+from elmo_zh import ContextIndex, ElmoEmbedder, find_senses
+from elmo_zh.config import TextConfig
+from elmo_zh.contexts import clusters as clusters_module
+from elmo_zh.contexts.clusters import Choice, choose_number, criterion, find_clusters
+from elmo_zh.contexts.telling_words import telling_words
+from elmo_zh.contexts.usage_rows import usage_rows
+from elmo_zh.contexts.usage_substitutes import usage_substitutes
+from elmo_zh.errors import ElmoZhError
+from elmo_zh.extras import install_line
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+# 苹果 stands between two kinds of neighbours, and one line is repeated.
+LINES = (
+    *(f"{'今天 ' * number}我们 吃 苹果 。" for number in range(6)),
+    *(f"苹果 手机 {'很 贵 ' * number}" for number in range(6)),
+    "我们 吃 苹果 。",
+    "今天 米饭",
+)
+
+
+@pytest.fixture(scope="module")
+def senses_index(embedder: ElmoEmbedder, tmp_path_factory: pytest.TempPathFactory) -> ContextIndex:
+    folder = tmp_path_factory.mktemp("senses")
+    build(embedder, [write_text(folder / "a.txt", LINES)], folder / "a.index", min_count=1)
+    return ContextIndex.load(folder / "a.index")
+
+
+def drawn_groups(sizes: tuple[int, ...], distance: float, seed: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    """Return vectors around as many centres, and the number of the centre of each."""
+    generator = np.random.default_rng(seed)
+    centres = distance * np.eye(31)[: len(sizes)]
+    truth = np.repeat(np.arange(len(sizes)), sizes)
+    order = generator.permutation(len(truth))
+    vectors = 3 + centres[truth] + 0.3 * generator.standard_normal((len(truth), 31))
+    return vectors[order].astype(np.float16), truth[order]
+
+
+@pytest.mark.parametrize("sizes", [(60, 30), (50, 40, 20), (70, 30, 20, 15)])
+def test_groups_far_apart_are_found(sizes: tuple[int, ...]) -> None:
+    vectors, truth = drawn_groups(sizes, 6.0)
+    found = find_clusters(vectors)
+    np.testing.assert_array_equal(found.labels, truth)  # the largest is the first
+    assert found.choice is not None
+    assert found.choice.candidate == found.choice.number == len(sizes) == len(found.centres)
+    for label in range(len(sizes)):
+        np.testing.assert_allclose(found.centres[label], found.places[truth == label].mean(axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_cloud_is_one_cluster_whatever_its_shape(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    cloud = generator.standard_normal((90, 31)) * np.linspace(5, 0.1, 31)
+    found = find_clusters(cloud + 20)
+    assert len(found.centres) == 1
+    assert not found.labels.any()
+
+
+def test_the_same_vectors_give_the_same_clusters() -> None:
+    vectors, _ = drawn_groups((40, 30), 1.0)
+    first, second = find_clusters(vectors, 4, seed=3), find_clusters(vectors, 4, seed=3)
+    np.testing.assert_array_equal(first.labels, second.labels)
+    np.testing.assert_array_equal(first.places, second.places)
+    assert first.choice is None
+    assert len(first.centres) == 4
+    assert (np.diff(np.bincount(first.labels)) <= 0).all()
+
+
+def test_of_very_many_vectors_a_sample_is_clustered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters_module, "MOST_FITTED", 40)
+    vectors, truth = drawn_groups((120, 70), 6.0)
+    np.testing.assert_array_equal(find_clusters(vectors).labels, truth)
+
+
+def test_the_criterion_is_that_of_normal_distributions() -> None:
+    from scipy.stats import multivariate_normal
+
+    places, labels = np.random.default_rng(1).standard_normal((40, 3)), np.arange(40) % 2
+    means = np.stack([places[labels == label].mean(axis=0) for label in (0, 1)])
+    variance = np.square(places - means[labels]).sum() / (40 * 3)
+    likelihood = sum(
+        np.log(0.5) + multivariate_normal(means[label], variance * np.eye(3)).logpdf(place)
+        for place, label in zip(places, labels, strict=True)
+    )
+    assert criterion(places, labels) == pytest.approx(-2 * likelihood + (2 * 3 + 1 + 1) * np.log(40))
+
+
+def test_too_few_or_equal_vectors_are_one_cluster() -> None:
+    assert choose_number(np.eye(9), 1) == Choice()
+    assert choose_number(np.zeros((50, 2)), 1).number == 1
+    assert len(find_clusters(np.ones((50, 7))).centres) == 1
+
+
+def test_usages_of_a_word(senses_index: ContextIndex) -> None:
+    found = find_senses(senses_index, "苹果", num_usages=2, layer=1)
+    assert found.layer == 1
+    assert found.is_repeated.tolist() == [False] * 12 + [True]
+    assert found.labels[12] == found.labels[0]
+    assert sum(usage.share for usage in found.usages) == pytest.approx(1)
+    vectors = np.array(senses_index.vectors(1)[found.occurrences], np.float64)
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    for usage in found.usages:
+        own = np.flatnonzero((found.labels == usage.number) & ~found.is_repeated)
+        assert usage.share == len(own) / 12 == len(usage.nearest) / 12
+        centre = units[own].mean(axis=0)
+        np.testing.assert_allclose(usage.centre, centre, atol=1e-12)
+        cosines = units[own] @ centre / np.linalg.norm(centre)
+        np.testing.assert_allclose(found.cosines[own], cosines, atol=1e-12)
+        shown = [each.neighbour.cosine for each in usage.nearest]
+        np.testing.assert_allclose(shown, np.sort(cosines)[::-1], atol=1e-12)
+        assert "苹果" not in usage.words
+        assert {each.neighbour.occurrence.word for each in usage.nearest} == {"苹果"}
+
+
+def test_telling_words_are_near_one_usage_only(senses_index: ContextIndex) -> None:
+    vectors = np.array(senses_index.vectors(2), np.float64)
+    first, second = (int(senses_index.occurrences(word)[0]) for word in ("米饭", "手机"))
+    found = telling_words(senses_index, "苹果", 2, vectors[[first, second]], 3)
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = units @ units[[first, second]].T
+    for usage, words in enumerate(found):
+        lead = cosines[:, usage] - cosines[:, 1 - usage]
+        scores: dict[str, float] = {}
+        for row in np.flatnonzero(lead >= 0).tolist():
+            word, score = senses_index.occurrence(row).word, float(cosines[row, usage] + lead[row])
+            scores[word] = max(score, scores.get(word, -9))
+        scores.pop("苹果", None)
+        assert words == sorted(scores, key=lambda word: -scores[word])[:3]
+    [alone] = telling_words(senses_index, "苹果", 2, vectors[[first]], 50)
+    order = np.argsort(-(units @ units[first]), kind="stable").tolist()
+    expected = dict.fromkeys(senses_index.occurrence(row).word for row in order)
+    assert alone == [word for word in expected if word != "苹果"]
+
+
+def test_substitutes_of_usages(tmp_path: Path) -> None:
+    text = TextConfig(segmenter="whitespace")
+    embedder = ElmoEmbedder.load(write_model(tmp_path / "m", SHAPES["token"], text=text, with_softmax=True), "cpu")
+    build(embedder, [write_text(tmp_path / "a.txt", LINES)], tmp_path / "a.index", min_count=1)
+    found = find_senses(ContextIndex.load(tmp_path / "a.index"), "苹果", num_usages=2)
+    substitutes = usage_substitutes(embedder, found, segmented=False, top=20)
+    shares = []
+    for usage in found.usages:
+        places = [(line.line.text.split(), line.neighbour.occurrence.token) for line in usage.nearest]
+        best = [set(each.words[:20]) for each in embedder.substitutes_many(places, 21)]
+        shares.append({word: np.mean([word in each for each in best]) for word in set().union(*best)})
+    for number, words in enumerate(substitutes):
+        lead = {word: share - shares[1 - number].get(word, 0) for word, share in shares[number].items()}
+        assert set(words) == {word for word in lead if word not in ("。", "，")}
+        assert [lead[word] for word in words] == sorted((lead[word] for word in words), reverse=True)
+        assert usage_substitutes(embedder, found, segmented=False, top=2)[number] == words[:2]
+
+
+def test_rows_of_all_occurrences(senses_index: ContextIndex) -> None:
+    found = find_senses(senses_index, "苹果", num_usages=2)
+    header, *rows = [row.split("\t") for row in usage_rows(senses_index, found)]
+    assert header == ["occurrence", "usage", "cosine", "repeated", "source", "line", "start", "end", "text"]
+    assert [int(row[0]) for row in rows] == senses_index.occurrences("苹果").tolist()
+    assert [int(row[1]) for row in rows] == found.labels.tolist()
+    assert [row[3] for row in rows] == ["0"] * 12 + ["1"]
+    for row in rows:
+        assert row[8][int(row[6]) : int(row[7])] == "苹果"
+        assert LINES[int(row[5])] == row[8]
+
+
+def test_wrong_input(senses_index: ContextIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    for word, num_usages, layer, message in (
+        ("苹", None, None, r"苹 is not in the index .*\. Did you mean 苹果\?"),
+        ("米饭", None, None, r"米饭 has only one occurrence in .* \(repeated lines count once\).* index more text"),
+        ("苹果", 13, None, r"苹果 has 12 occurrences in .*, too few for 13 usages\. Ask for fewer with --usages"),
+        ("苹果", 2, 0, r"layer 0: the occurrences have 1 different vectors.* Choose another --layer \(1, 2\)"),
+        ("苹果", 2, 7, "has no vectors of layer 7"),
+    ):
+        with pytest.raises(ElmoZhError, match=message):
+            find_senses(senses_index, word, num_usages=num_usages, layer=layer)
+    with pytest.raises(ValueError, match="num_usages: 0, expected at least 1"):
+        find_senses(senses_index, "苹果", num_usages=0)
+    monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
+    with pytest.raises(ElmoZhError) as caught:
+        find_senses(senses_index, "苹果")
+    assert str(caught.value) == f"senses needs scikit-learn. Install it with: {install_line('sklearn')}"
+
+
+def test_the_command(senses_index: ContextIndex, model: Path) -> None:
+    arguments = ("senses", "苹果", "--index", senses_index.path, "--usages", "2")
+    told = elmo_zh(*arguments).only_error()
+    assert told.endswith("Or leave substitutes out, with --no-substitutes.")
+    arguments = (*arguments, "--no-substitutes")
+    found = elmo_zh(*arguments, "--json", "--output", "a.tsv")
+    result = found.result()
+    assert (result["occurrences"], result["repeated"], result["output"]) == (12, 1, "a.tsv")
+    assert sum(usage["occurrences"] for usage in result["usages"]) == 12
+    assert all(len(usage["lines"]) == min(5, usage["occurrences"]) for usage in result["usages"])
+    written = Path("a.tsv").read_bytes()
+    assert written.count(b"\n") == 14
+    assert "a.tsv exists already" in elmo_zh(*arguments, "--output", "a.tsv").only_error()
+    shown = elmo_zh(*arguments, "--output", "a.tsv", "--force")
+    assert Path("a.tsv").read_bytes() == written
+    assert shown.stdout.splitlines()[0] == "12 occurrences of 苹果 (1 more in repeated lines): 2 usages in layer 2."
+    assert shown.stdout.splitlines()[-1] == "Wrote a.tsv"
+    assert "Leave out --model" in elmo_zh(*arguments, "--model", model).stderr
