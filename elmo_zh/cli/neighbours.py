@@ -71,7 +71,7 @@ def neighbours(
     made_with = index.model
     embedder = load_embedder(
         common,
-        _choose_model(index, model),
+        choose_model(index, model),
         config.embed,
         device,
         precision=made_with["precision"],
@@ -86,7 +86,7 @@ def neighbours(
     _finish(common, embedder, asked, chosen, found)
 
 
-def _choose_model(index: "ContextIndex", given: Path | None) -> Path:
+def choose_model(index: "ContextIndex", given: Path | None) -> Path:
     """Return the given model, else the one that made the index, else the default."""
     from elmo_zh.bundle.layout import BundleLayout
 

@@ -35,6 +35,7 @@ OWN = {
     "convert": ("SOURCE", "--output DIR", "--weights FILE", "--warm-on TEXT", "--layout [bundle|simple_elmo|"),
     "index": ("FILE...", "--model BUNDLE", "--output INDEX", "--segmented", "--layers all|top|N", "--max-per-word"),
     "neighbours": ("WORD", "--in SENTENCE", "--index INDEX", "--same-word", "--layer", "--top", "--model BUNDLE"),
+    "explore": ("INDEX", "--output PAGE", "--word WORD", "--num-words", "--max-per-word", "--model BUNDLE"),
     "info": ("BUNDLE",),
     "plan": ("CORPUS...", "--run RUN", "--no-training", "--format", "--input-format FORMAT"),
     "inspect": ("RUN", "--samples", "--tokens", "--seed"),
@@ -72,7 +73,7 @@ def minimal_arguments(command: str, run: Path) -> tuple[str | Path, ...]:
     if command == "substitutes":
         return (command, "苹果", "--position", "0")
     file = ("corpus.txt",) if command in ("pipeline", "segment", "plan", *OF_MODELS) else ()
-    output = ("--output", "model") if command in ("convert", "index") else ()
+    output = ("--output", "model") if command in ("convert", "index", "explore") else ()
     return (command, *file, *output, *(() if command in OF_MODELS else ("--run", run)))
 
 
@@ -88,7 +89,7 @@ def finished_arguments(command: str, sample: SampleRun, run: Path, folder: Path)
         return ("merge", f"{output}.shard-1-of-1")
     if command == "convert":
         return ("convert", sample.model, "--output", folder / f"model {len(list(folder.iterdir()))}")
-    if command in ("index", "neighbours"):
+    if command in ("index", "neighbours", "explore"):
         return index_arguments(command, sample, folder)
     others: dict[str, tuple[str | Path, ...]] = {
         "plan": (sample.corpus, "--run", run, "--no-training"),
@@ -110,6 +111,8 @@ def index_arguments(command: str, sample: SampleRun, folder: Path) -> tuple[str 
     if command == "index":
         return arguments
     assert elmo_zh(*arguments, "--quiet").status == 0
+    if command == "explore":
+        return ("explore", output, "--word", "的", "--output", f"{output}.html")
     return ("neighbours", "的", "--in", "我 的", "--index", output)
 
 

@@ -19,7 +19,8 @@ from elmo_zh.cli import main
 ROOT = Path(__file__).parents[2]
 STAGES = ("segment", "vocab", "word2vec", "encode", "train", "export")
 OF_MODELS = (
-    "embed", "merge", "evaluate", "score", "substitutes", "index", "neighbours", "convert", "info", "selftest",
+    "embed", "merge", "evaluate", "score", "substitutes", "index", "neighbours", "explore", "convert", "info",
+    "selftest",
 )  # fmt: skip
 OF_CORPORA = ("plan", "inspect", "runs")
 COMMANDS = ("pipeline", *STAGES, *OF_MODELS, *OF_CORPORA)

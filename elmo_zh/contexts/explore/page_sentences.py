@@ -1,0 +1,115 @@
+"""The lines of a page with the surprisal of their tokens, and substitutes for the points in them."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from elmo_zh.contexts.index import ContextIndex, IndexedLine, Occurrence
+from elmo_zh.contexts.line_score import TokenScore
+from elmo_zh.contexts.line_scorer import LineReading, LineScorer
+from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.run.reporter import Reporter
+
+# Substitutes that are kept for each point.
+NUM_SUBSTITUTES = 8
+# Lines or points that are computed between two updates of the progress bar.
+_AT_A_TIME = 256
+
+
+@dataclass(frozen=True)
+class PageLine:
+    """A line of a page.
+
+    Attributes:
+        line: The line.
+        tokens: Its tokens with their surprisal, which is NaN if the model has no softmax.
+    """
+
+    line: IndexedLine
+    tokens: Sequence[TokenScore]
+
+    @property
+    def words(self) -> list[str]:
+        """The tokens alone."""
+        return [token.token for token in self.tokens]
+
+    def token_records(self) -> list[list[Any]]:
+        """Return [start, end, forward nats, backward nats, 1 if unknown] for each token; NaN becomes None."""
+        return [
+            [
+                token.start,
+                token.end,
+                *(None if math.isnan(nats) else round(nats, 2) for nats in (token.forward_nats, token.backward_nats)),
+                int(token.is_unknown),
+            ]
+            for token in self.tokens
+        ]
+
+
+def has_probabilities(embedder: ElmoEmbedder) -> bool:
+    """Return whether a model can give surprisal and substitutes: those of other programs often lack the softmax."""
+    return embedder.bundle.softmax is not None and embedder.bundle.vocabulary is not None
+
+
+def page_lines(
+    index: ContextIndex, embedder: ElmoEmbedder, numbers: Sequence[int], device: str, reporter: Reporter
+) -> dict[int, PageLine]:
+    """Return the lines of a page by their numbers in the index.
+
+    Args:
+        index: The index that has them.
+        embedder: The model that made the index.
+        numbers: The numbers.
+        device: auto, cpu or cuda.
+        reporter: Shows progress.
+    """
+    scorer = None
+    if has_probabilities(embedder):
+        reading = LineReading(segmented=index.is_segmented, by_token=True)
+        scorer = LineScorer(embedder.bundle, device, reading)
+    found: dict[int, PageLine] = {}
+    with reporter.progress("sentences", total=len(numbers), unit="lines") as progress:
+        for start in range(0, len(numbers), _AT_A_TIME):
+            chosen = numbers[start : start + _AT_A_TIME]
+            lines = [index.line(number) for number in chosen]
+            texts = [line.text for line in lines]
+            if scorer is None:
+                tokens = [tuple(_unscored_tokens(index, embedder, text)) for text in texts]
+            else:
+                tokens = [score.tokens or () for score in scorer.score(texts)]
+            found |= {
+                number: PageLine(*pair) for number, pair in zip(chosen, zip(lines, tokens, strict=True), strict=True)
+            }
+            progress.update(len(chosen))
+    return found
+
+
+def point_substitutes(
+    lines: Mapping[int, PageLine], embedder: ElmoEmbedder, points: Sequence[Occurrence], reporter: Reporter
+) -> list[list[list[Any]]]:
+    """Return the substitutes of each point: [word, probability] each, without the point's own word.
+
+    Args:
+        lines: The lines of the page, by their numbers in the index.
+        embedder: The model, which has a softmax.
+        points: The points.
+        reporter: Shows progress.
+    """
+    found: list[list[list[Any]]] = []
+    with reporter.progress("substitutes", total=len(points), unit="points") as progress:
+        for start in range(0, len(points), _AT_A_TIME):
+            chosen = points[start : start + _AT_A_TIME]
+            places = [(lines[point.line].words, point.token) for point in chosen]
+            for substitutes in embedder.substitutes_many(places, NUM_SUBSTITUTES + 1):
+                best = [each for each in substitutes.best if each.word != substitutes.word]
+                found.append([[each.word, float(f"{each.probability:.2g}")] for each in best[:NUM_SUBSTITUTES]])
+            progress.update(len(chosen))
+    return found
+
+
+def _unscored_tokens(index: ContextIndex, embedder: ElmoEmbedder, text: str) -> Iterator[TokenScore]:
+    prepared = embedder.prepare(text, segmented=index.is_segmented)
+    unknown = embedder.find_unknown(prepared.tokens).tolist()
+    for token, (start, end), is_unknown in zip(prepared.tokens, prepared.offsets.tolist(), unknown, strict=True):
+        yield TokenScore(token, start, end, math.nan, math.nan, is_unknown)
