@@ -22,6 +22,7 @@ from elmo_zh.contexts.explore import page as page_module
 from elmo_zh.contexts.explore.chosen_points import PageChoice, choose_points, spread, unit_vectors
 from elmo_zh.contexts.explore.maps import SCALE, compute_maps
 from elmo_zh.contexts.explore.page import build_page, embedded_json
+from elmo_zh.contexts.explore.page_data import short_names
 from elmo_zh.contexts.explore.point_neighbours import point_neighbours
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.extras import install_line
@@ -73,6 +74,19 @@ def test_the_words_and_their_points(data: dict[str, Any]) -> None:
     labels, numbers = data["colourings"]["source"]["labels"], data["colourings"]["source"]["points"]
     assert [labels[number] for number in numbers] == [data["lines"][line][1] for line, *_ in data["points"]]
     assert set(MARKUP) <= {text for text, *_ in data["lines"]}
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["/home/me/a.txt"], ["a.txt"]),
+        (["/home/me/a.txt", "/home/me/b/c.txt"], ["a.txt", "b/c.txt"]),
+        (["/home/me/a.txt", "/home/you/a.txt", "-"], ["/home/me/a.txt", "/home/you/a.txt", "-"]),
+        (["news/a.txt", "news2/a.txt"], ["news/a.txt", "news2/a.txt"]),
+    ],
+)
+def test_names_lose_the_folders_that_all_share(names: list[str], expected: list[str]) -> None:
+    assert list(short_names(names).values()) == expected
 
 
 def test_tokens_and_substitutes_are_those_of_the_model(data: dict[str, Any], folder: Path) -> None:

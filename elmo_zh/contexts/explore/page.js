@@ -84,6 +84,7 @@ figure.toolbar.logo = null;
 figure.axis.visible = false;
 const glyphs = figure.scatter({field: "x"}, {field: "y"}, {
   source, size: 10, fill_color: {field: "colour"}, fill_alpha: {field: "alpha"}, line_color: "white", line_width: 0.5,
+  selection_line_color: "black", selection_line_width: 2.5, selection_fill_alpha: 1,
 });
 glyphs.nonselection_glyph = null;
 for (const tool of figure.toolbar.tools) if (tool.type === "HoverTool") tool.tooltips = null;

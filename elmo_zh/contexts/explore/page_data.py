@@ -1,6 +1,8 @@
 """The content of a page as plain values for JSON: words, points, maps, neighbours and lines."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,7 +40,8 @@ def build_page_data(
         `colourings`: names for colours of points, see `_colourings`;
         `maps`: by layer and method [x, y] for each point;
         `neighbours`: by layer, for each point [point, cosine in thousandths] each, descending;
-        `lines`: [text, source, number in its text from 0, tokens] each, tokens as `PageLine.token_records`;
+        `lines`: [text, short name of its source, number in its text from 0, tokens] each, tokens as
+            `PageLine.token_records`;
         `substitutes`: for each point [word, probability] each, descending; null if the model has no softmax.
 
     Raises:
@@ -47,35 +50,43 @@ def build_page_data(
     words = choose_points(index, choice)
     points = [point for word in words for point in word.occurrences]
     numbers = list(dict.fromkeys(point.line for point in points))
+    names = short_names([text["name"] for text in index.info["texts"]])
     maps = _maps(index, words, choice.seed, reporter)
     lines = page_lines(index, embedder, numbers, device, reporter)
     places = {number: place for place, number in enumerate(numbers)}
     ends = np.cumsum([len(word.occurrences) for word in words]).tolist()
     return {
         "index": index.path.name,
-        "model": index.model["path"],
+        "model": "/".join(Path(index.model["path"]).parts[-2:]),
         "layers": list(index.layers),
         "words": [
             [word.word, index.count(word.word), end - len(word.occurrences), end]
             for word, end in zip(words, ends, strict=True)
         ],
         "points": [[places[point.line], point.start, point.end] for point in points],
-        "colourings": _colourings(lines, points),
+        "colourings": _colourings(lines, points, names),
         "maps": maps,
         "neighbours": _neighbours(index, points, lines),
         "lines": [
-            [line.line.text, line.line.source, line.line.number, line.token_records()] for line in lines.values()
+            [line.line.text, names[line.line.source], line.line.number, line.token_records()] for line in lines.values()
         ],
         "substitutes": point_substitutes(lines, embedder, points, reporter) if has_probabilities(embedder) else None,
     }
 
 
-def _colourings(lines: dict[int, PageLine], points: Sequence[Occurrence]) -> dict[str, Any]:
+def short_names(names: Sequence[str]) -> dict[str, str]:
+    """Return the names of texts without the folders that all of them share, which say much about this machine."""
+    folders = [name.split("/")[:-1] for name in names]
+    num_shared = len(list(takewhile(lambda level: len(set(level)) == 1, zip(*folders, strict=False))))
+    return {name: "/".join(name.split("/")[num_shared:]) for name in names}
+
+
+def _colourings(lines: dict[int, PageLine], points: Sequence[Occurrence], names: Mapping[str, str]) -> dict[str, Any]:
     """Return ways to colour points: by name the labels of the colours, and the number of its label for each point.
 
     The page offers every entry. The usages of a word become another one, with the labels of the usages.
     """
-    sources = [lines[point.line].line.source for point in points]
+    sources = [names[lines[point.line].line.source] for point in points]
     labels = list(dict.fromkeys(sources))
     numbers = {label: number for number, label in enumerate(labels)}
     return {"source": {"labels": labels, "points": [numbers[source] for source in sources]}}
