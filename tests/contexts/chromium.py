@@ -46,8 +46,9 @@ class Page:
         return result
 
     def open(self, address: str) -> None:
-        """Open an address and wait until the page says that it is ready."""
+        """Open an address, wait until the page says that it is ready, and forget earlier events."""
         # An evaluation in a page that is being left gets no answer, so wait for the new one first.
+        self.events.clear()
         for each in ("about:blank", address):
             num_loaded = len(self.events_of("Page.loadEventFired"))
             self.send("Page.navigate", url=each)
@@ -67,7 +68,7 @@ class Page:
         return [event for event in self.events if event["method"] == method]
 
     def problems(self) -> list[Any]:
-        """Return the exceptions, errors and refused requests so far."""
+        """Return the exceptions, errors and refused requests since the page was opened."""
         kinds = ("Runtime.exceptionThrown", "Network.loadingFailed", "Page.javascriptDialogOpening")
         return [
             event
@@ -78,7 +79,7 @@ class Page:
         ]
 
     def requests(self) -> list[str]:
-        """Return the addresses that pages have asked for so far."""
+        """Return the addresses that were asked for since the page was opened."""
         return [event["params"]["request"]["url"] for event in self.events_of("Network.requestWillBeSent")]
 
     def mouse(self, x: float, y: float, *, click: bool = False) -> None:

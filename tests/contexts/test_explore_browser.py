@@ -1,13 +1,20 @@
 """The page of `explore` in a headless Chromium, from a corpus that is full of markup."""
 
 from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import pytest
 from contexts.chromium import Page, started_chromium
 from contexts.explored import MARKUP, explored
 
-from elmo_zh.contexts.explore.page import write_page
+from elmo_zh import ContextIndex, ElmoEmbedder
+from elmo_zh.contexts.explore.live_sentences import LiveSentences
+from elmo_zh.contexts.explore.page import build_page, write_page
+from elmo_zh.contexts.explore.server import ExploreServer
 
 pytest.importorskip("bokeh", reason="bokeh is not installed: pip install 'bokeh>=3.6'")
 pytestmark = pytest.mark.browser
@@ -137,3 +144,25 @@ def test_the_policy_refuses_what_the_page_does_not_need(page: tuple[Page, str, d
     )
     assert browser.evaluate("typeof window.broken") == "undefined"
     assert browser.evaluate("fetch('http://127.0.0.1:9').then(() => 'sent', () => 'refused')") == "refused"
+
+
+def test_a_sentence_that_is_typed(page: tuple[Page, str, dict[str, Any]]) -> None:
+    browser, address, data = page
+    browser.open(address)
+    assert browser.evaluate("at('live').hidden") is True
+    folder = Path(url2pathname(urlsplit(address).path)).parent
+    sentences = LiveSentences(ContextIndex.load(folder / "a.index"), ElmoEmbedder.load(folder / "model", "cpu"), "cpu")
+    with ExploreServer(build_page(data, live=True), sentences, 0) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            browser.open(f"{server.address}#en")
+            assert browser.evaluate("at('live').hidden") is False
+            browser.evaluate("at('typed').value = '我们 吃 <b>𠮷野</b> 苹果'; askSentence()")
+            assert texts(browser, "#sentence span") == ["我们", "吃", "<b>𠮷野</b>", "苹果"]
+            browser.evaluate("askToken({text: '我们 吃 苹果', tokens: [[0, 2, 1, 1, 0]]}, 2)")
+            assert len(texts(browser, "#neighbours li")) == len(sentences.token("我们 吃 苹果", 2, 2)["neighbours"])
+            assert browser.evaluate("document.querySelectorAll('#sentence b').length") == 0
+        finally:
+            server.shutdown()
+            thread.join()

@@ -13,7 +13,8 @@ const TEXTS = {
     nats: (forward, backward) => `Surprisal: forward ${forward} nats, backward ${backward} nats`,
     unknown: "outside the vocabulary", scale: "Surprisal in nats, mean of both directions:",
     noSoftmax: "The model has no softmax, so there is no surprisal and there are no substitutes.",
-    moveOver: "Move over a token to see its surprisal.",
+    moveOver: "Move over a token to see its surprisal.", ask: "Show", type: "Type any sentence",
+    failed: "The server does not answer. Is it still running?", own: "typed; click a token",
   },
   zh: {
     other: "English", title: "语境中的词", search: "查找词语或文本", matches: "含有这段文本的行",
@@ -26,7 +27,8 @@ const TEXTS = {
     nats: (forward, backward) => `意外度：前向 ${forward} nats，后向 ${backward} nats`,
     unknown: "不在词表中", scale: "意外度（nats，两个方向的平均值）：",
     noSoftmax: "这个模型没有 softmax，所以没有意外度和可能的替换词。",
-    moveOver: "把鼠标移到词上，可以看到它的意外度。",
+    moveOver: "把鼠标移到词上，可以看到它的意外度。", ask: "显示", type: "输入任意句子",
+    failed: "服务器没有回应。它还在运行吗？", own: "输入的句子；点击其中的词",
   },
 };
 // First Okabe and Ito's colours, which people with any colour vision can tell apart; after the last they repeat.
@@ -138,9 +140,12 @@ function drawMatches() {
 
 function addLine(list, point, note = "") {
   const [line, start, end] = data.points[point];
-  const text = lineCharacters(line);
-  const button = add(add(list, "li"), "button", undefined, {type: "button", className: "line"});
-  button.onclick = () => { chooseWord(wordOf(point)); keep(point); };
+  const choose = () => { chooseWord(wordOf(point)); keep(point); };
+  addExcerpt(list, lineCharacters(line), start, end, note, choose);
+}
+
+function addExcerpt(list, text, start, end, note, choose) {
+  const button = add(add(list, "li"), "button", undefined, {type: "button", className: "line", onclick: choose});
   if (note) { add(button, "small", note); button.append(" "); }
   button.append((start > CONTEXT ? "…" : "") + text.slice(Math.max(0, start - CONTEXT), start).join(""));
   add(button, "mark", text.slice(start, end).join(""));
@@ -150,34 +155,82 @@ function addLine(list, point, note = "") {
 // The line of a point.
 const heat = (nats) => `rgba(214, 69, 36, ${(0.85 * Math.min(nats, MOST_NATS)) / MOST_NATS})`;
 
-function showDetails(point) {
-  const [line, start] = data.points[point];
-  const [, name, number, tokens] = data.lines[line];
-  const text = lineCharacters(line);
+function showSentence(text, tokens, isMarked, choose) {
   at("details").hidden = false;
-  at("details").dataset.point = String(point);
   at("sentence").replaceChildren();
   let last = 0;
-  for (const [from, to, forward, backward, isUnknown] of tokens) {
+  tokens.forEach(([from, to, forward, backward, isUnknown], position) => {
     at("sentence").append(text.slice(last, from).join(""));
-    const token = add(at("sentence"), from === start ? "mark" : "span", text.slice(from, to).join(""));
+    const token = add(at("sentence"), isMarked(from, position) ? "mark" : "span", text.slice(from, to).join(""));
     if (isUnknown) token.classList.add("unknown");
     if (forward !== null) token.style.backgroundColor = heat((forward + backward) / 2);
     const told = [forward === null ? "" : say("nats")(forward, backward), isUnknown ? say("unknown") : ""];
     token.onmouseenter = () => { at("surprisal").textContent = told.filter(Boolean).join(", "); };
+    if (choose) {
+      token.classList.add("asked");
+      token.onclick = () => choose(position);
+    }
     last = to;
-  }
+  });
   at("sentence").append(text.slice(last).join(""));
-  at("source").textContent = `${name}:${number + 1}`;
   at("surprisal").textContent = say(data.substitutes ? "moveOver" : "noSoftmax");
+}
+
+function showSubstitutes(substitutes) {
   at("substitutes").replaceChildren();
-  for (const [word, probability] of data.substitutes?.[point] ?? []) {
+  for (const [word, probability] of substitutes ?? []) {
     const item = add(at("substitutes"), "span", `${word} `);
     add(item, "small", `${(100 * probability).toPrecision(2)}%`);
   }
+}
+
+function showDetails(point) {
+  const [line, start] = data.points[point];
+  const [, name, number, tokens] = data.lines[line];
+  showSentence(lineCharacters(line), tokens, (from) => from === start);
+  at("source").textContent = `${name}:${number + 1}`;
+  showSubstitutes(data.substitutes?.[point]);
   at("neighbours").replaceChildren();
   for (const [other, cosine] of data.neighbours[state.layer][point]) {
     addLine(at("neighbours"), other, (cosine / 1000).toFixed(3));
+  }
+}
+
+// A sentence that was typed, if the page is served.
+async function ask(question) {
+  try {
+    const options = {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(question)};
+    const answer = await fetch("/sentence", options);
+    if (!answer.ok) throw new Error(answer.statusText);
+    return await answer.json();
+  } catch (error) {
+    at("hint").textContent = `${say("failed")} (${error.message})`;
+    return null;
+  }
+}
+
+async function askSentence() {
+  const answer = await ask({text: at("typed").value});
+  if (answer) showTyped(answer, -1, {substitutes: [], neighbours: []});
+}
+
+async function askToken(sentence, position) {
+  const answer = await ask({text: sentence.text, token: position, layer: state.layer});
+  if (answer) showTyped(sentence, position, answer);
+}
+
+function showTyped(sentence, chosen, {substitutes, neighbours}) {
+  state.kept = null;
+  at("hint").textContent = say("hint");
+  const text = Array.from(sentence.text);
+  showSentence(text, sentence.tokens, (_, position) => position === chosen, (position) => askToken(sentence, position));
+  at("source").textContent = say("own");
+  showSubstitutes(substitutes);
+  at("neighbours").replaceChildren();
+  for (const [cosine, line, start, end, name, number] of neighbours) {
+    addExcerpt(at("neighbours"), Array.from(line), start, end, cosine.toFixed(3), () => {
+      at("hint").textContent = `${name}:${number + 1}`;
+    });
   }
 }
 
@@ -224,12 +277,15 @@ function chooseLanguage(language) {
   for (const element of document.querySelectorAll("[data-text]")) element.textContent = say(element.dataset.text);
   at("language").textContent = say("other");
   at("search").placeholder = say("search");
+  at("typed").placeholder = say("type");
   at("made-with").textContent = say("madeWith")(data.index, data.model);
   drawScale();
   draw();
 }
 
 at("search").oninput = () => { state.query = at("search").value.trim(); draw(); };
+at("live").hidden = !data.live;
+at("live").onsubmit = (event) => { event.preventDefault(); askSentence(); };
 at("language").onclick = () => chooseLanguage(state.language === "en" ? "zh" : "en");
 const asked = location.hash.slice(1);
 chooseLanguage(asked in TEXTS ? asked : state.language);

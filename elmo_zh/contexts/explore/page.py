@@ -44,18 +44,30 @@ def write_page(data: Mapping[str, Any], path: Path) -> int:
     return len(content)
 
 
-def build_page(data: Mapping[str, Any]) -> str:
+def build_page(data: Mapping[str, Any], *, live: bool = False) -> str:
     """Return the HTML of a page.
 
     Its content security policy lets the browser run the scripts of this page alone, by their digests, and load nothing.
     So not even markup in a corpus that got into the page could do anything.
+
+    Args:
+        data: What `build_page_data` returns.
+        live: The page is served, and may ask its server about sentences.
     """
     scripts = [*_bokeh_scripts(), _read("page.js")]
-    digests = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    policy = {
+        "default-src": "'none'",
+        "script-src": " ".join(f"'sha256-{_digest(script)}'" for script in scripts),
+        "style-src": "'unsafe-inline'",
+        "img-src": "data:",
+        "connect-src": "'self'" if live else "'none'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
     return Template(_read("page.html")).substitute(
-        policy=f"default-src 'none'; script-src {digests}; style-src 'unsafe-inline'; img-src data:",
+        policy="; ".join(f"{name} {value}" for name, value in policy.items()),
         style=_read("page.css"),
-        data=embedded_json(data),
+        data=embedded_json({**data, "live": live}),
         scripts="\n".join(f"<script>{script}</script>" for script in scripts),
     )
 

@@ -9,7 +9,13 @@ import numpy as np
 
 from elmo_zh.contexts.explore.chosen_points import PageChoice, WordPoints, choose_points, unit_vectors
 from elmo_zh.contexts.explore.maps import METHODS, compute_maps
-from elmo_zh.contexts.explore.page_sentences import PageLine, has_probabilities, page_lines, point_substitutes
+from elmo_zh.contexts.explore.page_sentences import (
+    PageLine,
+    has_probabilities,
+    page_lines,
+    point_substitutes,
+    token_records,
+)
 from elmo_zh.contexts.explore.point_neighbours import point_neighbours
 from elmo_zh.contexts.index import ContextIndex, Occurrence
 from elmo_zh.embed.embedder import ElmoEmbedder
@@ -41,7 +47,7 @@ def build_page_data(
         `maps`: by layer and method [x, y] for each point;
         `neighbours`: by layer, for each point [point, cosine in thousandths] each, descending;
         `lines`: [text, short name of its source, number in its text from 0, tokens] each, tokens as
-            `PageLine.token_records`;
+            `token_records` returns;
         `substitutes`: for each point [word, probability] each, descending; null if the model has no softmax.
 
     Raises:
@@ -68,7 +74,8 @@ def build_page_data(
         "maps": maps,
         "neighbours": _neighbours(index, points, lines),
         "lines": [
-            [line.line.text, names[line.line.source], line.line.number, line.token_records()] for line in lines.values()
+            [line.line.text, names[line.line.source], line.line.number, token_records(line.tokens)]
+            for line in lines.values()
         ],
         "substitutes": point_substitutes(lines, embedder, points, reporter) if has_probabilities(embedder) else None,
     }

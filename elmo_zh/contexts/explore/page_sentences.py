@@ -9,6 +9,7 @@ from elmo_zh.contexts.index import ContextIndex, IndexedLine, Occurrence
 from elmo_zh.contexts.line_score import TokenScore
 from elmo_zh.contexts.line_scorer import LineReading, LineScorer
 from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.embed.substitutes import Place
 from elmo_zh.run.reporter import Reporter
 
 # Substitutes that are kept for each point.
@@ -34,17 +35,35 @@ class PageLine:
         """The tokens alone."""
         return [token.token for token in self.tokens]
 
-    def token_records(self) -> list[list[Any]]:
-        """Return [start, end, forward nats, backward nats, 1 if unknown] for each token; NaN becomes None."""
-        return [
-            [
-                token.start,
-                token.end,
-                *(None if math.isnan(nats) else round(nats, 2) for nats in (token.forward_nats, token.backward_nats)),
-                int(token.is_unknown),
-            ]
-            for token in self.tokens
-        ]
+
+class TokenReader:
+    """Reads lines as an index does, with the surprisal of each token if the model has a softmax."""
+
+    def __init__(self, index: ContextIndex, embedder: ElmoEmbedder, device: str) -> None:
+        """Prepare a model.
+
+        Args:
+            index: The index.
+            embedder: The model that made it.
+            device: auto, cpu or cuda.
+        """
+        self._index, self._embedder = index, embedder
+        self._scorer: LineScorer | None = None
+        if has_probabilities(embedder):
+            reading = LineReading(segmented=index.is_segmented, by_token=True)
+            self._scorer = LineScorer(embedder.bundle, device, reading)
+
+    def read(self, texts: Sequence[str]) -> list[Sequence[TokenScore]]:
+        """Return the tokens of lines; their surprisal is NaN if the model has no softmax."""
+        if self._scorer is None:
+            return [list(self._unscored_tokens(text)) for text in texts]
+        return [score.tokens or () for score in self._scorer.score(texts)]
+
+    def _unscored_tokens(self, text: str) -> Iterator[TokenScore]:
+        prepared = self._embedder.prepare(text, segmented=self._index.is_segmented)
+        unknown = self._embedder.find_unknown(prepared.tokens).tolist()
+        for token, (start, end), is_unknown in zip(prepared.tokens, prepared.offsets.tolist(), unknown, strict=True):
+            yield TokenScore(token, start, end, math.nan, math.nan, is_unknown)
 
 
 def has_probabilities(embedder: ElmoEmbedder) -> bool:
@@ -64,23 +83,15 @@ def page_lines(
         device: auto, cpu or cuda.
         reporter: Shows progress.
     """
-    scorer = None
-    if has_probabilities(embedder):
-        reading = LineReading(segmented=index.is_segmented, by_token=True)
-        scorer = LineScorer(embedder.bundle, device, reading)
+    reader = TokenReader(index, embedder, device)
     found: dict[int, PageLine] = {}
     with reporter.progress("sentences", total=len(numbers), unit="lines") as progress:
         for start in range(0, len(numbers), _AT_A_TIME):
             chosen = numbers[start : start + _AT_A_TIME]
             lines = [index.line(number) for number in chosen]
-            texts = [line.text for line in lines]
-            if scorer is None:
-                tokens = [tuple(_unscored_tokens(index, embedder, text)) for text in texts]
-            else:
-                tokens = [score.tokens or () for score in scorer.score(texts)]
-            found |= {
-                number: PageLine(*pair) for number, pair in zip(chosen, zip(lines, tokens, strict=True), strict=True)
-            }
+            tokens = reader.read([line.text for line in lines])
+            for number, line, own in zip(chosen, lines, tokens, strict=True):
+                found[number] = PageLine(line, own)
             progress.update(len(chosen))
     return found
 
@@ -101,15 +112,28 @@ def point_substitutes(
         for start in range(0, len(points), _AT_A_TIME):
             chosen = points[start : start + _AT_A_TIME]
             places = [(lines[point.line].words, point.token) for point in chosen]
-            for substitutes in embedder.substitutes_many(places, NUM_SUBSTITUTES + 1):
-                best = [each for each in substitutes.best if each.word != substitutes.word]
-                found.append([[each.word, float(f"{each.probability:.2g}")] for each in best[:NUM_SUBSTITUTES]])
+            found += substitute_records(embedder, places)
             progress.update(len(chosen))
     return found
 
 
-def _unscored_tokens(index: ContextIndex, embedder: ElmoEmbedder, text: str) -> Iterator[TokenScore]:
-    prepared = embedder.prepare(text, segmented=index.is_segmented)
-    unknown = embedder.find_unknown(prepared.tokens).tolist()
-    for token, (start, end), is_unknown in zip(prepared.tokens, prepared.offsets.tolist(), unknown, strict=True):
-        yield TokenScore(token, start, end, math.nan, math.nan, is_unknown)
+def substitute_records(embedder: ElmoEmbedder, places: Sequence[Place]) -> list[list[list[Any]]]:
+    """Return the substitutes at places: [word, probability] each, without the place's own word."""
+    found = []
+    for substitutes in embedder.substitutes_many(places, NUM_SUBSTITUTES + 1):
+        best = [each for each in substitutes.best if each.word != substitutes.word]
+        found.append([[each.word, float(f"{each.probability:.2g}")] for each in best[:NUM_SUBSTITUTES]])
+    return found
+
+
+def token_records(tokens: Sequence[TokenScore]) -> list[list[Any]]:
+    """Return [start, end, forward nats, backward nats, 1 if unknown] for each token; NaN becomes None."""
+    return [
+        [
+            token.start,
+            token.end,
+            *(None if math.isnan(nats) else round(nats, 2) for nats in (token.forward_nats, token.backward_nats)),
+            int(token.is_unknown),
+        ]
+        for token in tokens
+    ]
