@@ -165,7 +165,7 @@ def test_what_is_installed(machine: Machine) -> None:
     assert [line.partition("-e ")[2] for line in machine.pip_lines()] == [
         ".[corpus]",
         ".[corpus,parquet,rjieba]",
-        ".[corpus,dask,opencc,parquet,rjieba,sklearn,test]",
+        ".[corpus,dask,explore,opencc,parquet,rjieba,sklearn,test]",
     ]
     assert all(line.startswith("-c constraints.txt") for line in machine.pip_lines())
     assert machine.refusal("train", "EXTRAS=parket").startswith("There is no extra parket (EXTRAS). There are: corpus ")

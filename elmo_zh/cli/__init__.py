@@ -10,6 +10,7 @@ from elmo_zh.cli.corpora import inspect, plan
 from elmo_zh.cli.drift import drift
 from elmo_zh.cli.embed import embed, merge
 from elmo_zh.cli.evaluate import evaluate
+from elmo_zh.cli.explore import explore
 from elmo_zh.cli.failures import explain_failure, with_advice
 from elmo_zh.cli.index import index
 from elmo_zh.cli.models import convert, info, selftest
@@ -31,7 +32,7 @@ EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 1
 SECTIONS = {
     "Prepare": (plan, segment, vocab, word2vec, encode),
     "Train": (train, export, pipeline),
-    "Use": (embed, merge, evaluate, score, substitutes, index, neighbours, senses, drift, convert),
+    "Use": (embed, merge, evaluate, score, substitutes, index, neighbours, senses, drift, explore, convert),
     "Inspect": (runs, inspect, info, selftest),
 }
 

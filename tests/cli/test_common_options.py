@@ -55,6 +55,7 @@ OWN = {
         "--output FILE",
         "--picture",
     ),
+    "explore": ("INDEX", "--output PAGE", "--word WORD", "--num-words", "--max-per-word", "--model BUNDLE"),
     "info": ("BUNDLE",),
     "plan": ("CORPUS...", "--run RUN", "--no-training", "--format", "--input-format FORMAT"),
     "inspect": ("RUN", "--samples", "--tokens", "--seed"),
@@ -96,7 +97,7 @@ def minimal_arguments(command: str, run: Path) -> tuple[str | Path, ...]:
     if command == "substitutes":
         return (command, "苹果", "--position", "0")
     file = ("corpus.txt",) if command in ("pipeline", "segment", "plan", *OF_MODELS) else ()
-    output = ("--output", "model") if command in ("convert", "index") else ()
+    output = ("--output", "model") if command in ("convert", "index", "explore") else ()
     return (command, *file, *output, *(() if command in OF_MODELS else ("--run", run)))
 
 
@@ -112,7 +113,7 @@ def finished_arguments(command: str, sample: SampleRun, run: Path, folder: Path)
         return ("merge", f"{output}.shard-1-of-1")
     if command == "convert":
         return ("convert", sample.model, "--output", folder / f"model {len(list(folder.iterdir()))}")
-    if command in ("index", "neighbours", "senses", "drift"):
+    if command in ("index", "neighbours", "senses", "drift", "explore"):
         return index_arguments(command, sample, folder)
     others: dict[str, tuple[str | Path, ...]] = {
         "plan": (sample.corpus, "--run", run, "--no-training"),
@@ -138,6 +139,8 @@ def index_arguments(command: str, sample: SampleRun, folder: Path) -> tuple[str 
         return ("drift", output, output, "--min-count", "2")
     if command == "senses":
         return ("senses", "的", "--index", output)
+    if command == "explore":
+        return ("explore", output, "--word", "的", "--output", f"{output}.html")
     return ("neighbours", "的", "--in", "我 的", "--index", output)
 
 

@@ -1,6 +1,7 @@
 """What --force may replace: outputs of embed, and nothing else."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import h5py
@@ -9,7 +10,7 @@ import pytest
 from messages import message_of
 
 from elmo_zh.choices import OUTPUT_FORMATS
-from elmo_zh.embed.formats import OutputForm, choose_writer
+from elmo_zh.embed.formats import OutputForm, choose_writer, is_output
 from elmo_zh.embed.join import claimed_output
 from elmo_zh.embed.line_blocks import Contents, LineBlock
 from elmo_zh.errors import OutputError
@@ -30,7 +31,7 @@ def blocks() -> Iterator[LineBlock]:
 
 
 def claim(output: Path, form: OutputForm, *, force: bool = True) -> None:
-    with claimed_output(output, [], form, force=force):
+    with claimed_output(output, [], partial(is_output, form=form), force=force):
         pass
 
 

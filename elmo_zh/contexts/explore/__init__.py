@@ -1,0 +1,1 @@
+"""A page on which the occurrences of words can be looked at."""

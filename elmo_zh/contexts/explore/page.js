@@ -1,0 +1,292 @@
+// The page's own code. Corpus text reaches the page through textContent alone, never as markup.
+"use strict";
+
+const TEXTS = {
+  en: {
+    other: "中文", title: "Words in context", search: "Search a word or text", matches: "Lines with this text",
+    layer: "Layer", map: "Map", colour: "Colour", pca: "PCA", tsne: "t-SNE", source: "Source", usage: "Usage",
+    tokenLayer: "0 (tokens)", line: "Line", substitutes: "Words that could stand here", neighbours: "Most similar uses",
+    hint: "Move over a point to read its line; click it to keep the line.",
+    same: "All vectors of this word are the same in this layer, so there is one point.",
+    shown: (shown, all) => `${shown} of ${all} occurrences`, more: (count) => `and ${count} more`,
+    madeWith: (index, model) => `index ${index}, model ${model}`, none: "No line has this text.",
+    nats: (forward, backward) => `Surprisal: forward ${forward} nats, backward ${backward} nats`,
+    unknown: "outside the vocabulary", scale: "Surprisal in nats, mean of both directions:",
+    noSoftmax: "The model has no softmax, so there is no surprisal and there are no substitutes.",
+    moveOver: "Move over a token to see its surprisal.", ask: "Show", type: "Type any sentence",
+    failed: "The server does not answer. Is it still running?", own: "typed; click a token",
+  },
+  zh: {
+    other: "English", title: "语境中的词", search: "查找词语或文本", matches: "含有这段文本的行",
+    layer: "层", map: "分布图", colour: "颜色", pca: "PCA", tsne: "t-SNE", source: "来源", usage: "用法",
+    tokenLayer: "0（词层）", line: "所在行", substitutes: "此处可能出现的词", neighbours: "用法最相近的",
+    hint: "把鼠标移到点上，可以读到它所在的行；点击后该行会固定下来。",
+    same: "这个词在这一层的向量全都相同，所以只有一个点。",
+    shown: (shown, all) => `显示 ${all} 次出现中的 ${shown} 次`, more: (count) => `另有 ${count} 行`,
+    madeWith: (index, model) => `索引 ${index}，模型 ${model}`, none: "没有含有这段文本的行。",
+    nats: (forward, backward) => `意外度：前向 ${forward} nats，后向 ${backward} nats`,
+    unknown: "不在词表中", scale: "意外度（nats，两个方向的平均值）：",
+    noSoftmax: "这个模型没有 softmax，所以没有意外度和可能的替换词。",
+    moveOver: "把鼠标移到词上，可以看到它的意外度。", ask: "显示", type: "输入任意句子",
+    failed: "服务器没有回应。它还在运行吗？", own: "输入的句子；点击其中的词",
+  },
+};
+// First Okabe and Ito's colours, which people with any colour vision can tell apart; after the last they repeat.
+const COLOURS = [
+  "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6d31", "#000000",
+  "#7b3294", "#a6d854", "#b2182b", "#9e9e9e", "#1b3a6b", "#f4a6b7", "#006d2c", "#fdd835",
+];
+const MOST_NATS = 12;
+const MOST_MATCHES = 50;
+const CONTEXT = 18;
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const state = {
+  language: navigator.language.startsWith("zh") ? "zh" : "en", word: 0, layer: data.layers.at(-1), method: "tsne",
+  colouring: Object.keys(data.colourings).at(-1), kept: null, query: "",
+};
+const at = (id) => document.getElementById(id);
+const say = (name) => TEXTS[state.language][name] ?? name;
+// Offsets count characters, but strings of JavaScript count an emoji or a rare Han character twice.
+const characters = data.lines.map(() => null);
+const lineCharacters = (line) => (characters[line] ??= Array.from(data.lines[line][0]));
+
+function add(parent, tag, text, attributes = {}) {
+  const element = document.createElement(tag);
+  if (text !== undefined) element.textContent = text;
+  Object.assign(element, attributes);
+  parent.append(element);
+  return element;
+}
+
+function addChoices(id, values, label, chosen, choose) {
+  at(id).replaceChildren();
+  for (const value of values) {
+    const button = add(at(id), "button", label(value), {type: "button", onclick: () => choose(value)});
+    button.setAttribute("aria-pressed", String(value === chosen));
+    button.dataset.value = String(value);
+  }
+}
+
+function wordOf(point) {
+  return data.words.findIndex(([, , , end]) => point < end);
+}
+
+const colourOf = (point) => COLOURS[data.colourings[state.colouring].points[point] % COLOURS.length];
+const matchesQuery = (point) => !state.query || data.lines[data.points[point][0]][0].includes(state.query);
+
+// The map. Bokeh draws it; one source of data is filled anew for each word, layer and method.
+const source = new Bokeh.ColumnDataSource({data: {x: [], y: [], colour: [], alpha: []}});
+const figure = Bokeh.Plotting.figure({
+  tools: "pan,wheel_zoom,box_zoom,reset,tap,hover", active_scroll: "wheel_zoom", sizing_mode: "stretch_both",
+  x_range: new Bokeh.Range1d({start: -1100, end: 1100}), y_range: new Bokeh.Range1d({start: -1100, end: 1100}),
+  toolbar_location: "right",
+});
+figure.toolbar.logo = null;
+figure.axis.visible = false;
+const glyphs = figure.scatter({field: "x"}, {field: "y"}, {
+  source, size: 10, fill_color: {field: "colour"}, fill_alpha: {field: "alpha"}, line_color: "white", line_width: 0.5,
+  selection_line_color: "black", selection_line_width: 2.5, selection_fill_alpha: 1,
+});
+glyphs.nonselection_glyph = null;
+for (const tool of figure.toolbar.tools) if (tool.type === "HoverTool") tool.tooltips = null;
+const firstPoint = () => data.words[state.word][2];
+source.selected.properties.indices.change.connect(() => {
+  const [index] = source.selected.indices;
+  if (index !== undefined && state.kept !== firstPoint() + index) keep(firstPoint() + index);
+});
+source.inspect.connect(() => {
+  const [index] = source.inspected.indices;
+  if (index !== undefined) showDetails(firstPoint() + index);
+  else if (state.kept !== null) showDetails(state.kept);
+});
+
+function drawMap() {
+  const [, count, start, end] = data.words[state.word];
+  const places = data.maps[state.layer][state.method].slice(start, end);
+  const points = places.map((_, index) => start + index);
+  source.data = {
+    x: places.map(([x]) => x), y: places.map(([, y]) => y),
+    colour: points.map(colourOf), alpha: points.map((point) => (matchesQuery(point) ? 0.8 : 0.08)),
+  };
+  const own = state.kept !== null && wordOf(state.kept) === state.word;
+  source.selected.indices = own ? [state.kept - start] : [];
+  const isSame = places.length > 1 && places.every(([x, y]) => x === 0 && y === 0);
+  at("message").textContent = say("shown")(end - start, count) + (isSame ? ` · ${say("same")}` : "");
+  const {labels, points: colours} = data.colourings[state.colouring];
+  at("legend").replaceChildren();
+  for (const label of new Set(colours.slice(start, end))) {
+    const item = add(at("legend"), "li");
+    add(item, "i").style.background = COLOURS[label % COLOURS.length];
+    item.append(labels[label]);
+  }
+}
+
+// Lists of words and lines.
+function drawWords() {
+  addChoices("words", data.words.map((_, number) => number).filter(
+    (number) => !state.query || data.words[number][0].includes(state.query) || number === state.word,
+  ), (number) => data.words[number][0], state.word, chooseWord);
+}
+
+function drawMatches() {
+  const found = state.query ? data.points.map((_, point) => point).filter(matchesQuery) : [];
+  at("matches-title").hidden = !state.query;
+  at("matches").replaceChildren();
+  for (const point of found.slice(0, MOST_MATCHES)) addLine(at("matches"), point);
+  if (found.length > MOST_MATCHES) add(at("matches"), "li", say("more")(found.length - MOST_MATCHES));
+  if (state.query && !found.length) add(at("matches"), "li", say("none"));
+}
+
+function addLine(list, point, note = "") {
+  const [line, start, end] = data.points[point];
+  const choose = () => { chooseWord(wordOf(point)); keep(point); };
+  addExcerpt(list, lineCharacters(line), start, end, note, choose);
+}
+
+function addExcerpt(list, text, start, end, note, choose) {
+  const button = add(add(list, "li"), "button", undefined, {type: "button", className: "line", onclick: choose});
+  if (note) { add(button, "small", note); button.append(" "); }
+  button.append((start > CONTEXT ? "…" : "") + text.slice(Math.max(0, start - CONTEXT), start).join(""));
+  add(button, "mark", text.slice(start, end).join(""));
+  button.append(text.slice(end, end + CONTEXT).join("") + (end + CONTEXT < text.length ? "…" : ""));
+}
+
+// The line of a point.
+const heat = (nats) => `rgba(214, 69, 36, ${(0.85 * Math.min(nats, MOST_NATS)) / MOST_NATS})`;
+
+function showSentence(text, tokens, isMarked, choose) {
+  at("details").hidden = false;
+  at("sentence").replaceChildren();
+  let last = 0;
+  tokens.forEach(([from, to, forward, backward, isUnknown], position) => {
+    at("sentence").append(text.slice(last, from).join(""));
+    const token = add(at("sentence"), isMarked(from, position) ? "mark" : "span", text.slice(from, to).join(""));
+    if (isUnknown) token.classList.add("unknown");
+    if (forward !== null) token.style.backgroundColor = heat((forward + backward) / 2);
+    const told = [forward === null ? "" : say("nats")(forward, backward), isUnknown ? say("unknown") : ""];
+    token.onmouseenter = () => { at("surprisal").textContent = told.filter(Boolean).join(", "); };
+    if (choose) {
+      token.classList.add("asked");
+      token.onclick = () => choose(position);
+    }
+    last = to;
+  });
+  at("sentence").append(text.slice(last).join(""));
+  at("surprisal").textContent = say(data.substitutes ? "moveOver" : "noSoftmax");
+}
+
+function showSubstitutes(substitutes) {
+  at("substitutes").replaceChildren();
+  for (const [word, probability] of substitutes ?? []) {
+    const item = add(at("substitutes"), "span", `${word} `);
+    add(item, "small", `${(100 * probability).toPrecision(2)}%`);
+  }
+}
+
+function showDetails(point) {
+  const [line, start] = data.points[point];
+  const [, name, number, tokens] = data.lines[line];
+  showSentence(lineCharacters(line), tokens, (from) => from === start);
+  at("source").textContent = `${name}:${number + 1}`;
+  showSubstitutes(data.substitutes?.[point]);
+  at("neighbours").replaceChildren();
+  for (const [other, cosine] of data.neighbours[state.layer][point]) {
+    addLine(at("neighbours"), other, (cosine / 1000).toFixed(3));
+  }
+}
+
+// A sentence that was typed, if the page is served.
+async function ask(question) {
+  try {
+    const options = {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(question)};
+    const answer = await fetch("/sentence", options);
+    if (!answer.ok) throw new Error(answer.statusText);
+    return await answer.json();
+  } catch (error) {
+    at("hint").textContent = `${say("failed")} (${error.message})`;
+    return null;
+  }
+}
+
+async function askSentence() {
+  const answer = await ask({text: at("typed").value});
+  if (answer) showTyped(answer, -1, {substitutes: [], neighbours: []});
+}
+
+async function askToken(sentence, position) {
+  const answer = await ask({text: sentence.text, token: position, layer: state.layer});
+  if (answer) showTyped(sentence, position, answer);
+}
+
+function showTyped(sentence, chosen, {substitutes, neighbours}) {
+  state.kept = null;
+  at("hint").textContent = say("hint");
+  const text = Array.from(sentence.text);
+  showSentence(text, sentence.tokens, (_, position) => position === chosen, (position) => askToken(sentence, position));
+  at("source").textContent = say("own");
+  showSubstitutes(substitutes);
+  at("neighbours").replaceChildren();
+  for (const [cosine, line, start, end, name, number] of neighbours) {
+    addExcerpt(at("neighbours"), Array.from(line), start, end, cosine.toFixed(3), () => {
+      at("hint").textContent = `${name}:${number + 1}`;
+    });
+  }
+}
+
+function drawScale() {
+  at("scale").replaceChildren();
+  if (!data.substitutes) return;
+  at("scale").append(`${say("scale")} 0 `);
+  for (let nats = 0; nats <= MOST_NATS; nats += 2) add(at("scale"), "i").style.background = heat(nats);
+  at("scale").append(` ${MOST_NATS}`);
+}
+
+// What can be chosen.
+function keep(point) {
+  state.kept = point;
+  source.selected.indices = [point - firstPoint()];
+  showDetails(point);
+}
+
+function chooseWord(number) {
+  if (number === state.word) return;
+  state.word = number;
+  state.kept = null;
+  at("details").hidden = true;
+  draw();
+}
+
+function draw() {
+  const layerName = (layer) => (layer === 0 ? say("tokenLayer") : String(layer));
+  addChoices("layers", data.layers, layerName, state.layer, (value) => { state.layer = value; draw(); });
+  addChoices("methods", ["tsne", "pca"], say, state.method, (value) => { state.method = value; draw(); });
+  addChoices("colourings", Object.keys(data.colourings), say, state.colouring, (value) => {
+    state.colouring = value;
+    draw();
+  });
+  drawWords();
+  drawMatches();
+  drawMap();
+  if (state.kept !== null) showDetails(state.kept);
+}
+
+function chooseLanguage(language) {
+  state.language = language;
+  document.documentElement.lang = language;
+  for (const element of document.querySelectorAll("[data-text]")) element.textContent = say(element.dataset.text);
+  at("language").textContent = say("other");
+  at("search").placeholder = say("search");
+  at("typed").placeholder = say("type");
+  at("made-with").textContent = say("madeWith")(data.index, data.model);
+  drawScale();
+  draw();
+}
+
+at("search").oninput = () => { state.query = at("search").value.trim(); draw(); };
+at("live").hidden = !data.live;
+at("live").onsubmit = (event) => { event.preventDefault(); askSentence(); };
+at("language").onclick = () => chooseLanguage(state.language === "en" ? "zh" : "en");
+const asked = location.hash.slice(1);
+chooseLanguage(asked in TEXTS ? asked : state.language);
+const shown = Bokeh.Plotting.show(figure, "#map").then(() => true);

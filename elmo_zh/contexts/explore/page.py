@@ -1,0 +1,101 @@
+"""The page as one HTML file that loads nothing from anywhere."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from elmo_zh.errors import ElmoZhError, OutputError
+from elmo_zh.extras import install_line
+from elmo_zh.run.files import atomic_path
+from elmo_zh.run.reporter import format_bytes
+
+# A larger page is slow to open and to send to others.
+MOST_BYTES = 20_000_000
+_HERE = files("elmo_zh.contexts.explore")
+
+
+def write_page(data: Mapping[str, Any], path: Path) -> int:
+    """Write a page.
+
+    Args:
+        data: What `build_page_data` returns.
+        path: The file; an existing one is replaced.
+
+    Returns:
+        Its size in bytes.
+
+    Raises:
+        OutputError: If the page would be larger than MOST_BYTES.
+    """
+    content = build_page(data).encode()
+    if len(content) > MOST_BYTES:
+        raise OutputError(
+            f"{path} would have {format_bytes(len(content))}, more than {format_bytes(MOST_BYTES)}. Lower"
+            " --max-per-word, or choose fewer words with --word or --num-words."
+        )
+    with atomic_path(path) as unfinished:
+        unfinished.write_bytes(content)
+    return len(content)
+
+
+def build_page(data: Mapping[str, Any], *, live: bool = False) -> str:
+    """Return the HTML of a page.
+
+    Its content security policy lets the browser run the scripts of this page alone, by their digests, and load nothing.
+    So not even markup in a corpus that got into the page could do anything.
+
+    Args:
+        data: What `build_page_data` returns.
+        live: The page is served, and may ask its server about sentences.
+    """
+    scripts = [*_bokeh_scripts(), _read("page.js")]
+    policy = {
+        "default-src": "'none'",
+        "script-src": " ".join(f"'sha256-{_digest(script)}'" for script in scripts),
+        "style-src": "'unsafe-inline'",
+        "img-src": "data:",
+        "connect-src": "'self'" if live else "'none'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    return Template(_read("page.html")).substitute(
+        policy="; ".join(f"{name} {value}" for name, value in policy.items()),
+        style=_read("page.css"),
+        data=embedded_json({**data, "live": live}),
+        scripts="\n".join(f"<script>{script}</script>" for script in scripts),
+    )
+
+
+def embedded_json(data: Mapping[str, Any]) -> str:
+    """Return JSON that can be in a script element of HTML: without <, it can neither end the element nor begin one."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c")
+
+
+def check_packages() -> None:
+    """Raise ElmoZhError if a package that only this page needs is not installed."""
+    for module, package in (("bokeh", "bokeh"), ("sklearn", "scikit-learn")):
+        if find_spec(module) is None:
+            raise ElmoZhError(f"explore needs {package}. Install it with: {install_line('explore')}")
+
+
+def _bokeh_scripts() -> list[str]:
+    from bokeh.resources import Resources
+
+    found: list[str] = Resources(mode="inline", components=["bokeh", "bokeh-api"]).js_raw
+    # The parser of HTML ends lines with \n alone, before the browser computes a digest.
+    return [script.replace("\r\n", "\n").replace("\r", "\n") for script in found]
+
+
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _read(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")

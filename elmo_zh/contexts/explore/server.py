@@ -1,0 +1,159 @@
+"""The page served on this machine alone, with answers about any sentence.
+
+Other pages open in the same browser must not be able to ask, nor other machines. So the server is bound to the loopback
+address; it refuses requests for another host (DNS rebinding) or from another origin; and questions have to be JSON,
+which a form of another page cannot send.
+"""
+
+import json
+import sys
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from elmo_zh.contexts.explore.live_sentences import LiveSentences
+from elmo_zh.errors import OutputError
+
+HOST = "127.0.0.1"
+# A question with a sentence of some 1,300 characters.
+MOST_QUESTION_BYTES = 4096
+# Content that is read before a request is refused.
+_MOST_SKIPPED_BYTES = 2**16
+
+
+class ExploreServer(ThreadingHTTPServer):
+    """Serves a page and answers its questions, each connection in a thread, since browsers open idle ones."""
+
+    daemon_threads = True
+
+    def __init__(self, page: str, sentences: LiveSentences, port: int) -> None:
+        """Bind to a port.
+
+        Args:
+            page: The HTML of the page.
+            sentences: Answers the questions.
+            port: The port; 0 for any free one.
+
+        Raises:
+            OutputError: If the port is in use or not allowed.
+        """
+        self.page, self.sentences = page.encode(), sentences
+        try:
+            super().__init__((HOST, port), _Answers)
+        except OSError as error:
+            raise OutputError(
+                f"Port {port} of {HOST} cannot be used: {error.strerror}. Choose another one with --port, or 0 for any"
+                " free one."
+            ) from None
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Report a failure, unless it is that the browser has gone."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
+    @property
+    def hosts(self) -> tuple[str, str]:
+        """The values of the header Host that are answered."""
+        return f"{HOST}:{self.server_port}", f"localhost:{self.server_port}"
+
+    @property
+    def address(self) -> str:
+        """The address to open in a browser."""
+        return f"http://{self.hosts[0]}/"
+
+
+class _Answers(BaseHTTPRequestHandler):
+    """Answers the requests of one connection."""
+
+    server: ExploreServer
+    server_version, sys_version = "elmo-zh", ""
+    # Seconds after which a connection that sends nothing is closed.
+    timeout = 30
+    # Whether the content of the request was read. A connection has one request, as HTTP/1.0 has it.
+    _is_read = False
+
+    def do_GET(self) -> None:
+        """Send the page."""
+        if not self._is_from_here():
+            self._refuse(HTTPStatus.FORBIDDEN)
+        elif self.path != "/":
+            self._refuse(HTTPStatus.NOT_FOUND)
+        else:
+            self._send(HTTPStatus.OK, "text/html; charset=utf-8", self.server.page)
+
+    def do_POST(self) -> None:
+        """Answer a question: JSON with a text, or with a text, a token and a layer."""
+        if not self._is_from_here():
+            return self._refuse(HTTPStatus.FORBIDDEN)
+        if self.path != "/sentence":
+            return self._refuse(HTTPStatus.NOT_FOUND)
+        if self.headers.get_content_type() != "application/json":
+            return self._refuse(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+        length = self._content_length()
+        if length is None:
+            return self._refuse(HTTPStatus.LENGTH_REQUIRED)
+        if length > MOST_QUESTION_BYTES:
+            return self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        self._is_read = True
+        try:
+            answer = self._answer(json.loads(self.rfile.read(length)))
+        except (ValueError, RecursionError):
+            return self._refuse(HTTPStatus.BAD_REQUEST)
+        content = json.dumps(answer, ensure_ascii=False, allow_nan=False).encode()
+        return self._send(HTTPStatus.OK, "application/json; charset=utf-8", content)
+
+    def log_message(self, *_: object) -> None:
+        """Log nothing."""
+
+    def _answer(self, question: Any) -> dict[str, Any]:
+        """Return the answer to a question; raise ValueError if it is none."""
+        if not isinstance(question, dict) or not isinstance(text := question.get("text"), str):
+            raise ValueError("no text")
+        text.encode()  # a lone surrogate is no text
+        sentence = " ".join(text.splitlines())
+        if question.keys() == {"text"}:
+            return self.server.sentences.sentence(sentence)
+        position, layer = question.get("token"), question.get("layer")
+        if question.keys() != {"text", "token", "layer"} or type(position) is not int or type(layer) is not int:
+            raise ValueError("no token and layer")
+        return self.server.sentences.token(sentence, position, layer)
+
+    def _is_from_here(self) -> bool:
+        hosts = self.headers.get_all("Host", [])
+        origin = self.headers.get("Origin")
+        return (
+            len(hosts) == 1
+            and hosts[0] in self.server.hosts
+            and (origin is None or origin in [f"http://{host}" for host in self.server.hosts])
+        )
+
+    def _content_length(self) -> int | None:
+        """Return the length of the content as sent, at most _MOST_SKIPPED_BYTES + 1; None if it is no number."""
+        length = self.headers.get("Content-Length", "")
+        if not (length.isascii() and length.isdecimal()):
+            return None
+        # int() refuses thousands of digits.
+        is_long = len(length) > len(str(_MOST_SKIPPED_BYTES))
+        return _MOST_SKIPPED_BYTES + 1 if is_long else min(int(length), _MOST_SKIPPED_BYTES + 1)
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        # A connection that is closed before its content is read is reset, and the client may not see the answer.
+        length = self._content_length() or 0
+        if not self._is_read and length <= _MOST_SKIPPED_BYTES:
+            self.rfile.read(length)
+        self.close_connection = True
+        self._send(status, "text/plain; charset=utf-8", f"{status.phrase}\n".encode())
+
+    def _send(self, status: HTTPStatus, kind: str, content: bytes) -> None:
+        self.send_response(status)
+        for name, value in (
+            ("Content-Type", kind),
+            ("Content-Length", str(len(content))),
+            ("Cache-Control", "no-store"),
+            ("X-Content-Type-Options", "nosniff"),
+            ("X-Frame-Options", "DENY"),
+            ("Referrer-Policy", "no-referrer"),
+        ):
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)

@@ -1,0 +1,36 @@
+"""A page of a drawn model and a corpus that is full of markup."""
+
+from pathlib import Path
+from typing import Any
+
+from contexts.texts import build, write_text
+from drawn_bundles import SHAPES, write_model
+
+from elmo_zh import ContextIndex, ElmoEmbedder
+from elmo_zh.config import TextConfig
+from elmo_zh.contexts.explore.chosen_points import PageChoice
+from elmo_zh.contexts.explore.page_data import build_page_data
+from elmo_zh.run.reporter import SilentReporter
+
+WORDS = ("我们", "今天", "吃", "苹果", "。", "𠮷野", "<script>")
+MARKUP = (
+    "吃 苹果 <script>window.broken=1</script> 。",
+    "今天 </script><script>window.broken=1</script> 苹果",
+    "苹果 \" ' & &amp; &lt; <img src=x onerror=window.broken=1> 。",
+    "<!-- 苹果 <![CDATA[ ]]> --> ${data} $data",
+    "😀 👩‍👩‍👧 苹果 𠮷野 家 𠮷野 。",
+    "\u2028 苹果 \u2029 \\u003c \x01",
+)
+PLAIN = ("我们 今天 吃 苹果 。", "苹果 很 贵 ， 我们 吃 米饭 。", "今天 𠮷野 吃 苹果", "我们 今天 吃 苹果 。")
+
+
+def explored(folder: Path, **choice: Any) -> dict[str, Any]:
+    """Return the content of a page."""
+    text = TextConfig(segmenter="whitespace")
+    path = write_model(folder / "model", SHAPES["token"], text=text, with_softmax=True, words=WORDS)
+    embedder = ElmoEmbedder.load(path, "cpu")
+    texts = [write_text(folder / "a&b.txt", MARKUP), write_text(folder / "c.txt", PLAIN)]
+    build(embedder, texts, folder / "a.index", min_count=1)
+    index = ContextIndex.load(folder / "a.index")
+    chosen = PageChoice(**{"words": ("苹果", "𠮷野"), **choice})
+    return build_page_data(index, embedder, chosen, "cpu", SilentReporter())

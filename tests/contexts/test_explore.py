@@ -1,0 +1,270 @@
+"""The content and the HTML of the page of `explore`, beside plain products and an HTML parser of Python's."""
+
+import base64
+import hashlib
+import json
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from contexts.explored import MARKUP, explored
+from contexts.texts import LINES, build, write_text
+from contract.command_line import elmo_zh
+from drawn_bundles import SHAPES, write_model
+
+from elmo_zh import ContextIndex, ElmoEmbedder, LineScorer
+from elmo_zh.config import TextConfig
+from elmo_zh.contexts.explore import page as page_module
+from elmo_zh.contexts.explore.chosen_points import PageChoice, choose_points, spread, unit_vectors
+from elmo_zh.contexts.explore.maps import SCALE, compute_maps
+from elmo_zh.contexts.explore.page import build_page, embedded_json
+from elmo_zh.contexts.explore.page_data import short_names
+from elmo_zh.contexts.explore.point_neighbours import point_neighbours
+from elmo_zh.errors import ElmoZhError
+from elmo_zh.extras import install_line
+
+pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'scikit-learn>=1.6'")
+pytest.importorskip("bokeh", reason="bokeh is not installed: pip install 'bokeh>=3.6'")
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("explored")
+
+
+@pytest.fixture(scope="module")
+def data(folder: Path) -> dict[str, Any]:
+    return explored(folder)
+
+
+class Elements(HTMLParser):
+    """Collects the elements of a page: tags, attributes, and the text of scripts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.tags.append((f"/{tag}", {}))
+
+    def handle_data(self, data: str) -> None:
+        if self.tags and self.tags[-1][0] == "script":
+            self.scripts[-1] += data
+
+
+def test_the_words_and_their_points(data: dict[str, Any]) -> None:
+    assert [word for word, *_ in data["words"]] == ["苹果", "𠮷野"]
+    # The line that is repeated is one point.
+    assert data["words"] == [["苹果", 10, 0, 9], ["𠮷野", 3, 9, 12]]
+    for word, _, first, end in data["words"]:
+        for line, start, stop in data["points"][first:end]:
+            assert data["lines"][line][0][start:stop] == word
+    assert len(data["points"]) == 12
+    labels, numbers = data["colourings"]["source"]["labels"], data["colourings"]["source"]["points"]
+    assert [labels[number] for number in numbers] == [data["lines"][line][1] for line, *_ in data["points"]]
+    assert set(MARKUP) <= {text for text, *_ in data["lines"]}
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["/home/me/a.txt"], ["a.txt"]),
+        (["/home/me/a.txt", "/home/me/b/c.txt"], ["a.txt", "b/c.txt"]),
+        (["/home/me/a.txt", "/home/you/a.txt", "-"], ["/home/me/a.txt", "/home/you/a.txt", "-"]),
+        (["news/a.txt", "news2/a.txt"], ["news/a.txt", "news2/a.txt"]),
+    ],
+)
+def test_names_lose_the_folders_that_all_share(names: list[str], expected: list[str]) -> None:
+    assert list(short_names(names).values()) == expected
+
+
+def test_tokens_and_substitutes_are_those_of_the_model(data: dict[str, Any], folder: Path) -> None:
+    scorer = LineScorer.load(folder / "model", "cpu", by_token=True)
+    embedder = ElmoEmbedder.load(folder / "model", "cpu")
+    for text, _, _, tokens in data["lines"]:
+        [score] = scorer.score([text])
+        assert score.tokens is not None
+        for token, (start, end, forward, backward, is_unknown) in zip(score.tokens, tokens, strict=True):
+            assert (start, end, bool(is_unknown)) == (token.start, token.end, token.is_unknown)
+            assert (forward, backward) == pytest.approx((token.forward_nats, token.backward_nats), abs=0.0051)
+    for (line, start, _), own in zip(data["points"], data["substitutes"], strict=True):
+        prepared = embedder.prepare(data["lines"][line][0])
+        found = embedder.substitutes(prepared.tokens, prepared.offsets[:, 0].tolist().index(start))
+        assert [word for word, _ in own] == found.words
+        assert found.word not in found.words
+
+
+def test_neighbours_are_those_of_a_plain_product(data: dict[str, Any], folder: Path) -> None:
+    index = ContextIndex.load(folder / "a.index")
+    numbers = [
+        number
+        for word, *_ in data["words"]
+        for number in index.occurrences(word).tolist()
+        if index.line(index.occurrence(number).line).number < 3
+        or "a&b" in index.line(index.occurrence(number).line).source
+    ]
+    assert len(numbers) == len(data["points"])
+    wide = np.array(index.vectors(2)[numbers], np.float64)
+    wide /= np.linalg.norm(wide, axis=1, keepdims=True)
+    for point, own in enumerate(data["neighbours"]["2"]):
+        cosines = [cosine for _, cosine in own]
+        assert cosines == sorted(cosines, reverse=True)
+        others = [other for other, _ in own]
+        np.testing.assert_allclose(cosines, 1000 * wide[others] @ wide[point], rtol=0, atol=0.51)
+        texts = [data["points"][other][0] for other in (point, *others)]
+        assert len(set(texts)) == len(texts)
+        best = max(
+            (each for each in range(len(wide)) if data["points"][each][0] != texts[0]),
+            key=(wide @ wide[point]).__getitem__,
+        )
+        assert cosines[0] == pytest.approx(1000 * wide[best] @ wide[point], abs=0.51)
+
+
+def test_neighbours_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    from elmo_zh.contexts.explore import point_neighbours as module
+
+    vectors = np.random.default_rng(3).standard_normal((29, 7)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    whole = point_neighbours(vectors, range(29), 5)
+    monkeypatch.setattr(module, "_BLOCK", 3)
+    assert point_neighbours(vectors, range(29), 5) == whole
+    assert all(point not in [other for other, _ in own] for point, own in enumerate(whole))
+    assert point_neighbours(vectors[:3], [1, 1, 1], 5) == [[], [], []]
+
+
+def test_maps() -> None:
+    generator = np.random.default_rng(5)
+    groups = generator.standard_normal((2, 11))
+    vectors = np.concatenate([group + 0.05 * generator.standard_normal((17, 11)) for group in groups])
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    maps = compute_maps(vectors, 1)
+    for places in maps:
+        assert places.shape == (34, 2)
+        assert np.abs(places).max() == SCALE
+        first, second = places[:17], places[17:]
+        inside = max(np.ptp(first, axis=0).max(), np.ptp(second, axis=0).max())
+        assert np.linalg.norm(first.mean(axis=0) - second.mean(axis=0)) > inside
+    centred = vectors - vectors.mean(axis=0)
+    _, axes = np.linalg.eigh(centred.T.astype(np.float64) @ centred)
+    expected = centred @ axes[:, [-1, -2]]
+    correlations = np.corrcoef(expected.T, maps.pca.T)
+    assert abs(correlations[0, 2]) > 0.9999
+    assert abs(correlations[1, 3]) > 0.9999
+    again = compute_maps(vectors, 1)
+    assert all((one == other).all() for one, other in zip(maps, again, strict=True))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 7])
+def test_maps_of_few_points(count: int) -> None:
+    vectors = np.eye(count, 7, dtype=np.float32)
+    for places in compute_maps(vectors, 1):
+        assert places.shape == (count, 2)
+        assert np.abs(places).max() <= SCALE
+    same = compute_maps(np.repeat(vectors[:1], count, axis=0), 1)
+    assert not same.pca.any()
+    assert not same.tsne.any()
+
+
+def test_the_words_that_differ_most(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "model", SHAPES["token"], text=TextConfig(segmenter="whitespace"))
+    embedder = ElmoEmbedder.load(model, "cpu")
+    lines = [f"{before} 苹果 {after} 我们 " for before in ("吃", "今天", "贵", "。", "我们") for after in "吃贵今天我"]
+    build(embedder, [write_text(tmp_path / "a.txt", lines)], tmp_path / "index")
+    index = ContextIndex.load(tmp_path / "index")
+    choice = PageChoice(max_per_word=7)
+    chosen = choose_points(index, choice)
+    assert {each.word for each in chosen} == {"苹果", "我们"}
+    assert [len(each.occurrences) for each in chosen] == [7, 7]
+    spreads = [spread(index, each.word, choice) for each in chosen]
+    assert spreads == sorted(spreads, reverse=True)
+    everything = PageChoice(max_per_word=1000)
+    unit = unit_vectors(index, 2, index.occurrences("苹果")).astype(np.float64)
+    pairs = (unit @ unit.T)[np.triu_indices(len(unit), 1)]
+    assert spread(index, "苹果", everything) == pytest.approx(1 - pairs.mean(), abs=1e-5)
+    assert choose_points(index, PageChoice(num_words=1))[0].word == chosen[0].word
+    assert choose_points(index, PageChoice(words=("吃", "吃")))[0].word == "吃"
+
+
+def test_a_model_without_a_softmax(embedder: ElmoEmbedder, index: ContextIndex) -> None:
+    from elmo_zh.contexts.explore.page_data import build_page_data
+    from elmo_zh.run.reporter import SilentReporter
+
+    data = build_page_data(index, embedder, PageChoice(words=("苹果",)), "cpu", SilentReporter())
+    assert data["substitutes"] is None
+    assert data["lines"][0][3][0] == [0, 2, None, None, 0]
+    json.loads(embedded_json(data))
+
+
+def test_the_page_is_one_sound_file(data: dict[str, Any]) -> None:
+    page = build_page(data)
+    elements = Elements()
+    elements.feed(page)
+    assert [tag for tag, _ in elements.tags if tag in ("img", "iframe", "link", "object", "embed")] == []
+    assert not [each for each in elements.tags if {"src", "href", "onerror", "onload"} & each[1].keys()]
+    content, *scripts = elements.scripts
+    assert "<" not in content
+    assert json.loads(content) == {**json.loads(json.dumps(data)), "live": False}
+    # The browser runs exactly these scripts.
+    [policy] = [attributes["content"] for tag, attributes in elements.tags if "http-equiv" in attributes]
+    assert policy is not None
+    digests = [base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in scripts]
+    assert re.findall(r"'sha256-([^']+)'", policy) == digests
+    assert "default-src 'none'" in policy
+    assert "unsafe-inline" not in policy.partition("script-src")[2].partition(";")[0]
+    assert "\r" not in "".join(scripts)
+    own = scripts[-1]
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|https?://", own)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "model", SHAPES["token"], text=TextConfig(segmenter="whitespace"), with_softmax=True)
+    text = write_text(tmp_path / "a.txt", LINES)
+    assert elmo_zh("index", text, "--model", model, "--output", "a.index").status == 0
+    arguments = ("explore", "a.index", "--output", "page.html", "--word", "苹果")
+    made = elmo_zh(*arguments)
+    assert made.status == 0, made.stderr
+    assert made.stdout.splitlines()[0].startswith("4 occurrences of 1 word, ")
+    assert made.stdout.splitlines()[1] == f"Next: open {Path('page.html').resolve().as_uri()} in a browser."
+    first = Path("page.html").read_bytes()
+    assert elmo_zh(*arguments).only_error() == (
+        "page.html exists already. Choose another --output, or replace it with --force."
+    )
+    result = elmo_zh(*arguments, "--force", "--json").result()
+    assert (result["words"], result["occurrences"], result["bytes"]) == (["苹果"], 4, len(first))
+    assert Path("page.html").read_bytes() == first
+    for wrong, message in (
+        (("--word", "苹"), "苹 is not in the index a.index. Did you mean 苹果?"),
+        ((), "a.index: no word of two characters or more occurs 20 times in it."),
+    ):
+        told = elmo_zh("explore", "a.index", "--output", "new.html", *wrong).only_error()
+        assert told.startswith(message)
+    told = elmo_zh("explore", "none", "--output", "new.html").only_error()
+    assert told.startswith("none is no index: index.json is missing.")
+    other = write_model(tmp_path / "other", SHAPES["token"], seed=5, text=TextConfig(segmenter="whitespace"))
+    told = elmo_zh("explore", "a.index", "--output", "new.html", "--model", other).only_error()
+    assert f"but {other} is another one" in told
+    assert not Path("new.html").exists()
+
+
+def test_a_page_that_is_too_large(data: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_module, "MOST_BYTES", 1_000_000)
+    with pytest.raises(ElmoZhError, match=r"page.html would have 1\.\d MB, more than 1\.0 MB\. Lower --max-per-word"):
+        page_module.write_page(data, tmp_path / "page.html")
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_module, "find_spec", lambda name: None if name == "bokeh" else sys)
+    told = elmo_zh("explore", "a.index", "--output", "page.html").only_error()
+    assert told == f"explore needs bokeh. Install it with: {install_line('explore')}"

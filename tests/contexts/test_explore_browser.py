@@ -1,0 +1,168 @@
+"""The page of `explore` in a headless Chromium, from a corpus that is full of markup."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+import pytest
+from contexts.chromium import Page, started_chromium
+from contexts.explored import MARKUP, explored
+
+from elmo_zh import ContextIndex, ElmoEmbedder
+from elmo_zh.contexts.explore.live_sentences import LiveSentences
+from elmo_zh.contexts.explore.page import build_page, write_page
+from elmo_zh.contexts.explore.server import ExploreServer
+
+pytest.importorskip("bokeh", reason="bokeh is not installed: pip install 'bokeh>=3.6'")
+pytestmark = pytest.mark.browser
+
+PLACE = """(() => {
+  const view = Bokeh.index.get_by_id(figure.id);
+  const area = view.canvas_view.el.getBoundingClientRect();
+  const [x, y] = [source.data.x[INDEX], source.data.y[INDEX]];
+  return [area.x + view.frame.x_scale.compute(x), area.y + view.frame.y_scale.compute(y)];
+})()"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Page, str, dict[str, Any]]]:
+    """The browser, the address of the page, and its content."""
+    folder = tmp_path_factory.mktemp("explore")
+    data = explored(folder)
+    write_page(data, folder / "page.html")
+    with started_chromium(folder / "profile") as browser:
+        yield browser, (folder / "page.html").as_uri(), data
+
+
+def texts(browser: Page, selector: str) -> list[str]:
+    found: list[str] = browser.evaluate(f"[...document.querySelectorAll({selector!r})].map((each) => each.textContent)")
+    return found
+
+
+def text(browser: Page, name: str) -> str:
+    return str(browser.evaluate(f"document.getElementById({name!r}).textContent"))
+
+
+def click(browser: Page, selector: str) -> None:
+    browser.evaluate(f"document.querySelector({selector!r}).click()")
+
+
+def place_of(browser: Page, index: int) -> tuple[float, float]:
+    x, y = browser.evaluate(PLACE.replace("INDEX", str(index)))
+    return x, y
+
+
+def test_words_are_listed_and_a_point_shows_its_line(page: tuple[Page, str, dict[str, Any]]) -> None:
+    browser, address, data = page
+    browser.open(f"{address}#en")
+    assert texts(browser, "#words button") == ["苹果", "𠮷野"]
+    for index in (0, 3):
+        shown = data["lines"][data["points"][index][0]]
+        browser.mouse(*place_of(browser, index))
+        assert text(browser, "sentence") == shown[0]
+        assert text(browser, "source") == f"{shown[1]}:{shown[2] + 1}"
+        assert texts(browser, "#sentence mark") == ["苹果"]
+    browser.mouse(*place_of(browser, 2), click=True)
+    browser.mouse(1, 1)
+    assert text(browser, "sentence") == data["lines"][data["points"][2][0]][0]
+    neighbours = texts(browser, "#neighbours li")
+    assert len(neighbours) == len(data["neighbours"]["2"][2])
+    assert texts(browser, "#substitutes span")[0].split()[0] == data["substitutes"][2][0][0]
+    browser.evaluate("document.querySelector('#sentence span').onmouseenter()")
+    assert text(browser, "surprisal").startswith("Surprisal: forward ")
+    click(browser, "#neighbours button")
+    assert browser.evaluate("state.kept") == data["neighbours"]["2"][2][0][0]
+
+
+def test_layers_and_maps_switch(page: tuple[Page, str, dict[str, Any]]) -> None:
+    browser, address, data = page
+    browser.open(f"{address}#en")
+    _, _, start, end = data["words"][0]
+    for layer in ("1", "0", "2"):
+        for method in ("pca", "tsne"):
+            click(browser, f"#layers [data-value='{layer}']")
+            click(browser, f"#methods [data-value='{method}']")
+            shown = browser.evaluate("source.data.x.map((x, index) => [x, source.data.y[index]])")
+            assert shown == data["maps"][layer][method][start:end]
+        assert ("All vectors of this word are the same" in text(browser, "message")) == (layer == "0")
+
+
+def test_chinese_and_english(page: tuple[Page, str, dict[str, Any]]) -> None:
+    browser, address, _ = page
+    browser.open(f"{address}#zh")
+    assert texts(browser, "h1") == ["语境中的词"]
+    click(browser, "#language")
+    assert texts(browser, "h1") == ["Words in context"]
+    assert browser.evaluate("Object.keys(TEXTS.en).join() === Object.keys(TEXTS.zh).join()") is True
+
+
+def test_search(page: tuple[Page, str, dict[str, Any]]) -> None:
+    browser, address, _ = page
+    browser.open(f"{address}#en")
+    browser.evaluate("at('search').value = '<img'; at('search').oninput()")
+    assert len(texts(browser, "#matches li")) == 1
+    click(browser, "#matches button")
+    assert "<img src=x" in text(browser, "sentence")
+    browser.evaluate("at('search').value = 'nowhere'; at('search').oninput()")
+    assert texts(browser, "#matches li") == ["No line has this text."]
+
+
+def test_markup_is_text(page: tuple[Page, str, dict[str, Any]]) -> None:
+    browser, address, data = page
+    browser.open(f"{address}#en")
+    number_of_scripts = browser.evaluate("document.scripts.length")
+    for point in range(len(data["points"])):
+        browser.evaluate(f"chooseWord(wordOf({point})); keep({point})")
+        assert text(browser, "sentence") == data["lines"][data["points"][point][0]][0]
+    for line in MARKUP:
+        assert line in [each[0] for each in data["lines"]]
+    browser.evaluate("chooseWord(1)")
+    browser.mouse(*place_of(browser, 0))
+    assert texts(browser, "#sentence mark") == ["𠮷野"]
+    assert browser.evaluate("document.scripts.length") == number_of_scripts
+    assert browser.evaluate("document.querySelectorAll('#sentence img, #words img, img').length") == 0
+    assert browser.evaluate("typeof window.broken") == "undefined"
+
+
+def test_nothing_is_loaded_and_nothing_fails(page: tuple[Page, str, dict[str, Any]]) -> None:
+    browser, address, _ = page
+    browser.open(address)
+    assert {each.partition("#")[0] for each in browser.requests() if not each.startswith(("about:", "data:"))} == {
+        address
+    }
+    assert browser.problems() == []
+
+
+def test_the_policy_refuses_what_the_page_does_not_need(page: tuple[Page, str, dict[str, Any]]) -> None:
+    browser, address, _ = page
+    browser.open(address)
+    browser.evaluate(
+        "document.body.append(Object.assign(document.createElement('script'), {textContent: 'window.broken = 1'}))"
+    )
+    assert browser.evaluate("typeof window.broken") == "undefined"
+    assert browser.evaluate("fetch('http://127.0.0.1:9').then(() => 'sent', () => 'refused')") == "refused"
+
+
+def test_a_sentence_that_is_typed(page: tuple[Page, str, dict[str, Any]]) -> None:
+    browser, address, data = page
+    browser.open(address)
+    assert browser.evaluate("at('live').hidden") is True
+    folder = Path(url2pathname(urlsplit(address).path)).parent
+    sentences = LiveSentences(ContextIndex.load(folder / "a.index"), ElmoEmbedder.load(folder / "model", "cpu"), "cpu")
+    with ExploreServer(build_page(data, live=True), sentences, 0) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            browser.open(f"{server.address}#en")
+            assert browser.evaluate("at('live').hidden") is False
+            browser.evaluate("at('typed').value = '我们 吃 <b>𠮷野</b> 苹果'; askSentence()")
+            assert texts(browser, "#sentence span") == ["我们", "吃", "<b>𠮷野</b>", "苹果"]
+            browser.evaluate("askToken({text: '我们 吃 苹果', tokens: [[0, 2, 1, 1, 0]]}, 2)")
+            assert len(texts(browser, "#neighbours li")) == len(sentences.token("我们 吃 苹果", 2, 2)["neighbours"])
+            assert browser.evaluate("document.querySelectorAll('#sentence b').length") == 0
+        finally:
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,153 @@
+"""The served page: who is answered, and what."""
+
+import json
+import socket
+from collections.abc import Iterator
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pytest
+from contexts.explored import explored
+from contract.command_line import elmo_zh
+
+from elmo_zh import ContextIndex, ElmoEmbedder
+from elmo_zh.contexts.explore.live_sentences import LiveSentences
+from elmo_zh.contexts.explore.page import build_page
+from elmo_zh.contexts.explore.server import MOST_QUESTION_BYTES, ExploreServer
+from elmo_zh.errors import OutputError
+
+pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'scikit-learn>=1.6'")
+pytest.importorskip("bokeh", reason="bokeh is not installed: pip install 'bokeh>=3.6'")
+
+JSON = {"Content-Type": "application/json"}
+TEXT = "我们 吃 <b>苹果</b> 𠮷野 苹果 。"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("served")
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[ExploreServer]:
+    page = build_page(explored(folder), live=True)
+    index, embedder = ContextIndex.load(folder / "a.index"), ElmoEmbedder.load(folder / "model", "cpu")
+    with ExploreServer(page, LiveSentences(index, embedder, "cpu"), 0) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def ask(
+    server: ExploreServer, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
+) -> tuple[HTTPResponse, bytes]:
+    connection = HTTPConnection("127.0.0.1", server.server_port)
+    try:
+        connection.request(method, path, body, headers or {})
+        answer = connection.getresponse()
+        return answer, answer.read()
+    finally:
+        connection.close()
+
+
+def question(server: ExploreServer, **asked: Any) -> Any:
+    answer, content = ask(server, "POST", "/sentence", json.dumps(asked).encode(), JSON)
+    assert answer.status == 200
+    return json.loads(content)
+
+
+def test_the_page(server: ExploreServer) -> None:
+    answer, content = ask(server, "GET", "/")
+    assert answer.status == 200
+    assert content == server.page
+    assert b"connect-src 'self'" in content
+    assert answer.headers["X-Frame-Options"] == "DENY"
+    assert "Access-Control-Allow-Origin" not in answer.headers
+    assert server.server_address[0] == "127.0.0.1"
+    assert ask(server, "GET", "/../etc/passwd")[0].status == 404
+
+
+def test_answers_are_those_of_the_model(server: ExploreServer, folder: Path) -> None:
+    index, embedder = ContextIndex.load(folder / "a.index"), ElmoEmbedder.load(folder / "model", "cpu")
+    read = question(server, text=TEXT)
+    assert read["text"] == TEXT
+    assert [TEXT[start:end] for start, end, *_ in read["tokens"]] == TEXT.split()
+    found = question(server, text=TEXT, token=4, layer=2)
+    assert [word for word, _ in found["substitutes"]] == embedder.substitutes(TEXT.split(), 4).words
+    [activations] = embedder.embed_tokens([TEXT.split()])
+    vectors = np.array(index.vectors(2), np.float64)
+    cosines = vectors @ activations[2, 4] / np.linalg.norm(vectors, axis=1) / np.linalg.norm(activations[2, 4])
+    assert found["neighbours"][0][0] == pytest.approx(cosines.max(), abs=0.0006)
+    for _, text, start, end, source, number in found["neighbours"]:
+        assert text[start:end] in index.words
+        assert Path(source).read_text(encoding="utf-8").split("\n")[number] == text
+    assert question(server, text="")["tokens"] == []
+    assert question(server, text="我们\n吃")["text"] == "我们 吃"
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "status"),
+    [
+        ("GET", {"Host": "evil.example"}, 403),
+        ("GET", {"Host": "evil.example:PORT"}, 403),
+        ("GET", {"Host": "127.0.0.1"}, 403),
+        ("GET", {"Host": "localhost:PORT"}, 200),
+        ("POST", {**JSON, "Host": "evil.example"}, 403),
+        ("POST", {**JSON, "Origin": "http://evil.example"}, 403),
+        ("POST", {**JSON, "Origin": "null"}, 403),
+        ("POST", {**JSON, "Origin": "http://127.0.0.1:PORT"}, 200),
+        ("POST", {"Content-Type": "text/plain"}, 415),
+        ("POST", {"Content-Type": "application/x-www-form-urlencoded"}, 415),
+        ("PUT", {}, 501),
+        ("OPTIONS", {}, 501),
+    ],
+)
+def test_who_is_answered(server: ExploreServer, method: str, headers: dict[str, str], status: int) -> None:
+    given = {name: value.replace("PORT", str(server.server_port)) for name, value in headers.items()}
+    path, body = ("/sentence", b'{"text": "a"}') if method == "POST" else ("/", None)
+    assert ask(server, method, path, body, given)[0].status == status
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\xff",
+        b"[]",
+        b"{}",
+        b'{"text": 1}',
+        b'{"text": "\\ud800"}',
+        b'{"text": "a", "token": 0}',
+        b'{"text": "a", "token": 1, "layer": 2}',
+        b'{"text": "a", "token": -1, "layer": 2}',
+        b'{"text": "a", "token": true, "layer": 2}',
+        b'{"text": "a", "token": 0, "layer": 7}',
+        b"[" * 4000,
+    ],
+)
+def test_wrong_questions(server: ExploreServer, body: bytes) -> None:
+    assert ask(server, "POST", "/sentence", body, JSON)[0].status == 400
+
+
+def test_the_size_of_a_question_is_bounded(server: ExploreServer) -> None:
+    body = json.dumps({"text": "a" * MOST_QUESTION_BYTES}).encode()
+    assert ask(server, "POST", "/sentence", body[:-1], JSON)[0].status == 413
+    head = f"POST /sentence HTTP/1.1\r\nHost: 127.0.0.1:{server.server_port}\r\nContent-Type: application/json\r\n"
+    for length, status in (("9" * 5000, b"413"), ("-1", b"411"), ("x", b"411"), (None, b"411")):
+        with socket.create_connection(("127.0.0.1", server.server_port)) as connection:
+            given = f"Content-Length: {length}\r\n" if length else ""
+            connection.sendall(f"{head}{given}\r\n".encode())
+            assert connection.recv(100).split()[1] == status
+
+
+def test_a_port_in_use(server: ExploreServer) -> None:
+    with pytest.raises(OutputError, match=rf"Port {server.server_port} of 127.0.0.1 cannot be used: Address already"):
+        ExploreServer("", server.sentences, server.server_port)
+    told = elmo_zh("explore", "a.index", "--output", "a.html", "--port", "0")
+    assert told.status == 2
+    assert "--port has no effect with --output" in told.stderr
