@@ -173,11 +173,12 @@ def test_a_token_that_hdf5_cannot_hold_is_a_known_problem(sample_run: SampleRun,
 
 def test_an_existing_output_is_replaced_only_with_force(sample_run: SampleRun, source: Path) -> None:
     output = source.with_name("file.txt.hdf5")
-    output.write_bytes(b"mine")
     arguments = ("embed", source, "--segmented", "--model", sample_run.model)
+    assert elmo_zh(*arguments, "--pool", "mean").status == 0
+    before = output.read_bytes()
     told = elmo_zh(*arguments).only_error()
     assert told == f"{output} exists already. Choose another --output, or replace it with --force."
-    assert output.read_bytes() == b"mine"
+    assert output.read_bytes() == before
     assert elmo_zh(*arguments, "--force").status == 0
     assert len(read_dump(output)[0]) == len(SEGMENTED_LINES)
 
