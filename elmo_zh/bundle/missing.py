@@ -7,6 +7,7 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.choices import MODELS
 from elmo_zh.errors import RunError
 from elmo_zh.invocation import command, program
+from elmo_zh.run.files import is_locked
 from elmo_zh.run.find_runs import RUNS, closest_run, is_run, iter_runs
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import finished_stages
@@ -47,6 +48,8 @@ def next_step_of_run(path: Path) -> str:
     run, typed = RunDir(path), shlex.quote(str(path))
     if BundleLayout(run.model).info.is_file():
         return f"Its model is {run.model}"
+    if is_locked(run.lock):
+        return f"It is in use: wait until the command that works on it has finished. To look: {command('runs')}"
     if run.checkpoints.is_dir():
         return f"Export its model first: {program()} export --run {typed}"
     finished = finished_stages(run, damaged_is_none=True)

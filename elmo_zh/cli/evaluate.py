@@ -69,7 +69,7 @@ def evaluate(
         )
     line = describe_unknown_rate(bundle, found.num_tokens, found.num_unknown, found.unknown_words, segmented=segmented)
     if line:
-        common.console.warn(line)
+        common.console.warn(f"{line} Unknown words make perplexity lower, so compare bits per character.")
     figures = found.figures
     common.finish(
         {**asdict(figures), "model": describe_model(bundle)},

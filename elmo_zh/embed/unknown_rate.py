@@ -103,7 +103,10 @@ def _likely_reason(bundle: Bundle, vocabulary: Vocabulary, unknown_words: Mappin
     ):
         fraction, shown = matching(foreign.intersection)
         if fraction > _SCRIPT_FRACTION and _is_written_in(vocabulary, own, foreign):
-            return f"The text is in {script} characters ({shown}), the model's was in {other} ones: convert it first."
+            return (
+                f"The text is in {script} characters ({shown}), the model's was in {other} ones: convert it first, with"
+                f" OpenCC for example, or train a model with text.script={other}."
+            )
     characters = {character for token in vocabulary.tokens for character in token}
     fraction, shown = matching(characters.isdisjoint)
     if fraction > 0.5:

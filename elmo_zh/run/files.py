@@ -198,6 +198,20 @@ def locked(path: Path, refusal: str) -> Iterator[None]:
             path.unlink(missing_ok=True)
 
 
+def is_locked(path: Path) -> bool:
+    """Return whether a process holds a lock file now; never on Windows, which has no such locks."""
+    try:
+        import fcntl
+
+        with path.open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except (ImportError, FileNotFoundError, PermissionError):
+        return False
+    return False
+
+
 def _open_lock(path: Path) -> TextIO:
     """Open a lock file for writing; a folder that refuses it would refuse the output too, so it is named instead."""
     try:

@@ -178,6 +178,11 @@ class RunDir:
                     unfinished.write_bytes(before)
             raise
 
+    @property
+    def lock(self) -> Path:
+        """Its lock: held by the command that works on the run."""
+        return self.path / ".lock"
+
     @contextmanager
     def locked(self, *, create: bool) -> Iterator[None]:
         """Lock the run for this process; without `create`, a run that does not exist is not created.
@@ -191,7 +196,7 @@ class RunDir:
         refusal = f"{self.path} is in use by another elmo-zh process. Wait until it ends, or choose another --run."
         created = [path for path in (self.path, *self.path.parents) if not path.exists()]
         try:
-            with locked(self.path / ".lock", refusal):
+            with locked(self.lock, refusal):
                 yield
         finally:
             # A misspelt corpus leaves no run behind: only empty folders are removed.

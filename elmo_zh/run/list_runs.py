@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from elmo_zh.run.files import folder_bytes
+from elmo_zh.run.files import folder_bytes, is_locked
 from elmo_zh.run.find_runs import LATEST, iter_runs
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import corpus_files, ended_at, finished_stages, load_records
@@ -36,6 +36,7 @@ def _describe(path: Path, *, is_latest: bool) -> dict[str, Any]:
         "corpus": corpus_files(run),
         "train_tokens": segmented.get("train_tokens"),
         "bytes": folder_bytes(path),
+        "is_in_use": is_locked(run.lock),
         "finished_stages": list(finished),
         "checkpoint_step": _last_checkpoint(run),
         "perplexity": trained.get("heldout", {}).get("perplexity"),
@@ -67,7 +68,7 @@ def _cells(run: Mapping[str, Any]) -> tuple[str, ...]:
     perplexities = ("-" if run[name] is None else f"{run[name]:,.1f}" for name in ("perplexity", "bigram_perplexity"))
     date = run["finished_at"] or run["started_at"]
     local = format_date(date) if date else "-"
-    marks = ["latest"] * run["is_latest"]
+    marks = ["latest"] * run["is_latest"] + ["in use now"] * run["is_in_use"]
     if not {"train", "export"} <= set(stages):
         prepared = [stage for stage in stages if stage != "export"]
         done = f"unfinished, done until {prepared[-1]}" if prepared else "unfinished"

@@ -106,12 +106,13 @@ def test_the_line_names_both_rates(bundle: Bundle) -> None:
         ),
         (
             ["我們", "說"],
-            "The text is in traditional characters (我們, 說), the model's was in simplified ones: convert it first.",
+            "The text is in traditional characters (我們, 說), the model's was in simplified ones: convert it first,"
+            " with OpenCC for example, or train a model with text.script=simplified.",
         ),
         (
             ["船舶", "應", "記載", "條約"],
             "The text is in traditional characters (應, 記載, 條約), the model's was in simplified ones: convert it"
-            " first.",
+            " first, with OpenCC for example, or train a model with text.script=simplified.",
         ),
         (["Hello"], "Most have only characters that its vocabulary lacks (Hello): another language or script."),
         (

@@ -4,12 +4,14 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
 from contract.command_line import elmo_zh
 
+from elmo_zh.run.layout import RunDir
 from elmo_zh.run.list_runs import describe_runs, list_runs
 
 
-def test_runs_and_the_latest(run: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_runs_and_the_latest(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = run.parent
     monkeypatch.chdir(folder.parent)
     shutil.copytree(run, folder / "law" / "新闻 2")
@@ -43,6 +45,17 @@ def test_runs_and_the_latest(run: Path, monkeypatch) -> None:  # type: ignore[no
     answer = elmo_zh("export", "--run", "runs/law/新闻 2")
     assert "The training of runs/law/新闻 2 is not finished. To finish it: elmo-zh train --run" in answer.stderr
     assert elmo_zh("runs").stdout.splitlines()[1].endswith("  unfinished, done until encode; trained to step 100")
+
+
+def test_a_run_in_use(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(run.parent.parent)
+    (run / "stages" / "export.json").unlink()
+    shutil.rmtree(run / "model")
+    with RunDir(Path("runs/copy")).locked(create=False):
+        assert elmo_zh("runs").stdout.splitlines()[1].endswith("  in use now; unfinished, done until train")
+        told = elmo_zh("info", "runs/copy/model").only_error()
+        assert "It is in use: wait until the command that works on it has finished. To look: elmo-zh runs" in told
+    assert "in use" not in elmo_zh("runs").stdout
 
 
 def test_no_runs(tmp_path: Path) -> None:
