@@ -109,17 +109,8 @@ def dump_vectors(
         CorpusError: If the text cannot be read.
     """
     output, form = job.output, form or OutputForm()
-    check_layers(settings.layers, embedder.num_layers)
-    if (settings.layers == "mix") != (settings.mix_weights is not None):
-        raise OptionError(
-            "--layers mix and --mix-weights FILE go together: give both or neither. FILE is JSON with the weights that"
-            ' a task has learned, such as {"scalar_parameters": [0.1, 0.9, 0.2], "gamma": 1.0}.'
-        )
-    if settings.split_sentences:
-        require_sentences(embedder.bundle)
+    _check_settings(embedder, settings, shard)
     if shard is not None:
-        if settings.stateful:
-            raise OptionError("--stateful reads a file from its first line on, so it cannot go with --shard.")
         form, output = OutputForm(layout="packed"), shard.output(output)
     check_form(form, layers=settings.layers, pool=settings.pool)
     with claimed_output(
@@ -139,6 +130,20 @@ def dump_vectors(
         finally:
             dump.parts.remove(if_empty=True)
     return report
+
+
+def _check_settings(embedder: ElmoEmbedder, settings: DumpSettings, shard: Shard | None) -> None:
+    """Raise OptionError for settings that do not go together, with the model or with each other."""
+    check_layers(settings.layers, embedder.num_layers)
+    if (settings.layers == "mix") != (settings.mix_weights is not None):
+        raise OptionError(
+            "--layers mix and --mix-weights FILE go together: give both or neither. FILE is JSON with the weights that"
+            ' a task has learned, such as {"scalar_parameters": [0.1, 0.9, 0.2], "gamma": 1.0}.'
+        )
+    if settings.split_sentences:
+        require_sentences(embedder.bundle)
+    if shard is not None and settings.stateful:
+        raise OptionError("--stateful reads a file from its first line on, so it cannot go with --shard.")
 
 
 @dataclass

@@ -109,13 +109,8 @@ class ElmoEmbedder:
             TypeError, BundleError: If the path is missing, or the folder is not a sound bundle.
             ElmoZhError: If an argument is anything else, or int8 is asked for on a GPU.
         """
-        return cls(
-            load_bundle(find_given_bundle(path, "ElmoEmbedder.load")),
-            device,
-            precision,
-            stateful=stateful,
-            unknown=unknown,
-        )
+        bundle = load_bundle(find_given_bundle(path, "ElmoEmbedder.load"))
+        return cls(bundle, device, precision, stateful=stateful, unknown=unknown)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the folder and the settings, without the weights and the carried state."""
