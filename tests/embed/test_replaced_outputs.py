@@ -37,6 +37,8 @@ def claim(output: Path, form: OutputForm, *, force: bool = True) -> None:
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.format}-{form.layout}")
 def test_an_output_of_any_format_is_replaced(tmp_path: Path, form: OutputForm) -> None:
+    if form.format == "parquet":
+        pytest.importorskip("pyarrow")
     path = tmp_path / "vectors"
     choose_writer(form).write(path, CONTENTS, blocks(), form)
     claim(path, OutputForm())
@@ -44,18 +46,28 @@ def test_an_output_of_any_format_is_replaced(tmp_path: Path, form: OutputForm) -
 
 
 def test_other_files_are_not_replaced(tmp_path: Path) -> None:
-    weights, text, table = tmp_path / "weights.hdf5", tmp_path / "corpus.jsonl", tmp_path / "corpus.parquet"
+    weights, text = tmp_path / "weights.hdf5", tmp_path / "corpus.jsonl"
     with h5py.File(weights, "w") as file:
         file["weights"] = np.ones(3)
     text.write_text('{"text": "今天"}\n', encoding="utf-8")
+    for path in (weights, text):
+        require_refusal(path)
+
+
+def test_a_damaged_table_is_not_replaced(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    table = tmp_path / "corpus.parquet"
     table.write_bytes(b"PAR1 is damaged")
-    for path in (weights, text, table):
-        before = path.read_bytes()
-        assert message_of(OutputError, lambda path=path: claim(path, OutputForm())) == (
-            f"{path} holds something other than vectors, so even --force does not replace it."
-            " Choose another --output, or remove it first."
-        )
-        assert path.read_bytes() == before
+    require_refusal(table)
+
+
+def require_refusal(path: Path) -> None:
+    before = path.read_bytes()
+    assert message_of(OutputError, lambda: claim(path, OutputForm())) == (
+        f"{path} holds something other than vectors, so even --force does not replace it."
+        " Choose another --output, or remove it first."
+    )
+    assert path.read_bytes() == before
 
 
 def test_an_empty_file_is_replaced(tmp_path: Path) -> None:

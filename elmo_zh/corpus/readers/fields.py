@@ -7,7 +7,7 @@ from typing import Any
 KNOWN_NAMES = (
     "text", "content", "contents", "paragraphs", "paragraph", "body", "article", "sentence", "review",
     "正文", "内容", "內容", "文本", "句子", "评论", "評論",
-    "评论内容", "評論內容", "评价内容", "評價內容", "评价", "評價",
+    "评论内容", "評論內容", "评价内容", "評價內容",
 )  # fmt: skip
 
 

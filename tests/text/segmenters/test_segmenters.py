@@ -3,6 +3,7 @@
 import gc
 import importlib.metadata
 import marshal
+import re
 import sys
 import tempfile
 from functools import cache
@@ -11,7 +12,7 @@ from typing import Any
 
 import jieba
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from elmo_zh.choices import SEGMENTERS
@@ -124,6 +125,8 @@ def segment_with_user_words(segmenter: str) -> Segmenter:
 @settings(deadline=None, max_examples=151)
 @given(text=st.text("天气很好国的aB1- 。𠮷", max_size=17))
 def test_a_user_dictionary_does_the_same_to_both(text: str) -> None:
+    # 好好 and 好, or 好 and 好好: the two are equally probable, and the last bit of a sum decides.
+    assume(not re.search(r"(.)\1\1", text))
     assert segment_with_user_words("rjieba")(text) == segment_with_user_words("jieba")(text)
 
 
