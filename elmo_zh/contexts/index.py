@@ -10,6 +10,7 @@ from heapq import nlargest
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -274,7 +275,7 @@ class ContextIndex:
             try:
                 # Copy on write, since torch warns of arrays that cannot be written.
                 array = np.load(path, mmap_mode="c", allow_pickle=False)
-            except (ValueError, EOFError):
+            except (ValueError, EOFError, TokenError):
                 raise _damaged(path) from None
             if array.dtype != dtype or array.shape != shape:
                 raise _damaged(path)
