@@ -101,6 +101,11 @@ class BundleLayout:
         """The corpus, the run and the date of the training; has no digest, and older bundles lack it."""
         return self.path / "history.json"
 
+    @property
+    def card(self) -> Path:
+        """What the model is, for people; has no digest, and converted and older bundles lack it."""
+        return self.path / "model_card.md"
+
     def digested(self) -> list[Path]:
         """Return the existing files whose digests the info holds."""
         required = [self.options, self.weights, self.character_counts, self.golden]

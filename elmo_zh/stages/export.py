@@ -38,8 +38,7 @@ def export(
 
     inputs = {path.name: path for path in CheckpointFolder(run.checkpoints).files(step)}
     inputs |= {"vocab.data": run.vocab, "character_counts.tsv": run.character_counts}
-    if (run.start / "start.json").exists():
-        inputs["start.json"] = run.start / "start.json"
+    inputs |= {path.name: path for path in (run.start / "start.json", run.about) if path.exists()}
 
     def work() -> StageResult:
         export_checkpoint(run, config, step, run.model, form=FLOAT32_BUNDLE, force=True, reporter=reporter)

@@ -6,7 +6,7 @@ from typing import Any
 from elmo_zh.bundle.compatibility import describe_readers
 from elmo_zh.bundle.description import OWN_PROGRAM
 from elmo_zh.bundle.history import History
-from elmo_zh.bundle.layout import BundleForm, require_replaceable
+from elmo_zh.bundle.layout import BundleForm, BundleLayout, require_replaceable
 from elmo_zh.bundle.options import training_options
 from elmo_zh.bundle.warm_state import warm_up
 from elmo_zh.bundle.write import BundleSource, least_bytes, write_model
@@ -22,6 +22,7 @@ from elmo_zh.run.record import ended_at, load_record
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.training.adaptation import load_start
 from elmo_zh.training.checkpoint import CheckpointFolder
+from elmo_zh.training.model_card import model_card
 from elmo_zh.vocabulary.spelling import load_spelling_model
 from elmo_zh.vocabulary.vocabulary import load_counts, load_vocabulary
 
@@ -50,9 +51,25 @@ def choose_step(checkpoints: CheckpointFolder, wanted: str, run: RunDir) -> int:
 
 
 def export_checkpoint(
-    run: RunDir, config: Config, step: int, output: Path, *, form: BundleForm, force: bool, reporter: Reporter
+    run: RunDir,
+    config: Config,
+    step: int,
+    output: Path,
+    *,
+    form: BundleForm,
+    force: bool,
+    reporter: Reporter,
 ) -> None:
-    """Write a checkpoint as a bundle, or in another program's layout.
+    """Write a checkpoint as a bundle with its model card, or in another program's layout.
+
+    Args:
+        run: The run.
+        config: Its settings.
+        step: Step of the checkpoint.
+        output: Folder to write.
+        form: Layout of the files and number type of the weights.
+        force: Replace an existing model.
+        reporter: Receives notes and warnings.
 
     Raises:
         OutputError: If `output` exists and is not a bundle, or is a bundle and `force` is off.
@@ -84,6 +101,8 @@ def export_checkpoint(
     require_room(output, least_bytes(source, form))
     with atomic_path(output) as unfinished:
         write_model(unfinished, source, form, "export", reporter)
+        if form.layout == "bundle":
+            BundleLayout(unfinished).card.write_text(model_card(run, config, source), encoding="utf-8")
     reporter.note(f"export: checkpoint of step {step:,} written to {output}")
     if not load_record(run.stage_record("train"), damaged_is_none=True).get("finished"):
         reporter.warn(

@@ -53,4 +53,5 @@ def scale_vectors(vectors: NDArray[np.float32], scale: float) -> NDArray[np.floa
     """
     centred = vectors - vectors.mean(axis=0, keepdims=True)
     sizes = np.sqrt(np.square(centred).mean(axis=1, keepdims=True))
-    return np.divide(scale * centred, sizes, out=np.zeros_like(centred), where=sizes > 0)
+    scaled: NDArray[np.float32] = np.divide(scale * centred, sizes, out=np.zeros_like(centred), where=sizes > 0)
+    return scaled
