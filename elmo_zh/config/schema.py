@@ -165,7 +165,7 @@ class TrainConfig:
     num_negatives: int = 4096
     """Negative samples per step (S), shared by all predictions; at half the vocabulary or more, softmax is full."""
     softmax_bias: str = choice("unigram", ("unigram", "zero"))
-    """Initial bias of the softmax: log of each word's share of the training text, or zero (the published recipe)."""
+    """Initial bias of the softmax: unigram (log of each word's share of the text) or zero (the published recipe)."""
     vector_scale: float = 0.45
     """Root mean square of each word2vec vector as an initial row, centred first; 0 takes the vectors as they are."""
     train_embeddings: bool = True

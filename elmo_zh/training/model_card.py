@@ -57,7 +57,7 @@ def _about(run: RunDir) -> str:
 
 _LIMITS = """\
 - A word outside the vocabulary has the vector of `<UNK>`, which depends on its sentence only.
-- Text of another kind or script than the training text is predicted worse. `elmo-zh evaluate FILE` says by how much.
+- Text of another kind or script than the training text is predicted worse. The command `evaluate` says by how much.
 - The model repeats what its text says, prejudices and errors included, and can contain phrases of it."""
 
 
@@ -139,8 +139,8 @@ def _describe_making(segment: Mapping[str, Any]) -> str:
         listed.append(f"{len(files) - _MOST_SOURCES:,} more")
     return "\n\n".join(
         [
-            "`elmo-zh pipeline TEXT --config config.toml`, where TEXT is a folder with these files and `config.toml` is"
-            " that of the run, with the settings above:",
+            "The command `pipeline TEXT --config config.toml`, where TEXT is a folder with these files and"
+            " `config.toml` is that of the run, with the settings above:",
             "\n".join(f"    {line}" for line in listed),
         ]
     )

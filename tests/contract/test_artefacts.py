@@ -53,6 +53,7 @@ BUNDLE_FILES = (
     "golden.hdf5",
     "bundle.json",
     "history.json",
+    "model_card.md",
 )
 TRAINING_KEYS = [
     "step",
