@@ -5,6 +5,8 @@ const TEXTS = {
   en: {
     other: "中文", title: "Words in context", search: "Search a word or text", matches: "Lines with this text",
     layer: "Layer", map: "Map", colour: "Colour", pca: "PCA", tsne: "t-SNE", source: "Source", usage: "Usage",
+    usages: (count) => (count === 1 ? "1 usage" : `${count} usages`), usageNote: "Usages, each with words that are used alike:",
+    others: "others", unlabelled: "no label",
     tokenLayer: "0 (tokens)", line: "Line", substitutes: "Words that could stand here", neighbours: "Most similar uses",
     hint: "Move over a point to read its line; click it to keep the line.",
     same: "All vectors of this word are the same in this layer, so there is one point.",
@@ -19,6 +21,8 @@ const TEXTS = {
   zh: {
     other: "English", title: "语境中的词", search: "查找词语或文本", matches: "含有这段文本的行",
     layer: "层", map: "分布图", colour: "颜色", pca: "PCA", tsne: "t-SNE", source: "来源", usage: "用法",
+    usages: (count) => `${count} 种用法`, usageNote: "各种用法，及用法相近的词：",
+    others: "其他", unlabelled: "无标签",
     tokenLayer: "0（词层）", line: "所在行", substitutes: "此处可能出现的词", neighbours: "用法最相近的",
     hint: "把鼠标移到点上，可以读到它所在的行；点击后该行会固定下来。",
     same: "这个词在这一层的向量全都相同，所以只有一个点。",
@@ -31,11 +35,13 @@ const TEXTS = {
     failed: "服务器没有回应。它还在运行吗？", own: "输入的句子；点击其中的词",
   },
 };
-// First Okabe and Ito's colours, which people with any colour vision can tell apart; after the last they repeat.
+// First Okabe and Ito's colours, which people with any colour vision can tell apart; grey is for all other labels.
 const COLOURS = [
   "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6d31", "#000000",
-  "#7b3294", "#a6d854", "#b2182b", "#9e9e9e", "#1b3a6b", "#f4a6b7", "#006d2c", "#fdd835",
+  "#7b3294", "#a6d854", "#b2182b", "#1b3a6b", "#f4a6b7", "#006d2c", "#fdd835",
 ];
+const GREY = "#b4b4b4";
+const METHODS = ["tsne", "pca"];
 const MOST_NATS = 12;
 const MOST_MATCHES = 50;
 const CONTEXT = 18;
@@ -43,10 +49,11 @@ const CONTEXT = 18;
 const data = JSON.parse(document.getElementById("data").textContent);
 const state = {
   language: navigator.language.startsWith("zh") ? "zh" : "en", word: 0, layer: data.layers.at(-1), method: "tsne",
-  colouring: Object.keys(data.colourings).at(-1), kept: null, query: "",
+  colouring: Object.keys(data.colourings).find((name) => name.startsWith("label:")) ?? "usage", kept: null, query: "",
 };
 const at = (id) => document.getElementById(id);
 const say = (name) => TEXTS[state.language][name] ?? name;
+const nameOfColouring = (name) => (name.startsWith("label:") ? name.slice("label:".length) : say(name));
 // Offsets count characters, but strings of JavaScript count an emoji or a rare Han character twice.
 const characters = data.lines.map(() => null);
 const lineCharacters = (line) => (characters[line] ??= Array.from(data.lines[line][0]));
@@ -72,7 +79,9 @@ function wordOf(point) {
   return data.words.findIndex(([, , , end]) => point < end);
 }
 
-const colourOf = (point) => COLOURS[data.colourings[state.colouring].points[point] % COLOURS.length];
+const colourOfLabel = (label) => COLOURS[data.colourings[state.colouring].colours[label]] ?? GREY;
+const colourOf = (point) => colourOfLabel(data.colourings[state.colouring].points[point]);
+const numUsages = ([, , start, end]) => new Set(data.colourings.usage.points.slice(start, end)).size;
 const matchesQuery = (point) => !state.query || data.lines[data.points[point][0]][0].includes(state.query);
 
 // The map. Bokeh draws it; one source of data is filled anew for each word, layer and method.
@@ -113,12 +122,27 @@ function drawMap() {
   source.selected.indices = own ? [state.kept - start] : [];
   const isSame = places.length > 1 && places.every(([x, y]) => x === 0 && y === 0);
   at("message").textContent = say("shown")(end - start, count) + (isSame ? ` · ${say("same")}` : "");
-  const {labels, points: colours} = data.colourings[state.colouring];
+  drawLegend(start, end);
+}
+
+function drawLegend(start, end) {
+  const {labels, points, colours} = data.colourings[state.colouring];
+  const counts = new Map();
+  for (const label of points.slice(start, end)) {
+    // Labels without a colour of their own are one entry.
+    const shown = label === null ? "unlabelled" : (colours[label] === null ? "others" : label);
+    counts.set(shown, (counts.get(shown) ?? 0) + 1);
+  }
   at("legend").replaceChildren();
-  for (const label of new Set(colours.slice(start, end))) {
+  const isUsage = state.colouring === "usage";
+  if (isUsage && counts.size > 1) add(at("legend"), "li", say("usageNote"), {className: "note"});
+  const order = (label) => (typeof label === "number" ? label : Infinity);
+  for (const [label, count] of [...counts].sort(([one], [other]) => order(one) - order(other))) {
     const item = add(at("legend"), "li");
-    add(item, "i").style.background = COLOURS[label % COLOURS.length];
-    item.append(labels[label]);
+    add(item, "i").style.background = colourOfLabel(label);
+    const number = isUsage ? `${colours[label] + 1} ` : "";
+    item.append(`${number}${typeof label === "number" ? labels[label] : say(label)} `);
+    add(item, "small", String(count));
   }
 }
 
@@ -127,6 +151,11 @@ function drawWords() {
   addChoices("words", data.words.map((_, number) => number).filter(
     (number) => !state.query || data.words[number][0].includes(state.query) || number === state.word,
   ), (number) => data.words[number][0], state.word, chooseWord);
+  for (const button of at("words").children) {
+    const count = numUsages(data.words[button.dataset.value]);
+    add(button, "small", ` ${count}`);
+    button.title = say("usages")(count);
+  }
 }
 
 function drawMatches() {
@@ -147,20 +176,23 @@ function addLine(list, point, note = "") {
 function addExcerpt(list, text, start, end, note, choose) {
   const button = add(add(list, "li"), "button", undefined, {type: "button", className: "line", onclick: choose});
   if (note) { add(button, "small", note); button.append(" "); }
-  button.append((start > CONTEXT ? "…" : "") + text.slice(Math.max(0, start - CONTEXT), start).join(""));
+  button.append((start > CONTEXT ? "…" : "") + unspaced(text.slice(Math.max(0, start - CONTEXT), start).join("")));
   add(button, "mark", text.slice(start, end).join(""));
-  button.append(text.slice(end, end + CONTEXT).join("") + (end + CONTEXT < text.length ? "…" : ""));
+  button.append(unspaced(text.slice(end, end + CONTEXT).join("")) + (end + CONTEXT < text.length ? "…" : ""));
 }
 
-// The line of a point.
+// The line of a point. Segmented text is shown without its spaces, except between words in Latin letters.
+const unspaced = (text) => (data.segmented ? text.replace(/(?<![!-~]) | (?![!-~])/g, "") : text);
 const heat = (nats) => `rgba(214, 69, 36, ${(0.85 * Math.min(nats, MOST_NATS)) / MOST_NATS})`;
 
 function showSentence(text, tokens, isMarked, choose) {
   at("details").hidden = false;
   at("sentence").replaceChildren();
   let last = 0;
+  const isLatin = (place) => /[!-~]/.test(text[place] ?? "");
   tokens.forEach(([from, to, forward, backward, isUnknown], position) => {
-    at("sentence").append(text.slice(last, from).join(""));
+    const gap = text.slice(last, from).join("");
+    if (!data.segmented || gap !== " " || (isLatin(last - 1) && isLatin(from))) at("sentence").append(gap);
     const token = add(at("sentence"), isMarked(from, position) ? "mark" : "span", text.slice(from, to).join(""));
     if (isUnknown) token.classList.add("unknown");
     if (forward !== null) token.style.backgroundColor = heat((forward + backward) / 2);
@@ -247,6 +279,7 @@ function keep(point) {
   state.kept = point;
   source.selected.indices = [point - firstPoint()];
   showDetails(point);
+  writeAddress();
 }
 
 function chooseWord(number) {
@@ -260,8 +293,8 @@ function chooseWord(number) {
 function draw() {
   const layerName = (layer) => (layer === 0 ? say("tokenLayer") : String(layer));
   addChoices("layers", data.layers, layerName, state.layer, (value) => { state.layer = value; draw(); });
-  addChoices("methods", ["tsne", "pca"], say, state.method, (value) => { state.method = value; draw(); });
-  addChoices("colourings", Object.keys(data.colourings), say, state.colouring, (value) => {
+  addChoices("methods", METHODS, say, state.method, (value) => { state.method = value; draw(); });
+  addChoices("colourings", Object.keys(data.colourings), nameOfColouring, state.colouring, (value) => {
     state.colouring = value;
     draw();
   });
@@ -269,6 +302,7 @@ function draw() {
   drawMatches();
   drawMap();
   if (state.kept !== null) showDetails(state.kept);
+  writeAddress();
 }
 
 function chooseLanguage(language) {
@@ -283,10 +317,30 @@ function chooseLanguage(language) {
   draw();
 }
 
+// The address says what is shown, so that it can be kept and sent: #zh, or #lang=zh&word=WORD&layer=2&map=pca.
+function openAddress() {
+  const asked = new URLSearchParams(location.hash.slice(1));
+  const choose = (name, values) => values.map(String).indexOf(asked.get(name));
+  state.word = Math.max(0, choose("word", data.words.map(([word]) => word)));
+  state.layer = data.layers[choose("layer", data.layers)] ?? state.layer;
+  state.method = METHODS[choose("map", METHODS)] ?? state.method;
+  state.colouring = Object.keys(data.colourings)[choose("colour", Object.keys(data.colourings))] ?? state.colouring;
+  const [, , start, end] = data.words[state.word];
+  const point = start + Number(asked.get("occurrence") ?? NaN);
+  if (point >= start && point < end) state.kept = point;
+  const language = Object.keys(TEXTS).find((name) => asked.has(name) || asked.get("lang") === name);
+  chooseLanguage(language ?? state.language);
+}
+
+function writeAddress() {
+  const asked = {lang: state.language, word: data.words[state.word][0], layer: state.layer, map: state.method,
+    colour: state.colouring, ...(state.kept === null ? {} : {occurrence: state.kept - firstPoint()})};
+  history.replaceState(null, "", `#${new URLSearchParams(asked)}`);
+}
+
 at("search").oninput = () => { state.query = at("search").value.trim(); draw(); };
 at("live").hidden = !data.live;
 at("live").onsubmit = (event) => { event.preventDefault(); askSentence(); };
 at("language").onclick = () => chooseLanguage(state.language === "en" ? "zh" : "en");
-const asked = location.hash.slice(1);
-chooseLanguage(asked in TEXTS ? asked : state.language);
+openAddress();
 const shown = Bokeh.Plotting.show(figure, "#map").then(() => true);
