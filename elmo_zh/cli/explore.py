@@ -1,10 +1,7 @@
 """The command that shows a page on which the words of an index can be looked at."""
 
-import os
 import sys
-import webbrowser
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -215,8 +212,10 @@ def _server(
 
 def _serve(common: Common, server: "ExploreServer", content: dict[str, Any], *, opens: bool) -> None:
     """Serve the page until Ctrl-C, which is how it should end."""
+    from elmo_zh.contexts.explore import browser
+
     with server:
-        is_opened = opens and open_in_browser(server.address)
+        is_opened = opens and browser.open_in_browser(server.address)
         line = (
             f"The page is open in your browser: {server.address}"
             if is_opened
@@ -228,23 +227,6 @@ def _serve(common: Common, server: "ExploreServer", content: dict[str, Any], *, 
             server.serve_forever()
         except KeyboardInterrupt:
             common.console.note("The server has ended.")
-
-
-def open_in_browser(address: str) -> bool:
-    """Open an address in the user's browser, and return whether there is one.
-
-    Where there is no screen only a browser of the terminal could open, which would take the terminal over, so none is
-    opened unless $BROWSER names one.
-    """
-    if sys.platform == "linux" and not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")):
-        return False
-    try:
-        browser = webbrowser.get()
-    except webbrowser.Error:
-        return False
-    # Some browsers keep the caller waiting until they are closed.
-    Thread(target=browser.open, args=(address,), daemon=True).start()
-    return True
 
 
 def _content(embedder: "ElmoEmbedder", data: dict[str, Any]) -> dict[str, Any]:

@@ -44,7 +44,8 @@ const GREY = "#b4b4b4";
 const METHODS = ["tsne", "pca"];
 const MOST_NATS = 12;
 const MOST_MATCHES = 50;
-const CONTEXT = 18;
+const CONTEXT = 12;
+const EXAMPLES = 3;
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const state = {
@@ -89,16 +90,20 @@ const source = new Bokeh.ColumnDataSource({data: {x: [], y: [], colour: [], alph
 const figure = Bokeh.Plotting.figure({
   tools: "pan,wheel_zoom,box_zoom,reset,tap,hover", active_scroll: "wheel_zoom", sizing_mode: "stretch_both",
   x_range: new Bokeh.Range1d({start: -1100, end: 1100}), y_range: new Bokeh.Range1d({start: -1100, end: 1100}),
-  toolbar_location: "right",
+  toolbar_location: "right", outline_line_color: "#ddd",
 });
 figure.toolbar.logo = null;
 figure.axis.visible = false;
+figure.grid.visible = false;
 const glyphs = figure.scatter({field: "x"}, {field: "y"}, {
-  source, size: 10, fill_color: {field: "colour"}, fill_alpha: {field: "alpha"}, line_color: "white", line_width: 0.5,
+  source, size: 12, fill_color: {field: "colour"}, fill_alpha: {field: "alpha"}, line_color: "white", line_width: 0.5,
   selection_line_color: "black", selection_line_width: 2.5, selection_fill_alpha: 1,
 });
 glyphs.nonselection_glyph = null;
-for (const tool of figure.toolbar.tools) if (tool.type === "HoverTool") tool.tooltips = null;
+for (const tool of figure.toolbar.tools) {
+  if (tool.type === "HoverTool") tool.tooltips = null;
+  tool.visible = !["HoverTool", "TapTool"].includes(tool.type);
+}
 const firstPoint = () => data.words[state.word][2];
 source.selected.properties.indices.change.connect(() => {
   const [index] = source.selected.indices;
@@ -108,6 +113,7 @@ source.inspect.connect(() => {
   const [index] = source.inspected.indices;
   if (index !== undefined) showDetails(firstPoint() + index);
   else if (state.kept !== null) showDetails(state.kept);
+  else showExamples();
 });
 
 function drawMap() {
@@ -122,27 +128,53 @@ function drawMap() {
   source.selected.indices = own ? [state.kept - start] : [];
   const isSame = places.length > 1 && places.every(([x, y]) => x === 0 && y === 0);
   at("message").textContent = say("shown")(end - start, count) + (isSame ? ` · ${say("same")}` : "");
-  drawLegend(start, end);
+  drawLegend();
 }
 
-function drawLegend(start, end) {
-  const {labels, points, colours} = data.colourings[state.colouring];
-  const counts = new Map();
-  for (const label of points.slice(start, end)) {
-    // Labels without a colour of their own are one entry.
-    const shown = label === null ? "unlabelled" : (colours[label] === null ? "others" : label);
-    counts.set(shown, (counts.get(shown) ?? 0) + 1);
+// The labels of a word's points, each with its points; those without a colour of their own are one entry, at the end.
+function labelledPoints() {
+  const {points, colours} = data.colourings[state.colouring];
+  const [, , start, end] = data.words[state.word];
+  const found = new Map();
+  for (let point = start; point < end; point += 1) {
+    const label = points[point];
+    const entry = label === null ? "unlabelled" : (colours[label] === null ? "others" : label);
+    if (!found.has(entry)) found.set(entry, []);
+    found.get(entry).push(point);
   }
+  const order = (entry) => (typeof entry === "number" ? entry : Infinity);
+  return [...found].sort(([one], [other]) => order(one) - order(other));
+}
+
+function addLabel(parent, entry, count) {
+  const {labels, colours} = data.colourings[state.colouring];
+  add(parent, "i").style.background = colourOfLabel(entry);
+  const number = state.colouring === "usage" ? `${colours[entry] + 1} ` : "";
+  parent.append(`${number}${typeof entry === "number" ? labels[entry] : say(entry)} `);
+  add(parent, "small", String(count));
+}
+
+function drawLegend() {
+  const entries = labelledPoints();
   at("legend").replaceChildren();
-  const isUsage = state.colouring === "usage";
-  if (isUsage && counts.size > 1) add(at("legend"), "li", say("usageNote"), {className: "note"});
-  const order = (label) => (typeof label === "number" ? label : Infinity);
-  for (const [label, count] of [...counts].sort(([one], [other]) => order(one) - order(other))) {
-    const item = add(at("legend"), "li");
-    add(item, "i").style.background = colourOfLabel(label);
-    const number = isUsage ? `${colours[label] + 1} ` : "";
-    item.append(`${number}${typeof label === "number" ? labels[label] : say(label)} `);
-    add(item, "small", String(count));
+  if (state.colouring === "usage" && entries.length > 1) add(at("legend"), "li", say("usageNote"));
+  for (const [entry, points] of entries) addLabel(add(at("legend"), "li"), entry, points.length);
+}
+
+// Lines of each label, those in the middle of its points, while no point is chosen.
+function showExamples() {
+  at("details").hidden = true;
+  at("examples").hidden = false;
+  at("examples").replaceChildren();
+  const places = data.maps[state.layer][state.method];
+  for (const [entry, points] of labelledPoints()) {
+    const heading = add(at("examples"), "h2");
+    addLabel(heading, entry, points.length);
+    const middle = [0, 1].map((axis) => points.reduce((sum, point) => sum + places[point][axis], 0) / points.length);
+    const distance = (point) => Math.hypot(places[point][0] - middle[0], places[point][1] - middle[1]);
+    const list = add(at("examples"), "ol");
+    const nearest = [...points].sort((one, other) => distance(one) - distance(other));
+    for (const point of nearest.slice(0, EXAMPLES)) addLine(list, point);
   }
 }
 
@@ -178,7 +210,7 @@ function addExcerpt(list, text, start, end, note, choose) {
   if (note) { add(button, "small", note); button.append(" "); }
   button.append((start > CONTEXT ? "…" : "") + unspaced(text.slice(Math.max(0, start - CONTEXT), start).join("")));
   add(button, "mark", text.slice(start, end).join(""));
-  button.append(unspaced(text.slice(end, end + CONTEXT).join("")) + (end + CONTEXT < text.length ? "…" : ""));
+  button.append(unspaced(text.slice(end, end + 3 * CONTEXT).join("")));
 }
 
 // The line of a point. Segmented text is shown without its spaces, except between words in Latin letters.
@@ -187,6 +219,7 @@ const heat = (nats) => `rgba(214, 69, 36, ${(0.85 * Math.min(nats, MOST_NATS)) /
 
 function showSentence(text, tokens, isMarked, choose) {
   at("details").hidden = false;
+  at("examples").hidden = true;
   at("sentence").replaceChildren();
   let last = 0;
   const isLatin = (place) => /[!-~]/.test(text[place] ?? "");
@@ -269,9 +302,10 @@ function showTyped(sentence, chosen, {substitutes, neighbours}) {
 function drawScale() {
   at("scale").replaceChildren();
   if (!data.substitutes) return;
-  at("scale").append(`${say("scale")} 0 `);
-  for (let nats = 0; nats <= MOST_NATS; nats += 2) add(at("scale"), "i").style.background = heat(nats);
-  at("scale").append(` ${MOST_NATS}`);
+  at("scale").append(`${say("scale")} `);
+  const swatches = add(at("scale"), "span", "0 ");
+  for (let nats = 0; nats <= MOST_NATS; nats += 2) add(swatches, "i").style.background = heat(nats);
+  swatches.append(` ${MOST_NATS}`);
 }
 
 // What can be chosen.
@@ -286,7 +320,6 @@ function chooseWord(number) {
   if (number === state.word) return;
   state.word = number;
   state.kept = null;
-  at("details").hidden = true;
   draw();
 }
 
@@ -302,6 +335,7 @@ function draw() {
   drawMatches();
   drawMap();
   if (state.kept !== null) showDetails(state.kept);
+  else showExamples();
   writeAddress();
 }
 

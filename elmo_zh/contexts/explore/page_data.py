@@ -21,6 +21,7 @@ from elmo_zh.contexts.explore.point_labels import PointLabels
 from elmo_zh.contexts.explore.point_neighbours import point_neighbours
 from elmo_zh.contexts.index import ContextIndex, Occurrence
 from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import Reporter
 
 # Neighbours that are kept for each point and layer.
@@ -72,8 +73,10 @@ def build_page_data(
     places = {number: place for place, number in enumerate(numbers)}
     ends = np.cumsum([len(word.occurrences) for word in words]).tolist()
     return {
-        "index": index.path.name,
-        "model": "/".join(Path(index.model["path"]).parts[-2:]),
+        "index": _short_name(index.path)
+        if index.path.name == RunDir(index.path.parent).index.name
+        else index.path.name,
+        "model": _short_name(Path(index.model["path"])),
         "segmented": index.is_segmented,
         "layers": list(index.layers),
         "words": [
@@ -90,6 +93,16 @@ def build_page_data(
         ],
         "substitutes": point_substitutes(lines, embedder, points, reporter) if has_probabilities(embedder) else None,
     }
+
+
+def _name_of_index(path: Path) -> str:
+    """Return the name of an index; of one that is in a run, with the run's name."""
+    return _short_name(path) if path.name == RunDir(path.parent).index.name else path.name
+
+
+def _short_name(path: Path) -> str:
+    """Return the last two parts of a path, without a link such as `latest`."""
+    return "/".join(path.resolve().parts[-2:])
 
 
 def short_names(names: Sequence[str]) -> dict[str, str]:
