@@ -60,7 +60,7 @@ def take_picture(browser: str, address: str, size: str, picture: Path, folder: P
         SystemExit: If the browser fails, or the picture is too large.
     """
     taken = folder / "taken.png"
-    options = "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --hide-scrollbars".split()
+    options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"]
     options += [f"--user-data-dir={folder / 'profile'}", f"--virtual-time-budget={TIME_BUDGET}"]
     options += [f"--window-size={size}", f"--screenshot={taken}"]
     done = subprocess.run([browser, *options, address], capture_output=True, encoding="utf-8", errors="replace")

@@ -208,6 +208,11 @@ def test_a_sentence_that_is_typed(page: tuple[Page, str, dict[str, Any]]) -> Non
             browser.evaluate("askToken({text: '我们 吃 苹果', tokens: [[0, 2, 1, 1, 0]]}, 2)")
             assert len(texts(browser, "#neighbours li")) == len(sentences.token("我们 吃 苹果", 2, 2)["neighbours"])
             assert browser.evaluate("document.querySelectorAll('#sentence b').length") == 0
+            # The sentence stays while the mouse moves over the map, until a point is chosen.
+            browser.evaluate("draw(); source.inspect.emit([])")
+            assert text(browser, "sentence") == "我们 吃 苹果"
+            browser.evaluate("keep(0); chooseWord(1)")
+            assert browser.evaluate("at('examples').hidden") is False
         finally:
             server.shutdown()
             thread.join()

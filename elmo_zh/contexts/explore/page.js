@@ -50,7 +50,8 @@ const EXAMPLES = 3;
 const data = JSON.parse(document.getElementById("data").textContent);
 const state = {
   language: navigator.language.startsWith("zh") ? "zh" : "en", word: 0, layer: data.layers.at(-1), method: "tsne",
-  colouring: Object.keys(data.colourings).find((name) => name.startsWith("label:")) ?? "usage", kept: null, query: "",
+  colouring: Object.keys(data.colourings).find((name) => name.startsWith("label:")) ?? "usage", kept: null,
+  isTyped: false, query: "",
 };
 const at = (id) => document.getElementById(id);
 const say = (name) => TEXTS[state.language][name] ?? name;
@@ -112,8 +113,7 @@ source.selected.properties.indices.change.connect(() => {
 source.inspect.connect(() => {
   const [index] = source.inspected.indices;
   if (index !== undefined) showDetails(firstPoint() + index);
-  else if (state.kept !== null) showDetails(state.kept);
-  else showExamples();
+  else showChosen();
 });
 
 function drawMap() {
@@ -286,6 +286,7 @@ async function askToken(sentence, position) {
 
 function showTyped(sentence, chosen, {substitutes, neighbours}) {
   state.kept = null;
+  state.isTyped = true;
   at("hint").textContent = say("hint");
   const text = Array.from(sentence.text);
   showSentence(text, sentence.tokens, (_, position) => position === chosen, (position) => askToken(sentence, position));
@@ -308,9 +309,15 @@ function drawScale() {
   swatches.append(` ${MOST_NATS}`);
 }
 
-// What can be chosen.
+// What can be chosen: a point, or a sentence that was typed, which stays until then.
+function showChosen() {
+  if (state.kept !== null) showDetails(state.kept);
+  else if (!state.isTyped) showExamples();
+}
+
 function keep(point) {
   state.kept = point;
+  state.isTyped = false;
   source.selected.indices = [point - firstPoint()];
   showDetails(point);
   writeAddress();
@@ -320,6 +327,7 @@ function chooseWord(number) {
   if (number === state.word) return;
   state.word = number;
   state.kept = null;
+  state.isTyped = false;
   draw();
 }
 
@@ -334,8 +342,7 @@ function draw() {
   drawWords();
   drawMatches();
   drawMap();
-  if (state.kept !== null) showDetails(state.kept);
-  else showExamples();
+  showChosen();
   writeAddress();
 }
 
