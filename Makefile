@@ -17,7 +17,7 @@ MEANT := $(filter $(VARIABLES),$(shell echo '$(UNKNOWN)' | tr a-z A-Z))
 $(error $(firstword $(UNKNOWN))= is not a variable of this Makefile. $(if $(MEANT),Write it in capitals: $(firstword $(MEANT))=,There are: $(VARIABLES)))
 endif
 
-TARGETS := help train test test-all test-processors check docs transcripts bench bench-gpu interop clean set-up set-up-test set-up-dev
+TARGETS := help train test test-all test-processors check docs transcripts pictures bench bench-gpu interop clean set-up set-up-test set-up-dev
 # An existing file or folder (make train my-texts) would count as made, and the sample would be trained.
 OTHERS := $(filter-out $(TARGETS),$(MAKECMDGOALS))
 ifneq ($(OTHERS),)
@@ -72,6 +72,9 @@ docs: set-up  ## Write docs/settings.md and docs/commands.md from the code
 transcripts: set-up  ## Write the outputs that README and docs show by running the commands (some minutes)
 	@$(BIN)/python docs/transcripts.py $(if $(RUN),--run '$(RUN)')
 
+pictures: set-up  ## Write the pictures of explore's page in docs/pictures (needs Chromium, and a model of the sample)
+	@PYTHONPATH=. $(BIN)/python docs/pictures.py $(if $(RUN),--run '$(RUN)')
+
 bench: set-up  ## Measure training and embedding speed, compared with this machine's matrix products
 	@$(BIN)/python benchmarks/speed.py
 
@@ -85,7 +88,7 @@ clean:  ## Remove the virtual environments and caches, but no runs
 	rm -rf $(VENV) .interop build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 set-up:
-	@sh make/set-up.sh corpus
+	@sh make/set-up.sh corpus explore
 
 set-up-test:
 	@sh make/set-up.sh test

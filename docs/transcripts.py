@@ -57,7 +57,7 @@ def prepare_folder(folder: Path) -> None:
     programs.mkdir(parents=True)
     (programs / "elmo-zh").write_text(f"#!{sys.executable}\n{LAUNCHER}", encoding="utf-8")
     (programs / "elmo-zh").chmod(0o755)
-    (folder / ".venv" / ".ready").write_text("corpus\n", encoding="utf-8")  # nothing to install
+    (folder / ".venv" / ".ready").write_text("corpus explore\n", encoding="utf-8")  # nothing to install
     write_texts(folder)
 
 

@@ -163,8 +163,8 @@ def test_what_is_installed(machine: Machine) -> None:
     machine.make("test", "EXTRAS=parquet,opencc")
     machine.make("train")
     assert [line.partition("-e ")[2] for line in machine.pip_lines()] == [
-        ".[corpus]",
-        ".[corpus,parquet,rjieba]",
+        ".[corpus,explore]",
+        ".[corpus,explore,parquet,rjieba]",
         ".[corpus,dask,explore,opencc,parquet,rjieba,sklearn,test]",
     ]
     assert all(line.startswith("-c constraints.txt") for line in machine.pip_lines())
@@ -186,10 +186,10 @@ def test_the_cpu_build(machine: Machine) -> None:
     assert "about 0.4 GB to download, 2.0 GB on disk" in told
     assert machine.pip_lines() == [
         f"--no-deps --index-url https://download.pytorch.org/whl/cpu torch=={TORCH}+cpu",
-        "-c constraints.txt -e .[corpus]",
+        "-c constraints.txt -e .[corpus,explore]",
     ]
     machine.make("train", "EXTRAS=parquet")
-    assert machine.pip_lines()[2:] == ["-c constraints.txt -e .[corpus,parquet]"]
+    assert machine.pip_lines()[2:] == ["-c constraints.txt -e .[corpus,explore,parquet]"]
     machine.make("clean")
     machine.make("train")
     told = machine.refusal("train", "TORCH=cpu")

@@ -107,6 +107,18 @@ def test_a_translation_has_the_headings_and_the_code_of_its_original(page: Path)
         assert without_comments(*own) == without_comments(*other)
 
 
+def test_pictures_are_small_and_shown_in_their_language() -> None:
+    """Pages in Chinese show the page of `explore` in Chinese."""
+    pictures = sorted((ROOT / "docs" / "pictures").glob("*.png"))
+    assert {path.name.split(".")[1] for path in pictures} == {"en", "zh"}
+    for path in pictures:
+        assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+        assert path.stat().st_size <= 150_000, path
+        shown_in = [page for page in PAGES if f"pictures/{path.name})" in page.read_text(encoding="utf-8")]
+        assert shown_in, path
+        assert {page in CHINESE for page in shown_in} == {path.name.endswith(".zh.png")}
+
+
 @pytest.mark.parametrize("page", TRANSLATIONS, ids=name_of)
 def test_a_page_and_its_translation_link_to_each_other(page: Path) -> None:
     original = ORIGINALS[page]

@@ -1,5 +1,6 @@
-"""The command that writes a page on which the words of an index can be looked at."""
+"""The command that shows a page on which the words of an index can be looked at."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +11,19 @@ from elmo_zh.cli.options import Common, common_options, device_option
 from elmo_zh.run.reporter import counted, format_bytes
 
 if TYPE_CHECKING:
+    from elmo_zh.config import EmbedConfig
+    from elmo_zh.contexts.explore.chosen_points import PageChoice
+    from elmo_zh.contexts.explore.server import ExploreServer
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.embed.embedder import ElmoEmbedder
 
 _PORT = 8337
+# Missing words of --words that are named.
+_SHOWN_WORDS = 10
 
 
 @click.command()
-@click.argument("index_path", type=click.Path(path_type=Path, file_okay=False), metavar="INDEX")
+@click.argument("index_path", type=click.Path(path_type=Path, file_okay=False), metavar="[INDEX|RUN]", required=False)
 @click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -29,13 +35,21 @@ _PORT = 8337
     type=click.IntRange(0, 65535),
     help=f"Port to serve the page at, without --output; 0 takes any free one. Default {_PORT}.",
 )
+@click.option("--no-browser", is_flag=True, help="Open no browser; only print the address of the page.")
 @click.option("--word", "words", multiple=True, metavar="WORD", help="Word of the index to show; may be repeated.")
+@click.option(
+    "--words",
+    "word_list",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Show the words of this file, one on each line.",
+)
 @click.option(
     "--num-words",
     type=click.IntRange(1),
     default=20,
     show_default=True,
-    help="Without --word, show so many words: those of two characters or more whose vectors differ most.",
+    help="Without --word and --words, show so many words: those of two characters or more with the most usages.",
 )
 @click.option(
     "--max-per-word",
@@ -45,7 +59,17 @@ _PORT = 8337
     help="Show at most so many occurrences of a word: of more, a random sample.",
 )
 @click.option(
-    "--seed", type=click.IntRange(0, 2**32 - 1), default=1, show_default=True, help="Seed of the samples and of t-SNE."
+    "--labels",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="TSV file with labels to colour occurrences by: columns file, line or word, and one for each kind of label.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    default=1,
+    show_default=True,
+    help="Seed of the samples, of k-means and of t-SNE.",
 )
 @model_option
 @device_option
@@ -54,71 +78,151 @@ _PORT = 8337
 def explore(
     common: Common,
     /,
-    index_path: Path,
+    index_path: Path | None,
     output: Path | None,
     port: int | None,
+    no_browser: bool,
     model: Path | None,
     device: str | None,
     **chosen: Any,
 ) -> None:
-    """Make a page to look at words in their sentences.
+    """Look at words in their sentences, on a page in the browser.
 
-    PAGE is one file, which a browser opens without a network. Without --output the page is served at 127.0.0.1, and has
-    a box for any sentence. For each word it shows a map of its occurrences in each layer. A click on an occurrence
-    shows its line with the surprisal of each token, the words that could stand in its place, and the most similar
-    occurrences. INDEX is a folder that the command index has written. Without --model, the model is the one that made
-    the index, if it is still there.
+    Without INDEX it shows the latest run, or else the installed model starter, and makes the index itself: of the run's
+    own text in RUN/index, or of the sample text in runs/NAME.index. --model or RUN names another one. INDEX is a folder
+    that the command index has written.
+
+    The page has a map of each word's occurrences in each layer, coloured by usage, by source, or by your labels. A
+    click on an occurrence shows its line with the surprisal of each token, the words that could stand in its place, and
+    the most similar occurrences. With --output it becomes one file, which a browser opens without a network. Without,
+    it is served at 127.0.0.1 and has a box for any sentence.
 
     \b
     Example:
-      elmo-zh explore sample.index --output page.html
-      elmo-zh explore sample.index
-      elmo-zh explore news.index --output page.html --word 苹果 --word 银行 --max-per-word 300
+      elmo-zh explore
+      elmo-zh explore --output page.html --word 苹果 --word 银行
+      elmo-zh explore data/sample.index --labels data/senses.tsv --output page.html
     """
     config = common.resolve()
     refuse_settings_of_the_model(common, "explore", also="embed")
-    from elmo_zh.contexts.explore.chosen_points import PageChoice
     from elmo_zh.contexts.explore.page import check_packages
     from elmo_zh.contexts.explore.page_data import build_page_data
-    from elmo_zh.contexts.index import ContextIndex
+    from elmo_zh.contexts.explore.point_labels import PointLabels
     from elmo_zh.errors import OutputError
 
-    if output is not None and port is not None:
-        raise click.UsageError("--port has no effect with --output, which serves nothing. Leave out one of them.")
+    _refuse_options_of_the_server(output, port, no_browser=no_browser)
     if output is not None and output.exists() and not common.force:
         raise OutputError(f"{output} exists already. Choose another --output, or replace it with --force.")
     check_packages()
-    index = ContextIndex.load(index_path)
+    index, embedder = _load(common, index_path, model, config.embed, device, has_output=output is not None)
+    labels = None
+    if path := chosen.pop("labels"):
+        labels = PointLabels.load(path, [text["name"] for text in index.info["texts"]])
+    choice = _choice(common, index, chosen.pop("word_list"), **chosen)
+    data = build_page_data(index, embedder, choice, device or "auto", common.console, labels)
+    if output is None:
+        server = _server(common, index, embedder, data, port, device or "auto")
+        _serve(common, server, _content(embedder, data), opens=not (no_browser or common.as_json))
+    else:
+        _write(common, embedder, output, data)
+
+
+def _refuse_options_of_the_server(output: Path | None, port: int | None, *, no_browser: bool) -> None:
+    given = "--port" if port is not None else "--no-browser" if no_browser else ""
+    if output is not None and given:
+        raise click.UsageError(f"{given} has no effect with --output, which serves nothing. Leave out one of them.")
+
+
+def _load(
+    common: Common,
+    path: Path | None,
+    model: Path | None,
+    config: "EmbedConfig",
+    device: str | None,
+    *,
+    has_output: bool,
+) -> tuple["ContextIndex", "ElmoEmbedder"]:
+    """Return the index to show, which is made if none is given, and its model."""
+    from elmo_zh.contexts.explore.own_index import Subject, load_own_index
+    from elmo_zh.contexts.index import ContextIndex
+    from elmo_zh.run.find_runs import is_run
+
+    if path is None or is_run(path):
+        if path is not None and model is not None:
+            raise click.UsageError("A run has a model of its own. Leave out RUN or --model.")
+        subject = Subject.find(path or model)
+        embedder = load_embedder(common, subject.model, config, device)
+        # With --output, --force is about the page.
+        force = common.force and not has_output
+        return load_own_index(subject, embedder, force=force, reporter=common.console), embedder
+    index = ContextIndex.load(path)
     made_with = index.model
     embedder = load_embedder(
         common,
         model_of_index(index, model),
-        config.embed,
+        config,
         device,
         precision=made_with["precision"],
         unknown=made_with["unknown"],
     )
     index.require_model(embedder.bundle.digest, embedder.bundle.path)
-    data = build_page_data(index, embedder, PageChoice(**chosen), device or "auto", common.console)
-    if output is None:
-        _serve(common, index, embedder, data, device or "auto", _PORT if port is None else port)
-    else:
-        _write(common, embedder, output, data)
+    return index, embedder
 
 
-def _serve(
-    common: Common, index: "ContextIndex", embedder: "ElmoEmbedder", data: dict[str, Any], device: str, port: int
-) -> None:
-    """Serve the page until Ctrl-C, which is how it should end."""
+def _choice(
+    common: Common, index: "ContextIndex", path: Path | None, *, words: tuple[str, ...], **chosen: Any
+) -> "PageChoice":
+    """Return which words to show: those that are named, then those of a file by falling count; else none.
+
+    Words of a file that the index lacks are passed over with a warning.
+    """
+    from elmo_zh.contexts.explore.chosen_points import PageChoice
+    from elmo_zh.contexts.index_arguments import load_word_list
+    from elmo_zh.errors import ElmoZhError
+
+    listed = load_word_list(path, str) if path else frozenset()
+    found = sorted((word for word in listed if word in index), key=lambda word: (-index.count(word), word))
+    if missing := sorted(listed.difference(found)):
+        named = ", ".join(missing[:_SHOWN_WORDS]) + (" and others" if len(missing) > _SHOWN_WORDS else "")
+        problem = f"{counted(len(missing), 'word')} of --words {path} not in the index {index.path}: {named}"
+        if not found:
+            raise ElmoZhError(f"{problem}. Give words of it, or leave out --words.")
+        common.console.warn(problem)
+    return PageChoice(words=(*words, *found), **chosen)
+
+
+def _server(
+    common: Common, index: "ContextIndex", embedder: "ElmoEmbedder", data: dict[str, Any], port: int | None, device: str
+) -> "ExploreServer":
+    """Return the server of a page, at another port if none is given and the usual one is in use."""
     from elmo_zh.contexts.explore.live_sentences import LiveSentences
     from elmo_zh.contexts.explore.page import build_page
     from elmo_zh.contexts.explore.server import ExploreServer
+    from elmo_zh.errors import OutputError
 
-    with ExploreServer(build_page(data, live=True), LiveSentences(index, embedder, device), port) as server:
-        common.finish(
-            {"address": server.address, **_content(embedder, data)},
-            f"Open {server.address} in a browser. Ctrl-C ends the server.",
+    page, sentences = build_page(data, live=True), LiveSentences(index, embedder, device)
+    try:
+        return ExploreServer(page, sentences, _PORT if port is None else port)
+    except OutputError:
+        if port is not None:
+            raise
+        common.console.note(f"Port {_PORT} is in use, so another one is taken.")
+        return ExploreServer(page, sentences, 0)
+
+
+def _serve(common: Common, server: "ExploreServer", content: dict[str, Any], *, opens: bool) -> None:
+    """Serve the page until Ctrl-C, which is how it should end."""
+    from elmo_zh.contexts.explore import browser
+
+    with server:
+        is_opened = opens and browser.open_in_browser(server.address)
+        line = (
+            f"The page is open in your browser: {server.address}"
+            if is_opened
+            else f"Open {server.address} in a browser."
         )
+        common.finish({"address": server.address, **content}, f"{line} Ctrl-C ends the server.")
+        sys.stdout.flush()
         try:
             server.serve_forever()
         except KeyboardInterrupt:

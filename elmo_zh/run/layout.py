@@ -131,6 +131,11 @@ class RunDir:
         """The folder of the exported bundle."""
         return self.path / "model"
 
+    @property
+    def index(self) -> Path:
+        """The folder of the index of the run's own text, which `explore` makes."""
+        return self.path / "index"
+
     def holds(self, path: Path) -> bool:
         """Return whether a path is inside the run folder."""
         return path.resolve().is_relative_to(self.path.resolve())

@@ -1,6 +1,7 @@
 """Stage records: run a stage if anything has changed, skip it otherwise, and record what it made."""
 
 import json
+import os
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -256,6 +257,20 @@ def load_records(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, dic
 def corpus_files(run: RunDir) -> list[str]:
     """Return the names of the run's corpus files; none if the run was not segmented here."""
     return sorted(load_record(run.stage_record("segment"), damaged_is_none=True).get("inputs", {}))
+
+
+def unchanged_corpus(run: RunDir) -> list[Path]:
+    """Return the files of the run's corpus, if all are where they were, with the content that they had; else none."""
+    record = load_record(run.stage_record("segment"), damaged_is_none=True)
+    inputs, folder = record.get("inputs", {}), record.get("folder")
+    if not inputs or not isinstance(folder, str):
+        return []
+    place = Path(os.path.normpath(run.path.resolve() / folder))
+    files = {name: place / name for name in inputs}
+    if not all(path.is_file() for path in files.values()):
+        return []
+    now = describe_files(files, inputs)
+    return list(files.values()) if all(now[name]["digest"] == inputs[name]["digest"] for name in files) else []
 
 
 def ended_at(record: Mapping[str, Any]) -> str:

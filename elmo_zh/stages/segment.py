@@ -1,5 +1,6 @@
 """The segment stage: raw text to segmented text."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -42,7 +43,8 @@ def _segment_sources(
     dictionary = find_user_dictionary(run, config)
     settings = text_settings(config, dictionary) | reading_settings(config.text)
 
-    inputs = _input_names(sources)
+    folder = _shared_folder(sources)
+    inputs = _input_names(sources, folder)
     for output in (run.segmented, run.corpus_report):
         require_no_input(output, inputs.values(), "Choose another --run, or give a copy of it.")
 
@@ -57,7 +59,10 @@ def _segment_sources(
         return StageResult(
             outputs=[*run.train_files(), *run.document_files(), *run.heldout_files(), *([copy] if copy else [])],
             counts=asdict(segmented.counts),
-            details=describe_reading(segmented, list(inputs), sources.passed_over),
+            details={
+                **describe_reading(segmented, list(inputs), sources.passed_over),
+                "folder": os.path.relpath(folder, run.path.resolve()),
+            },
         )
 
     stage = Stage(name="segment", settings=settings, inputs=inputs, work=work)
@@ -73,13 +78,15 @@ def _report_empty(sources: Sources, reporter: Reporter) -> None:
         )
 
 
-def _input_names(sources: Sources) -> dict[str, Path]:
+def _shared_folder(sources: Sources) -> Path:
+    """Return the folder that all files of the corpus have in common; the root if there are none."""
+    parents = [set(source.path.resolve().parents) for source in sources.sources if source.is_local]
+    return max(set.intersection(*parents), key=lambda path: len(path.parts)) if parents else Path("/")
+
+
+def _input_names(sources: Sources, folder: Path) -> dict[str, Path]:
     """Name the sources without the folder that they have in common, so that the corpus can be moved."""
-    files = [source.path for source in sources.sources if source.is_local]
-    absolute = {path: path.resolve() for path in files}
-    parents = [set(path.parents) for path in absolute.values()]
-    common = max(set.intersection(*parents), key=lambda path: len(path.parts)) if parents else Path()
     return {
-        str(absolute[source.path].relative_to(common)) if source.is_local else source.name: source.path
+        str(source.path.resolve().relative_to(folder)) if source.is_local else source.name: source.path
         for source in sources.sources
     }

@@ -10,6 +10,7 @@ from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts.explore.chosen_points import PageChoice
 from elmo_zh.contexts.explore.page_data import build_page_data
+from elmo_zh.contexts.explore.point_labels import PointLabels
 from elmo_zh.run.reporter import SilentReporter
 
 WORDS = ("我们", "今天", "吃", "苹果", "。", "𠮷野", "<script>")
@@ -33,4 +34,6 @@ def explored(folder: Path, **choice: Any) -> dict[str, Any]:
     build(embedder, texts, folder / "a.index", min_count=1)
     index = ContextIndex.load(folder / "a.index")
     chosen = PageChoice(**{"words": ("苹果", "𠮷野"), **choice})
-    return build_page_data(index, embedder, chosen, "cpu", SilentReporter())
+    rows = write_text(folder / "labels.tsv", ("file\tline\tshown", "a&b.txt\t0\t<i>one</i>", "c.txt\t1\ttwo"))
+    labels = PointLabels.load(rows, [text["name"] for text in index.info["texts"]])
+    return build_page_data(index, embedder, chosen, "cpu", SilentReporter(), labels)

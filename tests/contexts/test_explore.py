@@ -18,14 +18,19 @@ from drawn_bundles import SHAPES, write_model
 
 from elmo_zh import ContextIndex, ElmoEmbedder, LineScorer
 from elmo_zh.config import TextConfig
+from elmo_zh.contexts.clusters import find_clusters
 from elmo_zh.contexts.explore import page as page_module
-from elmo_zh.contexts.explore.chosen_points import PageChoice, choose_points, spread, unit_vectors
+from elmo_zh.contexts.explore.chosen_points import PageChoice, choose_points
+from elmo_zh.contexts.explore.colourings import NUM_COLOURS, Colouring
 from elmo_zh.contexts.explore.maps import SCALE, compute_maps
 from elmo_zh.contexts.explore.page import build_page, embedded_json
 from elmo_zh.contexts.explore.page_data import short_names
+from elmo_zh.contexts.explore.point_labels import PointLabels
 from elmo_zh.contexts.explore.point_neighbours import point_neighbours
-from elmo_zh.errors import ElmoZhError
+from elmo_zh.contexts.index import IndexedLine
+from elmo_zh.errors import CorpusError, ElmoZhError
 from elmo_zh.extras import install_line
+from elmo_zh.run.reporter import SilentReporter
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'scikit-learn>=1.6'")
 pytest.importorskip("bokeh", reason="bokeh is not installed: pip install 'bokeh>=3.6'")
@@ -176,29 +181,86 @@ def test_maps_of_few_points(count: int) -> None:
     assert not same.tsne.any()
 
 
-def test_the_words_that_differ_most(tmp_path: Path) -> None:
+def test_the_words_with_the_most_usages(tmp_path: Path) -> None:
     model = write_model(tmp_path / "model", SHAPES["token"], text=TextConfig(segmenter="whitespace"))
     embedder = ElmoEmbedder.load(model, "cpu")
-    lines = [f"{before} 苹果 {after} 我们 " for before in ("吃", "今天", "贵", "。", "我们") for after in "吃贵今天我"]
+    # 苹果 stands in two quite different places, 今天 in one; 吃 has one character.
+    lines = [f"苹果 {'。 ' * number}" for number in range(1, 12)]
+    lines += [f"{'我们 ' * number}苹果 贵 今天 吃" for number in range(1, 22)]
     build(embedder, [write_text(tmp_path / "a.txt", lines)], tmp_path / "index")
     index = ContextIndex.load(tmp_path / "index")
-    choice = PageChoice(max_per_word=7)
-    chosen = choose_points(index, choice)
-    assert {each.word for each in chosen} == {"苹果", "我们"}
-    assert [len(each.occurrences) for each in chosen] == [7, 7]
-    spreads = [spread(index, each.word, choice) for each in chosen]
-    assert spreads == sorted(spreads, reverse=True)
-    everything = PageChoice(max_per_word=1000)
-    unit = unit_vectors(index, 2, index.occurrences("苹果")).astype(np.float64)
-    pairs = (unit @ unit.T)[np.triu_indices(len(unit), 1)]
-    assert spread(index, "苹果", everything) == pytest.approx(1 - pairs.mean(), abs=1e-5)
-    assert choose_points(index, PageChoice(num_words=1))[0].word == chosen[0].word
-    assert choose_points(index, PageChoice(words=("吃", "吃")))[0].word == "吃"
+    chosen = choose_points(index, PageChoice(), SilentReporter())
+    assert {each.word for each in chosen} == {"苹果", "今天", "我们"}
+    ranks = [(each.num_usages, index.count(each.word)) for each in chosen]
+    assert ranks == sorted(ranks, reverse=True)
+    assert ranks[0][0] > 1
+    for each in chosen:
+        assert each.usages.tolist() == find_clusters(index.vectors(2)[each.numbers]).labels.tolist()
+    assert choose_points(index, PageChoice(num_words=1), SilentReporter())[0].word == chosen[0].word
+    few = choose_points(index, PageChoice(words=("吃", "吃"), max_per_word=7), SilentReporter())
+    assert [(each.word, len(each.occurrences)) for each in few] == [("吃", 7)]
+
+
+def test_colours_of_labels() -> None:
+    labels = ["b", None, "a", "b", "c", "c"]
+    colouring = Colouring.of(labels)
+    assert colouring.labels == ("b", "c", "a")
+    assert [None if each is None else colouring.labels[each] for each in colouring.points] == labels
+    assert colouring.colours == (0, 1, 2)
+    many = Colouring.of([f"{number:02}" for number in range(NUM_COLOURS + 2)])
+    assert many.colours == (*range(NUM_COLOURS), None, None)
+
+
+def test_usages_have_colours_and_words(data: dict[str, Any]) -> None:
+    usage = data["colourings"]["usage"]
+    for _, _, first, end in data["words"]:
+        own = sorted(set(usage["points"][first:end]))
+        assert [usage["colours"][label] for label in own] == list(range(len(own)))
+    assert len(usage["points"]) == len(data["points"])
+
+
+TEXTS = ("/home/me/a.txt", "/home/me/b/c.txt", "/home/me/b/a.txt")
+
+
+def labels_of(path: Path, *rows: str) -> PointLabels:
+    return PointLabels.load(write_text(path, rows), TEXTS)
+
+
+def test_labels_of_the_user(tmp_path: Path) -> None:
+    path = tmp_path / "labels.tsv"
+    first, second = IndexedLine("苹果", TEXTS[1], 3), IndexedLine("苹果", TEXTS[0], 3)
+    found = labels_of(path, "file\tline\tstart\tword\tsense\tgenre", "c.txt\t3\t0\t苹果\tfruit\tnews", "")
+    assert found.names == ("sense", "genre")
+    assert (found.label("sense", first, "苹果"), found.label("genre", first, "苹果")) == ("fruit", "news")
+    assert [found.label("sense", second, "苹果"), found.label("sense", first, "手机")] == [None, None]
+    # Rows that disagree about the same occurrences give no label.
+    found = labels_of(path, "file\tline\tsense\tgenre", "c.txt\t3\tfruit\tnews", "c.txt\t3\tfirm\tnews")
+    assert (found.label("sense", first, "苹果"), found.label("genre", first, "苹果")) == (None, "news")
+    whole = labels_of(path, "year\tfile", "1999\tme/a.txt", f"2005\t{TEXTS[1]}")
+    assert [whole.label("year", line, "手机") for line in (first, second)] == ["2005", "1999"]
+    assert labels_of(path, "word\tkind", "苹果\tn").label("kind", first, "苹果") == "n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ((), "line 1 has the columns none; expected file, line or word, and one more with labels"),
+        (("file\tstart",), "line 1 has the columns file, start; expected"),
+        (("sense\tgenre",), "line 1 has the columns sense, genre; expected"),
+        (("file\tsense\tsense",), "line 1 names a column twice"),
+        (("file\tsense", "c.txt"), "line 2 has 1 fields, expected 2 as in line 1."),
+        (("file\tsense", "d.txt\tx"), "line 2: d.txt is no text of the index. There are: /home/me/a.txt, "),
+        (("file\tsense", "b/a.txt\tx", "a.txt\tx"), "line 3: several texts of the index end in a.txt."),
+        (("line\tsense", "-1\tx"), "line 2: -1 is no number of a line. Lines are counted from 0."),
+    ],
+)
+def test_wrong_labels(tmp_path: Path, rows: tuple[str, ...], message: str) -> None:
+    with pytest.raises(CorpusError, match=re.escape(f"labels.tsv: {message}")):
+        labels_of(tmp_path / "labels.tsv", *rows)
 
 
 def test_a_model_without_a_softmax(embedder: ElmoEmbedder, index: ContextIndex) -> None:
     from elmo_zh.contexts.explore.page_data import build_page_data
-    from elmo_zh.run.reporter import SilentReporter
 
     data = build_page_data(index, embedder, PageChoice(words=("苹果",)), "cpu", SilentReporter())
     assert data["substitutes"] is None
@@ -223,7 +285,7 @@ def test_the_page_is_one_sound_file(data: dict[str, Any]) -> None:
     assert "default-src 'none'" in policy
     assert "unsafe-inline" not in policy.partition("script-src")[2].partition(";")[0]
     assert "\r" not in "".join(scripts)
-    own = scripts[-1]
+    own = "".join(scripts[-2:])
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|https?://", own)
 
 

@@ -58,7 +58,7 @@ def place_of(browser: Page, index: int) -> tuple[float, float]:
 def test_words_are_listed_and_a_point_shows_its_line(page: tuple[Page, str, dict[str, Any]]) -> None:
     browser, address, data = page
     browser.open(f"{address}#en")
-    assert texts(browser, "#words button") == ["苹果", "𠮷野"]
+    assert texts(browser, "#words button") == ["苹果 1", "𠮷野 1"]
     for index in (0, 3):
         shown = data["lines"][data["points"][index][0]]
         browser.mouse(*place_of(browser, index))
@@ -75,6 +75,51 @@ def test_words_are_listed_and_a_point_shows_its_line(page: tuple[Page, str, dict
     assert text(browser, "surprisal").startswith("Surprisal: forward ")
     click(browser, "#neighbours button")
     assert browser.evaluate("state.kept") == data["neighbours"]["2"][2][0][0]
+
+
+def test_colours_legend_and_examples(page: tuple[Page, str, dict[str, Any]]) -> None:
+    browser, address, data = page
+    browser.open(f"{address}#en")
+    _, _, start, end = data["words"][0]
+    assert texts(browser, "#colourings button") == ["Usage", "Source", "shown"]
+    for name in ("source", "label:shown", "usage"):
+        click(browser, f"#colourings [data-value='{name}']")
+        colouring = data["colourings"][name]
+        own = [colouring["labels"][label] for label in colouring["points"][start:end] if label is not None]
+        legend = [entry for entry in texts(browser, "#legend li") if "alike" not in entry]
+        assert len(legend) == len(set(own)) + (len(own) < end - start)
+        assert sum(int(entry.split()[-1]) for entry in legend) == end - start
+        assert texts(browser, "#examples h2") == legend
+        grey = browser.evaluate("source.data.colour.filter((colour) => colour === GREY).length")
+        assert grey == end - start - len(own)
+    # The examples are those of no chosen point.
+    click(browser, "#examples button")
+    assert browser.evaluate("[at('examples').hidden, at('details').hidden]") == [True, False]
+    assert browser.evaluate("source.selected.indices.length") == 1
+
+
+def test_the_address_keeps_what_is_shown(page: tuple[Page, str, dict[str, Any]]) -> None:
+    browser, address, data = page
+    browser.open(f"{address}#lang=zh&word=𠮷野&layer=1&map=pca&colour=source&occurrence=2")
+    assert texts(browser, "h1") == ["语境中的词"]
+    assert text(browser, "sentence") == data["lines"][data["points"][data["words"][1][2] + 2][0]][0]
+    assert texts(browser, "[aria-pressed=true]") == ["𠮷野 1", "1", "PCA", "来源"]
+    click(browser, "#layers [data-value='2']")
+    kept = browser.evaluate("location.hash")
+    browser.open(f"{address}{kept}")
+    assert texts(browser, "[aria-pressed=true]") == ["𠮷野 1", "2", "PCA", "来源"]
+    browser.open(f"{address}#word=none&layer=9&occurrence=-1&colour=toString")
+    assert browser.evaluate("[state.word, state.layer, state.kept, state.colouring]") == [0, 2, None, "label:shown"]
+
+
+def test_segmented_text_is_shown_without_spaces(page: tuple[Page, str, dict[str, Any]]) -> None:
+    browser, address, _ = page
+    browser.open(f"{address}#en")
+    browser.evaluate("data.segmented = true")
+    shown = [[0, 2, 1, 1, 0], [3, 4, 1, 1, 0], [5, 6, 1, 1, 0], [7, 8, 1, 1, 0], [9, 10, 1, 1, 0]]
+    browser.evaluate(f"showSentence(Array.from('我们 吃 a b 吃'), {shown}, () => false)")
+    assert text(browser, "sentence") == "我们吃a b吃"
+    assert browser.evaluate("unspaced('我们 吃 a b 吃')") == "我们吃a b吃"
 
 
 def test_layers_and_maps_switch(page: tuple[Page, str, dict[str, Any]]) -> None:
@@ -163,6 +208,11 @@ def test_a_sentence_that_is_typed(page: tuple[Page, str, dict[str, Any]]) -> Non
             browser.evaluate("askToken({text: '我们 吃 苹果', tokens: [[0, 2, 1, 1, 0]]}, 2)")
             assert len(texts(browser, "#neighbours li")) == len(sentences.token("我们 吃 苹果", 2, 2)["neighbours"])
             assert browser.evaluate("document.querySelectorAll('#sentence b').length") == 0
+            # The sentence stays while the mouse moves over the map, until a point is chosen.
+            browser.evaluate("draw(); source.inspect.emit([])")
+            assert text(browser, "sentence") == "我们 吃 苹果"
+            browser.evaluate("keep(0); chooseWord(1)")
+            assert browser.evaluate("at('examples').hidden") is False
         finally:
             server.shutdown()
             thread.join()

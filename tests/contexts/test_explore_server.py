@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 from contexts.explored import explored
+from contexts.texts import LINES, build, write_text
 from contract.command_line import elmo_zh
+from drawn_bundles import SHAPES, write_model
 
 from elmo_zh import ContextIndex, ElmoEmbedder
+from elmo_zh.config import TextConfig
 from elmo_zh.contexts.explore.live_sentences import LiveSentences
 from elmo_zh.contexts.explore.page import build_page
 from elmo_zh.contexts.explore.server import MOST_QUESTION_BYTES, ExploreServer
@@ -151,3 +154,15 @@ def test_a_port_in_use(server: ExploreServer) -> None:
     told = elmo_zh("explore", "a.index", "--output", "a.html", "--port", "0")
     assert told.status == 2
     assert "--port has no effect with --output" in told.stderr
+
+
+def test_sentences_beside_a_segmented_text(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "model", SHAPES["token"], text=TextConfig(segmenter="character"), with_softmax=True)
+    embedder = ElmoEmbedder.load(model, "cpu")
+    build(embedder, [write_text(tmp_path / "a.txt", LINES)], tmp_path / "a.index", segmented=True)
+    sentences = LiveSentences(ContextIndex.load(tmp_path / "a.index"), embedder, "cpu")
+    assert [token[:2] for token in sentences.sentence("我们 吃")["tokens"]] == [[0, 2], [3, 4]]
+    assert [token[:2] for token in sentences.sentence("我们吃")["tokens"]] == [[0, 1], [1, 2], [2, 3]]
+    assert sentences.token("我们吃", 2, 1)["neighbours"][0][1] in LINES
+    with pytest.raises(ValueError, match="token 2 of 2"):
+        sentences.token("我们 吃", 2, 1)

@@ -1,17 +1,22 @@
 """Which words of an index a page shows, and which of their occurrences: its points."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.contexts.choice import occurrence_hashes, word_key
+from elmo_zh.contexts.clusters import find_clusters
 from elmo_zh.contexts.index import ContextIndex, Occurrence
 from elmo_zh.errors import ElmoZhError
+from elmo_zh.run.reporter import Reporter
 
 # A map of fewer points shows nothing, so such words are shown only if they are named.
 LEAST_OCCURRENCES = 20
+# The most frequent words whose usages are counted to choose from; each takes about a tenth of a second.
+MOST_CANDIDATES = 100
 # Repeated lines are passed over: so many times the points wanted are looked at.
 _LOOKED_AT_PER_POINT = 2
 
@@ -21,10 +26,10 @@ class PageChoice:
     """The rule by which the words of a page and their occurrences are chosen.
 
     Attributes:
-        words: The words to show, in this order; none: those whose vectors differ most.
+        words: The words to show, in this order; none: those with the most usages.
         num_words: How many words to show if none are given, at most.
         max_per_word: How many occurrences of a word to show, at most; of more, a random sample.
-        seed: Seed of the samples and of t-SNE.
+        seed: Seed of the samples, of k-means and of t-SNE.
     """
 
     words: tuple[str, ...] = ()
@@ -40,25 +45,52 @@ class WordPoints:
     Attributes:
         word: The word.
         occurrences: Its occurrences that are shown, in the order of the texts.
+        usages: The usage of each in the top layer of the index, from 0, the most frequent first, int64, shape (n,).
     """
 
     word: str
     occurrences: tuple[Occurrence, ...]
+    usages: NDArray[np.int64]
 
-    @property
+    @cached_property
     def numbers(self) -> NDArray[np.int64]:
         """The numbers of the occurrences in the index, int64, shape (n,)."""
         return np.array([each.number for each in self.occurrences], np.int64)
 
+    @property
+    def num_usages(self) -> int:
+        """The number of usages, at least 1."""
+        return int(self.usages.max()) + 1
 
-def choose_points(index: ContextIndex, choice: PageChoice) -> list[WordPoints]:
-    """Return the words of a page with their occurrences.
+
+def choose_points(index: ContextIndex, choice: PageChoice, reporter: Reporter) -> list[WordPoints]:
+    """Return the words of a page with their occurrences and usages.
+
+    Without given words, those are taken in which `senses` would find the most usages; of equal ones the most frequent.
 
     Raises:
         ElmoZhError: If a given word is not in the index, or none is given and no word occurs often enough.
     """
-    words = tuple(dict.fromkeys(choice.words)) or _most_varied_words(index, choice)
-    return [WordPoints(word, tuple(_points_of(index, word, choice))) for word in words]
+    words = tuple(dict.fromkeys(choice.words))
+    found = []
+    candidates = words or _candidates(index)
+    with reporter.progress("usages", total=len(candidates), unit="words") as progress:
+        for word in candidates:
+            occurrences = tuple(_points_of(index, word, choice))
+            found.append(WordPoints(word, occurrences, _usages(index, occurrences, choice.seed)))
+            progress.update(1)
+    if words:
+        return found
+    found.sort(key=lambda each: (-each.num_usages, -index.count(each.word), each.word))
+    return found[: choice.num_words]
+
+
+def _usages(index: ContextIndex, occurrences: Sequence[Occurrence], seed: int) -> NDArray[np.int64]:
+    """Return the usage of each occurrence by the vectors of the top layer, int64, shape (n,)."""
+    if len(occurrences) < 2:
+        return np.zeros(len(occurrences), np.int64)
+    vectors = index.vectors(index.layers[-1])[[each.number for each in occurrences]]
+    return find_clusters(vectors, seed=seed).labels
 
 
 def _points_of(index: ContextIndex, word: str, choice: PageChoice) -> Sequence[Occurrence]:
@@ -78,33 +110,22 @@ def sample(numbers: NDArray[np.int64], word: str, size: int, seed: int) -> NDArr
     return numbers[np.argsort(hashes, kind="stable")[:size]]
 
 
-def _most_varied_words(index: ContextIndex, choice: PageChoice) -> tuple[str, ...]:
-    """Return the words of at least two characters whose vectors in the top layer differ most from each other.
+def _candidates(index: ContextIndex) -> tuple[str, ...]:
+    """Return the most frequent words of at least two characters, descending.
 
     Single characters are left out, since the function words would be first among them.
     """
-    varied = [(spread(index, word, choice), word) for word in _frequent_words(index)]
-    if not varied:
+    counts = {
+        word: index.count(word)
+        for word in index.words
+        if len(word) > 1 and not word.isascii() and len(index.occurrences(word)) >= LEAST_OCCURRENCES
+    }
+    if not counts:
         raise ElmoZhError(
             f"{index.path}: no word of two characters or more occurs {LEAST_OCCURRENCES} times in it. Choose words of"
             " it with --word, or index more text."
         )
-    return tuple(word for _, word in sorted(varied, reverse=True)[: choice.num_words])
-
-
-def _frequent_words(index: ContextIndex) -> Iterator[str]:
-    for word in index.words:
-        if len(word) > 1 and not word.isascii() and len(index.occurrences(word)) >= LEAST_OCCURRENCES:
-            yield word
-
-
-def spread(index: ContextIndex, word: str, choice: PageChoice) -> float:
-    """Return one minus the mean cosine of pairs of a word's vectors in the top layer of an index."""
-    numbers = np.sort(sample(index.occurrences(word), word, choice.max_per_word, choice.seed))
-    unit = unit_vectors(index, index.layers[-1], numbers)
-    count = len(unit)
-    total = float((unit.sum(axis=0, dtype=np.float64) ** 2).sum())
-    return 1.0 - (total - count) / max(1, count * (count - 1))
+    return tuple(sorted(counts, key=lambda word: (-counts[word], word))[:MOST_CANDIDATES])
 
 
 def unit_vectors(index: ContextIndex, layer: int, numbers: NDArray[np.int64]) -> NDArray[np.float32]:

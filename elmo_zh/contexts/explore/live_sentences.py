@@ -12,7 +12,10 @@ _NUM_NEIGHBOURS = 8
 
 
 class LiveSentences:
-    """Answers questions about sentences, one at a time."""
+    """Answers questions about sentences, one at a time.
+
+    Sentences are read as the texts of the index. If these are segmented, a sentence without spaces is segmented first.
+    """
 
     def __init__(self, index: ContextIndex, embedder: ElmoEmbedder, device: str) -> None:
         """Prepare a model.
@@ -23,13 +26,15 @@ class LiveSentences:
             device: auto, cpu or cuda.
         """
         self._index, self._embedder = index, embedder
-        self._reader = TokenReader(index, embedder, device)
+        self._readers = {True: TokenReader(embedder, device, segmented=True)} if index.is_segmented else {}
+        if embedder.bundle.text is not None or not index.is_segmented:
+            self._readers[False] = TokenReader(embedder, device, segmented=False)
         self._lock = Lock()
 
     def sentence(self, text: str) -> dict[str, Any]:
         """Return `text` and `tokens`, as `token_records` returns them."""
         with self._lock:
-            [tokens] = self._reader.read([text])
+            [tokens] = self._readers[self._is_segmented(text)].read([text])
         return {"text": text, "tokens": token_records(tokens)}
 
     def token(self, text: str, position: int, layer: int) -> dict[str, Any]:
@@ -48,7 +53,7 @@ class LiveSentences:
             ValueError: If the sentence has no such token, or the index no such layer.
         """
         with self._lock:
-            tokens = self._embedder.prepare(text, segmented=self._index.is_segmented).tokens
+            tokens = self._embedder.prepare(text, segmented=self._is_segmented(text)).tokens
             if not 0 <= position < len(tokens) or layer not in self._index.layers:
                 raise ValueError(f"token {position} of {len(tokens)}, layer {layer}")
             [activations] = self._embedder.compute_vectors([tokens])
@@ -57,6 +62,9 @@ class LiveSentences:
             if has_probabilities(self._embedder):
                 [substitutes] = substitute_records(self._embedder, [(tokens, position)])
         return {"substitutes": substitutes, "neighbours": [_record(each) for each in found]}
+
+    def _is_segmented(self, text: str) -> bool:
+        return self._index.is_segmented and (" " in text or False not in self._readers)
 
 
 def _record(found: NeighbourLine) -> list[Any]:

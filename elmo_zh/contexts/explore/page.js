@@ -1,52 +1,24 @@
 // The page's own code. Corpus text reaches the page through textContent alone, never as markup.
 "use strict";
 
-const TEXTS = {
-  en: {
-    other: "中文", title: "Words in context", search: "Search a word or text", matches: "Lines with this text",
-    layer: "Layer", map: "Map", colour: "Colour", pca: "PCA", tsne: "t-SNE", source: "Source", usage: "Usage",
-    tokenLayer: "0 (tokens)", line: "Line", substitutes: "Words that could stand here", neighbours: "Most similar uses",
-    hint: "Move over a point to read its line; click it to keep the line.",
-    same: "All vectors of this word are the same in this layer, so there is one point.",
-    shown: (shown, all) => `${shown} of ${all} occurrences`, more: (count) => `and ${count} more`,
-    madeWith: (index, model) => `index ${index}, model ${model}`, none: "No line has this text.",
-    nats: (forward, backward) => `Surprisal: forward ${forward} nats, backward ${backward} nats`,
-    unknown: "outside the vocabulary", scale: "Surprisal in nats, mean of both directions:",
-    noSoftmax: "The model has no softmax, so there is no surprisal and there are no substitutes.",
-    moveOver: "Move over a token to see its surprisal.", ask: "Show", type: "Type any sentence",
-    failed: "The server does not answer. Is it still running?", own: "typed; click a token",
-  },
-  zh: {
-    other: "English", title: "语境中的词", search: "查找词语或文本", matches: "含有这段文本的行",
-    layer: "层", map: "分布图", colour: "颜色", pca: "PCA", tsne: "t-SNE", source: "来源", usage: "用法",
-    tokenLayer: "0（词层）", line: "所在行", substitutes: "此处可能出现的词", neighbours: "用法最相近的",
-    hint: "把鼠标移到点上，可以读到它所在的行；点击后该行会固定下来。",
-    same: "这个词在这一层的向量全都相同，所以只有一个点。",
-    shown: (shown, all) => `显示 ${all} 次出现中的 ${shown} 次`, more: (count) => `另有 ${count} 行`,
-    madeWith: (index, model) => `索引 ${index}，模型 ${model}`, none: "没有含有这段文本的行。",
-    nats: (forward, backward) => `意外度：前向 ${forward} nats，后向 ${backward} nats`,
-    unknown: "不在词表中", scale: "意外度（nats，两个方向的平均值）：",
-    noSoftmax: "这个模型没有 softmax，所以没有意外度和可能的替换词。",
-    moveOver: "把鼠标移到词上，可以看到它的意外度。", ask: "显示", type: "输入任意句子",
-    failed: "服务器没有回应。它还在运行吗？", own: "输入的句子；点击其中的词",
-  },
-};
-// First Okabe and Ito's colours, which people with any colour vision can tell apart; after the last they repeat.
+// First Okabe and Ito's colours, which people with any colour vision can tell apart; grey is for all other labels.
 const COLOURS = [
   "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6d31", "#000000",
-  "#7b3294", "#a6d854", "#b2182b", "#9e9e9e", "#1b3a6b", "#f4a6b7", "#006d2c", "#fdd835",
+  "#7b3294", "#a6d854", "#b2182b", "#1b3a6b", "#f4a6b7", "#006d2c", "#fdd835",
 ];
-const MOST_NATS = 12;
-const MOST_MATCHES = 50;
-const CONTEXT = 18;
+const GREY = "#b4b4b4";
+const METHODS = ["tsne", "pca"];
+const [MOST_NATS, MOST_MATCHES, CONTEXT, EXAMPLES] = [12, 50, 12, 3];
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const state = {
   language: navigator.language.startsWith("zh") ? "zh" : "en", word: 0, layer: data.layers.at(-1), method: "tsne",
-  colouring: Object.keys(data.colourings).at(-1), kept: null, query: "",
+  colouring: Object.keys(data.colourings).find((name) => name.startsWith("label:")) ?? "usage", kept: null,
+  isTyped: false, query: "",
 };
 const at = (id) => document.getElementById(id);
 const say = (name) => TEXTS[state.language][name] ?? name;
+const nameOfColouring = (name) => (name.startsWith("label:") ? name.slice("label:".length) : say(name));
 // Offsets count characters, but strings of JavaScript count an emoji or a rare Han character twice.
 const characters = data.lines.map(() => null);
 const lineCharacters = (line) => (characters[line] ??= Array.from(data.lines[line][0]));
@@ -72,7 +44,9 @@ function wordOf(point) {
   return data.words.findIndex(([, , , end]) => point < end);
 }
 
-const colourOf = (point) => COLOURS[data.colourings[state.colouring].points[point] % COLOURS.length];
+const colourOfLabel = (label) => COLOURS[data.colourings[state.colouring].colours[label]] ?? GREY;
+const colourOf = (point) => colourOfLabel(data.colourings[state.colouring].points[point]);
+const numUsages = ([, , start, end]) => new Set(data.colourings.usage.points.slice(start, end)).size;
 const matchesQuery = (point) => !state.query || data.lines[data.points[point][0]][0].includes(state.query);
 
 // The map. Bokeh draws it; one source of data is filled anew for each word, layer and method.
@@ -80,16 +54,20 @@ const source = new Bokeh.ColumnDataSource({data: {x: [], y: [], colour: [], alph
 const figure = Bokeh.Plotting.figure({
   tools: "pan,wheel_zoom,box_zoom,reset,tap,hover", active_scroll: "wheel_zoom", sizing_mode: "stretch_both",
   x_range: new Bokeh.Range1d({start: -1100, end: 1100}), y_range: new Bokeh.Range1d({start: -1100, end: 1100}),
-  toolbar_location: "right",
+  toolbar_location: "right", outline_line_color: "#ddd",
 });
 figure.toolbar.logo = null;
 figure.axis.visible = false;
+figure.grid.visible = false;
 const glyphs = figure.scatter({field: "x"}, {field: "y"}, {
-  source, size: 10, fill_color: {field: "colour"}, fill_alpha: {field: "alpha"}, line_color: "white", line_width: 0.5,
+  source, size: 12, fill_color: {field: "colour"}, fill_alpha: {field: "alpha"}, line_color: "white", line_width: 0.5,
   selection_line_color: "black", selection_line_width: 2.5, selection_fill_alpha: 1,
 });
 glyphs.nonselection_glyph = null;
-for (const tool of figure.toolbar.tools) if (tool.type === "HoverTool") tool.tooltips = null;
+for (const tool of figure.toolbar.tools) {
+  if (tool.type === "HoverTool") tool.tooltips = null;
+  tool.visible = !["HoverTool", "TapTool"].includes(tool.type);
+}
 const firstPoint = () => data.words[state.word][2];
 source.selected.properties.indices.change.connect(() => {
   const [index] = source.selected.indices;
@@ -98,7 +76,7 @@ source.selected.properties.indices.change.connect(() => {
 source.inspect.connect(() => {
   const [index] = source.inspected.indices;
   if (index !== undefined) showDetails(firstPoint() + index);
-  else if (state.kept !== null) showDetails(state.kept);
+  else showChosen();
 });
 
 function drawMap() {
@@ -109,16 +87,56 @@ function drawMap() {
     x: places.map(([x]) => x), y: places.map(([, y]) => y),
     colour: points.map(colourOf), alpha: points.map((point) => (matchesQuery(point) ? 0.8 : 0.08)),
   };
-  const own = state.kept !== null && wordOf(state.kept) === state.word;
-  source.selected.indices = own ? [state.kept - start] : [];
+  source.selected.indices = state.kept === null ? [] : [state.kept - start];
   const isSame = places.length > 1 && places.every(([x, y]) => x === 0 && y === 0);
   at("message").textContent = say("shown")(end - start, count) + (isSame ? ` · ${say("same")}` : "");
-  const {labels, points: colours} = data.colourings[state.colouring];
+  drawLegend();
+}
+
+// The labels of a word's points, each with its points; those without a colour of their own are one entry, at the end.
+function labelledPoints() {
+  const {points, colours} = data.colourings[state.colouring];
+  const [, , start, end] = data.words[state.word];
+  const found = new Map();
+  for (let point = start; point < end; point += 1) {
+    const label = points[point];
+    const entry = label === null ? "unlabelled" : (colours[label] === null ? "others" : label);
+    if (!found.has(entry)) found.set(entry, []);
+    found.get(entry).push(point);
+  }
+  const order = (entry) => (typeof entry === "number" ? entry : Infinity);
+  return [...found].sort(([one], [other]) => order(one) - order(other));
+}
+
+function addLabel(parent, entry, count) {
+  const {labels, colours} = data.colourings[state.colouring];
+  add(parent, "i").style.background = colourOfLabel(entry);
+  const number = state.colouring === "usage" ? `${colours[entry] + 1} ` : "";
+  parent.append(`${number}${typeof entry === "number" ? labels[entry] : say(entry)} `);
+  add(parent, "small", String(count));
+}
+
+function drawLegend() {
+  const entries = labelledPoints();
   at("legend").replaceChildren();
-  for (const label of new Set(colours.slice(start, end))) {
-    const item = add(at("legend"), "li");
-    add(item, "i").style.background = COLOURS[label % COLOURS.length];
-    item.append(labels[label]);
+  if (state.colouring === "usage" && entries.length > 1) add(at("legend"), "li", say("usageNote"));
+  for (const [entry, points] of entries) addLabel(add(at("legend"), "li"), entry, points.length);
+}
+
+// Lines of each label, those in the middle of its points, while no point is chosen.
+function showExamples() {
+  at("details").hidden = true;
+  at("examples").hidden = false;
+  at("examples").replaceChildren();
+  const places = data.maps[state.layer][state.method];
+  for (const [entry, points] of labelledPoints()) {
+    const heading = add(at("examples"), "h2");
+    addLabel(heading, entry, points.length);
+    const middle = [0, 1].map((axis) => points.reduce((sum, point) => sum + places[point][axis], 0) / points.length);
+    const distance = (point) => Math.hypot(places[point][0] - middle[0], places[point][1] - middle[1]);
+    const list = add(at("examples"), "ol");
+    const nearest = [...points].sort((one, other) => distance(one) - distance(other));
+    for (const point of nearest.slice(0, EXAMPLES)) addLine(list, point);
   }
 }
 
@@ -127,6 +145,11 @@ function drawWords() {
   addChoices("words", data.words.map((_, number) => number).filter(
     (number) => !state.query || data.words[number][0].includes(state.query) || number === state.word,
   ), (number) => data.words[number][0], state.word, chooseWord);
+  for (const button of at("words").children) {
+    const count = numUsages(data.words[button.dataset.value]);
+    add(button, "small", ` ${count}`);
+    button.title = say("usages")(count);
+  }
 }
 
 function drawMatches() {
@@ -147,20 +170,24 @@ function addLine(list, point, note = "") {
 function addExcerpt(list, text, start, end, note, choose) {
   const button = add(add(list, "li"), "button", undefined, {type: "button", className: "line", onclick: choose});
   if (note) { add(button, "small", note); button.append(" "); }
-  button.append((start > CONTEXT ? "…" : "") + text.slice(Math.max(0, start - CONTEXT), start).join(""));
+  button.append((start > CONTEXT ? "…" : "") + unspaced(text.slice(Math.max(0, start - CONTEXT), start).join("")));
   add(button, "mark", text.slice(start, end).join(""));
-  button.append(text.slice(end, end + CONTEXT).join("") + (end + CONTEXT < text.length ? "…" : ""));
+  button.append(unspaced(text.slice(end, end + 3 * CONTEXT).join("")));
 }
 
-// The line of a point.
+// The line of a point. Segmented text is shown without its spaces, except between words in Latin letters.
+const unspaced = (text) => (data.segmented ? text.replace(/(?<![!-~]) | (?![!-~])/g, "") : text);
 const heat = (nats) => `rgba(214, 69, 36, ${(0.85 * Math.min(nats, MOST_NATS)) / MOST_NATS})`;
 
 function showSentence(text, tokens, isMarked, choose) {
   at("details").hidden = false;
+  at("examples").hidden = true;
   at("sentence").replaceChildren();
   let last = 0;
+  const isLatin = (place) => /[!-~]/.test(text[place] ?? "");
   tokens.forEach(([from, to, forward, backward, isUnknown], position) => {
-    at("sentence").append(text.slice(last, from).join(""));
+    const gap = text.slice(last, from).join("");
+    if (!data.segmented || gap !== " " || (isLatin(last - 1) && isLatin(from))) at("sentence").append(gap);
     const token = add(at("sentence"), isMarked(from, position) ? "mark" : "span", text.slice(from, to).join(""));
     if (isUnknown) token.classList.add("unknown");
     if (forward !== null) token.style.backgroundColor = heat((forward + backward) / 2);
@@ -221,6 +248,7 @@ async function askToken(sentence, position) {
 
 function showTyped(sentence, chosen, {substitutes, neighbours}) {
   state.kept = null;
+  state.isTyped = true;
   at("hint").textContent = say("hint");
   const text = Array.from(sentence.text);
   showSentence(text, sentence.tokens, (_, position) => position === chosen, (position) => askToken(sentence, position));
@@ -237,38 +265,47 @@ function showTyped(sentence, chosen, {substitutes, neighbours}) {
 function drawScale() {
   at("scale").replaceChildren();
   if (!data.substitutes) return;
-  at("scale").append(`${say("scale")} 0 `);
-  for (let nats = 0; nats <= MOST_NATS; nats += 2) add(at("scale"), "i").style.background = heat(nats);
-  at("scale").append(` ${MOST_NATS}`);
+  at("scale").append(`${say("scale")} `);
+  const swatches = add(at("scale"), "span", "0 ");
+  for (let nats = 0; nats <= MOST_NATS; nats += 2) add(swatches, "i").style.background = heat(nats);
+  swatches.append(` ${MOST_NATS}`);
 }
 
-// What can be chosen.
+// What can be chosen: a point, or a sentence that was typed, which stays until then.
+function showChosen() {
+  if (state.kept !== null) showDetails(state.kept);
+  else if (!state.isTyped) showExamples();
+}
+
 function keep(point) {
   state.kept = point;
+  state.isTyped = false;
   source.selected.indices = [point - firstPoint()];
   showDetails(point);
+  writeAddress();
 }
 
 function chooseWord(number) {
   if (number === state.word) return;
   state.word = number;
   state.kept = null;
-  at("details").hidden = true;
+  state.isTyped = false;
   draw();
 }
 
 function draw() {
   const layerName = (layer) => (layer === 0 ? say("tokenLayer") : String(layer));
   addChoices("layers", data.layers, layerName, state.layer, (value) => { state.layer = value; draw(); });
-  addChoices("methods", ["tsne", "pca"], say, state.method, (value) => { state.method = value; draw(); });
-  addChoices("colourings", Object.keys(data.colourings), say, state.colouring, (value) => {
+  addChoices("methods", METHODS, say, state.method, (value) => { state.method = value; draw(); });
+  addChoices("colourings", Object.keys(data.colourings), nameOfColouring, state.colouring, (value) => {
     state.colouring = value;
     draw();
   });
   drawWords();
   drawMatches();
   drawMap();
-  if (state.kept !== null) showDetails(state.kept);
+  showChosen();
+  writeAddress();
 }
 
 function chooseLanguage(language) {
@@ -283,10 +320,30 @@ function chooseLanguage(language) {
   draw();
 }
 
+// The address says what is shown, so that it can be kept and sent: #zh, or #lang=zh&word=WORD&layer=2&map=pca.
+function openAddress() {
+  const asked = new URLSearchParams(location.hash.slice(1));
+  const choose = (name, values) => values.map(String).indexOf(asked.get(name));
+  state.word = Math.max(0, choose("word", data.words.map(([word]) => word)));
+  state.layer = data.layers[choose("layer", data.layers)] ?? state.layer;
+  state.method = METHODS[choose("map", METHODS)] ?? state.method;
+  state.colouring = Object.keys(data.colourings)[choose("colour", Object.keys(data.colourings))] ?? state.colouring;
+  const [, , start, end] = data.words[state.word];
+  const point = start + Number(asked.get("occurrence") ?? NaN);
+  if (point >= start && point < end) state.kept = point;
+  const language = Object.keys(TEXTS).find((name) => asked.has(name) || asked.get("lang") === name);
+  chooseLanguage(language ?? state.language);
+}
+
+function writeAddress() {
+  const asked = {lang: state.language, word: data.words[state.word][0], layer: state.layer, map: state.method,
+    colour: state.colouring, ...(state.kept === null ? {} : {occurrence: state.kept - firstPoint()})};
+  history.replaceState(null, "", `#${new URLSearchParams(asked)}`);
+}
+
 at("search").oninput = () => { state.query = at("search").value.trim(); draw(); };
 at("live").hidden = !data.live;
 at("live").onsubmit = (event) => { event.preventDefault(); askSentence(); };
 at("language").onclick = () => chooseLanguage(state.language === "en" ? "zh" : "en");
-const asked = location.hash.slice(1);
-chooseLanguage(asked in TEXTS ? asked : state.language);
+openAddress();
 const shown = Bokeh.Plotting.show(figure, "#map").then(() => true);

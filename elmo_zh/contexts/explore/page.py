@@ -54,7 +54,7 @@ def build_page(data: Mapping[str, Any], *, live: bool = False) -> str:
         data: What `build_page_data` returns.
         live: The page is served, and may ask its server about sentences.
     """
-    scripts = [*_bokeh_scripts(), _read("page.js")]
+    scripts = [*_bokeh_scripts(), _read("page.texts.js"), _read("page.js")]
     policy = {
         "default-src": "'none'",
         "script-src": " ".join(f"'sha256-{_digest(script)}'" for script in scripts),

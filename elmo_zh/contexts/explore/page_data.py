@@ -1,6 +1,6 @@
 """The content of a page as plain values for JSON: words, points, maps, neighbours and lines."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from elmo_zh.contexts.explore.chosen_points import PageChoice, WordPoints, choose_points, unit_vectors
+from elmo_zh.contexts.explore.colourings import colour_points
 from elmo_zh.contexts.explore.maps import METHODS, compute_maps
 from elmo_zh.contexts.explore.page_sentences import (
     PageLine,
@@ -16,9 +17,11 @@ from elmo_zh.contexts.explore.page_sentences import (
     point_substitutes,
     token_records,
 )
+from elmo_zh.contexts.explore.point_labels import PointLabels
 from elmo_zh.contexts.explore.point_neighbours import point_neighbours
 from elmo_zh.contexts.index import ContextIndex, Occurrence
 from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import Reporter
 
 # Neighbours that are kept for each point and layer.
@@ -26,7 +29,12 @@ NUM_NEIGHBOURS = 8
 
 
 def build_page_data(
-    index: ContextIndex, embedder: ElmoEmbedder, choice: PageChoice, device: str, reporter: Reporter
+    index: ContextIndex,
+    embedder: ElmoEmbedder,
+    choice: PageChoice,
+    device: str,
+    reporter: Reporter,
+    labels: PointLabels | None = None,
 ) -> dict[str, Any]:
     """Return the content of a page. Points are numbered from 0, word by word, and so are lines.
 
@@ -36,14 +44,17 @@ def build_page_data(
         choice: Which words and occurrences to show.
         device: auto, cpu or cuda.
         reporter: Shows progress.
+        labels: Labels of the user, which become more colours.
 
     Returns:
         A dictionary with
         `index`, `model`: their names;
+        `segmented`: whether the lines have a space between tokens;
         `layers`: numbers of the layers;
         `words`: [word, number of its occurrences in the texts, its first point, the point after its last one] each;
         `points`: [line, start, end] each, in characters of the line;
-        `colourings`: names for colours of points, see `_colourings`;
+        `colourings`: by name `labels`, `colours`, the number of each label's colour or null for grey, and `points`, the
+            number of each point's label or null; the names are those of `colour_points`;
         `maps`: by layer and method [x, y] for each point;
         `neighbours`: by layer, for each point [point, cosine in thousandths] each, descending;
         `lines`: [text, short name of its source, number in its text from 0, tokens] each, tokens as
@@ -53,7 +64,7 @@ def build_page_data(
     Raises:
         ElmoZhError: If a word is not in the index, or no word can be chosen.
     """
-    words = choose_points(index, choice)
+    words = choose_points(index, choice, reporter)
     points = [point for word in words for point in word.occurrences]
     numbers = list(dict.fromkeys(point.line for point in points))
     names = short_names([text["name"] for text in index.info["texts"]])
@@ -62,15 +73,18 @@ def build_page_data(
     places = {number: place for place, number in enumerate(numbers)}
     ends = np.cumsum([len(word.occurrences) for word in words]).tolist()
     return {
-        "index": index.path.name,
-        "model": "/".join(Path(index.model["path"]).parts[-2:]),
+        "index": _short_name(index.path)
+        if index.path.name == RunDir(index.path.parent).index.name
+        else index.path.name,
+        "model": _short_name(Path(index.model["path"])),
+        "segmented": index.is_segmented,
         "layers": list(index.layers),
         "words": [
             [word.word, index.count(word.word), end - len(word.occurrences), end]
             for word, end in zip(words, ends, strict=True)
         ],
         "points": [[places[point.line], point.start, point.end] for point in points],
-        "colourings": _colourings(lines, points, names),
+        "colourings": colour_points(index, words, names, labels, reporter),
         "maps": maps,
         "neighbours": _neighbours(index, points, lines),
         "lines": [
@@ -81,22 +95,21 @@ def build_page_data(
     }
 
 
+def _name_of_index(path: Path) -> str:
+    """Return the name of an index; of one that is in a run, with the run's name."""
+    return _short_name(path) if path.name == RunDir(path.parent).index.name else path.name
+
+
+def _short_name(path: Path) -> str:
+    """Return the last two parts of a path, without a link such as `latest`."""
+    return "/".join(path.resolve().parts[-2:])
+
+
 def short_names(names: Sequence[str]) -> dict[str, str]:
     """Return the names of texts without the folders that all of them share, which say much about this machine."""
     folders = [name.split("/")[:-1] for name in names]
     num_shared = len(list(takewhile(lambda level: len(set(level)) == 1, zip(*folders, strict=False))))
     return {name: "/".join(name.split("/")[num_shared:]) for name in names}
-
-
-def _colourings(lines: dict[int, PageLine], points: Sequence[Occurrence], names: Mapping[str, str]) -> dict[str, Any]:
-    """Return ways to colour points: by name the labels of the colours, and the number of its label for each point.
-
-    The page offers every entry. The usages of a word become another one, with the labels of the usages.
-    """
-    sources = [names[lines[point.line].line.source] for point in points]
-    labels = list(dict.fromkeys(sources))
-    numbers = {label: number for number, label in enumerate(labels)}
-    return {"source": {"labels": labels, "points": [numbers[source] for source in sources]}}
 
 
 def _maps(

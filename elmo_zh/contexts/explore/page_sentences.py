@@ -37,20 +37,20 @@ class PageLine:
 
 
 class TokenReader:
-    """Reads lines as an index does, with the surprisal of each token if the model has a softmax."""
+    """Reads lines, with the surprisal of each token if the model has a softmax."""
 
-    def __init__(self, index: ContextIndex, embedder: ElmoEmbedder, device: str) -> None:
+    def __init__(self, embedder: ElmoEmbedder, device: str, *, segmented: bool) -> None:
         """Prepare a model.
 
         Args:
-            index: The index.
-            embedder: The model that made it.
+            embedder: The model.
             device: auto, cpu or cuda.
+            segmented: Tokens are split at U+0020; else lines are normalised and segmented.
         """
-        self._index, self._embedder = index, embedder
+        self._embedder, self._segmented = embedder, segmented
         self._scorer: LineScorer | None = None
         if has_probabilities(embedder):
-            reading = LineReading(segmented=index.is_segmented, by_token=True)
+            reading = LineReading(segmented=segmented, by_token=True)
             self._scorer = LineScorer(embedder.bundle, device, reading)
 
     def read(self, texts: Sequence[str]) -> list[Sequence[TokenScore]]:
@@ -60,7 +60,7 @@ class TokenReader:
         return [score.tokens or () for score in self._scorer.score(texts)]
 
     def _unscored_tokens(self, text: str) -> Iterator[TokenScore]:
-        prepared = self._embedder.prepare(text, segmented=self._index.is_segmented)
+        prepared = self._embedder.prepare(text, segmented=self._segmented)
         unknown = self._embedder.find_unknown(prepared.tokens).tolist()
         for token, (start, end), is_unknown in zip(prepared.tokens, prepared.offsets.tolist(), unknown, strict=True):
             yield TokenScore(token, start, end, math.nan, math.nan, is_unknown)
@@ -83,7 +83,7 @@ def page_lines(
         device: auto, cpu or cuda.
         reporter: Shows progress.
     """
-    reader = TokenReader(index, embedder, device)
+    reader = TokenReader(embedder, device, segmented=index.is_segmented)
     found: dict[int, PageLine] = {}
     with reporter.progress("sentences", total=len(numbers), unit="lines") as progress:
         for start in range(0, len(numbers), _AT_A_TIME):

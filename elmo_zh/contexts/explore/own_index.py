@@ -1,0 +1,206 @@
+"""The index that `explore` makes by itself, of a model's own text: that of its run, or the project's sample."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, takewhile
+from pathlib import Path
+
+from elmo_zh.bundle.find_bundle import STARTER, default_bundle, find_bundle
+from elmo_zh.choices import MODELS
+from elmo_zh.config import Config, TextConfig
+from elmo_zh.contexts.build_index import IndexSettings, build_index
+from elmo_zh.contexts.choice import Choice
+from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.layout import IndexLayout, is_index
+from elmo_zh.corpus.input_texts import InputText, input_text
+from elmo_zh.corpus.sources import find_sources
+from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.errors import BundleError, CorpusError, OutputError
+from elmo_zh.invocation import command
+from elmo_zh.run.find_runs import LATEST, RUNS, is_run
+from elmo_zh.run.layout import RunDir
+from elmo_zh.run.record import unchanged_corpus
+from elmo_zh.run.reporter import Reporter, counted, format_bytes
+from elmo_zh.vocabulary.vocabulary import SPECIALS, load_counts, load_vocabulary
+
+SAMPLE = Path("data/sample")
+# The text that is read at most: more would make the first look at a model a long wait.
+MOST_TEXT_BYTES = 20_000_000
+# Occurrences of a word, and of all words together, whose vectors are computed at most.
+MOST_PER_WORD, MOST_OCCURRENCES = 100, 50_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A model whose own text `explore` shows.
+
+    Attributes:
+        model: The folder of its bundle.
+        index: The folder of the index.
+        run: The run that made it; None for a model without a run, which is shown on the sample.
+    """
+
+    model: Path
+    index: Path
+    run: RunDir | None
+
+    @classmethod
+    def find(cls, given: Path | None) -> "Subject":
+        """Return the subject of a model or a run: the given one, else the default model.
+
+        Raises:
+            BundleError: If there is none; the message says how to get one.
+        """
+        if given is not None and is_run(given):
+            return cls(model=RunDir(given).model, index=RunDir(given).index, run=RunDir(given))
+        model = find_bundle(given) if given is not None else _default_model()
+        if is_run(model.parent) and model.name == RunDir(model.parent).model.name:
+            return cls(model=model, index=RunDir(model.parent).index, run=RunDir(model.parent))
+        name = next((name for name in MODELS if find_bundle(name) == model), model.resolve().name)
+        return cls(model=model, index=RUNS / f"{name}.index", run=None)
+
+
+def _default_model() -> Path:
+    if not os.environ.get("ELMO_ZH_MODEL") and not LATEST.exists() and STARTER not in MODELS:
+        raise BundleError(
+            f"There is no model yet: neither {LATEST} nor an installed model named {STARTER}. Train one on the sample"
+            " text with make train, which takes a minute, or install a package that brings one (docs/adding.md)."
+        )
+    return default_bundle()
+
+
+@dataclass(frozen=True)
+class _OwnText:
+    """The text of a subject: its files, how they are read, and what it is, for messages."""
+
+    paths: tuple[Path, ...]
+    config: TextConfig
+    segmented: bool
+    description: str
+
+    def inputs(self) -> list[InputText]:
+        """Return the files as texts to index."""
+        found = find_sources([str(path) for path in self.paths])
+        return [input_text(source, self.config, segmented=self.segmented) for source in found.sources]
+
+
+def load_own_index(subject: Subject, embedder: ElmoEmbedder, *, force: bool, reporter: Reporter) -> ContextIndex:
+    """Return the index of a subject's own text; make it if it is missing or another model made it.
+
+    Args:
+        subject: The model and the place of the index.
+        embedder: The model.
+        force: Make the index again in any case.
+        reporter: Receives messages and progress.
+
+    Raises:
+        CorpusError: If there is no text, or it has no word often enough.
+        OutputError: If the index cannot be written, or its folder holds something else.
+    """
+    reason = "--force is given" if force else _reason_to_make(subject.index, embedder)
+    if not reason:
+        reporter.note(f"Index: {subject.index}, which this model has made. To make it again: --force")
+        return ContextIndex.load(subject.index)
+    failures: list[str] = []
+    for text in _texts_of(subject):
+        reporter.note(f"Making the index {subject.index} ({reason}) of {text.description}.")
+        try:
+            _build(subject, text, embedder, reporter)
+        except CorpusError as error:
+            # The stage segment leaves out what it cannot read, an index does not; then the segmented text is taken.
+            failures.append(str(error))
+            reporter.note(f"That text cannot be indexed: {error}")
+        else:
+            return ContextIndex.load(subject.index)
+    raise CorpusError(failures[-1] if failures else _explain_no_text(subject))
+
+
+def _reason_to_make(path: Path, embedder: ElmoEmbedder) -> str:
+    """Return why an index has to be made; empty if it can be used."""
+    if not IndexLayout(path).info.is_file():
+        return "there is none yet"
+    try:
+        index = ContextIndex.load(path)
+    except OutputError as error:
+        return str(error).partition(". ")[0]
+    is_own = index.model_digest == embedder.bundle.digest
+    is_computed_so = (index.model["precision"], index.model["unknown"]) == (embedder.precision, embedder.unknown)
+    if is_own and is_computed_so:
+        return ""
+    return "the old one has other settings" if is_own else "another model made the old one"
+
+
+def _build(subject: Subject, text: _OwnText, embedder: ElmoEmbedder, reporter: Reporter) -> None:
+    split = embedder.bundle.text is not None and embedder.bundle.text.split_sentences and not text.segmented
+    settings = IndexSettings(
+        layers=tuple(range(embedder.num_layers)),
+        segmented=text.segmented,
+        split_sentences=split,
+        choice=Choice(max_per_word=MOST_PER_WORD, words=_words_of(subject)),
+    )
+    subject.index.parent.mkdir(parents=True, exist_ok=True)
+    is_replaced = is_index(subject.index)
+    report = build_index(embedder, text.inputs(), subject.index, settings, force=is_replaced, reporter=reporter)
+    counts = report.counts
+    reporter.note(
+        f"Index: {counted(counts['occurrences'], 'occurrence')} of {counted(counts['words'], 'word')},"
+        f" {format_bytes(report.num_bytes)}: {report.path}"
+    )
+
+
+def _texts_of(subject: Subject) -> Iterator[_OwnText]:
+    """Yield the texts to try, the best first: the corpus as it was given, then the run's segmented text."""
+    if subject.run is None:
+        if SAMPLE.is_dir():
+            yield _OwnText((SAMPLE,), Config().text, False, f"the sample text {SAMPLE}")
+        return
+    run = subject.run
+    corpus = unchanged_corpus(run)
+    if corpus and sum(path.stat().st_size for path in corpus) <= MOST_TEXT_BYTES:
+        config = run.load_config(None, []).text
+        shown = tuple(map(_shown, corpus))
+        yield _OwnText(shown, config, False, f"the corpus of {run.path} ({counted(len(corpus), 'file')})")
+    files = [*run.heldout_files(), *run.train_files()]
+    if segmented := _first_files(files):
+        part = "" if len(segmented) == len(files) else f"the first {counted(len(segmented), 'file')} of "
+        yield _OwnText(segmented, Config().text, True, f"{part}the segmented text of {run.path}")
+
+
+def _first_files(paths: Sequence[Path]) -> tuple[Path, ...]:
+    """Return the first files of a list: those that begin within MOST_TEXT_BYTES."""
+    sizes = [path.stat().st_size for path in paths]
+    starts = [sum(sizes[:number]) for number in range(len(paths))]
+    pairs = takewhile(lambda pair: pair[1] < MOST_TEXT_BYTES, zip(paths, starts, strict=True))
+    return tuple(path for path, _ in pairs)
+
+
+def _words_of(subject: Subject) -> frozenset[str] | None:
+    """Return the most frequent words of a run, so many as to have MOST_OCCURRENCES; None for all of them."""
+    if subject.run is None or not subject.run.vocab_counts.is_file():
+        return None
+    vocabulary = load_vocabulary(subject.run.vocab)
+    counts = load_counts(subject.run.vocab_counts, vocabulary)
+    wanted: set[str] = set()
+    total = 0
+    for word, count in islice(zip(vocabulary.tokens, counts, strict=True), len(SPECIALS), None):
+        if Choice().wants(word, count):
+            total += min(count, MOST_PER_WORD)
+            if total > MOST_OCCURRENCES:
+                return frozenset(wanted)
+            wanted.add(word)
+    return None
+
+
+def _shown(path: Path) -> Path:
+    """Return a path as people would write it here."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def _explain_no_text(subject: Subject) -> str:
+    where = f"{subject.run.path} has no segmented text any more" if subject.run else f"There is no {SAMPLE} here"
+    return (
+        f"{where}, so explore has no text to show. Index a text of yours first:"
+        f" {command('index', 'TEXT', '--model', subject.model, '--output', 'my.index')}, then"
+        f" {command('explore', 'my.index')}"
+    )

@@ -1,0 +1,37 @@
+// What the page says, in both languages.
+"use strict";
+
+const TEXTS = {
+  en: {
+    other: "中文", title: "Words in context", search: "Search a word or text", matches: "Lines with this text",
+    layer: "Layer", map: "Map", colour: "Colour", pca: "PCA", tsne: "t-SNE", source: "Source", usage: "Usage",
+    usages: (count) => (count === 1 ? "1 usage" : `${count} usages`), usageNote: "Usages, each with words that are used alike:",
+    others: "others", unlabelled: "no label",
+    tokenLayer: "0 (tokens)", line: "Line", substitutes: "Words that could stand here", neighbours: "Most similar uses",
+    hint: "Move over a point to read its line; click it to keep the line.",
+    same: "All vectors of this word are the same in this layer, so there is one point.",
+    shown: (shown, all) => `${shown} of ${all} occurrences`, more: (count) => `and ${count} more`,
+    madeWith: (index, model) => `index ${index}, model ${model}`, none: "No line has this text.",
+    nats: (forward, backward) => `Surprisal: forward ${forward} nats, backward ${backward} nats`,
+    unknown: "outside the vocabulary", scale: "Surprisal in nats, mean of both directions:",
+    noSoftmax: "The model has no softmax, so there is no surprisal and there are no substitutes.",
+    moveOver: "Move over a token to see its surprisal.", ask: "Show", type: "Type any sentence",
+    failed: "The server does not answer. Is it still running?", own: "typed; click a token",
+  },
+  zh: {
+    other: "English", title: "语境中的词", search: "查找词语或文本", matches: "含有这段文本的行",
+    layer: "层", map: "分布图", colour: "颜色", pca: "PCA", tsne: "t-SNE", source: "来源", usage: "用法",
+    usages: (count) => `${count} 种用法`, usageNote: "各种用法，及用法相近的词：",
+    others: "其他", unlabelled: "无标签",
+    tokenLayer: "0（词层）", line: "所在行", substitutes: "此处可能出现的词", neighbours: "用法最相近的",
+    hint: "把鼠标移到点上，可以读到它所在的行；点击后该行会固定下来。",
+    same: "这个词在这一层的向量全都相同，所以只有一个点。",
+    shown: (shown, all) => `显示 ${all} 次出现中的 ${shown} 次`, more: (count) => `另有 ${count} 行`,
+    madeWith: (index, model) => `索引 ${index}，模型 ${model}`, none: "没有含有这段文本的行。",
+    nats: (forward, backward) => `意外度：前向 ${forward} nats，后向 ${backward} nats`,
+    unknown: "不在词表中", scale: "意外度（nats，两个方向的平均值）：",
+    noSoftmax: "这个模型没有 softmax，所以没有意外度和可能的替换词。",
+    moveOver: "把鼠标移到词上，可以看到它的意外度。", ask: "显示", type: "输入任意句子",
+    failed: "服务器没有回应。它还在运行吗？", own: "输入的句子；点击其中的词",
+  },
+};

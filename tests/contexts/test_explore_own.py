@@ -1,0 +1,234 @@
+"""`explore` without an index: which model and text it takes, the index that it makes, and the browser that it opens."""
+
+import json
+import shutil
+import sys
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from contexts.texts import files_of
+from contract.command_line import ROOT, SampleRun, elmo_zh
+from drawn_bundles import SHAPES, write_model
+
+from elmo_zh import ContextIndex
+from elmo_zh.config import TextConfig
+from elmo_zh.contexts.explore import browser as browser_module
+from elmo_zh.contexts.explore import own_index
+from elmo_zh.contexts.explore.browser import open_in_browser
+from elmo_zh.contexts.explore.server import ExploreServer
+from elmo_zh.run.files import file_digest
+from elmo_zh.run.layout import RunDir
+
+pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'scikit-learn>=1.6'")
+pytest.importorskip("bokeh", reason="bokeh is not installed: pip install 'bokeh>=3.6'")
+FEW = ("--num-words", 2, "--max-per-word", 7)
+
+
+@pytest.fixture
+def latest(sample_run: SampleRun, empty_folder: Path) -> RunDir:
+    """runs/latest in the current folder, a copy of a finished run, with a copy of its corpus where it was."""
+    shutil.copytree(sample_run.path, Path("runs", "mine"))
+    Path("runs", "latest").symlink_to("mine")
+    shutil.copytree(sample_run.corpus, "corpus")
+    return RunDir(Path("runs/latest"))
+
+
+def page_data(path: Path) -> Any:
+    text = path.read_text(encoding="utf-8")
+    return json.loads(text.partition('<script type="application/json" id="data">')[2].partition("</script>")[0])
+
+
+def test_the_latest_run_with_its_corpus(latest: RunDir) -> None:
+    made = elmo_zh("explore", "--output", "page.html", *FEW)
+    assert made.status == 0, made.stderr
+    assert (
+        "Making the index runs/latest/index (there is none yet) of the corpus of runs/latest (2 files)." in made.stderr
+    )
+    data = page_data(Path("page.html"))
+    assert (data["index"], data["model"], data["segmented"]) == ("mine/index", "mine/model", False)
+    assert set(data["colourings"]["source"]["labels"]) == {"food.txt", "nature.txt"}
+    lines = [
+        line for file in ("food.txt", "nature.txt") for line in Path("corpus", file).read_text("utf-8").split("\n")
+    ]
+    assert all(any(text in line for line in lines) for text, *_ in data["lines"])
+    # The second time it uses this index; --force makes the page again.
+    before = files_of(latest.index)
+    again = elmo_zh("explore", "--output", "page.html", *FEW, "--force")
+    assert "Index: runs/latest/index, which this model has made." in again.stderr
+    assert files_of(latest.index) == before
+    assert page_data(Path("page.html")) == data
+    assert not list(Path("runs/mine").glob("index.*"))
+
+
+def test_a_changed_corpus_gives_way_to_the_segmented_text(latest: RunDir) -> None:
+    with Path("corpus/food.txt").open("a", encoding="utf-8") as file:
+        file.write("新的一行。\n")
+    made = elmo_zh("explore", "--output", "page.html", *FEW)
+    assert "(there is none yet) of the segmented text of runs/latest." in made.stderr
+    data = page_data(Path("page.html"))
+    assert data["segmented"] is True
+    assert all(" " in text for text, *_ in data["lines"])
+    assert ContextIndex.load(latest.index).info["counts"]["lines"] == sum(
+        len(path.read_text("utf-8").splitlines()) for path in (*latest.train_files(), *latest.heldout_files())
+    )
+
+
+def test_a_corpus_that_an_index_refuses(latest: RunDir) -> None:
+    record = latest.stage_record("segment")
+    known = json.loads(record.read_text("utf-8"))
+    path = Path("corpus/food.txt")
+    path.write_bytes(path.read_bytes() + b"\xff\xfe\xff\n")
+    known["inputs"]["food.txt"]["digest"] = file_digest(path)
+    record.write_text(json.dumps(known), encoding="utf-8")
+    made = elmo_zh("explore", "--output", "page.html", *FEW)
+    assert made.status == 0, made.stderr
+    [told] = [line for line in made.stderr.splitlines() if line.startswith("That text cannot be indexed: ")]
+    assert "food.txt" in told
+    assert page_data(Path("page.html"))["segmented"] is True
+
+
+def test_an_index_of_another_model_or_a_damaged_one_is_made_again(latest: RunDir) -> None:
+    assert elmo_zh("explore", "runs/mine", "--output", "page.html", *FEW).status == 0
+    info = json.loads((latest.index / "index.json").read_text("utf-8"))
+    info["model"]["model_digest"] = "sha256:other"
+    (latest.index / "index.json").write_text(json.dumps(info), encoding="utf-8")
+    made = elmo_zh("explore", "--model", "runs/mine/model", "--output", "page.html", *FEW, "--force")
+    assert "Making the index runs/mine/index (another model made the old one) of the corpus" in made.stderr
+    good = files_of(latest.index)
+    (latest.index / "postings.npy").write_bytes(b"")
+    made = elmo_zh("explore", "--output", "page.html", *FEW, "--force")
+    assert "(runs/latest/index/postings.npy has 0 bytes, expected " in made.stderr
+    assert {name: content for name, content in files_of(latest.index).items() if name != "index.json"} == {
+        name: content for name, content in good.items() if name != "index.json"
+    }
+
+
+def test_a_run_without_its_text(latest: RunDir) -> None:
+    shutil.rmtree("corpus")
+    shutil.rmtree(latest.segmented)
+    told = elmo_zh("explore", "--output", "page.html").only_error()
+    assert told.startswith("runs/latest has no segmented text any more, so explore has no text to show.")
+    assert "elmo-zh index TEXT --model runs/latest/model --output my.index, then elmo-zh explore my.index" in told
+
+
+def test_a_large_run_is_read_in_part(latest: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_index, "MOST_TEXT_BYTES", 1000)
+    monkeypatch.setattr(own_index, "MOST_OCCURRENCES", 300)
+    made = elmo_zh("explore", "--output", "page.html", "--word", "的")
+    assert made.status == 0, made.stderr
+    assert " of the first 1 file of the segmented text of runs/latest." in made.stderr
+    index = ContextIndex.load(latest.index)
+    assert [text["name"] for text in index.info["texts"]] == [str(latest.heldout_files()[0])]
+    counts = dict(line.split("\t") for line in latest.vocab_counts.read_text("utf-8").splitlines()[3:])
+    assert 0 < sum(min(100, int(counts[word])) for word in index.words) <= 300
+
+
+def add_model(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Install a package that brings a model, as pip does, and return the folder of the model."""
+    model = write_model(
+        folder / "packaged", SHAPES["token"], text=TextConfig(), with_softmax=True, words=("我们", "时候")
+    )
+    described = folder / "site" / "toy_model-1.dist-info"
+    described.mkdir(parents=True)
+    (folder / "site" / "toy_model.py").write_text(f"MODEL = {str(model)!r}\n", encoding="utf-8")
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-model\nVersion: 1\n", encoding="utf-8")
+    (described / "entry_points.txt").write_text(f"[elmo_zh.models]\n{name} = toy_model:MODEL\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(folder / "site")
+    monkeypatch.delitem(sys.modules, "toy_model", raising=False)
+    return model
+
+
+def test_an_installed_model_and_the_sample(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = elmo_zh("explore").only_error()
+    assert told.startswith("There is no model yet: neither runs/latest nor an installed model named starter. Train one")
+    add_model(empty_folder, "starter", monkeypatch)
+    told = elmo_zh("explore").only_error()
+    assert told.startswith("There is no data/sample here, so explore has no text to show. Index a text of yours first:")
+    Path("data/sample").mkdir(parents=True)
+    shutil.copy(ROOT / "data/sample/food.txt", "data/sample")
+    made = elmo_zh("explore", "--output", "page.html", "--word", "我们")
+    assert made.status == 0, made.stderr
+    assert "Making the index runs/starter.index (there is none yet) of the sample text data/sample." in made.stderr
+    assert page_data(Path("page.html"))["index"] == "starter.index"
+    # The folder of the same model has the name that it is installed by.
+    again = elmo_zh("explore", "--model", "starter", "--output", "other.html", "--word", "我们")
+    assert "Index: runs/starter.index, which this model has made." in again.stderr
+
+
+def test_the_server_opens_the_browser(latest: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = []
+
+    def interrupted(_: ExploreServer) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ExploreServer, "serve_forever", interrupted)
+    monkeypatch.setattr(browser_module, "open_in_browser", lambda address: not opened.append(address))
+    answer = elmo_zh("explore", *FEW, "--port", 0)
+    [address] = opened
+    assert answer.stdout == f"The page is open in your browser: {address} Ctrl-C ends the server.\n"
+    answer = elmo_zh("explore", *FEW, "--port", 0, "--no-browser")
+    assert answer.stdout.startswith("Open http://127.0.0.1:")
+    assert elmo_zh("explore", *FEW, "--port", 0, "--json").result()["address"].startswith("http://127.0.0.1:")
+    assert len(opened) == 1
+    for option in (("--port", 1), ("--no-browser",)):
+        answer = elmo_zh("explore", "--output", "page.html", *option)
+        assert answer.status == 2
+        assert f"{option[0]} has no effect with --output" in answer.stderr
+    assert elmo_zh("explore", "runs/mine", "--model", "runs/mine/model").status == 2
+
+
+def test_no_browser_takes_the_terminal_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Browser:
+        def __init__(self) -> None:
+            self.opened: list[str] = []
+
+        def open(self, address: str) -> bool:
+            self.opened.append(address)
+            return True
+
+    browser = Browser()
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(webbrowser, "get", lambda: browser)
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    assert open_in_browser("http://127.0.0.1:1/") is False
+    monkeypatch.setenv("DISPLAY", ":0")
+    assert open_in_browser("http://127.0.0.1:2/") is True
+
+    def no_browser() -> None:
+        raise webbrowser.Error
+
+    monkeypatch.setattr(webbrowser, "get", no_browser)
+    assert open_in_browser("http://127.0.0.1:3/") is False
+    assert set(browser.opened) <= {"http://127.0.0.1:2/"}
+
+
+def test_a_list_of_words(latest: RunDir) -> None:
+    assert elmo_zh("explore", "--output", "page.html", *FEW).status == 0
+    index = ContextIndex.load(latest.index)
+    words = sorted(index.words, key=index.count)[-2:]
+    Path("words.txt").write_text("\n".join((words[0], "", "没有的词", words[1])), encoding="utf-8")
+    made = elmo_zh("explore", "--output", "page.html", "--words", "words.txt", "--word", index.words[0], "--force")
+    assert [word for word, *_ in page_data(Path("page.html"))["words"]] == [index.words[0], words[1], words[0]]
+    assert "Warning: 1 word of --words words.txt not in the index runs/latest/index: 没有的词" in made.stderr
+    Path("words.txt").write_text("没有的词\n", encoding="utf-8")
+    told = elmo_zh("explore", "--output", "new.html", "--words", "words.txt").only_error()
+    assert told.endswith("没有的词. Give words of it, or leave out --words.")
+
+
+def test_labels_become_the_first_colours(latest: RunDir) -> None:
+    rows = ["file\tgenre", "food.txt\tmeals", "nature.txt\toutdoors"]
+    Path("labels.tsv").write_text("\n".join(rows), encoding="utf-8")
+    assert elmo_zh("explore", "--output", "page.html", *FEW, "--labels", "labels.tsv").status == 0
+    colourings = page_data(Path("page.html"))["colourings"]
+    assert list(colourings) == ["usage", "source", "label:genre"]
+    names = {"food.txt": "meals", "nature.txt": "outdoors"}
+    sources, genres = colourings["source"], colourings["label:genre"]
+    for source, genre in zip(sources["points"], genres["points"], strict=True):
+        assert names[sources["labels"][source]] == genres["labels"][genre]
+    Path("labels.tsv").write_text("line\tgenre\n99999\tx\n", encoding="utf-8")
+    made = elmo_zh("explore", "--output", "other.html", *FEW, "--labels", "labels.tsv")
+    assert "Warning: labels.tsv: no occurrence on the page has a label of the column genre." in made.stderr
+    assert Path("other.html").exists()
