@@ -1,11 +1,13 @@
 """Bundles of small models with drawn weights, in both modes, and the NumPy oracle's vectors of them."""
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import h5py
+import pytest
 import torch
 from parity.numpy_bilm import Array, load_bilm, read_array, run_bilm
 from parity.numpy_character_cnn import load_character_cnn, sentence_vectors
@@ -90,3 +92,18 @@ def oracle_layers(bundle: Path, words: Sequence[str]) -> Array:
             rows = [0, *(3 + vocabulary.index(word) if word in vocabulary else 2 for word in words), 1]
             vectors = read_array(file, "embedding")[rows]
     return run_bilm(bilm, vectors)[0]
+
+
+def install_model(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Install a package that brings a model, as pip does, and return the folder of the model."""
+    model = write_model(
+        folder / "packaged", SHAPES["token"], text=TextConfig(), with_softmax=True, words=("我们", "时候")
+    )
+    described = folder / "site" / "toy_model-1.dist-info"
+    described.mkdir(parents=True)
+    (folder / "site" / "toy_model.py").write_text(f"MODEL = {str(model)!r}\n", encoding="utf-8")
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-model\nVersion: 1\n", encoding="utf-8")
+    (described / "entry_points.txt").write_text(f"[elmo_zh.models]\n{name} = toy_model:MODEL\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(folder / "site")
+    monkeypatch.delitem(sys.modules, "toy_model", raising=False)
+    return model

@@ -57,7 +57,7 @@ def starter_tokens() -> int:
     if STARTER not in MODELS:
         return 0
     info = json.loads(BundleLayout(find_bundle(STARTER)).info.read_text(encoding="utf-8"))
-    return int(info["training"]["tokens"])
+    return int(info["training"].get("tokens", 0))
 
 
 def default_bundle() -> Path:
