@@ -110,8 +110,8 @@ def _advise_starter(config: "Config", num_tokens: float) -> Iterator[str]:
     seen = 0 if config.train.init or config.vocab.init or config.model.mode != "token" else starter_tokens()
     if num_tokens < _LITTLE_BESIDE_STARTER * seen:
         yield (
-            f"Recommended: start from the installed model starter, which has trained on {seen:,} tokens: add INIT=starter"
-            " to make train, or --init starter to pipeline."
+            f"Recommended: start from the installed model starter, which has trained on {seen:,} tokens: add"
+            " INIT=starter to make train, or --init starter to pipeline."
         )
 
 

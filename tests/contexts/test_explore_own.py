@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 import webbrowser
 from pathlib import Path
 from typing import Any
