@@ -69,6 +69,11 @@ def form_options(function: Function) -> Function:
             is_flag=True,
             help="Add AllenNLP's dataset sentence_to_index; this keeps all sentences in memory.",
         ),
+        click.option(
+            "--by",
+            type=click.Choice(("line", "token")),
+            help="Rows of Parquet: one for each line, or one for each token with the text of its line. Default line.",
+        ),
     ]
     return with_options(function, options)
 
@@ -81,6 +86,7 @@ def _build_form(config: EmbedConfig, chosen: dict[str, Any]) -> "OutputForm":
         layout=chosen["layout"] or config.layout,
         compression=chosen["compression"] or config.compression,
         sentence_index=chosen["sentence_index"],
+        by_token=chosen["by"] == "token",
     )
 
 
@@ -194,7 +200,7 @@ def embed(
 def _check_usage(chosen: dict[str, Any]) -> None:
     if chosen["split_sentences"] and chosen["segmented"]:
         raise click.UsageError("--segmented text has one sentence per line already. Leave out --split-sentences.")
-    form_chosen = any(chosen[name] for name in ("format", "layout", "compression", "sentence_index"))
+    form_chosen = any(chosen[name] for name in ("format", "layout", "compression", "sentence_index", "by"))
     if chosen["shard"] and form_chosen:
         raise click.UsageError(
             f"A shard is always packed HDF5. Give --format, --layout and so on to: {program()} merge"

@@ -240,6 +240,7 @@ class _Dump:
             is_pooled=self.settings.pool != "none",
             has_offsets=not self.settings.segmented,
             has_source_lines=self.settings.split_sentences,
+            has_text=True,
         )
 
     def _attributes(self) -> dict[str, Any]:
@@ -263,6 +264,7 @@ class _Dump:
     def _contents(self) -> Contents:
         """Return the description of all lines of this dump."""
         contents = self.describe(num_lines=self.counts.lines, num_tokens=self.counts.tokens)
+        contents = contents.with_text(self.parts.have_text())
         if self.shard is None:
             return contents
         counts = self.counts.recorded()

@@ -79,6 +79,10 @@ class Parts:
         """Return the path of the tokens from this line on."""
         return self.path / f"text-{first_line:012d}.hdf5"
 
+    def have_text(self) -> bool:
+        """Return whether the raw text of every line is kept; unfinished outputs of earlier versions lack it."""
+        return all(map(_has_text, [self.packed] if self.packed.is_file() else self.text_files()))
+
     def disk_bytes(self) -> int:
         """Return how much disk space the folder takes up."""
         return sum(path.stat().st_blocks * 512 for path in self.path.glob("*"))
@@ -173,6 +177,11 @@ class Parts:
         """Remove the folder, in any case or only if there is nothing in it to resume from."""
         if not (if_empty and (self.text_files() or self.packed.is_file())):
             remove(self.path)
+
+
+def _has_text(path: Path) -> bool:
+    with h5py.File(path, "r") as file:
+        return "text" in file
 
 
 def finished_parts(folder: Path, first_line: int) -> dict[Path, int]:
