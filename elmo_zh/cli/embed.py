@@ -30,6 +30,7 @@ from elmo_zh.cli.options import (
     RegisteredName,
     common_options,
     device_option,
+    engine_options,
     input_argument,
     input_options,
     with_options,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from elmo_zh.embed.formats import OutputForm
     from elmo_zh.embed.jobs import Job
     from elmo_zh.embed.join import DumpReport
+    from elmo_zh.engine.engine import Engine
 
 
 def form_options(function: Function) -> Function:
@@ -140,6 +142,7 @@ def _build_form(config: EmbedConfig, chosen: dict[str, Any]) -> "OutputForm":
 )
 @stateful_option
 @device_option
+@engine_options
 @common_options
 @click.pass_obj
 def embed(
@@ -167,10 +170,13 @@ def embed(
       elmo-zh embed texts/ more.txt.gz --output vectors/ --format npy
       elmo-zh embed hotel.csv --field review --split-sentences
       elmo-zh embed big.txt --pool mean --shard 1/4
+      elmo-zh embed big.txt --engine dask --scheduler tcp://192.168.0.1:8786
       echo 今天天气很好 | elmo-zh embed -
     """
     config = common.resolve()
     _check_usage(chosen)
+    if stateful and common.engine != "local":
+        raise click.UsageError("--stateful reads one line after the other, on one machine. Leave out --engine.")
     refuse_settings_of_the_model(common, "embed", also="embed")
     refuse_format_of_segmented(common, segmented=chosen["segmented"])
     form = _build_form(config.embed, chosen)
@@ -194,7 +200,8 @@ def embed(
             unknown=chosen["unknown"],
         )
         settings = _build_settings(config.embed, embedder.bundle, stateful, chosen)
-        _run_jobs(common, embedder, jobs, is_single(files), settings, form, chosen["shard"])
+        with common.choose_engine(config).started(0) as engine:
+            _run_jobs(common, embedder, jobs, is_single(files), settings, form, chosen["shard"], engine)
 
 
 def _check_usage(chosen: dict[str, Any]) -> None:
@@ -231,6 +238,7 @@ def _run_jobs(
     settings: "DumpSettings",
     form: "OutputForm",
     shard_text: str | None,
+    engine: "Engine",
 ) -> None:
     """Embed one file after another; if there are several, skip those whose output exists."""
     from elmo_zh.bundle.description import describe_model
@@ -251,7 +259,15 @@ def _run_jobs(
             continue
         try:
             report = dump_vectors(
-                embedder, job, settings, form, shard=shard, force=common.force, reporter=common.console, hints=hints
+                embedder,
+                job,
+                settings,
+                form,
+                shard=shard,
+                force=common.force,
+                reporter=common.console,
+                hints=hints,
+                engine=engine,
             )
         except UnsuitableError as error:
             if job.text.source.is_named:

@@ -160,7 +160,8 @@ def _kill_at_step(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
         return counted
 
     monkeypatch.setattr(prepare, "_build_block", counting("tokens", prepare._build_block))
-    monkeypatch.setattr(index_vectors, "_compute", counting("vectors", index_vectors._compute))
+    work = index_vectors._OccurrenceVectors
+    monkeypatch.setattr(work, "compute", counting("vectors", work.compute))
 
 
 def test_finished_parts_are_not_computed_again(
