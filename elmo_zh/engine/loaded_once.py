@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
+from elmo_zh.allocator import keep_freed_memory
+
 Value = TypeVar("Value")
 
 # A worker keeps as many of them: those of the two commands that used it last.
@@ -40,4 +42,5 @@ class LoadedOnce(Generic[Value]):
 
 @lru_cache(maxsize=_MOST_KEPT)
 def _loaded(pickled: bytes) -> Any:
+    keep_freed_memory()
     return pickle.loads(pickled)  # noqa: S301 - it comes from the engine, whose tasks are pickled anyway
