@@ -277,7 +277,7 @@ class _Scoring:
     def _iter_computed(
         self, engine: Engine, work: LineScores, windows: Iterator[tuple[int, _Window]]
     ) -> Iterator[list[ScoredLine]]:
-        folder = self._parts.path if self._parts else Path()
+        folder = self._parts.path if self._parts else None
         for (number, window), computed in compute_in_order(engine, work, self._iter_tasks(windows), folder):
             self._job.scorer.add_counts(computed.unknown_words, computed.num_cut)
             lines = window.scored(self._cache, computed.known)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from elmo_zh.engine.engine import Engine, ThisProcess
-from elmo_zh.engine.parts import Figures, PartWriter, remove_part, run_parts_in_order
+from elmo_zh.engine.parts import Figures, PartWriter, num_finished, remove_part, run_parts_in_order
 
 Task = TypeVar("Task")
 Kept = TypeVar("Kept")
@@ -46,27 +46,33 @@ class PartTask(Generic[Task, Kept]):
 
 
 def compute_in_order(
-    engine: Engine, work: PartWork[Task, Value], tasks: Iterable[PartTask[Task, Kept]], folder: Path
+    engine: Engine, work: PartWork[Task, Value], tasks: Iterable[PartTask[Task, Kept]], folder: Path | None
 ) -> Iterator[tuple[Kept, Value]]:
     """Yield what is kept of each task with its value, in the order of the tasks.
 
     In this process a task is computed when its turn comes. Workers compute tasks ahead, in any order, and leave the
     values as files in the folder. A file is removed once its value has been used; those that an interrupted command has
-    left are used when it resumes.
+    left are used when it resumes, on any engine.
 
     Args:
         engine: Engine that runs the tasks.
         work: How values are computed, written and read.
         tasks: The tasks, taken as workers become free.
-        folder: Folder that all workers see. Its files have to be removed if other tasks get the same names.
+        folder: Folder that all workers see. Its files have to be removed if other tasks get the same names. None if
+            there is no such folder, for this process only.
 
     Raises:
         ClusterError: If workers die repeatedly, or their files do not become visible here.
     """
     if isinstance(engine, ThisProcess):
         for each in tasks:
-            yield each.kept, work.compute(each.task)
+            if folder is not None and num_finished([each.name], folder):
+                yield each.kept, _load(work, folder, each.name)
+                remove_part(folder, each.name)
+            else:
+                yield each.kept, work.compute(each.task)
         return
+    assert folder is not None
     waiting: deque[Kept] = deque()
 
     def iter_named() -> Iterator[tuple[str, Task]]:
@@ -75,8 +81,12 @@ def compute_in_order(
             yield each.name, each.task
 
     for name, _ in run_parts_in_order(engine, _Saved(work), iter_named(), folder):
-        yield waiting.popleft(), work.load(folder / f"{name}.{_SUFFIX}")
+        yield waiting.popleft(), _load(work, folder, name)
         remove_part(folder, name)
+
+
+def _load(work: PartWork[Any, Value], folder: Path, name: str) -> Value:
+    return work.load(folder / f"{name}.{_SUFFIX}")
 
 
 @dataclass(frozen=True)

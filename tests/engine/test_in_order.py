@@ -67,6 +67,29 @@ def test_values_come_in_order(tmp_path: Path, engine: Engine) -> None:
     assert not (tmp_path / "parts").exists() or list((tmp_path / "parts").iterdir()) == []
 
 
+class CountedSquares(Squares):
+    """Work that counts."""
+
+    def __init__(self) -> None:
+        self.done: list[int] = []
+
+    def compute(self, task: int) -> int:
+        self.done.append(task)
+        return super().compute(task)
+
+
+def test_this_process_uses_what_workers_have_left(tmp_path: Path) -> None:
+    values = compute_in_order(Backwards(7), Squares(), numbered(7), tmp_path)
+    next(values)
+    values.close()  # type: ignore[attr-defined]
+    work = CountedSquares()
+    rest = list(islice(numbered(9), 1, None))
+    found = [value for _, value in compute_in_order(ThisProcess(), work, rest, tmp_path)]
+    assert found == [n * n for n in range(1, 9)]
+    assert work.done == [7, 8]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["computed-0.json", "computed-0.value"]
+
+
 def test_what_was_computed_before_is_used(tmp_path: Path) -> None:
     """A command that stops after the third value has computed seven; the next one takes the other four from disk."""
     first, second = Backwards(7), Backwards(5)
