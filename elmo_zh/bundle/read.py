@@ -110,6 +110,18 @@ class Bundle:
         return TextPreparation.build(self.text, user_dictionary)
 
 
+def load_same_bundle(path: Path, digest: str) -> Bundle:
+    """Read the bundle of a model that was pickled as its folder and its digest.
+
+    Raises:
+        BundleError: If the folder is not a sound bundle, or another one.
+    """
+    bundle = load_bundle(path)
+    if bundle.digest != digest:
+        raise BundleError(f"{path} is not the model that was pickled: {bundle.digest}, expected {digest}.")
+    return bundle
+
+
 def load_bundle(path: Path) -> Bundle:
     """Read a bundle into memory.
 

@@ -30,6 +30,7 @@ from elmo_zh.embed.rows import require_sentences
 from elmo_zh.embed.survey import Survey, check_disk_space
 from elmo_zh.embed.unfinished import DumpCounts
 from elmo_zh.embed.unknown_rate import describe_unknown_rate, is_far_above, training_unknown_rate
+from elmo_zh.engine.engine import Engine, ThisProcess
 from elmo_zh.errors import CorpusError, ElmoZhError
 from elmo_zh.run.files import atomic_path, link_or_copy, write_json
 from elmo_zh.run.reporter import Hints, Reporter, counted, format_bytes
@@ -104,6 +105,7 @@ def build_index(
     force: bool,
     reporter: Reporter,
     hints: Hints | None = None,
+    engine: Engine | None = None,
 ) -> IndexReport:
     """Write an index of the words of texts. An unfinished one is continued.
 
@@ -117,6 +119,7 @@ def build_index(
         force: Replace an existing index, and do not resume an unfinished one.
         reporter: Receives messages and progress.
         hints: Receives advice on the texts.
+        engine: Runs the computation of the vectors; default this process.
 
     Raises:
         ElmoZhError: If a layer is not one of the model's.
@@ -133,7 +136,7 @@ def build_index(
     with claimed_output(output, inputs, is_index, force=force):
         build = _Build(embedder, texts, output, settings, reporter, hints or Hints(reporter))
         try:
-            report = build.run(force=force)
+            report = build.run(engine or ThisProcess(), force=force)
             build.parts.remove()
         finally:
             build.parts.remove(if_empty=True)
@@ -162,7 +165,7 @@ class _Build:
         self._reporter, self._hints = reporter, hints
         self.parts = IndexParts.of(output)
 
-    def run(self, *, force: bool) -> IndexReport:
+    def run(self, engine: Engine, *, force: bool) -> IndexReport:
         """Write the index."""
         stamps = [Stamp.of(text.source) for text in self._texts]
         surveys = [self._write_tokens(number, force=force) for number in range(len(self._texts))]
@@ -171,7 +174,7 @@ class _Build:
             self._write_text(surveys)
             for stamp, text in zip(stamps, self._texts, strict=True):
                 stamp.require(text.source)
-        write_vectors(self._embedder, self.parts, len(self._texts), self._settings.layers, self._reporter)
+        write_vectors(self._embedder, self.parts, len(self._texts), self._settings.layers, engine, self._reporter)
         return self._finish()
 
     def _write_tokens(self, number: int, *, force: bool) -> Survey:

@@ -1,7 +1,8 @@
 """The unfinished output of `score`: a folder from which an interrupted command resumes.
 
 `manifest.json` says which texts, models and settings the scores belong to. Each `part-*.jsonl`, numbered from 0, holds
-the scores of consecutive lines, one JSON array a line. A part appears whole or not at all.
+the scores of consecutive lines, one JSON array a line. A part appears whole or not at all. `computed-*` are scores that
+other machines have computed.
 """
 
 import json

@@ -2,7 +2,8 @@
 
 In the order in which they appear: `manifest.json` (texts, model and settings); `text-NNNNN/`, the tokens of each text,
 as `embed` keeps them; `index/`, the finished files of the index, with room for all vectors, and `rows.npy`, the lines
-to compute; a `part-*.json` after each part of the vectors, which says up to which line they have been written.
+to compute; `computed-*`, vectors that other machines have computed; a `part-*.json` after each part of the vectors,
+which says up to which line they have been written.
 """
 
 import json
@@ -79,8 +80,9 @@ class IndexParts:
     def discard_index(self) -> None:
         """Remove everything but the tokens of the texts."""
         remove(self.layout.path)
-        for record in self.path.glob("part-*.json"):
-            remove(record)
+        for pattern in ("part-*.json", "computed-*"):
+            for path in self.path.glob(pattern):
+                remove(path)
 
     def remove(self, *, if_empty: bool = False) -> None:
         """Remove the folder, in any case or only if there is nothing in it to resume from."""

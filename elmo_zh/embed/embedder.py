@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elmo_zh.bundle.find_bundle import DEFAULT_MODEL, find_given_bundle
-from elmo_zh.bundle.read import Bundle, load_bundle
+from elmo_zh.bundle.read import Bundle, load_bundle, load_same_bundle
 from elmo_zh.choices import DEVICES, UNKNOWN_WAYS
 from elmo_zh.embed.embedded_sentence import EmbeddedSentence, Vectors
 from elmo_zh.embed.hub_outputs import hub_outputs
@@ -20,7 +20,7 @@ from elmo_zh.embed.sentence_arguments import check_text, check_texts, check_toke
 from elmo_zh.embed.sentence_vectors import SentenceVectors, fill_state, state_to_arrays
 from elmo_zh.embed.substitutes import Place, SubstituteFinder, Substitutes
 from elmo_zh.embed.unknown_rate import UnknownWatch
-from elmo_zh.errors import BundleError, ElmoZhError
+from elmo_zh.errors import ElmoZhError
 from elmo_zh.model.kernels.gpu_loop import kernel_fallback
 from elmo_zh.model.precision import PRECISIONS, choose_device
 from elmo_zh.text.alignment import TokenisedLine, find_tokens
@@ -39,7 +39,7 @@ class ElmoEmbedder:
     the sentence. A stateful embedder carries the state from each sentence to the next, as the original programs do.
 
     Threads can share an embedder; they take turns. It can be pickled, for example for the workers of a data loader: the
-    copy loads the bundle again from its folder, and refuses a different one there.
+    copy loads the bundle again from its folder, on the same kind of device, and refuses a different one there.
 
     Attributes:
         bundle: The model and everything that belongs to it.
@@ -73,7 +73,7 @@ class ElmoEmbedder:
                 raise ElmoZhError(f"{name} {value}: expected {', '.join(known[:-1])} or {known[-1]}.")
         self.bundle, self.precision, self.unknown = bundle, precision, unknown
         self.batch_tokens, self.is_stateful = batch_tokens, stateful
-        self._device_name, self._device = device, choose_device(device)
+        self._device = choose_device(device)
         if not PRECISIONS[precision].runs_on(self._device):
             raise ElmoZhError(f"precision {precision} is for processors. On a GPU use bfloat16, or give device cpu.")
         self._bilm = bundle.bilm.to(self._device)
@@ -115,7 +115,13 @@ class ElmoEmbedder:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the folder and the settings, without the weights and the carried state."""
         settings = {"stateful": self.is_stateful, "batch_tokens": self.batch_tokens, "unknown": self.unknown}
-        return _load_same, (self.bundle.path, self.bundle.digest, self._device_name, self.precision, settings)
+        return _load_same, (
+            self.bundle.path.absolute(),
+            self.bundle.digest,
+            self._device.type,
+            self.precision,
+            settings,
+        )
 
     @property
     def num_layers(self) -> int:
@@ -344,7 +350,4 @@ class ElmoEmbedder:
 
 def _load_same(path: Path, digest: str, device: str, precision: str, settings: Mapping[str, Any]) -> ElmoEmbedder:
     """Rebuild a pickled embedder."""
-    bundle = load_bundle(path)
-    if bundle.digest != digest:
-        raise BundleError(f"{path} is not the model that was pickled: {bundle.digest}, expected {digest}.")
-    return ElmoEmbedder(bundle, device, precision, **settings)
+    return ElmoEmbedder(load_same_bundle(path, digest), device, precision, **settings)

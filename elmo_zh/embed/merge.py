@@ -100,6 +100,8 @@ def merge_shards(
     for shard in shards:
         counts.add(shard.counts)
     contents = first.contents.with_size(num_lines=counts.lines, num_tokens=counts.tokens)
+    # Shards of earlier versions lack the text.
+    contents = contents.with_text(all(shard.contents.has_text for shard in shards))
     with claimed_output(output, paths, partial(is_output, form=form), force=force):
         check_disk_space(output, choose_writer(form).estimate_bytes(contents), is_exact=True, reporter=reporter)
         return join_files([shard.path for shard in shards], output, contents, counts, form, reporter)
@@ -125,6 +127,7 @@ def _read(path: Path) -> _ShardFile:
                 is_pooled="pool" in attributes,
                 has_offsets="character_offsets" in file,
                 has_source_lines="line" in file,
+                has_text="text" in file,
             )
     except (OSError, KeyError):
         raise OutputError(f"{path} is not a shard. {_GIVE_SHARDS}") from None

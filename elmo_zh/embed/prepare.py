@@ -120,8 +120,9 @@ def write_text_files(
 
 @dataclass(frozen=True, eq=False)
 class _PreparedRow(TokenisedLine):
-    """The tokens of a row, and the number of its line; the offsets are those in that line."""
+    """The tokens of a row, its text, and the number of its line; the offsets are those in that line."""
 
+    text: str
     line: int
 
 
@@ -137,7 +138,7 @@ def _iter_prepared(
             raise CorpusError(
                 f"{text.name}: line {row.line + 1} holds a NUL character, which HDF5 cannot store. Remove it."
             )
-        chosen.append(_PreparedRow(line.tokens, line.offsets + np.int32(row.start), row.line))
+        chosen.append(_PreparedRow(line.tokens, line.offsets + np.int32(row.start), row.text, row.line))
         num_tokens += len(line.tokens)
         if len(chosen) >= TEXT_LINES or num_tokens >= TEXT_TOKENS:
             yield chosen
@@ -165,6 +166,7 @@ def _build_block(
         unknown=embedder.find_unknown(tokens),
         character_offsets=np.concatenate([line.offsets for line in lines]) if contents.has_offsets else None,
         source_lines=np.array([line.line for line in lines], np.int64) if contents.has_source_lines else None,
+        texts=[line.text.replace("\0", "\ufffd").encode() for line in lines] if contents.has_text else None,
     )
 
 

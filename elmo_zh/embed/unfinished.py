@@ -2,8 +2,9 @@
 
 In the order in which they appear: `manifest.json` (text, model and settings) and `survey.json`; `text-*.hdf5`, the
 tokens of consecutive lines; `counts.json` and `packed.hdf5`, made of all of them, which has room for the vectors of
-every line; then a `part-*.json` after each part of the vectors, which says up to which line they have been written, and
-with carried state a `part-*.hdf5` with the state after that line.
+every line; `computed-*`, vectors that other machines have computed; a `part-*.json` after each part of the vectors,
+which says up to which line they have been written, and with carried state a `part-*.hdf5` with the state after that
+line.
 """
 
 import json
@@ -78,6 +79,10 @@ class Parts:
     def text_file(self, first_line: int) -> Path:
         """Return the path of the tokens from this line on."""
         return self.path / f"text-{first_line:012d}.hdf5"
+
+    def have_text(self) -> bool:
+        """Return whether the raw text of every line is kept; unfinished outputs of earlier versions lack it."""
+        return all(map(_has_text, [self.packed] if self.packed.is_file() else self.text_files()))
 
     def disk_bytes(self) -> int:
         """Return how much disk space the folder takes up."""
@@ -175,6 +180,11 @@ class Parts:
             remove(self.path)
 
 
+def _has_text(path: Path) -> bool:
+    with h5py.File(path, "r") as file:
+        return "text" in file
+
+
 def finished_parts(folder: Path, first_line: int) -> dict[Path, int]:
     """Return the records of finished parts in order, each with its number of lines, up to the first gap.
 
@@ -195,6 +205,11 @@ def finished_parts(folder: Path, first_line: int) -> dict[Path, int]:
 def record_part(folder: Path, first_line: int, num_lines: int) -> None:
     """Record that a part of so many lines from this one on is finished."""
     write_json(part_record(folder, first_line), {"first_line": first_line, "num_lines": num_lines})
+
+
+def computed_part(first_line: int, num_lines: int) -> str:
+    """Return the name of the part of these lines that a worker computes, which leaves its vectors as a file."""
+    return f"computed-{first_line:012d}-{num_lines}"
 
 
 def part_record(folder: Path, first_line: int) -> Path:

@@ -6,6 +6,7 @@ the figures that it returns. It may run twice, even at the same time, if an engi
 
 import json
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -83,6 +84,51 @@ def run_parts(
             yield name, done
     for job, _ in engine.run(_make, jobs):
         yield job.name, _wait_for(job)
+
+
+def run_parts_in_order(
+    engine: Engine, work: Work[Task], tasks: Iterable[tuple[str, Task]], folder: Path
+) -> Iterator[tuple[str, Figures]]:
+    """Yield the name and the figures of each part in the order of the tasks, of which there may be very many.
+
+    Args:
+        engine: Engine that runs the tasks.
+        work: As for `run_parts`.
+        tasks: Each task after the name of its part; taken only as workers become free.
+        folder: Folder of the parts; made if missing.
+
+    Raises:
+        ClusterError: If files that a worker has written do not become visible here.
+    """
+    folder = folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    waiting: deque[str] = deque()
+    done: dict[str, Figures] = {}
+
+    def iter_unfinished() -> Iterator[_Job[Task]]:
+        for name, task in tasks:
+            waiting.append(name)
+            figures = _finished(folder, name)
+            if figures is None:
+                yield _Job(work, task, folder, name)
+            else:
+                done[name] = figures
+
+    for job, _ in engine.run(_make, iter_unfinished()):
+        done[job.name] = _wait_for(job)
+        while waiting and waiting[0] in done:
+            name = waiting.popleft()
+            yield name, done.pop(name)
+    for name in waiting:
+        yield name, done[name]
+
+
+def remove_part(folder: Path, name: str) -> None:
+    """Remove the files of a finished part that has been used; its record first, so that it is never half a part."""
+    record = _record(folder, name)
+    sizes = json.loads(record.read_text(encoding="utf-8"))["sizes"]
+    for path in (record, *(folder / file for file in sizes)):
+        path.unlink(missing_ok=True)
 
 
 def num_finished(tasks: Iterable[str], folder: Path) -> int:

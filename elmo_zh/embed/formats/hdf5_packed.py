@@ -2,13 +2,14 @@
 
 `vectors` (N, 2P), or (L + 1, N, 2P) for all layers; `line_offsets` int64 (lines + 1): line i has the rows from
 line_offsets[i] to line_offsets[i + 1]; `tokens` (N,) and `unknown` (N,); `character_offsets` int32 (N, 2) of raw text;
-`line` int64 (lines,) if lines were split: the line of the text that each sentence comes from.
+`line` int64 (lines,) if lines were split: the line of the text that each sentence comes from;
+`text` (lines,): the raw line, or sentence, in which HDF5 needs U+FFFD in place of a NUL character.
 With pooling the table holds for the tokens only, and `vectors` has one row for each line. Shards and the parts of an
 unfinished dump are such files too.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,6 +26,9 @@ SUFFIX = ".hdf5"
 
 # HDF5 stores a string of variable length with this much around it, and an entry in the dataset.
 _TOKEN_BYTES = 50
+_TEXT_BYTES = 32
+# Measured size of a token in the raw text.
+_TOKEN_TEXT_BYTES = 6
 _CHUNK_BYTES = 2**18
 # Most lines and tokens read at a time.
 BLOCK_LINES = 2000
@@ -43,6 +47,7 @@ def estimate_bytes(contents: Contents) -> int:
         contents.vector_bytes
         + contents.num_tokens * _TOKEN_BYTES
         + contents.num_lines * (16 if contents.has_source_lines else 8)
+        + (contents.num_lines * _TEXT_BYTES + contents.num_tokens * _TOKEN_TEXT_BYTES) * contents.has_text
     )
 
 
@@ -97,6 +102,8 @@ def _create_text(file: Any, contents: Contents) -> None:
         file.create_dataset("character_offsets", (contents.num_tokens, 2), np.int32)
     if contents.has_source_lines:
         file.create_dataset("line", (contents.num_lines,), np.int64)
+    if contents.has_text:
+        file.create_dataset("text", (contents.num_lines,), h5py.string_dtype())
 
 
 def _write_text(file: Any, blocks: Iterable[Block]) -> Iterator[Block]:
@@ -106,6 +113,8 @@ def _write_text(file: Any, blocks: Iterable[Block]) -> Iterator[Block]:
         file["line_offsets"][line + 1 : line + block.num_lines + 1] = block.line_offsets[1:] + token
         if block.source_lines is not None:
             file["line"][line : line + block.num_lines] = block.source_lines
+        if block.texts is not None and "text" in file:
+            file["text"][line : line + block.num_lines] = np.array(block.texts, object)
         line += block.num_lines
         if block.tokens:
             own = slice(token, token + len(block.tokens))
@@ -151,8 +160,23 @@ class VectorFile:
 
 
 def iter_blocks(paths: Iterable[Path]) -> Iterator[LineBlock]:
-    """Yield the lines of packed files in order, with their vectors, some thousand tokens at a time."""
-    return chain.from_iterable(map(_iter_line_blocks, paths))
+    """Yield the lines of packed files in order, with their vectors, some thousand tokens at a time.
+
+    The blocks are the same however the lines are divided among the files.
+    """
+    pieces: list[LineBlock] = []
+    for path in paths:
+        with h5py.File(path, "r") as file:
+            num_lines, start = len(file["line_offsets"]) - 1, 0
+            while start < num_lines:
+                if stop := _end_of_block(file, start, pieces):
+                    pieces.append(_read_vectors(file, start, stop))
+                    start = stop
+                if start < num_lines:
+                    yield LineBlock.joined(pieces)
+                    pieces = []
+    if pieces:
+        yield LineBlock.joined(pieces)
 
 
 def iter_text_blocks(paths: Iterable[Path]) -> Iterator[TextBlock]:
@@ -160,14 +184,28 @@ def iter_text_blocks(paths: Iterable[Path]) -> Iterator[TextBlock]:
     return chain.from_iterable(map(_iter_text_blocks, paths))
 
 
-def _iter_line_blocks(path: Path) -> Iterator[LineBlock]:
-    with h5py.File(path, "r") as file:
-        is_pooled = "pool" in file.attrs
-        row = 0
-        for block in _read_text_blocks(file):
-            end = row + (block.num_lines if is_pooled else len(block.tokens))
-            yield block.with_vectors(file["vectors"][..., row:end, :], is_pooled=is_pooled)
-            row = end
+def _end_of_block(file: Any, start: int, pieces: Sequence[TextBlock] = ()) -> int:
+    """Return the line after those that a block still takes from a line on; 0 if it takes none.
+
+    Args:
+        file: The h5py.File.
+        start: The line, counted from the first one of the file.
+        pieces: What is in the block already.
+    """
+    lines_left = BLOCK_LINES - sum(piece.num_lines for piece in pieces)
+    tokens_left = BLOCK_TOKENS - sum(len(piece.tokens) for piece in pieces)
+    offsets = file["line_offsets"][start : start + lines_left + 1]
+    count = int(np.searchsorted(offsets, offsets[0] + tokens_left, side="right")) - 1
+    if not pieces:
+        count = max(1, count)
+    return start + count if count > 0 else 0
+
+
+def _read_vectors(file: Any, start: int, stop: int) -> LineBlock:
+    block = read_lines(file, start, stop)
+    is_pooled = "pool" in file.attrs
+    first, last = (start, stop) if is_pooled else file["line_offsets"][[start, stop]].tolist()
+    return block.with_vectors(file["vectors"][..., first:last, :], is_pooled=is_pooled)
 
 
 def _iter_text_blocks(path: Path) -> Iterator[TextBlock]:
@@ -178,10 +216,9 @@ def _iter_text_blocks(path: Path) -> Iterator[TextBlock]:
 def _read_text_blocks(file: Any) -> Iterator[TextBlock]:
     num_lines, start = len(file["line_offsets"]) - 1, 0
     while start < num_lines:
-        offsets = file["line_offsets"][start : start + BLOCK_LINES + 1]
-        count = max(1, int(np.searchsorted(offsets, offsets[0] + BLOCK_TOKENS, side="right")) - 1)
-        yield read_lines(file, start, start + count)
-        start += count
+        stop = _end_of_block(file, start)
+        yield read_lines(file, start, stop)
+        start = stop
 
 
 def read_lines(file: Any, start: int, stop: int) -> TextBlock:
@@ -201,4 +238,5 @@ def read_lines(file: Any, start: int, stop: int) -> TextBlock:
         unknown=file["unknown"][own],
         character_offsets=file["character_offsets"][own] if "character_offsets" in file else None,
         source_lines=file["line"][start:stop] if "line" in file else None,
+        texts=file["text"][start:stop].tolist() if "text" in file else None,
     )
