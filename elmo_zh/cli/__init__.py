@@ -6,6 +6,7 @@ import sys
 import click
 
 from elmo_zh.allocator import let_idle_threads_sleep
+from elmo_zh.cli.console import one_line
 from elmo_zh.cli.corpora import inspect, plan
 from elmo_zh.cli.drift import drift
 from elmo_zh.cli.embed import embed, merge
@@ -115,6 +116,6 @@ def main() -> None:
             error.add_note("This is a bug in elmo-zh. Please report it with the lines above.")
             raise
         for message in messages:
-            click.echo(f"Error: {message}", err=True)
+            click.echo(f"Error: {one_line(message)}", err=True)
         status = EXIT_USAGE if isinstance(error, OptionError) else EXIT_KNOWN_PROBLEM
     sys.exit(status if isinstance(status, int) else 0)

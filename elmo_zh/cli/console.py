@@ -2,6 +2,7 @@
 
 import sys
 import time
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +15,13 @@ from elmo_zh.run.reporter import Progress
 _SECONDS_BETWEEN_LINES = 15.0
 
 
+def one_line(message: str) -> str:
+    """Return a message with control characters, line ends and lone surrogates of names escaped."""
+    return "".join(
+        ascii(sign)[1:-1] if unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp") else sign for sign in message
+    )
+
+
 class Console:
     """Prints messages and progress on stderr; stdout is for results only."""
 
@@ -23,11 +31,11 @@ class Console:
     def note(self, message: str) -> None:
         """Print an informative message, unless --quiet."""
         if not self._quiet:
-            tqdm.write(message, file=sys.stderr)
+            tqdm.write(one_line(message), file=sys.stderr)
 
     def warn(self, message: str) -> None:
         """Print a warning, even with --quiet."""
-        tqdm.write(f"Warning: {message}", file=sys.stderr)
+        tqdm.write(f"Warning: {one_line(message)}", file=sys.stderr)
 
     @contextmanager
     def progress(
