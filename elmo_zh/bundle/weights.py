@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elmo_zh.errors import BundleError
-from elmo_zh.hdf5 import create_hdf5
+from elmo_zh.hdf5 import create_hdf5, dataset_names
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.softmax import Softmax
@@ -223,13 +223,10 @@ def _fill(targets: Mapping[str, Tensor], entry: Entry, array: NDArray[np.float32
 
 def _refuse_unknown_datasets(file: Any, path: Path, known: Iterable[str]) -> None:
     """Raise BundleError for datasets of a biLM that the options do not describe; other datasets are ignored."""
-    found: list[str] = []
-    # visit() follows hard links only, so nothing outside the file is touched.
-    file.visit(found.append)
     known = set(known)
-    for name in found:
+    for name in dataset_names(file, path):
         is_ours = name.startswith(("RNN_", "CNN")) or name in ("char_embed", "word_embed", "embedding")
-        if is_ours and name not in known and isinstance(file[name], h5py.Dataset):
+        if is_ours and name not in known:
             raise BundleError(
                 f"{path}: {name} is not in the model that options.json describes. The two files belong to different"
                 " models, or the options were changed."
