@@ -31,6 +31,8 @@ def write_vectors(
         layers: Numbers of the layers to keep.
         reporter: Receives the progress.
     """
+    if parts.remove_damaged():
+        reporter.warn(f"Some vectors in {parts.path} are damaged, so they are computed again.")
     done = parts.num_finished_lines()
     rows = np.load(parts.rows, allow_pickle=False)
     occurrences = np.load(parts.layout.occurrences, mmap_mode="r", allow_pickle=False)
@@ -40,10 +42,11 @@ def write_vectors(
             edges = np.searchsorted(occurrences["line"], np.arange(done, done + len(lines) + 1))
             first, last = int(edges[0]), int(edges[-1])
             vectors = _compute(embedder, lines, layers, occurrences["token"][first:last], edges - first)
+            written = []
             for (vector_file, norm_file), layer_vectors in zip(files, vectors, strict=True):
-                vector_file.write(first, layer_vectors)
-                norm_file.write(first, _norms(layer_vectors))
-            parts.finish_part(done, len(lines))
+                written.append(vector_file.write(first, layer_vectors))
+                written.append(norm_file.write(first, _norms(layer_vectors)))
+            parts.finish_part(done, len(lines), written)
             done += len(lines)
             progress.update(len(lines))
 

@@ -272,6 +272,8 @@ class _Dump:
         """Write the packed file of all lines, without their vectors, unless it exists."""
         if counts := self.parts.counts():
             self.counts = counts
+            if self.parts.remove_damaged():
+                reporter.warn(f"Some vectors in {self.parts.path} are damaged, so they are computed again.")
             done = self.parts.num_finished_lines()
             reporter.note(f"Resuming: {done:,} of {counted(counts.lines, 'line')} are finished.")
             return
@@ -301,9 +303,9 @@ class _Dump:
         with reporter.progress("embed", unit="lines", total=self.counts.lines, initial=done) as progress:
             started, num_tokens = time.monotonic(), 0
             for first_row, block in self._iter_parts(done):
-                vectors.write(first_row, self._embed(block))
+                written = vectors.write(first_row, self._embed(block))
                 state = self.embedder.state_arrays() if self.settings.stateful else {}
-                self.parts.finish_part(block.first_line, block.num_lines, state)
+                self.parts.finish_part(block.first_line, block.num_lines, written, state)
                 num_tokens += len(block.tokens)
                 progress.update(block.num_lines, **{"tokens/s": num_tokens / (time.monotonic() - started)})
 

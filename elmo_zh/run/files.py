@@ -156,6 +156,19 @@ def write_json(path: Path, value: Any) -> None:
         unfinished.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
+def read_json(path: Path) -> Any:
+    """Return the value in a JSON file.
+
+    Raises:
+        FileNotFoundError: If it is missing.
+        ValueError: If it is not JSON in UTF-8, or is nested too deep.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+
+
 def link_or_copy(path: Path, other: Path) -> None:
     """Give a file a second name by a hard link, or by a copy where the file system has no hard links."""
     try:

@@ -7,6 +7,7 @@ With pooling the table holds for the tokens only, and `vectors` has one row for 
 unfinished dump are such files too.
 """
 
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from elmo_zh.embed.formats import OutputForm
 from elmo_zh.embed.line_blocks import Contents, LineBlock, TextBlock
 from elmo_zh.hdf5 import create_hdf5
+from elmo_zh.run.sealed import Region
 
 SUFFIX = ".hdf5"
 
@@ -131,23 +133,35 @@ class VectorFile:
             # None if there are no rows.
             self._start = vectors.id.get_offset()
 
-    def write(self, first_row: int, vectors: NDArray[Any]) -> None:
+    @property
+    def region(self) -> Region:
+        """The place of all vectors in the file."""
+        return Region(self._path, self._start or 0, math.prod(self._shape) * self._dtype.itemsize)
+
+    def write(self, first_row: int, vectors: NDArray[Any]) -> list[Region]:
         """Write consecutive rows in every layer, and wait until they are on the disk.
 
         Args:
             first_row: Number of the first row.
             vectors: The rows, in the dtype of the file, shape (R, 2P) or (L + 1, R, 2P).
+
+        Returns:
+            Where they are in the file.
         """
         if vectors.size == 0:
-            return
+            return []
         assert vectors.dtype == self._dtype, vectors.dtype
         num_rows, dimension = self._shape[-2:]
+        written = []
         with self._path.open("r+b") as file:
             for number, layer in enumerate(vectors if vectors.ndim == 3 else vectors[None]):
-                file.seek(self._start + (number * num_rows + first_row) * dimension * self._dtype.itemsize)
+                start = self._start + (number * num_rows + first_row) * dimension * self._dtype.itemsize
+                file.seek(start)
                 file.write(np.ascontiguousarray(layer).data)
+                written.append(Region(self._path, start, layer.nbytes))
             file.flush()
             os.fsync(file.fileno())
+        return written
 
 
 def iter_blocks(paths: Iterable[Path]) -> Iterator[LineBlock]:
