@@ -11,6 +11,9 @@ from elmo_zh.errors import BundleError
 
 _DEEPEST = 32
 _MOST_OBJECTS = 10_000
+# More than random float32 numbers can ever be compressed: a larger dataset claims data that it does not hold.
+_MOST_COMPRESSION = 100
+_SMALL_BYTES = 1 << 20
 
 
 @contextmanager
@@ -63,6 +66,29 @@ def dataset_names(file: Any, path: Path) -> list[str]:
                 seen.add(address)
                 waiting.append((f"{shown_name}/", depth + 1, h5py.Group(member)))
     return sorted(found)
+
+
+def own_dataset(file: Any, name: str) -> Any:
+    """Return a dataset that is reached without links, which may lead out of the file.
+
+    Raises:
+        KeyError: If there is none.
+    """
+    group = file
+    for part in name.split("/"):
+        if not isinstance(group, h5py.Group) or not isinstance(group.get(part, getlink=True), h5py.HardLink):
+            raise KeyError(name)
+        group = group[part]
+    if not isinstance(group, h5py.Dataset):
+        raise KeyError(name)
+    return group
+
+
+def holds_its_data(dataset: Any) -> bool:
+    """Return whether the data of a dataset is in the file itself, and as much as its shape says."""
+    stored = dataset.id.get_storage_size()
+    held = stored if dataset.compression is None else max(stored * _MOST_COMPRESSION, _SMALL_BYTES)
+    return not dataset.external and not dataset.is_virtual and held >= dataset.nbytes
 
 
 def _unsafe(path: Path, problem: str) -> BundleError:

@@ -29,6 +29,7 @@ from elmo_zh.embed.merge import Shard
 from elmo_zh.embed.prepare import count_text, describe_model, open_parts, write_packed, write_text_files
 from elmo_zh.embed.reduction import Reduction, check_layers
 from elmo_zh.embed.rows import require_sentences
+from elmo_zh.embed.shard_digest import write_digest
 from elmo_zh.embed.survey import Survey, check_disk_space
 from elmo_zh.embed.unfinished import DumpCounts, Parts
 from elmo_zh.embed.unknown_rate import describe_unknown_rate, is_far_above, training_unknown_rate
@@ -279,7 +280,7 @@ class _Dump:
             return
         write_text_files(self.embedder, self.job.text, self.lines, self.parts, self.describe, reporter)
         self.counts = count_text(self.parts)
-        write_packed(self.parts, self._contents(), self.counts)
+        write_packed(self.parts, self._contents(), self.counts, is_shard=self.shard is not None)
 
     def hint_at_unknown_words(self, hints: Hints) -> None:
         """Say once if far more words are unknown than in training, before any vector is computed."""
@@ -336,6 +337,8 @@ class _Dump:
 
     def finish(self, reporter: Reporter) -> DumpReport:
         """Make the output of the packed file: that file itself, or one in another form."""
+        if self.shard:
+            write_digest(self.parts.packed)
         if is_plain_packed(self.form):
             return finish_packed(self.parts.packed, self.output, self.counts)
         return join_files([self.parts.packed], self.output, self._contents(), self.counts, self.form, reporter)

@@ -8,7 +8,7 @@ Records have digests of the bytes that they vouch for (`run/sealed.py`).
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import dropwhile
 from pathlib import Path
@@ -168,11 +168,13 @@ class Parts:
             )
         return DumpCounts(**read_sealed(self._counts))
 
-    def save_counts(self, counts: DumpCounts, vectors: Region) -> None:
-        """Write the counts of all lines, after `packed`, in which the vectors have this place."""
-        end = vectors.start + vectors.num_bytes
-        after = Region(self.packed, end, self.packed.stat().st_size - end)
-        write_sealed(self._counts, asdict(counts), [Region(self.packed, 0, vectors.start), after])
+    def save_counts(self, counts: DumpCounts, later: Iterable[Region]) -> None:
+        """Write the counts of all lines, after `packed`, in which everything but these regions is finished."""
+        finished, end = [], 0
+        for region in [*sorted(later), Region(self.packed, self.packed.stat().st_size, 0)]:
+            finished.append(Region(self.packed, end, region.start - end))
+            end = region.start + region.num_bytes
+        write_sealed(self._counts, asdict(counts), finished)
 
     def remove_records(self) -> None:
         """Remove the records of a packed file that has been lost."""
