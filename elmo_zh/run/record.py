@@ -50,6 +50,7 @@ class Stage:
         discard: Removes what an unfinished stage would resume from; None for a stage that always starts from scratch.
         parts: Folder of finished parts. An interrupted stage uses them again if its inputs, its settings and the
             version are the same; removed at the end.
+        inputs_made_by: Stage whose record, if there is one, has the digests that inputs must have.
         discards_training: Whether the run's checkpoints become worthless if the stage runs again with other inputs or
             settings.
         work: Runs the stage, and returns the files that it made and the counts to record.
@@ -62,6 +63,7 @@ class Stage:
     budget: Mapping[str, Any] = field(default_factory=dict)
     discard: Callable[[], None] | None = None
     parts: Path | None = None
+    inputs_made_by: str = ""
     discards_training: bool = True
 
 
@@ -103,6 +105,7 @@ def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporte
         changes = ["no record says what its checkpoints were made from"]
     if changes and stage.discards_training and not force:
         refuse_to_discard_training(run, changes)
+    _require_inputs_as_made(run, stage, inputs)
     run.save_config(config)
     same_budget = old.get("budget") == dict(stage.budget)
     if old.get("finished") and same_budget and not changes and not force and _outputs_are_intact(run, old):
@@ -179,6 +182,19 @@ def require_inputs(run: RunDir, paths: Any) -> None:
             maker = MAKERS.get(inside)
             hint = f"Make it with: {command(*maker.split(), '--run', run.path)}" if maker else "Check the path."
             raise RunError(f"{path} is missing. {hint}")
+
+
+def _require_inputs_as_made(run: RunDir, stage: Stage, inputs: Mapping[str, Any]) -> None:
+    """Raise RunError if an input is not as the stage that makes it has left it."""
+    if not stage.inputs_made_by:
+        return
+    made = load_record(run.stage_record(stage.inputs_made_by), damaged_is_none=True).get("outputs", {})
+    for name, entry in made.items():
+        if name in inputs and inputs[name]["digest"] != entry["digest"]:
+            raise RunError(
+                f"{stage.inputs[name]} is not as {stage.inputs_made_by} has written it: it was damaged or replaced."
+                f" Make it again with: {command(stage.inputs_made_by, '--run', run.path, '--force')}"
+            )
 
 
 def source_digest(run: RunDir, stage: str, name: str, path: Path, explain: Callable[[], str] | None = None) -> str:

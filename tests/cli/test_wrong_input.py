@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import json
+import os
 import resource
 import shutil
 from collections.abc import Callable, Iterator
@@ -278,6 +279,24 @@ def test_a_vocabulary_that_was_swapped_is_refused_in_training(run: Path) -> None
     assert answer.errors[0].startswith(
         f"Error: {run} already holds a training, which these changes would discard: 2 files (vocab.counts, vocab.data)"
     )
+
+
+def test_ids_that_are_not_those_of_their_stage(untrained_run: Path) -> None:
+    """Blocks that changed places, after the time stamp was set back."""
+    path = untrained_run / "ids" / "train-00000.ids"
+    status, content = path.stat(), path.read_bytes()
+    path.write_bytes(content[64:128] + content[:64] + content[128:])
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert elmo_zh("train", "--run", untrained_run).only_error() == (
+        f"{path} is not as encode has written it: it was damaged or replaced. Make it again with: elmo-zh encode --run"
+        f" {untrained_run} --force"
+    )
+    # Without the record, nothing says so; but what cannot be right is an error.
+    (untrained_run / "stages" / "encode.json").unlink()
+    offsets = path.with_suffix(".offsets")
+    whole = offsets.read_bytes()
+    offsets.write_bytes(whole[:8] + whole[16:24] + whole[8:16] + whole[24:])
+    assert elmo_zh("train", "--run", untrained_run).only_error().startswith(f"{offsets} does not rise from 0 to ")
 
 
 def test_ids_of_another_vocabulary(untrained_run: Path) -> None:
