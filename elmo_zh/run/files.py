@@ -83,6 +83,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
             # A folder cannot replace another in one step, but a half-removed folder must never have the final name.
             path.rename(replaced)
         unfinished.replace(path)
+        _sync_folder(path.parent)
     finally:
         remove(unfinished)
         _restore(replaced, path)
@@ -105,6 +106,7 @@ def written_once(path: Path) -> Iterator[Path]:
             yield unfinished
             _sync(unfinished)
         unfinished.replace(path)
+        _sync_folder(path.parent)
     finally:
         unfinished.unlink(missing_ok=True)
 
@@ -133,6 +135,23 @@ def _sync(path: Path) -> None:
     for file in sorted(path.iterdir()) if path.is_dir() else [path]:
         with file.open("rb") as opened:
             os.fsync(opened.fileno())
+    if path.is_dir():
+        _sync_folder(path)
+
+
+def _sync_folder(path: Path) -> None:
+    """Force the names in a folder to disk: without that, a power cut may undo a rename."""
+    if not hasattr(os, "O_DIRECTORY"):  # Windows opens no folders
+        return
+    opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    except OSError as error:
+        # Some network file systems know no such call.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(opened)
 
 
 def remove(path: Path) -> None:
