@@ -1,6 +1,5 @@
 """ContextIndex: read an index of occurrences. Its files are mapped into memory and read where they are needed."""
 
-import json
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from elmo_zh.contexts.layout import INDEX_FORMAT, IndexLayout, array_kinds
 from elmo_zh.contexts.nearest import nearest, nearest_among
 from elmo_zh.errors import ElmoZhError, OutputError
 from elmo_zh.invocation import program
+from elmo_zh.run.files import read_json
 
 _SPELLINGS = 3
 # Spellings less similar than this are no help (`SequenceMatcher.ratio`).
@@ -294,7 +294,7 @@ def _load_info(folder: Path) -> dict[str, Any]:
             f"{folder} is no index: {path.name} is missing. Make one with: {program()} index TEXT --output INDEX"
         )
     try:
-        info = json.loads(path.read_text(encoding="utf-8"))
+        info = read_json(path)
         number = info["format"]
     except (ValueError, KeyError, TypeError):
         raise _damaged(path) from None

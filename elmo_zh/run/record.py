@@ -13,7 +13,7 @@ from elmo_zh.config import Config
 from elmo_zh.errors import RunError
 from elmo_zh.invocation import command, program
 from elmo_zh.run.changes import describe_changes
-from elmo_zh.run.files import atomic_path, file_digest, remove, write_json
+from elmo_zh.run.files import atomic_path, file_digest, read_json, remove, write_json
 from elmo_zh.run.find_runs import explain_no_run
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import Reporter
@@ -232,7 +232,7 @@ def load_record(path: Path, *, damaged_is_none: bool = False) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = read_json(path)
         _require_parts(record)
     except ValueError as error:
         if damaged_is_none:

@@ -538,7 +538,7 @@ def test_a_bundle_with_a_file_missing(model: Path, sample_run: SampleRun) -> Non
     assert bundle_error(model, sample_run) == f"{model / 'golden.hdf5'} is missing.{REMAKE_BUNDLE}"
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"format": 1}', '{"format": "1"}'])
+@pytest.mark.parametrize("content", ["", "[]", '{"format": 1}', '{"format": "1"}', "[" * 200_000, "9" * 5003])
 def test_a_damaged_bundle_json(model: Path, sample_run: SampleRun, content: str) -> None:
     (model / "bundle.json").write_text(content, encoding="utf-8")
     told = bundle_error(model, sample_run)
@@ -549,6 +549,23 @@ def test_a_damaged_bundle_json(model: Path, sample_run: SampleRun, content: str)
 def change_info(model: Path, **changes: Any) -> None:
     info = json.loads((model / "bundle.json").read_text(encoding="utf-8"))
     (model / "bundle.json").write_text(json.dumps({**info, **changes}), encoding="utf-8")
+
+
+def test_a_strange_origin_in_bundle_json(model: Path, sample_run: SampleRun) -> None:
+    change_info(model, origin={"files": ["a"]})
+    assert "is damaged (origin.files is not an object)" in bundle_error(model, sample_run)
+    change_info(model, origin={"program": "a\nb\ud800\x1b[2J"})
+    told = elmo_zh("info", model)
+    assert told.status == 0
+    assert "a\\nb\\ud800\\x1b[2J" in told.stdout
+
+
+def test_counts_of_thousands_of_digits(untrained_run: Path) -> None:
+    counts = untrained_run / "vocab.counts"
+    counts.write_text(counts.read_text(encoding="utf-8").replace("</S>\t", "</S>\t" + "9" * 5003), encoding="utf-8")
+    told = elmo_zh("word2vec", "--run", untrained_run).only_error()
+    assert told.startswith(f"{counts}: line 2 ('</S>\\t999")
+    assert len(told) < 500
 
 
 def test_a_bundle_of_a_later_format(model: Path, sample_run: SampleRun) -> None:
