@@ -1,11 +1,15 @@
 """The command line. Only this room imports click, prints, or knows exit statuses."""
 
+import os
 import signal
 import sys
+from pathlib import Path
+from typing import TextIO, cast
 
 import click
 
 from elmo_zh.allocator import let_idle_threads_sleep
+from elmo_zh.cli.console import SteadyStream, one_line
 from elmo_zh.cli.corpora import inspect, plan
 from elmo_zh.cli.drift import drift
 from elmo_zh.cli.embed import embed, merge
@@ -25,7 +29,7 @@ from elmo_zh.cli.substitutes import substitutes
 from elmo_zh.errors import OptionError
 from elmo_zh.version import __version__
 
-EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
+EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_HUNG_UP, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 129, 130, 143
 
 
 # The sections of `elmo-zh --help`, with the commands in the order in which they are used.
@@ -94,7 +98,12 @@ def _end_children() -> None:
 def main() -> None:
     """Run the command line and exit with its status."""
     let_idle_threads_sleep()
+    # It is None if it was closed before the program started.
+    sys.stderr = cast(TextIO, SteadyStream(sys.stderr or Path(os.devnull).open("w", encoding="utf-8")))  # noqa: SIM115
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))
+    # A closed terminal ends the program as SIGTERM does, unless it was started with nohup.
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: sys.exit(EXIT_HUNG_UP))
     try:
         status = cli.main(standalone_mode=False)
     except click.UsageError as error:
@@ -115,6 +124,6 @@ def main() -> None:
             error.add_note("This is a bug in elmo-zh. Please report it with the lines above.")
             raise
         for message in messages:
-            click.echo(f"Error: {message}", err=True)
+            click.echo(f"Error: {one_line(message)}", err=True)
         status = EXIT_USAGE if isinstance(error, OptionError) else EXIT_KNOWN_PROBLEM
     sys.exit(status if isinstance(status, int) else 0)

@@ -4,7 +4,6 @@ The texts are read as `embed` reads them. First all tokens are written; then occ
 number is known; then the lines that hold one are computed, and their vectors written where they stay.
 """
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -32,7 +31,7 @@ from elmo_zh.embed.unfinished import DumpCounts
 from elmo_zh.embed.unknown_rate import describe_unknown_rate, is_far_above, training_unknown_rate
 from elmo_zh.engine.engine import Engine, ThisProcess
 from elmo_zh.errors import CorpusError, ElmoZhError
-from elmo_zh.run.files import atomic_path, link_or_copy, write_json
+from elmo_zh.run.files import atomic_path, link_or_copy, read_json, write_json
 from elmo_zh.run.reporter import Hints, Reporter, counted, format_bytes
 
 # Bytes of an occurrence besides its vectors: itself, its posting, and its share of a line.
@@ -305,7 +304,7 @@ class _Build:
     def _finish(self) -> IndexReport:
         """Make the index of its files."""
         layout = self.parts.layout
-        info = json.loads(layout.info.read_text(encoding="utf-8"))
+        info = read_json(layout.info)
         with atomic_path(self._output) as unfinished:
             unfinished.mkdir()
             for name in (layout.info.name, *info["bytes"]):

@@ -1,6 +1,5 @@
 """index.json of an index, and the checks of what it says of the other files."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from elmo_zh.contexts.layout import INDEX_FORMAT, IndexLayout
 from elmo_zh.errors import OutputError
 from elmo_zh.invocation import program
+from elmo_zh.run.files import read_json
 
 
 def load_info(folder: Path) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def load_info(folder: Path) -> dict[str, Any]:
             f"{folder} is no index: {path.name} is missing. Make one with: {program()} index TEXT --output INDEX"
         )
     try:
-        info = json.loads(path.read_text(encoding="utf-8"))
+        info = read_json(path)
         number = info["format"]
     except (ValueError, KeyError, TypeError):
         raise damaged(path) from None

@@ -59,6 +59,8 @@ def write_vectors(
         engine: Runs the computation.
         reporter: Receives the progress.
     """
+    if parts.remove_damaged():
+        reporter.warn(f"Some vectors in {parts.path} are damaged, so they are computed again.")
     done = parts.num_finished_lines()
     rows = np.load(parts.rows, allow_pickle=False)
     files = [(RowFile(parts.layout.vectors(layer)), RowFile(parts.layout.norms(layer))) for layer in layers]
@@ -66,10 +68,11 @@ def write_vectors(
         lines = _in_parts(_iter_tokens(parts, num_texts, rows[done:]))
         work = _OccurrenceVectors(embedder, layers)
         for part, vectors in compute_in_order(engine, work, _iter_tasks(parts, lines, done), parts.path):
+            written = []
             for (vector_file, norm_file), layer_vectors in zip(files, vectors, strict=True):
-                vector_file.write(part.first_occurrence, layer_vectors)
-                norm_file.write(part.first_occurrence, _norms(layer_vectors))
-            parts.finish_part(part.first_line, part.num_lines)
+                written.append(vector_file.write(part.first_occurrence, layer_vectors))
+                written.append(norm_file.write(part.first_occurrence, _norms(layer_vectors)))
+            parts.finish_part(part.first_line, part.num_lines, written)
             progress.update(part.num_lines)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_zh.contexts.line_score import ScoredLine
+from elmo_zh.embed.unfinished import is_same_json
 from elmo_zh.errors import OutputError
 from elmo_zh.run.files import atomic_path, remove, write_json
 
@@ -38,8 +39,7 @@ class ScoreParts:
             OutputError: If the folder holds scores of other texts, another model or other settings.
         """
         known = self.path / "manifest.json"
-        wanted = json.loads(json.dumps(manifest))
-        is_same = known.is_file() and json.loads(known.read_text(encoding="utf-8")) == wanted
+        is_same = is_same_json(known, manifest)
         if not is_same and not force and self.num_parts():
             raise OutputError(
                 f"{self.path} holds an unfinished output of another text, model or settings."

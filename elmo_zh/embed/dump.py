@@ -28,6 +28,7 @@ from elmo_zh.embed.merge import Shard
 from elmo_zh.embed.prepare import count_text, describe_model, open_parts, write_packed, write_text_files
 from elmo_zh.embed.reduction import Reduction, check_layers
 from elmo_zh.embed.rows import require_sentences
+from elmo_zh.embed.shard_digest import write_digest
 from elmo_zh.embed.survey import Survey, check_disk_space
 from elmo_zh.embed.unfinished import DumpCounts, Parts, computed_part
 from elmo_zh.embed.unknown_rate import describe_unknown_rate, is_far_above, training_unknown_rate
@@ -287,12 +288,14 @@ class _Dump:
         """Write the packed file of all lines, without their vectors, unless it exists."""
         if counts := self.parts.counts():
             self.counts = counts
+            if self.parts.remove_damaged():
+                reporter.warn(f"Some vectors in {self.parts.path} are damaged, so they are computed again.")
             done = self.parts.num_finished_lines()
             reporter.note(f"Resuming: {done:,} of {counted(counts.lines, 'line')} are finished.")
             return
         write_text_files(self.embedder, self.job.text, self.lines, self.parts, self.describe, reporter)
         self.counts = count_text(self.parts)
-        write_packed(self.parts, self._contents(), self.counts)
+        write_packed(self.parts, self._contents(), self.counts, is_shard=self.shard is not None)
 
     def hint_at_unknown_words(self, hints: Hints) -> None:
         """Say once if far more words are unknown than in training, before any vector is computed."""
@@ -318,9 +321,9 @@ class _Dump:
         with reporter.progress("embed", unit="lines", total=self.counts.lines, initial=done) as progress:
             started, num_tokens = time.monotonic(), 0
             for part, computed in compute_in_order(engine, work, self._iter_tasks(done), self.parts.path):
-                vectors.write(part.first_row, computed)
+                written = vectors.write(part.first_row, computed)
                 state = self.embedder.state_arrays() if self.settings.stateful else {}
-                self.parts.finish_part(part.first_line, part.num_lines, state)
+                self.parts.finish_part(part.first_line, part.num_lines, written, state)
                 num_tokens += part.num_tokens
                 progress.update(part.num_lines, **{"tokens/s": num_tokens / (time.monotonic() - started)})
 
@@ -343,6 +346,8 @@ class _Dump:
 
     def finish(self, reporter: Reporter) -> DumpReport:
         """Make the output of the packed file: that file itself, or one in another form."""
+        if self.shard:
+            write_digest(self.parts.packed)
         if is_plain_packed(self.form):
             return finish_packed(self.parts.packed, self.output, self.counts)
         return join_files([self.parts.packed], self.output, self._contents(), self.counts, self.form, reporter)

@@ -1,6 +1,5 @@
 """ElmoEmbedder: from sentences to one array of vectors per sentence."""
 
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, overload
@@ -14,6 +13,7 @@ from elmo_zh.bundle.find_bundle import DEFAULT_MODEL, find_given_bundle
 from elmo_zh.bundle.read import Bundle, load_bundle, load_same_bundle
 from elmo_zh.choices import DEVICES, UNKNOWN_WAYS
 from elmo_zh.embed.embedded_sentence import EmbeddedSentence, Vectors
+from elmo_zh.embed.fork_safe_lock import ForkSafeLock
 from elmo_zh.embed.hub_outputs import hub_outputs
 from elmo_zh.embed.read_ahead import iter_windows
 from elmo_zh.embed.sentence_arguments import check_text, check_texts, check_token_sentences, check_tokens
@@ -82,7 +82,7 @@ class ElmoEmbedder:
         self._vectors: SentenceVectors | None = None
         self._finder: SubstituteFinder | None = None
         self._state = self._bilm.zero_state(1)
-        self._lock = threading.RLock()
+        self._lock = ForkSafeLock(self, "_preparation", "_vectors", "_finder")
 
     @classmethod
     def load(

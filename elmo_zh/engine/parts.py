@@ -4,7 +4,6 @@ A task writes files `NAME.SUFFIX` in the folder of parts and, when all are compl
 the figures that it returns. It may run twice, even at the same time, if an engine takes a living worker for dead.
 """
 
-import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from elmo_zh.engine.engine import Engine
 from elmo_zh.errors import ClusterError
-from elmo_zh.run.files import write_json_once, written_once
+from elmo_zh.run.files import read_json, write_json_once, written_once
 
 Task = TypeVar("Task")
 Figures = dict[str, Any]
@@ -126,7 +125,7 @@ def run_parts_in_order(
 def remove_part(folder: Path, name: str) -> None:
     """Remove the files of a finished part that has been used; its record first, so that it is never half a part."""
     record = _record(folder, name)
-    sizes = json.loads(record.read_text(encoding="utf-8"))["sizes"]
+    sizes = read_json(record)["sizes"]
     for path in (record, *(folder / file for file in sizes)):
         path.unlink(missing_ok=True)
 
@@ -153,10 +152,14 @@ def _finished(folder: Path, name: str) -> Figures | None:
     path = _record(folder, name)
     if not path.exists():
         return None
-    record = json.loads(path.read_text(encoding="utf-8"))
-    paths = {folder / file: size for file, size in record["sizes"].items()}
+    try:
+        record = read_json(path)
+        paths = {folder / file: size for file, size in record["sizes"].items()}
+        figures = dict(record["figures"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None  # damaged, so the task runs again
     is_complete = all(path.exists() and path.stat().st_size == size for path, size in paths.items())
-    return dict(record["figures"]) if is_complete else None
+    return figures if is_complete else None
 
 
 def _wait_for(job: _Job[Any]) -> Figures:

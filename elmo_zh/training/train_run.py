@@ -72,7 +72,8 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
     """
     vocabulary = load_vocabulary(run.vocab)
     group.on_rank_0(lambda: _require_counts(run, vocabulary))
-    store = load_id_store(run.ids, vocabulary, config.model.num_slots)
+    is_recorded = bool(load_record(run.stage_record("encode"), damaged_is_none=True))
+    store = load_id_store(run.ids, vocabulary, config.model.num_slots, reads_all=not is_recorded)
     context = _Context(run=run, config=config, vocabulary=vocabulary, store=store, reporter=reporter, group=group)
     _require_documents(context)
     device = group.choose_device(config.train.device)

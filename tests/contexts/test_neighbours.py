@@ -1,5 +1,6 @@
 """The occurrences most similar to a word in a sentence, beside plain products of matrices."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -202,6 +203,26 @@ def test_the_commands(model: Path, tmp_path: Path) -> None:
         "香蕉 is outside the model's vocabulary"
         in elmo_zh("neighbours", "香蕉", "--in", "香蕉", "--index", "new.index").stderr
     )
+
+
+def test_a_path_in_the_index_is_used_only_for_the_model_that_made_it(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = write_text(tmp_path / "a.txt", LINES)
+    assert elmo_zh("index", text, "--model", model, "--output", "a.index", "--min-count", "1").status == 0
+    arguments = ("neighbours", "苹果", "--in", "我 吃 苹果", "--index", "a.index")
+    other = write_model(tmp_path / "other", SHAPES["token"], seed=5, text=TextConfig(segmenter="whitespace"))
+    default = write_model(tmp_path / "default", SHAPES["token"], seed=7, text=TextConfig(segmenter="whitespace"))
+    monkeypatch.setenv("ELMO_ZH_MODEL", str(default))
+    info = Path("a.index", "index.json")
+    whole = info.read_text(encoding="utf-8")
+    assert elmo_zh(*arguments).status == 0
+    info.write_text(whole.replace(json.dumps(str(model)), json.dumps(str(other))), encoding="utf-8")
+    for content in (None, b"[" * 200_000, b"x" * (2**24 + 1)):
+        if content:
+            (other / "bundle.json").write_bytes(content)
+        assert f"but {default} is another one" in elmo_zh(*arguments).only_error()
+    assert elmo_zh(*arguments, "--model", model).status == 0
 
 
 def test_words_of_a_file(model: Path, tmp_path: Path) -> None:

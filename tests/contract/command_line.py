@@ -107,7 +107,7 @@ def elmo_zh(*arguments: str | Path, stdin: bytes = b"") -> Answer:
     """Run a command in this process."""
     streams = {name: io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for name in ("stdout", "stderr")}
     streams["stdin"] = io.TextIOWrapper(io.BytesIO(stdin), "utf-8")
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "argv", ["elmo-zh", *map(str, arguments)])

@@ -8,6 +8,7 @@ With pooling the table holds for the tokens only, and `vectors` has one row for 
 unfinished dump are such files too.
 """
 
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -20,7 +21,9 @@ from numpy.typing import NDArray
 
 from elmo_zh.embed.formats import OutputForm
 from elmo_zh.embed.line_blocks import Contents, LineBlock, TextBlock
-from elmo_zh.hdf5 import create_hdf5
+from elmo_zh.embed.shard_digest import create_place
+from elmo_zh.hdf5 import create_hdf5, holds_its_data, own_dataset
+from elmo_zh.run.sealed import Region
 
 SUFFIX = ".hdf5"
 
@@ -64,7 +67,9 @@ def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: Out
     return {}
 
 
-def write_text(path: Path, contents: Contents, blocks: Iterable[TextBlock], *, with_vectors: bool) -> None:
+def write_text(
+    path: Path, contents: Contents, blocks: Iterable[TextBlock], *, with_vectors: bool, with_digest: bool = False
+) -> None:
     """Write everything but the values of the vectors.
 
     Args:
@@ -72,8 +77,11 @@ def write_text(path: Path, contents: Contents, blocks: Iterable[TextBlock], *, w
         contents: Description of the lines.
         blocks: The lines.
         with_vectors: Create the dataset of the vectors too, for `VectorFile` to fill: it takes up no disk space before.
+        with_digest: Create the place of a shard's digest too.
     """
     with create_hdf5(path) as file:
+        if with_digest:
+            create_place(file)
         if with_vectors:
             allocated = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
             allocated.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
@@ -140,23 +148,63 @@ class VectorFile:
             # None if there are no rows.
             self._start = vectors.id.get_offset()
 
-    def write(self, first_row: int, vectors: NDArray[Any]) -> None:
+    @property
+    def region(self) -> Region:
+        """The place of all vectors in the file."""
+        return Region(self._path, self._start or 0, math.prod(self._shape) * self._dtype.itemsize)
+
+    def write(self, first_row: int, vectors: NDArray[Any]) -> list[Region]:
         """Write consecutive rows in every layer, and wait until they are on the disk.
 
         Args:
             first_row: Number of the first row.
             vectors: The rows, in the dtype of the file, shape (R, 2P) or (L + 1, R, 2P).
+
+        Returns:
+            Where they are in the file.
         """
         if vectors.size == 0:
-            return
+            return []
         assert vectors.dtype == self._dtype, vectors.dtype
         num_rows, dimension = self._shape[-2:]
+        written = []
         with self._path.open("r+b") as file:
             for number, layer in enumerate(vectors if vectors.ndim == 3 else vectors[None]):
-                file.seek(self._start + (number * num_rows + first_row) * dimension * self._dtype.itemsize)
+                start = self._start + (number * num_rows + first_row) * dimension * self._dtype.itemsize
+                file.seek(start)
                 file.write(np.ascontiguousarray(layer).data)
+                written.append(Region(self._path, start, layer.nbytes))
             file.flush()
             os.fsync(file.fileno())
+        return written
+
+
+def check_shapes(file: Any, contents: Contents) -> None:
+    """Raise KeyError or ValueError unless an open packed file holds the data that its description says."""
+    num_lines, num_tokens = contents.num_lines, contents.num_tokens
+    expected = {
+        "vectors": (contents.shape, np.dtype(contents.dtype)),
+        "line_offsets": ((num_lines + 1,), np.dtype(np.int64)),
+        "unknown": ((num_tokens,), np.dtype(np.bool_)),
+        **({"character_offsets": ((num_tokens, 2), np.dtype(np.int32))} if contents.has_offsets else {}),
+        **({"line": ((num_lines,), np.dtype(np.int64))} if contents.has_source_lines else {}),
+    }
+    for name, (shape, dtype) in expected.items():
+        dataset = own_dataset(file, name)
+        # HDF5 stores nothing for the one offset, 0, of a file without lines.
+        is_unwritten = num_lines == 0 and not dataset.external and not dataset.is_virtual
+        if (dataset.shape, dataset.dtype) != (shape, dtype) or not (is_unwritten or holds_its_data(dataset)):
+            raise ValueError(f"{name} is {dataset.dtype} {dataset.shape}, expected {dtype} {shape}")
+    for name, size in (("tokens", num_tokens), *([("text", num_lines)] if contents.has_text else [])):
+        strings = own_dataset(file, name)
+        is_text = h5py.check_string_dtype(strings.dtype) == h5py.check_string_dtype(h5py.string_dtype())
+        if not is_text or strings.shape != (size,) or not holds_its_data(strings):
+            raise ValueError(f"{name} is {strings.dtype} {strings.shape}, expected text of shape ({size},)")
+    if contents.dtype not in ("float16", "float32"):
+        raise ValueError(f"vectors are {contents.dtype}")
+    offsets = file["line_offsets"][()]
+    if offsets[0] != 0 or offsets[-1] != num_tokens or (np.diff(offsets) < 0).any():
+        raise ValueError("line_offsets do not rise from 0 to the number of tokens")
 
 
 def iter_blocks(paths: Iterable[Path]) -> Iterator[LineBlock]:
