@@ -41,8 +41,8 @@ def _no_starter_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands behave the same whether the starter model is installed beside them or not."""
     installed = metadata.entry_points
 
-    def entry_points(**chosen: str) -> list[metadata.EntryPoint]:
-        return [point for point in installed(**chosen) if point.module != "elmo_zh_starter"]
+    def entry_points(**chosen: str) -> metadata.EntryPoints:
+        return metadata.EntryPoints(point for point in installed(**chosen) if point.module != "elmo_zh_starter")
 
     monkeypatch.setattr(metadata, "entry_points", entry_points)
 
