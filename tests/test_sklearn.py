@@ -20,6 +20,7 @@ pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip instal
 from joblib.externals.loky import get_reusable_executor
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -367,3 +368,37 @@ def test_without_scikit_learn_it_says_what_to_install(monkeypatch: pytest.Monkey
         importlib.import_module("elmo_zh.sklearn")
     assert str(caught.value) == f"elmo_zh.sklearn needs scikit-learn. Install it with: {install_line('sklearn')}"
     assert caught.value.__suppress_context__
+
+
+def test_all_layers_in_one_pass() -> None:
+    vectorizer = ElmoVectorizer("model", layers="all")
+    found = vectorizer.transform(LINES)
+    assert found.shape == (len(LINES), 3 * 2 * P)
+    for layer in range(3):
+        alone = ElmoVectorizer("model", layers=layer).transform(LINES)
+        np.testing.assert_array_equal(found[:, layer * 2 * P : (layer + 1) * 2 * P], alone)
+    assert len(vectorizer.get_feature_names_out()) == vectorizer.fit(LINES).n_features_out_ == 3 * 2 * P
+
+
+def test_a_mix_learns_the_layer_that_tells_the_labels() -> None:
+    """The label is the sign of a number in one layer, so this layer has to have the largest weight."""
+    texts = [a + b + c for a in "我吃苹果。" for b in "我吃苹果。" for c in "我吃苹果。"]
+    layers = ElmoVectorizer("model", layers="all").transform(texts).reshape(len(texts), 3, 2 * P)
+    for layer in range(3):
+        values = layers[:, layer] @ np.linspace(-1, 1, 2 * P)
+        for labels in (values > np.median(values), values):
+            mix = ElmoVectorizer("model", layers="mix").fit(texts, labels)
+            scaled = mix.layer_weights_ * np.sqrt(np.square(layers).mean(axis=(0, 2)))
+            assert scaled.argmax() == layer
+            expected = np.einsum("l,nld->nd", mix.layer_weights_, layers)
+            np.testing.assert_allclose(mix.transform(texts), expected, rtol=0, atol=1e-5)
+            again = ElmoVectorizer("model", layers="mix").fit(texts, labels)
+            assert again.layer_weights_.tolist() == mix.layer_weights_.tolist()
+
+
+def test_a_mix_needs_labels() -> None:
+    mix = ElmoVectorizer("model", layers="mix")
+    assert refusal_of(ValueError, lambda: mix.fit(LINES)).endswith("call fit(X, y)")
+    assert "labels have shape (1,), expected (7,)" in refusal_of(ValueError, lambda: mix.fit(LINES, [1]))
+    with pytest.raises(NotFittedError, match="call fit"):
+        mix.transform(LINES)

@@ -38,6 +38,8 @@ def export(
 
     inputs = {path.name: path for path in CheckpointFolder(run.checkpoints).files(step)}
     inputs |= {"vocab.data": run.vocab, "character_counts.tsv": run.character_counts}
+    if run.word2vec.exists():
+        inputs["word2vec.txt"] = run.word2vec
     if (run.start / "start.json").exists():
         inputs["start.json"] = run.start / "start.json"
 
