@@ -147,9 +147,9 @@ def test_nothing_has_to_be_fitted_and_fitting_reads_nothing() -> None:
         ({"pool": "sum"}, "pool='sum': expected mean, max or first-last"),
         ({"pool": None}, "pool=None: expected mean, max or first-last"),
         ({"layers": "all"}, "layers='all': expected average, top or a number from 0 to 2"),
-        ({"layers": 3}, "layers=3: expected average, top or a number from 0 to 2"),
-        ({"layers": -1}, "layers=-1: expected average, top or a number from 0 to 2"),
-        ({"layers": True}, "layers=True: expected average, top or a number from 0 to 2"),
+        ({"layers": 3}, "layers=3: expected average, top, all, mix or a number from 0 to 2"),
+        ({"layers": -1}, "layers=-1: expected average, top, all, mix or a number from 0 to 2"),
+        ({"layers": True}, "layers=True: expected average, top, all, mix or a number from 0 to 2"),
     ],
 )
 def test_settings_that_are_none(settings: dict[str, Any], message: str) -> None:
