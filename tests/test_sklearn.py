@@ -146,7 +146,7 @@ def test_nothing_has_to_be_fitted_and_fitting_reads_nothing() -> None:
     [
         ({"pool": "sum"}, "pool='sum': expected mean, max or first-last"),
         ({"pool": None}, "pool=None: expected mean, max or first-last"),
-        ({"layers": "all"}, "layers='all': expected average, top or a number from 0 to 2"),
+        ({"layers": "both"}, "layers='both': expected average, top, all, mix or a number from 0 to 2"),
         ({"layers": 3}, "layers=3: expected average, top, all, mix or a number from 0 to 2"),
         ({"layers": -1}, "layers=-1: expected average, top, all, mix or a number from 0 to 2"),
         ({"layers": True}, "layers=True: expected average, top, all, mix or a number from 0 to 2"),
