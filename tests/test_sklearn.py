@@ -30,6 +30,7 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 from elmo_zh import ElmoEmbedder
 from elmo_zh import sklearn as module
 from elmo_zh.config import TextConfig
+from elmo_zh.embed.layer_weights import learn_layer_weights
 from elmo_zh.errors import BundleError, ElmoZhError
 from elmo_zh.extras import install_line
 from elmo_zh.sklearn import ElmoVectorizer
@@ -380,20 +381,27 @@ def test_all_layers_in_one_pass() -> None:
     assert len(vectorizer.get_feature_names_out()) == vectorizer.fit(LINES).n_features_out_ == 3 * 2 * P
 
 
-def test_a_mix_learns_the_layer_that_tells_the_labels() -> None:
-    """The label is the sign of a number in one layer, so this layer has to have the largest weight."""
-    texts = [a + b + c for a in "我吃苹果。" for b in "我吃苹果。" for c in "我吃苹果。"]
-    layers = ElmoVectorizer("model", layers="all").transform(texts).reshape(len(texts), 3, 2 * P)
-    for layer in range(3):
-        values = layers[:, layer] @ np.linspace(-1, 1, 2 * P)
-        for labels in (values > np.median(values), values):
-            mix = ElmoVectorizer("model", layers="mix").fit(texts, labels)
-            scaled = mix.layer_weights_ * np.sqrt(np.square(layers).mean(axis=(0, 2)))
-            assert scaled.argmax() == layer
-            expected = np.einsum("l,nld->nd", mix.layer_weights_, layers)
-            np.testing.assert_allclose(mix.transform(texts), expected, rtol=0, atol=1e-5)
-            again = ElmoVectorizer("model", layers="mix").fit(texts, labels)
-            assert again.layer_weights_.tolist() == mix.layer_weights_.tolist()
+@pytest.mark.parametrize("labels", [["a", "b", "a", "c", "a", "b", "c"], [0.5, 1.5, 2.5, -1.0, 0.5, 3.0, 0.0]])
+def test_a_learned_mix_is_the_sum_of_the_layers(labels: list[Any]) -> None:
+    layers = ElmoVectorizer("model", layers="all").transform(LINES).reshape(len(LINES), 3, 2 * P)
+    mix = ElmoVectorizer("model", layers="mix").fit(LINES, labels)
+    expected = np.einsum("l,nld->nd", mix.layer_weights_, layers)
+    np.testing.assert_allclose(mix.transform(LINES), expected, rtol=0, atol=1e-5)
+    again = ElmoVectorizer("model", layers="mix").fit(LINES, labels)
+    assert again.layer_weights_.tolist() == mix.layer_weights_.tolist()
+
+
+@pytest.mark.parametrize("size", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("layer", [0, 1, 2])
+def test_the_layer_that_tells_the_labels_counts_most(layer: int, size: float) -> None:
+    """However large its numbers are; the labels are the sign of a sum in this layer, or the sum."""
+    drawn = np.random.default_rng(3).normal(size=(211, 3, 7)).astype(np.float32)
+    sums = drawn[:, layer].sum(axis=1)
+    drawn[:, layer] *= size
+    for labels in (sums > 0, sums):
+        scaled = learn_layer_weights(drawn, labels) * np.sqrt(np.square(drawn).mean(axis=(0, 2)))
+        assert scaled.argmax() == layer
+        assert scaled[layer] > 2 * np.delete(scaled, layer).max()
 
 
 def test_a_mix_needs_labels() -> None:
