@@ -56,6 +56,7 @@ class TagPrediction:
         offsets: First character of each unit and the one after its last, int32, shape (n, 2).
         tags: The tag of each unit, in the scheme of the training data.
         spans: The spans that the tags mark; empty for tags that mark none.
+        marks_spans: Whether tags mark spans at all.
     """
 
     text: str
@@ -63,6 +64,7 @@ class TagPrediction:
     offsets: NDArray[np.int32] = field(repr=False)
     tags: list[str]
     spans: list[PredictedSpan]
+    marks_spans: bool
 
 
 Prediction = ClassPrediction | NumberPrediction | TagPrediction
@@ -79,10 +81,10 @@ def tag_prediction(text: str, offsets: NDArray[np.int32], tags: Sequence[str], s
     """
     units = [text[start:end] for start, end in offsets]
     if not scheme:
-        return TagPrediction(text, units, offsets, list(tags), [])
+        return TagPrediction(text, units, offsets, list(tags), [], marks_spans=False)
     spans = spans_of(tags)[0]
     found = []
     for first, end, kind in spans:
         start, stop = int(offsets[first, 0]), int(offsets[end - 1, 1])
         found.append(PredictedSpan(start, stop, kind, text[start:stop]))
-    return TagPrediction(text, units, offsets, tags_of(spans, len(tags), scheme), found)
+    return TagPrediction(text, units, offsets, tags_of(spans, len(tags), scheme), found, marks_spans=True)

@@ -160,7 +160,7 @@ class PreparedTask:
         trained = train_head(
             self.head(seed),
             self.items["train"],
-            lambda head: float(self.score(head, "dev")[self.metric]),
+            lambda head: float(self._scores(self.predictions(head, "dev"), "dev")[self.metric]),
             encoder=self.encoder,
             settings=self.job.training,
             seed=seed,
@@ -172,12 +172,6 @@ class PreparedTask:
             f" {counted(len(trained.lines), 'epoch')}."
         )
         return trained
-
-    def score(self, head: TaskHead, part: str) -> dict[str, Any]:
-        """Return the scores of a network on a part of the data."""
-        return score_predictions(
-            self.dataset.parts()[part], self.predictions(head, part), marks_spans=bool(self.dataset.scheme)
-        )
 
     def predictions(self, head: TaskHead, part: str) -> list[Prediction]:
         """Return what a network predicts for a part of the data; the tags of spans are BIOES tags."""
@@ -212,33 +206,43 @@ class PreparedTask:
 
     def write(self, output: Path, trained: Sequence[TrainedHead]) -> FitReport:
         """Write the folder of the best of the trained networks."""
-        part = "test" if self.dataset.test else "dev"
+        best = max(range(len(trained)), key=lambda number: (trained[number].best_score, -number))
         by_seed: dict[str, Any] = {}
-        for seed, each in zip(self.seeds(), trained, strict=True):
+        for number, (seed, each) in enumerate(zip(self.seeds(), trained, strict=True)):
             head = self.head(seed)
             head.load_state_dict(each.weights)
-            by_seed[str(seed)] = {"dev": self.score(head, "dev")[self.metric]}
-            if part == "test":
-                by_seed[str(seed)]["test"] = self.score(head, "test")[self.metric]
-        best = max(range(len(trained)), key=lambda number: (trained[number].best_score, -number))
-        head = self.head(self.seeds()[best])
-        head.load_state_dict(trained[best].weights)
-        scores = {"metric": self.metric, "chosen_seed": self.seeds()[best], "seeds": by_seed}
-        scores |= {name: self.score(head, name) for name in ("dev", *(("test",) if part == "test" else ()))}
-        weights = {place: mix.layer_weights() for place, mix in head.mixes().items()}
-        description = self.describe(scores=scores, layer_weights=weights)
+            predictions = {part: self.predictions(head, part) for part in self._scored_parts()}
+            scores = {part: self._scores(found, part) for part, found in predictions.items()}
+            by_seed[str(seed)] = {part: found[self.metric] for part, found in scores.items()}
+            if number == best:
+                chosen, chosen_predictions, chosen_scores = head, predictions, scores
+        description = self.describe(
+            scores={"metric": self.metric, "chosen_seed": self.seeds()[best], "seeds": by_seed, **chosen_scores},
+            layer_weights={place: mix.layer_weights() for place, mix in chosen.mixes().items()},
+        )
+        lines = [line for each in trained for line in each.lines]
         with atomic_path(output) as unfinished:
             unfinished.mkdir()
             layout = TaskLayout(unfinished)
             save_file(trained[best].weights, layout.head)
-            lines = [json.dumps(line) for each in trained for line in each.lines]
-            layout.metrics.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-            self._draw(layout, [line for each in trained for line in each.lines], head, part, output.name)
+            layout.metrics.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+            self._draw(layout, lines, chosen_predictions, output.name)
             description.save(layout.description)
         return FitReport(output, description, self.metric)
 
+    def _scored_parts(self) -> list[str]:
+        return ["dev", "test"] if self.dataset.test else ["dev"]
+
+    def _scores(self, predictions: Sequence[Prediction], part: str) -> dict[str, Any]:
+        examples = self.dataset.parts()[part]
+        return score_predictions(examples, predictions, marks_spans=bool(self.dataset.scheme))
+
     def _draw(
-        self, layout: TaskLayout, lines: Sequence[Mapping[str, Any]], head: TaskHead, part: str, name: str
+        self,
+        layout: TaskLayout,
+        lines: Sequence[Mapping[str, Any]],
+        predictions: Mapping[str, Sequence[Prediction]],
+        name: str,
     ) -> None:
         if not can_draw():
             self.reporter.warn("No pictures were drawn: matplotlib is not installed.")
@@ -246,10 +250,11 @@ class PreparedTask:
         draw_curve(lines, layout.curve, self.metric, name)
         if self.job.settings.regression:
             return
-        predictions = self.predictions(head, part)
-        gold, found = confusable_labels(self.dataset.parts()[part], predictions, marks_spans=bool(self.dataset.scheme))
+        part = self._scored_parts()[-1]
+        examples = self.dataset.parts()[part]
+        gold, found = confusable_labels(examples, predictions[part], marks_spans=bool(self.dataset.scheme))
         labels = sorted({*gold, *found})
-        title = f"{name}: {counted(len(predictions), f'{part} example')}"
+        title = f"{name}: {counted(len(examples), f'{part} example')}"
         draw_confusion(confusion_matrix(gold, found, labels), labels, layout.confusion, title)
 
 

@@ -140,7 +140,7 @@ def _train_epoch(
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(head.parameters(), _LARGEST_GRADIENT)
         optimizer.step()
-        total += float(loss) * len(chosen)
+        total += loss.item() * len(chosen)
         progress.update(len(chosen))
     return total / len(items)
 
