@@ -23,9 +23,9 @@ _CHARACTER_FRACTION = 0.98
 
 @dataclass(frozen=True)
 class _Row:
-    line: int
     token: str
     tag: str
+    is_conllu: bool
 
 
 def read_conll(text: DecodedText, text_column: str, label_column: str) -> tuple[list[Example], list[str], bool]:
@@ -46,7 +46,7 @@ def read_conll(text: DecodedText, text_column: str, label_column: str) -> tuple[
     if _are_numbered(sentences):
         sentences = [[replace(row, token=_without_place(row.token)) for row in rows] for rows in sentences]
         notes.append("each token is a character and its place in a word: the place was left out")
-    by_words = _are_words(sentences)
+    by_words = sentences[0][0].is_conllu or _are_words(sentences)
     return [_example(rows, by_words=by_words) for rows in sentences], notes, by_words
 
 
@@ -65,7 +65,8 @@ def _sentences(text: DecodedText, text_column: str, label_column: str) -> Iterat
 
 
 def _row(name: str, number: int, line: str, text_column: str, label_column: str) -> _Row | None:
-    cells = line.split("\t") if "\t" in line else line.split(" ")
+    # A token may be a space.
+    cells = line.split("\t") if "\t" in line else [line[0], *line[1:].split()] if line[0] == " " else line.split()
     is_conllu = len(cells) == _CONLLU_COLUMNS and cells[0][:1].isdecimal()
     if is_conllu and not cells[0].isdecimal():
         return None  # a word that stands for several, or one that is not in the text
@@ -82,7 +83,7 @@ def _row(name: str, number: int, line: str, text_column: str, label_column: str)
     token, tag = (cells[column - 1] for column in columns)
     if not token or not tag.strip():
         raise CorpusError(f"{name}: line {number} has no {'tag' if token else 'token'} ({line[:40]!r}). Correct it.")
-    return _Row(number, token, tag.strip())
+    return _Row(token, tag.strip(), is_conllu)
 
 
 def _column(given: str, default: int) -> int:

@@ -79,9 +79,12 @@ def _find_columns(
     header = [cell.strip() for cell in sample[0]]
     lower = [cell.lower() for cell in header]
     told = [column for column in wanted if column]
-    numbers = all(column.isdecimal() and 1 <= int(column) <= len(header) for column in told)
-    missing = [column for column in told if column not in header]
-    if missing and not numbers:
+    missing = [
+        column
+        for column in told
+        if (not 1 <= int(column) <= len(header) if column.isdecimal() else column not in header)
+    ]
+    if missing:
         raise CorpusError(
             f"{name} has no column {missing[0]!r}. Its first row is: {', '.join(cell[:20] for cell in header[:8])}."
             " Give one of these names, or a number from 1."
@@ -91,7 +94,7 @@ def _find_columns(
     found: list[int] = []
     for place, column in enumerate([*wanted][: num_texts + with_label]):
         if column:
-            found.append(header.index(column) if column in header else int(column) - 1)
+            found.append(int(column) - 1 if column.isdecimal() else header.index(column))
         elif guess is not None and place < len(guess) and guess[place] is not None:
             found.append(int(guess[place] or 0))
         else:
@@ -100,7 +103,7 @@ def _find_columns(
                 f"{name}: the column of the {what} was not found among {', '.join(cell[:20] for cell in header[:8])}."
                 f" Name it: --{what}-column NAME, or by number from 1: --{what}-column {place + 1}"
             )
-    has_header = known is not None or any(column in header and not column.isdecimal() for column in told)
+    has_header = known is not None or any(not column.isdecimal() for column in told)
     if not has_header and with_label and len(sample) > 2:
         label = found[-1]
         has_header = not _is_number(header[label]) and all(

@@ -121,7 +121,9 @@ def _end_offset(name: str, sentences: Sequence[_Sentence]) -> int:
         for sentence in sentences
         for span in sentence.spans
         for offset in (0, 1)
-        if span.surface and sentence.text[span.start : span.end + offset] == span.surface
+        if span.surface
+        and span.end + offset <= len(sentence.text)
+        and sentence.text[span.start : span.end + offset] == span.surface
     )
     if votes[0] and votes[1] and min(votes.values()) > 0.05 * votes.total():
         raise CorpusError(
