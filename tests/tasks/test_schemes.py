@@ -72,6 +72,7 @@ def test_conlleval_reads_what_does_not_fit_as_a_start() -> None:
         (["NOUN", "VERB", "O"], ""),
         (["NN", "S-X", "E"], ""),
         (["O"], ""),
+        (["O", "S-X"], "BMES"),
     ],
 )
 def test_the_scheme_is_found(tags: list[str], scheme: str) -> None:

@@ -35,9 +35,9 @@ def detect_scheme(tags: Iterable[str], name: str) -> str:
     distinct = dict.fromkeys(tags)
     parsed = {tag: _TAG.fullmatch(tag) for tag in distinct if tag != OUTSIDE}
     letters = {match[1] for match in parsed.values() if match}
-    typed = any(match and match[2] for match in parsed.values())
-    marks = "B" in letters and (typed or all(parsed.values()))
-    if not marks:
+    typed = [bool(match and match[2]) for match in parsed.values()]
+    marks = "B" in letters and (any(typed) or all(parsed.values()))
+    if not marks and not (typed and all(typed)):
         return ""
     unknown = [tag for tag, match in parsed.items() if not match]
     if unknown:
