@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from elmo_zh.embed.spans import align_to_characters, pool_spans
     from elmo_zh.embed.unknown_rate import UnknownWordsWarning
     from elmo_zh.model.scalar_mix import ScalarMix, mix_parameter_groups
+    from elmo_zh.tasks.task_model import TaskModel
     from elmo_zh.text.sentences import split_sentences
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "ElmoEmbedder",
     "LineScorer",
     "ScalarMix",
+    "TaskModel",
     "UnknownWordsWarning",
     "Word2Vec",
     "__version__",
@@ -42,6 +44,7 @@ _HOMES = {
     "ElmoEmbedder": "elmo_zh.embed.embedder",
     "LineScorer": "elmo_zh.contexts.line_scorer",
     "ScalarMix": "elmo_zh.model.scalar_mix",
+    "TaskModel": "elmo_zh.tasks.task_model",
     "UnknownWordsWarning": "elmo_zh.embed.unknown_rate",
     "Word2Vec": "elmo_zh.bundle.word2vec",
     "align_to_characters": "elmo_zh.embed.spans",
