@@ -5,7 +5,7 @@ All random numbers of an epoch come from the seed and the number of the epoch, s
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from elmo_zh.model.batches import iter_length_sorted
 from elmo_zh.model.scalar_mix import MIX_LEARNING_RATE, mix_parameter_groups
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Progress, Reporter
@@ -24,6 +25,8 @@ from elmo_zh.tasks.networks.build import TaskHead
 # Batches are of texts of similar length, from so many batches of shuffled texts.
 _SORTED_BATCHES = 50
 _LARGEST_GRADIENT = 5.0
+# Units of a batch with padding: so that long texts need no more memory than short ones. A longer text is alone.
+_BATCH_UNITS = 8192
 Target = int | float | list[int]
 
 
@@ -152,8 +155,15 @@ def shuffled_batches(lengths: Sequence[int], batch_size: int, generator: np.rand
     batches = []
     for start in range(0, len(order), chunk):
         by_length = sorted(order[start : start + chunk], key=lambda index: lengths[index])
-        batches += [by_length[place : place + batch_size] for place in range(0, len(by_length), batch_size)]
+        for place in range(0, len(by_length), batch_size):
+            batch = by_length[place : place + batch_size]
+            batches += [[batch[row] for row in rows] for rows in _short_batches([lengths[index] for index in batch])]
     return [batches[number] for number in generator.permutation(len(batches))]
+
+
+def _short_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the indexes of texts in batches that take up little memory; a text without units takes up one."""
+    return iter_length_sorted([max(1, length) for length in lengths], _BATCH_UNITS)
 
 
 def batches_of(items: Sequence[Item], encoder: TextEncoder) -> list[Any]:
@@ -173,13 +183,11 @@ def targets_of(items: Sequence[Item]) -> Tensor:
 
 
 @torch.no_grad()
-def predict_items(head: TaskHead, items: Sequence[Item], encoder: TextEncoder, batch_size: int = 64) -> list[Any]:
+def predict_items(head: TaskHead, items: Sequence[Item], encoder: TextEncoder) -> list[Any]:
     """Return what `TaskHead.predict` gives for each example, in order."""
     head.eval()
-    order = sorted(range(len(items)), key=lambda index: (items[index].length, index))
     found: list[Any] = [None] * len(items)
-    for start in range(0, len(order), batch_size):
-        chosen = order[start : start + batch_size]
+    for chosen in _short_batches([item.length for item in items]):
         predicted = head.predict(batches_of([items[index] for index in chosen], encoder))
         for index, each in zip(chosen, predicted, strict=True):
             found[index] = each

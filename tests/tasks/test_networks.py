@@ -12,6 +12,7 @@ from drawn_bundles import TOKENS, P, write_model
 from elmo_zh import ElmoEmbedder
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.config import TextConfig
+from elmo_zh.tasks import train_head
 from elmo_zh.tasks.encode_texts import Alphabet, EncodedText, TextEncoder
 from elmo_zh.tasks.networks.build import TaskHead
 from elmo_zh.tasks.networks.inputs import pool_max, pool_mean
@@ -216,3 +217,15 @@ def test_an_interrupted_cache_continues_with_the_same_bytes(
 
 def test_no_vectors_at_all(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     assert VectorCache.on_disk(tmp_path / "cache", embedder, []).vectors.shape == (1, 3, 2 * P)
+
+
+def test_batches_hold_each_text_once_and_no_more_units_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train_head, "_BATCH_UNITS", 50)
+    lengths = [0, 3, 17, 60, 5, 9, 24, 25, 1, 0, 2, 11]
+    batches = train_head.shuffled_batches(lengths, 5, np.random.default_rng(3))
+    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
+    for batch in batches:
+        assert len(batch) <= 5
+        assert len(batch) == 1 or len(batch) * max(lengths[index] for index in batch) <= 50
+    assert batches == train_head.shuffled_batches(lengths, 5, np.random.default_rng(3))
+    assert batches != train_head.shuffled_batches(lengths, 5, np.random.default_rng(4))
