@@ -131,15 +131,14 @@ def _iter_texts(
     from elmo_zh.corpus.input_texts import input_text, opened_inputs
     from elmo_zh.tasks.data.read_labelled import Reading, iter_pairs
 
-    if is_pair:
-        columns = chosen["text_columns"] or ("", "")
-        if len(columns) != 2:
-            raise click.UsageError(f"--text-column is needed twice, found {len(columns)}.")
-        kind = config.text.format if config.text.format in LABELLED_FORMATS else "auto"
-        reading = Reading(kind="pairs", format=kind, encoding=config.text.encoding, text_columns=columns)
-        for name in files:
-            yield from iter_pairs(Path(name), reading)
-        return
+    columns = chosen["text_columns"] or ("", "")
+    if is_pair and len(columns) != 2:
+        raise click.UsageError(f"--text-column is needed twice, found {len(columns)}.")
+    kind = config.text.format if config.text.format in LABELLED_FORMATS else "auto"
+    reading = Reading(kind="pairs", format=kind, encoding=config.text.encoding, text_columns=columns)
     for source in stack.enter_context(opened_inputs(files, common.console)).sources:
+        if is_pair:
+            yield from iter_pairs(source, reading)
+            continue
         for line in input_text(source, config.text).lines_if_text(common.console):
             yield (line,)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from messages import message_of
 
+from elmo_zh.corpus.sources import find_sources
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.tasks.data.datasets import DataFiles, load_dataset
@@ -94,7 +95,8 @@ def test_pairs(tmp_path: Path, name: str, content: str) -> None:
     path = written(tmp_path, name, content)
     expected = [("怎么还款", "如何还款", "1"), ("怎么借", "天气", "0")]
     assert pairs_of(read_labelled(path, PAIRS).examples) == expected
-    assert list(iter_pairs(path, PAIRS)) == [each[:2] for each in expected]
+    [source] = find_sources([str(path)]).sources
+    assert list(iter_pairs(source, PAIRS)) == [each[:2] for each in expected]
 
 
 def test_regression_needs_numbers(tmp_path: Path) -> None:

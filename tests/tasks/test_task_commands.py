@@ -134,6 +134,8 @@ def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
     first = json.loads(answer.stdout.splitlines()[0])
     assert (first["text1"], first["text2"]) == ("我喜欢北京的第0条街。", "。街条0第的京北欢喜我")
     assert set(first["probabilities"]) == {"True", "False"}
+    piped = elmo_zh("task", "predict", "-", "--task", "my-pairs", stdin=Path("pairs.csv").read_bytes())
+    assert piped.stdout == answer.stdout
     scored = elmo_zh("task", "score", "pairs.csv", "--task", "my-pairs")
     assert scored.stdout.startswith("accuracy ")
     told = elmo_zh("task", "score", "names.csv", "--task", "my-pairs")

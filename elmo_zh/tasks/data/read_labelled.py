@@ -11,7 +11,7 @@ from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.names import suffix_of
 from elmo_zh.corpus.read_source import decoded_files
 from elmo_zh.corpus.readers.json_lines import starts_as_json_lines
-from elmo_zh.corpus.sources import find_sources
+from elmo_zh.corpus.sources import Source, find_sources
 from elmo_zh.corpus.tally import PassedOver
 from elmo_zh.errors import CorpusError
 from elmo_zh.tasks.data.conll import read_conll
@@ -169,12 +169,12 @@ def _joined(name: str, found: Sequence[Labelled]) -> Labelled:
     return replace(found[0], name=name, examples=examples, notes=tuple(notes))
 
 
-def iter_pairs(path: Path, reading: Reading) -> Iterator[tuple[str, ...]]:
+def iter_pairs(source: Source, reading: Reading) -> Iterator[tuple[str, ...]]:
     """Yield the pairs of texts in a table or in JSON lines; labels are not needed and not read.
 
     Raises:
-        CorpusError: If the file does not exist or cannot be read, or a column is missing.
+        CorpusError: If the file cannot be read, or a column is missing.
     """
-    for text in _decoded(path, reading):
+    for text in decoded_files(source, reading.encoding, PassedOver()):
         records, _ = _records(text, _format_of(text, reading), reading, with_label=False)
         yield from (record.cells for record in records)
