@@ -19,13 +19,14 @@ from elmo_zh.cli.failures import explain_failure, with_advice
 from elmo_zh.cli.index import index
 from elmo_zh.cli.models import convert, info, selftest
 from elmo_zh.cli.neighbours import neighbours
-from elmo_zh.cli.options import settings_command
 from elmo_zh.cli.pipeline import pipeline
 from elmo_zh.cli.runs import runs
 from elmo_zh.cli.score import score
 from elmo_zh.cli.senses import senses
+from elmo_zh.cli.settings_group import SettingsGroup
 from elmo_zh.cli.stages import encode, export, segment, train, vocab, word2vec
 from elmo_zh.cli.substitutes import substitutes
+from elmo_zh.cli.task import task
 from elmo_zh.errors import OptionError
 from elmo_zh.version import __version__
 
@@ -36,25 +37,13 @@ EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_HUNG_UP, EXIT_INTERRUPTED, EXIT_TERMINATED 
 SECTIONS = {
     "Prepare": (plan, segment, vocab, word2vec, encode),
     "Train": (train, export, pipeline),
-    "Use": (embed, merge, evaluate, score, substitutes, index, neighbours, senses, drift, explore, convert),
+    "Use": (embed, merge, evaluate, score, substitutes, index, neighbours, senses, drift, explore, task, convert),
     "Inspect": (runs, inspect, info, selftest),
 }
 
 
-class SectionedHelp(click.Group):
-    """A click group that lists its commands by section, each with the first sentence of its help in full.
-
-    With --print-config, a command prints its settings and needs nothing else, not even a run.
-    """
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the name of the command that is called, the command, and its arguments."""
-        name, command, rest = super().resolve_command(ctx, args)
-        if command is not None and "--print-config" in rest and "--help" not in rest:
-            command = settings_command(command)
-        return name, command, rest
+class SectionedHelp(SettingsGroup):
+    """A click group that lists its commands by section, each with the first sentence of its help in full."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the sections, with all descriptions in one column."""

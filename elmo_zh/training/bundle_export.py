@@ -3,12 +3,16 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from elmo_zh.bundle.compatibility import describe_readers
 from elmo_zh.bundle.description import OWN_PROGRAM
 from elmo_zh.bundle.history import History
 from elmo_zh.bundle.layout import BundleForm, BundleLayout, require_replaceable
 from elmo_zh.bundle.options import training_options
 from elmo_zh.bundle.warm_state import warm_up
+from elmo_zh.bundle.word2vec import build_table, load_run_vectors
 from elmo_zh.bundle.write import BundleSource, least_bytes, write_model
 from elmo_zh.config import Config
 from elmo_zh.errors import OptionError, RunError
@@ -24,7 +28,7 @@ from elmo_zh.training.adaptation import load_start
 from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.training.model_card import model_card
 from elmo_zh.vocabulary.spelling import load_spelling_model
-from elmo_zh.vocabulary.vocabulary import load_counts, load_vocabulary
+from elmo_zh.vocabulary.vocabulary import Vocabulary, load_counts, load_vocabulary
 
 
 def choose_step(checkpoints: CheckpointFolder, wanted: str, run: RunDir) -> int:
@@ -97,6 +101,7 @@ def export_checkpoint(
         training=training,
         origin={"program": OWN_PROGRAM, **({"started_from": start.describe()} if start else {})},
         history=_history(run),
+        word2vec=_word2vec(run, vocabulary) if form.with_word2vec and form.layout == "bundle" else None,
     )
     require_room(output, least_bytes(source, form))
     with atomic_path(output) as unfinished:
@@ -120,6 +125,11 @@ def _warm_up(model: LanguageModel, run: RunDir, config: Config, reporter: Report
     sentences = (store.train[index] for index in range(len(store.train)))
     count = warm_up(model.bilm, store.lexicon, sentences)
     reporter.note(f"export: sentences will start from the mean state after {count:,} training sentences.")
+
+
+def _word2vec(run: RunDir, vocabulary: Vocabulary) -> NDArray[np.float16] | None:
+    """Return the run's word2vec vectors; None for a run without them, such as one that started from a model."""
+    return build_table(load_run_vectors(run, vocabulary), len(vocabulary)) if run.word2vec.is_file() else None
 
 
 def _history(run: RunDir) -> History:

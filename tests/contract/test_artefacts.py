@@ -49,6 +49,7 @@ BUNDLE_FILES = (
     "weights.hdf5",
     "vocab.data",
     "vocab_embedding.hdf5",
+    "word2vec.hdf5",
     "character_counts.tsv",
     "golden.hdf5",
     "bundle.json",

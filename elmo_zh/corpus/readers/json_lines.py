@@ -34,7 +34,7 @@ def read_json_lines(text: DecodedText, config: TextConfig, tally: Tally, _passed
     Raises:
         CorpusError: If no record has the field; with bad_bytes = strict, if a line is not JSON.
     """
-    records = _records(text, config, tally)
+    records = json_records(text, config, tally)
     sample = list(islice(records, _SAMPLE_RECORDS))
     paths = _paths(text, config, sample, tally)
     num_read = 0
@@ -49,7 +49,7 @@ def read_range_of_json_lines(
     text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver
 ) -> Documents:
     """Yield each record's text in a byte range as a document; `config` names the fields found in the whole file."""
-    return _documents(_records(text, config, tally), list(parse_fields(config.field)) or [""], tally)
+    return _documents(json_records(text, config, tally), list(parse_fields(config.field)) or [""], tally)
 
 
 def read_records_of_json_lines(
@@ -60,7 +60,7 @@ def read_records_of_json_lines(
     Raises:
         CorpusError: If a line is not JSON, or no record has the field.
     """
-    records = _records(text, config, tally, keeps_all=True)
+    records = json_records(text, config, tally, keeps_all=True)
     sample = list(islice(records, _SAMPLE_RECORDS))
     paths = _paths(text, config, sample, tally)
     has_text = False
@@ -85,7 +85,18 @@ def _texts(records: Iterable[Any], paths: list[str], tally: Tally) -> Iterator[l
         yield texts
 
 
-def _records(text: DecodedText, config: TextConfig, tally: Tally, *, keeps_all: bool = False) -> Iterator[Any]:
+def json_records(text: DecodedText, config: TextConfig, tally: Tally, *, keeps_all: bool = False) -> Iterator[Any]:
+    """Yield the record of each line that is not blank.
+
+    Args:
+        text: The file.
+        config: Tells what becomes of lines that are not JSON.
+        tally: Counts such lines, and blank ones with `keeps_all`.
+        keeps_all: A line that is not JSON is an error in any case.
+
+    Raises:
+        CorpusError: If a line is not JSON.
+    """
     decode = json.JSONDecoder(object_pairs_hook=_joined_pairs).raw_decode
     for number, line in enumerate(text.whole_lines(LONGEST_RECORD), start=1):
         stripped = line.strip()

@@ -31,31 +31,32 @@ class _Columns:
 
 def read_csv(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
     """Yield the text of each row as a document; quoted cells may hold line ends."""
-    return _documents(_cells(text, config, tally, _csv_rows(text)), tally)
+    return _documents(_cells(text, config, tally, csv_rows(text)), tally)
 
 
 def read_csv_records(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Iterator[str]:
     """Yield the text of each row as one line."""
-    return _records(_cells(text, config, tally, _csv_rows(text)), tally)
+    return _records(_cells(text, config, tally, csv_rows(text)), tally)
 
 
 def read_tsv(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
     """Yield the text of each row as a document; cells end at tabs, rows at line ends, and quotes have no meaning."""
-    return _documents(_cells(text, config, tally, filter(None, _tsv_rows(text))), tally)
+    return _documents(_cells(text, config, tally, filter(None, tsv_rows(text))), tally)
 
 
 def read_tsv_records(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Iterator[str]:
     """Yield the text of each row as one line."""
-    return _records(_cells(text, config, tally, _tsv_rows(text)), tally)
+    return _records(_cells(text, config, tally, tsv_rows(text)), tally)
 
 
-def _csv_rows(text: DecodedText) -> Iterator[Row]:
+def csv_rows(text: DecodedText) -> Iterator[Row]:
+    """Return the rows of a CSV file, separated as its first line is; a blank line is a row without cells."""
     lines = _RowLines(text)
     csv.field_size_limit(LONGEST_CELL)
     return lines.rows(csv.reader(lines, delimiter=_delimiter(text)))
 
 
-def _tsv_rows(text: DecodedText) -> Iterator[Row]:
+def tsv_rows(text: DecodedText) -> Iterator[Row]:
     """Return the rows; a blank line is a row without cells, as it is in CSV."""
     return (line.split("\t") if line else [] for line in text.whole_lines(LONGEST_CELL))
 
@@ -91,7 +92,7 @@ class _RowLines:
 
 def _cells(text: DecodedText, config: TextConfig, tally: Tally, rows: Iterator[Row]) -> Iterator[tuple[Row, Row]]:
     """Yield each row with its cells that are text."""
-    rows = _checked(text, rows)
+    rows = checked_rows(text, rows)
     sample = list(islice(rows, _SAMPLE_ROWS))
     if not sample:
         return
@@ -136,7 +137,8 @@ def _others(columns: _Columns, sample: Sequence[Row]) -> Iterator[str]:
             yield _describe(_Columns((number,), has_name), sample[0]).removesuffix(", no header")
 
 
-def _checked(text: DecodedText, rows: Iterator[Row]) -> Iterator[Row]:
+def checked_rows(text: DecodedText, rows: Iterator[Row]) -> Iterator[Row]:
+    """Yield the rows; raise CorpusError if the file is not CSV."""
     try:
         yield from rows
     except csv.Error as error:
