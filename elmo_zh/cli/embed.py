@@ -41,7 +41,7 @@ from elmo_zh.run.reporter import counted, format_bytes
 
 if TYPE_CHECKING:
     from elmo_zh.bundle.read import Bundle
-    from elmo_zh.embed.dump import DumpSettings
+    from elmo_zh.embed.dump_settings import DumpSettings
     from elmo_zh.embed.embedder import ElmoEmbedder
     from elmo_zh.embed.formats import OutputForm
     from elmo_zh.embed.jobs import Job
@@ -215,7 +215,7 @@ def _check_usage(chosen: dict[str, Any]) -> None:
 
 
 def _build_settings(config: EmbedConfig, bundle: "Bundle", stateful: bool, chosen: dict[str, Any]) -> "DumpSettings":
-    from elmo_zh.embed.dump import DumpSettings
+    from elmo_zh.embed.dump_settings import DumpSettings
     from elmo_zh.embed.reduction import load_mix_weights
 
     path, num_layers = chosen["mix_weights"], bundle.bilm.shape.num_layers + 1

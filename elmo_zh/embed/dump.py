@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import h5py
 import numpy as np
 
+from elmo_zh.embed.dump_settings import DumpSettings
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed, is_output
 from elmo_zh.embed.jobs import Job
@@ -26,7 +27,7 @@ from elmo_zh.embed.join import (
 from elmo_zh.embed.line_blocks import Contents
 from elmo_zh.embed.merge import Shard
 from elmo_zh.embed.prepare import count_text, describe_model, open_parts, write_packed, write_text_files
-from elmo_zh.embed.reduction import Reduction, check_layers
+from elmo_zh.embed.reduction import check_layers
 from elmo_zh.embed.rows import require_sentences
 from elmo_zh.embed.shard_digest import write_digest
 from elmo_zh.embed.survey import Survey, check_disk_space
@@ -41,41 +42,6 @@ from elmo_zh.run.reporter import Hints, Reporter, counted, format_bytes
 # A part ends after so many lines or tokens: little is lost by an interruption, and memory stays bounded.
 PART_LINES = 2000
 PART_TOKENS = 20_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class DumpSettings:
-    """How the lines of a file become vectors, whatever the form in which they are written.
-
-    Attributes:
-        segmented: Tokens are split at U+0020 and looked up as they are; else lines are normalised and segmented.
-        layers: all, average, top, mix or a number.
-        dtype: float32 or float16.
-        pool: none, or how the vectors of a line become one: mean, max or first-last.
-        mix_weights: The weight of each layer, for layers = mix.
-        stateful: The LSTM state is carried from line to line.
-        split_sentences: Lines are split into sentences as in training, and each sentence has its own vectors.
-    """
-
-    segmented: bool
-    layers: str
-    dtype: str
-    pool: str = "none"
-    mix_weights: tuple[float, ...] | None = None
-    stateful: bool = False
-    split_sentences: bool = False
-
-    def described(self) -> dict[str, Any]:
-        """Return the settings that the vectors depend on, without those that came later and have their default."""
-        settings = asdict(self)
-        if not self.split_sentences:
-            del settings["split_sentences"]
-        return settings
-
-    @property
-    def reduction(self) -> Reduction:
-        """What is kept of the activations."""
-        return Reduction(layers=self.layers, pool=self.pool, mix_weights=self.mix_weights)
 
 
 def dump_vectors(

@@ -120,13 +120,8 @@ class ElmoEmbedder:
         """Pickle the folder and the settings, without the weights and the carried state."""
         settings: dict[str, Any] = {"stateful": self.is_stateful, "batch_tokens": self.batch_tokens}
         settings |= {"unknown": self.unknown, "dtype": self.dtype}
-        return _load_same, (
-            self.bundle.path.absolute(),
-            self.bundle.digest,
-            self._device.type,
-            self.precision,
-            settings,
-        )
+        path, device = self.bundle.path.absolute(), self._device.type
+        return _load_same, (path, self.bundle.digest, device, self.precision, settings)
 
     @property
     def num_layers(self) -> int:
