@@ -40,7 +40,7 @@ _OTHER_BYTES = 100
 
 @dataclass(frozen=True, kw_only=True)
 class IndexSettings:
-    """What an index holds.
+    """The choices that determine the content of an index.
 
     Attributes:
         layers: Numbers of the layers whose vectors are kept, ascending.
@@ -56,7 +56,7 @@ class IndexSettings:
 
     @property
     def reading(self) -> Reading:
-        """How the texts are read."""
+        """The part of the settings that says how texts are read."""
         return Reading(segmented=self.segmented, split=self.split_sentences)
 
     def described(self) -> dict[str, Any]:

@@ -122,7 +122,7 @@ class ContextIndex:
             path: Its folder.
 
         Raises:
-            OutputError: If there is none, it is damaged, or another version has written it.
+            OutputError: If the folder is no index, or the index is damaged or of another version.
         """
         folder = Path(path)
         return cls(folder, load_info(folder))

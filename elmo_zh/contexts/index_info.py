@@ -14,7 +14,7 @@ def load_info(folder: Path) -> dict[str, Any]:
     """Read index.json.
 
     Raises:
-        OutputError: If there is none, it is damaged, or another version has written it.
+        OutputError: If the folder is no index, or the index is damaged or of another version.
     """
     path = IndexLayout(folder).info
     if not path.is_file():

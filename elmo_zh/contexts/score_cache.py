@@ -1,4 +1,4 @@
-"""What is known of lines that were met before, in bounded memory."""
+"""A cache of the scores of lines, in bounded memory."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ Value = TypeVar("Value")
 
 
 class ScoreCache(Generic[Value]):
-    """What is known of the lines that were used last, by content.
+    """A cache of the scores of the lines that were used last, by content.
 
     Which lines it knows depends on the lines alone, in their order. So it is the same in a run that resumes, and can be
     told before their scores are computed.

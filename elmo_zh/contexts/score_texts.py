@@ -84,7 +84,7 @@ class ScoreCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreJob:
-    """What to score, and in which form to write it.
+    """The texts to score, and the form of the output.
 
     Attributes:
         scorer: The model, and how lines are read.
@@ -120,7 +120,7 @@ class ScoreJob:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreReport:
-    """What was scored.
+    """The counts of a finished scoring.
 
     Attributes:
         counts: Totals of the texts.

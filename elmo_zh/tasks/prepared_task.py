@@ -42,7 +42,7 @@ from elmo_zh.tasks.vector_cache import VectorCache
 
 @dataclass(frozen=True, kw_only=True)
 class FitJob:
-    """What to train.
+    """The data and settings of a training.
 
     Attributes:
         files: The labelled data.
@@ -61,7 +61,7 @@ class FitJob:
 
 @dataclass(frozen=True)
 class FitReport:
-    """What came of it.
+    """The result of a training.
 
     Attributes:
         output: The folder.

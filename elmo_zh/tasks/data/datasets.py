@@ -55,7 +55,7 @@ class Dataset:
 
 @dataclass(frozen=True, kw_only=True)
 class DataFiles:
-    """Where the examples are.
+    """The files that hold the examples, and how they are divided.
 
     Attributes:
         data: A file of examples; or a folder of files train.*, dev.* and test.*.
