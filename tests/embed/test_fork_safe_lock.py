@@ -23,15 +23,15 @@ expected = embedder.embed_tokens(sentences)
 is_inside, may_leave = threading.Event(), threading.Event()
 read = embedder._vectors.read
 
-def slow(sentences):
+def slow(*arguments):
     is_inside.set()
     may_leave.wait()
-    return read(sentences)
+    return read(*arguments)
 
 embedder._vectors.read = slow
 thread = threading.Thread(target=embedder.embed_tokens, args=(sentences,))
 thread.start()
-is_inside.wait()
+assert is_inside.wait(100)
 child = os.fork()
 if not child:
     found = embedder.embed_tokens(sentences)
