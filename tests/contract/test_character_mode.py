@@ -74,7 +74,7 @@ def known_words(run: SampleRun) -> list[str]:
 
 
 def test_the_bundle_has_the_published_layout(character_run: SampleRun) -> None:
-    names = {"options.json", "weights.hdf5", "vocab.data", "character_counts.tsv", "golden.hdf5"}
+    names = {"options.json", "weights.hdf5", "vocab.data", "character_counts.tsv", "golden.hdf5", "word2vec.hdf5"}
     names |= {"bundle.json", "history.json", "model_card.md"}
     assert {path.name for path in character_run.model.iterdir()} == names
     info = json.loads((character_run.model / "bundle.json").read_text(encoding="utf-8"))
