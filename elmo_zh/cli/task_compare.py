@@ -77,8 +77,8 @@ def compare(common: Common, /, kind: str, data: Path, output: Path, **chosen: An
     Use it before you rely on ELMo for a task. The same network is trained on word2vec, on ELMo and on both, [word2vec;
     ELMo], with all labels and with some of them; beside them stand the most frequent label and, for classes, a linear
     model on characters (TF-IDF; extra sklearn). 95% intervals of the differences are bootstrapped over the test
-    examples. KIND and DATA are those of task fit. COMPARISON gets tables, a picture of the learning curves, and JSON. An
-    interrupted command resumes and trains nothing again that was finished.
+    examples. KIND and DATA are those of task fit. COMPARISON gets tables, a picture of the learning curves, and JSON.
+    An interrupted command resumes and trains nothing again that was finished.
 
     \b
     Example:

@@ -60,8 +60,8 @@ def probe(common: Common, /, kind: str, data: Path, output: Path, **chosen: Any)
     """Show what each layer of a model holds, and which one to take.
 
     Use it to choose a layer for --layers. With tags, a linear model predicts the part of speech of each word from one
-    layer; DATA is CoNLL-U, or CoNLL with a word and its tag a line, or a folder of such files train.*, dev.* and test.*.
-    With senses, each occurrence of a word gets the sense of the most similar other one; DATA is a table like
+    layer; DATA is CoNLL-U, or CoNLL with a word and its tag a line, or a folder of such files train.*, dev.* and
+    test.*. With senses, each occurrence of a word gets the sense of the most similar other one; DATA is a table like
     data/senses.tsv, or JSON lines with context, target_word, target_position and sense. word2vec and the most frequent
     tag or sense stand beside. PROBE gets the table and JSON.
 

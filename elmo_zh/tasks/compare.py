@@ -97,8 +97,8 @@ def _with_test(files: DataFiles, reporter: Reporter) -> DataFiles:
     if files.dev is None or files.test is not None:
         return files
     reporter.note(
-        f"There is no file of test examples, so {files.dev.name} is tested on; a tenth of {files.data.name} decides when"
-        " to stop."
+        f"There is no file of test examples, so {files.dev.name} is tested on; a tenth of {files.data.name} decides"
+        " when to stop."
     )
     return replace(files, dev=None, test=files.dev)
 

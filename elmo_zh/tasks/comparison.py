@@ -1,4 +1,4 @@
-"""The outcome of a comparison: scores, differences with intervals, minutes, and one sentence that says what they mean."""
+"""The outcome of a comparison: scores, differences with intervals, minutes, and a verdict in one sentence."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -82,7 +82,7 @@ class Comparison:
         name: Name of the comparison, for titles.
         metric: Name of the main score: accuracy, f1 of spans, or spearman.
         runs: The trainings.
-        differences: For ELMo and for [word2vec; ELMo] how much higher than word2vec they score, by the share of the labels.
+        differences: For ELMo and for [word2vec; ELMo] how much higher they score than word2vec, by the share of labels.
         facts: Model, data, settings, and the seconds that the vectors took.
     """
 
@@ -151,12 +151,12 @@ class Comparison:
     def score_table(self) -> tuple[list[str], list[list[str]]]:
         """Return head and rows of the table of scores: means over the seeds, with the lowest and the highest."""
         head = [f"{self.metric} on the test examples"]
-        head += [f"{share:.3g} of the labels ({self._num_examples(share):,})" for share in self.shares]
+        head += [f"{100 * share:.3g}% of the labels ({self._num_examples(share):,})" for share in self.shares]
         return head, [[model, *(self._scores(model, share) for share in self.shares)] for model in self.models]
 
     def difference_table(self) -> tuple[list[str], list[list[str]]]:
         """Return head and rows of the table of differences in points, with 95% intervals."""
-        head = ["points above word2vec", *(f"{share:.3g} of the labels" for share in self.shares)]
+        head = ["points above word2vec", *(f"{100 * share:.3g}% of the labels" for share in self.shares)]
         rows = []
         for model, by_share in self.differences.items():
             cells = [
@@ -167,7 +167,7 @@ class Comparison:
 
     def minutes_table(self) -> tuple[list[str], list[list[str]]]:
         """Return head and rows of the table of minutes: the mean training, without the vectors."""
-        head = ["minutes of a training", *(f"{share:.3g} of the labels" for share in self.shares)]
+        head = ["minutes of a training", *(f"{100 * share:.3g}% of the labels" for share in self.shares)]
         rows = []
         for model in self.models:
             seconds = [[run.seconds for run in self.of_setting(model, share)] for share in self.shares]

@@ -1,4 +1,4 @@
-"""A linear probe: softmax regression on standardised vectors, which shows what a layer holds (Peters et al. 2018, 5.3)."""
+"""A linear probe shows what a layer holds: softmax regression on its vectors (Peters et al. 2018, section 5.3)."""
 
 import copy
 from dataclasses import dataclass

@@ -99,8 +99,8 @@ def probe_senses(
 ) -> ProbeReport:
     """Give each occurrence of a word the sense of the most similar other one, by the vectors of each layer alone.
 
-    Similarity is the cosine. Words with one sense, or that occur once, are left out. For word2vec the vectors of the five
-    words on either side are averaged.
+    Similarity is the cosine. Words with one sense, or that occur once, are left out. For word2vec the vectors of the
+    five words on either side are averaged.
 
     Args:
         path: Marked words, as `read_senses` reads them.
@@ -133,7 +133,7 @@ def probe_senses(
 def _claimed(
     output: Path, read: Sequence[Path], embedder: ElmoEmbedder, *, force: bool
 ) -> Iterator[Callable[[Sequence[Any]], Path]]:
-    """Reserve the output; give a function that returns the folder of unfinished work of sentences, removed at the end."""
+    """Reserve the output; give a function that returns the folder of unfinished work, which is removed at the end."""
     parts = output.with_name(output.name + ".parts")
 
     def open_work(sentences: Sequence[Any]) -> Path:

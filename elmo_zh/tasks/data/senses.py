@@ -47,7 +47,7 @@ def read_senses(path: Path, texts: Path | None, encoding: str = "auto") -> list[
 
     Args:
         path: A table with the columns `COLUMNS`, separated by tabs; or JSON lines with context (the tokens, of which
-            <target> stands for the word), target_word, target_position (from 0) and sense (a string, or a list of them).
+            <target> may stand for the word), target_word, target_position (from 0) and sense (a string, or a list).
         texts: The folder of the files that the table names; None for its own folder.
         encoding: Encoding of the file, or auto.
 
@@ -78,8 +78,8 @@ def _read_objects(text: DecodedText) -> Iterator[MarkedWord]:
                 yield _object(json.loads(line))
             except (ValueError, KeyError, TypeError, IndexError) as error:
                 raise CorpusError(
-                    f"{text.name}: line {number} is no marked word ({error!r:.60}). Expected an object with context (a list"
-                    " of tokens), target_word, target_position and sense."
+                    f"{text.name}: line {number} is no marked word ({error!r:.60}). Expected an object with context (a"
+                    " list of tokens), target_word, target_position and sense."
                 ) from None
 
 
@@ -107,8 +107,8 @@ def _read_table(text: DecodedText, texts: Path) -> Iterator[MarkedWord]:
     head = next(rows, [])
     if tuple(head) != COLUMNS:
         raise CorpusError(
-            f"{text.name}: the columns are {', '.join(head)[:60]!r}, expected {', '.join(COLUMNS)}, separated by tabs, or"
-            " JSON lines."
+            f"{text.name}: the columns are {', '.join(head)[:60]!r}, expected {', '.join(COLUMNS)}, separated by tabs,"
+            " or JSON lines."
         )
     for number, row in enumerate(rows, start=2):
         where = f"{text.name}: line {number}"
