@@ -43,7 +43,7 @@ def fit_task(
     parts = output.with_name(output.name + ".parts")
     with claimed_output(output, [*read, embedder.bundle.path], is_trained_task, force=force):
         dataset = load_dataset(files, job.reading, reporter)
-        job = replace(job, settings=_with_inputs(job.settings, dataset, embedder, reporter))
+        job = replace(job, settings=with_inputs(job.settings, dataset, embedder, reporter))
         open_parts(parts, manifest_of(job, files, embedder), force=force)
         task = PreparedTask.prepare(job, dataset, embedder, parts, reporter)
         trained = [task.train(seed, parts / f"seed-{seed}") for seed in task.seeds()]
@@ -57,7 +57,7 @@ def is_trained_task(path: Path) -> bool:
     return TaskLayout(path).description.is_file()
 
 
-def _with_inputs(settings: HeadSettings, dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> HeadSettings:
+def with_inputs(settings: HeadSettings, dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> HeadSettings:
     """Return the settings with inputs that the data and the model allow."""
     has_word2vec = BundleLayout(embedder.bundle.path).word2vec.is_file()
     inputs = settings.inputs
