@@ -2,6 +2,7 @@
 
 import csv
 import sys
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -26,7 +27,7 @@ class Sentiment(nn.Module):
 
 
 torch.manual_seed(1)
-with open(sys.argv[2], encoding="utf-8", newline="") as file:
+with Path(sys.argv[2]).open(encoding="utf-8", newline="") as file:
     rows = [row for row in csv.DictReader(file) if row["text"].strip()]
 classes = sorted({row["label"] for row in rows})
 labels = torch.tensor([classes.index(row["label"]) for row in rows])

@@ -132,7 +132,8 @@ def test_tags_from_the_first_line_to_the_last(sample_run: SampleRun) -> None:
     rows = []
     for number in range(60):
         words = [("我们", "PN"), ("喜欢", "VV"), (f"第{generator.integers(50)}", "OD"), ("街", "NN"), ("。", "PU")]
-        rows.append("".join(f"{place}\t{word}\t_\t{tag}{6 * '\t_'}\n" for place, (word, tag) in enumerate(words, 1)))
+        rest = "\t_" * 6
+        rows.append("".join(f"{place}\t{word}\t_\t{tag}{rest}\n" for place, (word, tag) in enumerate(words, 1)))
         rows.append(f"# {number}\n\n" if number % 2 else "\n")
     Path("bank.conllu").write_text("".join(rows), encoding="utf-8")
     arguments = ("task", "probe", "tags", "bank.conllu", "--model", sample_run.model)
