@@ -13,7 +13,7 @@ def read(path: str) -> list[tuple[str, list[str]]]:
     """Return the texts of a CoNLL file and the tags of their characters."""
     blocks = Path(path).read_text(encoding="utf-8").strip().split("\n\n")
     rows = [[line.split() for line in block.splitlines()] for block in blocks]
-    return [("".join(cells[0] for cells in block), [cells[1] for cells in block]) for block in rows]
+    return [("".join(cells[0][0] for cells in block), [cells[1] for cells in block]) for block in rows]
 
 
 def spans(tags: list[str]) -> set[tuple[int, int, str]]:
@@ -34,13 +34,13 @@ class Names(nn.Module):
         super().__init__()
         self.mix = ScalarMix(num_layers)
         self.dropout = nn.Dropout(0.5)
-        self.lstm = nn.LSTM(dimension, 100, batch_first=True, bidirectional=True)
+        self.lstm = nn.LSTM(dimension, 100, bidirectional=True)
         self.output = nn.Linear(200, num_tags)
 
     def forward(self, layers: torch.Tensor) -> torch.Tensor:
         """Return the scores of the tags, (n, K), for the layers of a text, (L + 1, n, 2P)."""
-        hidden, _ = self.lstm(self.dropout(self.mix(layers))[None])
-        return self.output(self.dropout(hidden[0]))
+        hidden, _ = self.lstm(self.dropout(self.mix(layers)))
+        return self.output(self.dropout(hidden))
 
 
 torch.manual_seed(1)

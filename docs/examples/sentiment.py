@@ -6,7 +6,6 @@ from pathlib import Path
 
 import torch
 from torch import nn
-from torch.nn.utils.rnn import pad_sequence
 
 from elmo_zh import ElmoEmbedder, ScalarMix, mix_parameter_groups
 
@@ -17,13 +16,12 @@ class Sentiment(nn.Module):
     def __init__(self, num_layers: int, dimension: int, num_classes: int) -> None:
         super().__init__()
         self.mix = ScalarMix(num_layers)
-        self.lstm = nn.LSTM(dimension, 100, batch_first=True, bidirectional=True)
+        self.lstm = nn.LSTM(dimension, 100, bidirectional=True)
         self.output = nn.Linear(200, num_classes)
 
     def forward(self, texts: list[torch.Tensor]) -> torch.Tensor:
         """Return the scores of the classes, (B, K), for the layers of each text, (L + 1, n, 2P)."""
-        padded = pad_sequence([text.transpose(0, 1) for text in texts], batch_first=True)  # (B, T, L + 1, 2P)
-        return self.output(self.lstm(self.mix(padded.permute(2, 0, 1, 3)))[0].amax(dim=1))
+        return self.output(torch.stack([self.lstm(self.mix(text))[0].amax(dim=0) for text in texts]))
 
 
 torch.manual_seed(1)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from contract.command_line import ROOT, SampleRun, run_python
 
+PLACES = ("家", "天", "我")
 EXAMPLES = ROOT / "docs" / "examples"
 
 
@@ -18,16 +19,19 @@ def run(name: str, sample_run: SampleRun, data: Path) -> list[float]:
 
 def test_sentiment(sample_run: SampleRun, tmp_path: Path) -> None:
     path = tmp_path / "reviews.csv"
-    rows = [f"{number % 2},{'很好' if number % 2 else '不'}，第{number}个" for number in range(60)]
+    rows = [f"{number % 2},{'很好' if number % 2 else '不'}，{PLACES[number % 3]}" for number in range(240)]
     path.write_text("\n".join(["label,text", *rows]), encoding="utf-8")
     scores = run("sentiment.py", sample_run, path)
     assert len(scores) == 10
-    assert scores[-1] > 0.8
+    assert scores[-1] > 0.7
 
 
 def test_names(sample_run: SampleRun, tmp_path: Path) -> None:
     path = tmp_path / "names.conll"
-    texts = [("我在", "北京" if number % 2 else "上海", "吃饭" * (number % 5)) for number in range(80)]
+    texts = [
+        ("我在" if number % 3 else "我不在", "北京" if number % 2 else "上海", "。我" * (number % 3))
+        for number in range(240)
+    ]
     blocks = [
         "".join(f"{character} O\n" for character in before)
         + f"{place[0]} B-LOC\n{place[1]} I-LOC\n"
@@ -37,7 +41,7 @@ def test_names(sample_run: SampleRun, tmp_path: Path) -> None:
     path.write_text("\n".join(blocks), encoding="utf-8")
     scores = run("names.py", sample_run, path)
     assert len(scores) == 10
-    assert scores[-1] > 0.8
+    assert scores[-1] > 0.7
 
 
 @pytest.mark.parametrize(("name", "most"), [("sentiment.py", 52), ("names.py", 80)])

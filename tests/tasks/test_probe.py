@@ -148,6 +148,8 @@ def test_tags_from_the_first_line_to_the_last(sample_run: SampleRun) -> None:
     told = elmo_zh(*arguments, "--text", ".", "--output", "other")
     assert told.status == 2
     assert "--text has no effect on task probe tags" in told.stderr
-    Path("names.conll").write_text("我 O\n吃 B-X\n\n" * 40, encoding="utf-8")
+    Path("names.conll").write_text(
+        "".join(f"我 O\n{chr(0x4E00 + number)} B-X\n\n" for number in range(90)), encoding="utf-8"
+    )
     told = elmo_zh("task", "probe", "tags", "names.conll", "--model", sample_run.model, "--output", "x").only_error()
     assert told.startswith("names.conll: its tags mark spans, expected a tag for each word")
