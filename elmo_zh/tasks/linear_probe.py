@@ -43,8 +43,8 @@ def fit_linear_probe(
     """
     torch.manual_seed(seed)
     generator = np.random.default_rng(seed)
-    # Without weights of its own the first layer only standardises, so that both together are linear. Without momentum its
-    # mean is right from the first epoch on, however far from zero the vectors are.
+    # Without weights of its own the first layer only standardises, so that both together are linear. Without momentum
+    # its mean is right from the first epoch on, however far from zero the vectors are.
     width = train.vectors.shape[1]
     probe = nn.Sequential(nn.BatchNorm1d(width, affine=False, momentum=None), nn.Linear(width, num_classes))
     optimizer = torch.optim.Adam(probe.parameters(), lr=_LEARNING_RATE)
