@@ -11,25 +11,15 @@ from elmo_zh.cli.task_training import KINDS, data_options, job_of, training_opti
 from elmo_zh.invocation import command
 
 
-class _Shares(click.ParamType):
-    """Fractions above 0 and at most 1, separated by commas."""
-
-    name = "shares"
-
-    def convert(
-        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
-    ) -> tuple[float, ...]:
-        if isinstance(value, tuple):
-            return value
-        try:
-            shares = tuple(float(part) for part in value.split(","))
-        except ValueError:
-            shares = ()
-        if not shares or not all(0 < share <= 1 for share in shares) or len(set(shares)) != len(shares):
-            self.fail(
-                f"{value!r}: expected fractions above 0 and at most 1, each once, such as 1,0.3,0.1", parameter, context
-            )
-        return shares
+def _shares(_context: click.Context, _parameter: click.Parameter, value: str) -> tuple[float, ...]:
+    """Return fractions above 0 and at most 1 that commas separate, the largest first."""
+    try:
+        shares = tuple(float(part) for part in value.split(","))
+    except ValueError:
+        shares = ()
+    if not shares or not all(0 < share <= 1 for share in shares) or len(set(shares)) != len(shares):
+        raise click.BadParameter(f"{value!r}: expected fractions above 0 and at most 1, each once, such as 1,0.3,0.1")
+    return tuple(sorted(shares, reverse=True))
 
 
 @click.command()
@@ -51,7 +41,7 @@ class _Shares(click.ParamType):
 )
 @click.option(
     "--shares",
-    type=_Shares(),
+    callback=_shares,
     default="1,0.3,0.1",
     show_default=True,
     metavar="SHARE,...",
@@ -90,7 +80,7 @@ def compare(common: Common, /, kind: str, data: Path, output: Path, **chosen: An
     fit = job_of(kind, data, config.text.encoding, chosen)
     from elmo_zh.tasks.compare import CompareJob, compare_task
 
-    job = CompareJob(fit=fit, shares=tuple(sorted(chosen["shares"], reverse=True)), word2vec=chosen["word2vec"])
+    job = CompareJob(fit=fit, shares=chosen["shares"], word2vec=chosen["word2vec"])
     embedder = load_embedder(common, model_path(chosen["model"]), config.embed, chosen["device"])
     comparison = compare_task(job, embedder, output, force=common.force, reporter=common.console)
     model = ("--model", chosen["model"]) if chosen["model"] else ()

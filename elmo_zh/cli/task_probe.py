@@ -110,5 +110,5 @@ def probe(common: Common, /, kind: str, data: Path, output: Path, **chosen: Any)
         {"output": str(output), **report.to_json()},
         *report.lines(),
         f"Probe: {output}",
-        f"Next: {command('embed', 'file.txt', *model, '--layers', report.best.layer)}",
+        f"Next: {command('embed', 'file.txt', *model, '--layers', str(report.best.layer))}",
     )
