@@ -16,13 +16,16 @@ if TYPE_CHECKING:
     from elmo_zh.embed.spans import align_to_characters, pool_spans
     from elmo_zh.embed.unknown_rate import UnknownWordsWarning
     from elmo_zh.model.scalar_mix import ScalarMix, mix_parameter_groups
+    from elmo_zh.tasks.estimators import ElmoClassifier, ElmoTagger
     from elmo_zh.tasks.task_model import TaskModel
     from elmo_zh.text.sentences import split_sentences
 
 __all__ = [
     "ContextIndex",
     "Elmo",
+    "ElmoClassifier",
     "ElmoEmbedder",
+    "ElmoTagger",
     "LineScorer",
     "ScalarMix",
     "TaskModel",
@@ -41,7 +44,9 @@ __all__ = [
 _HOMES = {
     "ContextIndex": "elmo_zh.contexts.index",
     "Elmo": "elmo_zh.embed.elmo",
+    "ElmoClassifier": "elmo_zh.tasks.estimators",
     "ElmoEmbedder": "elmo_zh.embed.embedder",
+    "ElmoTagger": "elmo_zh.tasks.estimators",
     "LineScorer": "elmo_zh.contexts.line_scorer",
     "ScalarMix": "elmo_zh.model.scalar_mix",
     "TaskModel": "elmo_zh.tasks.task_model",

@@ -7,18 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import h5py
+import numpy as np
 import pytest
 import torch
 from parity.numpy_bilm import Array, load_bilm, read_array, run_bilm
 from parity.numpy_character_cnn import load_character_cnn, sentence_vectors
 
+from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.bundle.word2vec import write_table
 from elmo_zh.bundle.write import BundleSource, write_bundle
 from elmo_zh.config import TextConfig
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.softmax import Softmax
+from elmo_zh.run.files import file_digest
 from elmo_zh.vocabulary.spelling import SpellingModel
-from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary, load_vocabulary
 
 WORDS = ("我们", "今天", "吃", "苹果", "。")
 P, D, L = 5, 13, 2
@@ -107,3 +111,15 @@ def install_model(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> P
     monkeypatch.syspath_prepend(folder / "site")
     monkeypatch.delitem(sys.modules, "toy_model", raising=False)
     return model
+
+
+def add_word2vec(folder: Path, dimension: int = 5) -> Path:
+    """Give a bundle drawn word2vec vectors."""
+    layout = BundleLayout(folder)
+    num_tokens = len(load_vocabulary(layout.vocab))
+    table = np.random.default_rng(1).normal(size=(num_tokens, dimension)).astype(np.float16)
+    write_table(layout.word2vec, table)
+    info = json.loads(layout.info.read_text(encoding="utf-8"))
+    info["digests"][layout.word2vec.name] = file_digest(layout.word2vec)
+    layout.info.write_text(json.dumps(info), encoding="utf-8")
+    return folder

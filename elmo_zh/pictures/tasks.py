@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,53 @@ def build_curve_figure(lines: Sequence[Mapping[str, Any]], metric: str, title: s
         score_axes.legend(frameon=False)
     best = max(line["dev_score"] for line in lines)
     add_title(figure, title, [f"best {metric} {best:.4f}"])
+    return figure
+
+
+def draw_learning_curves(
+    curves: Mapping[str, Sequence[tuple[int, Sequence[float]]]], output: Path, metric: str, title: str, detail: str
+) -> None:
+    """Draw the score of each model by its number of training examples: the mean over the seeds, and each seed.
+
+    Args:
+        curves: For each model the numbers of training examples, each with the scores of all seeds.
+        output: The file.
+        metric: Name of the score.
+        title: Title of the picture.
+        detail: A line below it.
+    """
+    save_picture(build_learning_figure(curves, metric, title, detail), output)
+
+
+def build_learning_figure(
+    curves: Mapping[str, Sequence[tuple[int, Sequence[float]]]], metric: str, title: str, detail: str
+) -> Figure:
+    """Return the figure that `draw_learning_curves` saves."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 5))
+    figure.set_layout_engine("constrained")
+    axes = figure.subplots()
+    for number, (model, points) in enumerate(curves.items()):
+        colour = f"C{number}"
+        axes.plot(
+            [count for count, _ in points],
+            [float(np.mean(scores)) for _, scores in points],
+            label=model,
+            marker="o",
+            color=colour,
+        )
+        seeds = [(count, score) for count, scores in points for score in scores]
+        axes.scatter([count for count, _ in seeds], [score for _, score in seeds], s=9, color=colour, alpha=0.5)
+    counts = [count for count, _ in next(iter(curves.values()))]
+    axes.set_xscale("log")
+    axes.set_xticks(counts, [f"{count:,}" for count in counts])
+    axes.minorticks_off()
+    axes.set(xlabel="training examples", ylabel=f"{metric}, test examples")
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    add_title(figure, title, textwrap.wrap(detail, 100))
     return figure
 
 

@@ -1,7 +1,7 @@
 """Train a task on a bundle: read and check the data, compute the vectors once, train, score, and write the folder."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -43,8 +43,8 @@ def fit_task(
     parts = output.with_name(output.name + ".parts")
     with claimed_output(output, [*read, embedder.bundle.path], is_trained_task, force=force):
         dataset = load_dataset(files, job.reading, reporter)
-        job = replace(job, settings=_with_inputs(job.settings, dataset, embedder, reporter))
-        _open_parts(parts, _manifest(job, files, embedder), force=force)
+        job = replace(job, settings=with_inputs(job.settings, dataset, embedder, reporter))
+        open_parts(parts, manifest_of(job, files, embedder), force=force)
         task = PreparedTask.prepare(job, dataset, embedder, parts, reporter)
         trained = [task.train(seed, parts / f"seed-{seed}") for seed in task.seeds()]
         report = task.write(output, trained)
@@ -57,7 +57,7 @@ def is_trained_task(path: Path) -> bool:
     return TaskLayout(path).description.is_file()
 
 
-def _with_inputs(settings: HeadSettings, dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> HeadSettings:
+def with_inputs(settings: HeadSettings, dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> HeadSettings:
     """Return the settings with inputs that the data and the model allow."""
     has_word2vec = BundleLayout(embedder.bundle.path).word2vec.is_file()
     inputs = settings.inputs
@@ -69,15 +69,20 @@ def _with_inputs(settings: HeadSettings, dataset: Dataset, embedder: ElmoEmbedde
             reporter.note(f"{embedder.bundle.path} has no word2vec vectors, so the input is {', '.join(inputs)} only.")
     elif "word2vec" in inputs and not has_word2vec:
         Word2Vec.load(embedder.bundle.path)  # raises the error that says what to do
+    check_head(settings, inputs)
+    return replace(settings, inputs=inputs)
+
+
+def check_head(settings: HeadSettings, inputs: Sequence[str]) -> None:
+    """Raise OptionError if a network has no place for ELMo where the settings put it."""
     if settings.head == "linear" and settings.elmo_at != "input":
         raise OptionError(f"--elmo-at {settings.elmo_at}: a linear head has no other place for ELMo than its input.")
     if "elmo" in inputs and settings.elmo_at == "output" and len(inputs) == 1:
         raise OptionError("--elmo-at output needs another input: --inputs word2vec,elmo")
-    return replace(settings, inputs=inputs)
 
 
-def _manifest(job: FitJob, files: DataFiles, embedder: ElmoEmbedder) -> dict[str, Any]:
-    """Return what the trained task depends on."""
+def manifest_of(job: FitJob, files: DataFiles, embedder: ElmoEmbedder) -> dict[str, Any]:
+    """Return what a trained task depends on, for `manifest.json`."""
     digests = {
         part: file_digest(path)
         for part, path in (("data", files.data), ("dev", files.dev), ("test", files.test))
@@ -97,8 +102,12 @@ def _manifest(job: FitJob, files: DataFiles, embedder: ElmoEmbedder) -> dict[str
     }
 
 
-def _open_parts(parts: Path, manifest: Mapping[str, Any], *, force: bool) -> None:
-    """Create the folder of unfinished work, or keep what is finished in it."""
+def open_parts(parts: Path, manifest: Mapping[str, Any], *, force: bool) -> None:
+    """Create the folder of unfinished work, or keep what is finished in it.
+
+    Raises:
+        OutputError: If it holds trainings of other data, another model or other settings, and `force` is not given.
+    """
     known = parts / "manifest.json"
     expected = json.loads(json.dumps(manifest))
     is_same = known.is_file() and json.loads(known.read_text(encoding="utf-8")) == expected

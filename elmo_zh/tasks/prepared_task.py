@@ -39,6 +39,9 @@ from elmo_zh.tasks.train_head import (
 from elmo_zh.tasks.units import TextReader, UnitText
 from elmo_zh.tasks.vector_cache import VectorCache
 
+# The texts of the examples of each part; a pair has two.
+Texts = Mapping[str, Sequence[Sequence[UnitText]]]
+
 
 @dataclass(frozen=True, kw_only=True)
 class FitJob:
@@ -86,7 +89,7 @@ class PreparedTask:
     labels: tuple[str, ...]
     mean: float
     scale: float
-    texts: Mapping[str, Sequence[Sequence[UnitText]]]
+    texts: Texts
     items: Mapping[str, Sequence[Item]]
     reporter: Reporter
 
@@ -95,15 +98,35 @@ class PreparedTask:
         cls, job: FitJob, dataset: Dataset, embedder: ElmoEmbedder, parts: Path, reporter: Reporter
     ) -> "PreparedTask":
         """Read the texts and compute their vectors, unless they are in `parts` already."""
+        texts = read_texts(dataset, embedder, reporter)
+        cache = cached_vectors(texts, embedder, parts, reporter) if "elmo" in job.settings.inputs else None
+        word2vec = Word2Vec.load(embedder.bundle.path) if "word2vec" in job.settings.inputs else None
+        return cls.of_texts(job, dataset, embedder, texts, cache=cache, word2vec=word2vec, reporter=reporter)
+
+    @classmethod
+    def of_texts(
+        cls,
+        job: FitJob,
+        dataset: Dataset,
+        embedder: ElmoEmbedder,
+        texts: Texts,
+        *,
+        cache: VectorCache | None,
+        word2vec: Word2Vec | None,
+        reporter: Reporter,
+    ) -> "PreparedTask":
+        """Return texts that are read already, and their vectors, ready for training.
+
+        Args:
+            job: What to train.
+            dataset: The examples.
+            embedder: The model.
+            texts: The texts of each part of the examples.
+            cache: Their ELMo vectors, if they are an input.
+            word2vec: The word2vec vectors, if they are an input.
+            reporter: Receives messages and progress.
+        """
         settings = job.settings
-        texts = _read_texts(dataset, embedder, reporter)
-        cache = None
-        if "elmo" in settings.inputs:
-            sentences = (
-                sentence for part in texts.values() for each in part for text in each for sentence in text.sentences
-            )
-            cache = VectorCache.on_disk(parts / "vectors", embedder, sentences, reporter)
-        word2vec = Word2Vec.load(embedder.bundle.path) if "word2vec" in settings.inputs else None
         alphabet = None
         if "characters" in settings.inputs:
             alphabet = Alphabet.of(text.text for each in texts["train"] for text in each)
@@ -258,7 +281,8 @@ class PreparedTask:
         draw_confusion(confusion_matrix(gold, found, labels), labels, layout.confusion, title)
 
 
-def _read_texts(dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> dict[str, list[list[UnitText]]]:
+def read_texts(dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> dict[str, list[list[UnitText]]]:
+    """Return the texts of each example with their units and tokens, by the name of the part."""
     reader = TextReader(embedder, by_words=True)
     parts = dataset.parts()
     with reporter.progress("segment", unit="texts", total=sum(map(len, parts.values()))) as progress:
@@ -268,6 +292,12 @@ def _read_texts(dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) ->
             return read_example(reader, example)
 
         return {part: [read(example) for example in examples] for part, examples in parts.items()}
+
+
+def cached_vectors(texts: Texts, embedder: ElmoEmbedder, parts: Path, reporter: Reporter) -> VectorCache:
+    """Compute the vectors of all sentences of all texts, unless they are in `parts/vectors` already."""
+    sentences = (sentence for part in texts.values() for each in part for text in each for sentence in text.sentences)
+    return VectorCache.on_disk(parts / "vectors", embedder, sentences, reporter)
 
 
 def _labels(dataset: Dataset) -> tuple[str, ...]:

@@ -62,14 +62,19 @@ def score_spans(gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]
 
 def score_numbers(gold: Sequence[float], predicted: Sequence[float]) -> dict[str, Any]:
     """Return Pearson's `pearson` and Spearman's `spearman` correlation, and the root mean square error `rmse`."""
-    from scipy.stats import rankdata
-
     given, found = np.array(gold, np.float64), np.array(predicted, np.float64)
     return {
         "pearson": _correlation(given, found),
-        "spearman": _correlation(rankdata(given), rankdata(found)),
+        "spearman": rank_correlation(given, found),
         "rmse": float(np.sqrt(np.mean((given - found) ** 2))),
     }
+
+
+def rank_correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Return Spearman's correlation; 0 where one of them is constant."""
+    from scipy.stats import rankdata
+
+    return _correlation(rankdata(a), rankdata(b))
 
 
 def _correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:

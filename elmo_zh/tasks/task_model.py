@@ -50,6 +50,10 @@ class TaskModel:
         self._alphabet = Alphabet(description.alphabet) if "characters" in description.settings.inputs else None
         self._reader = TextReader(embedder, by_words=description.by_words)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the network and the folder of the bundle, which is loaded again."""
+        return TaskModel, (self.description, self._head, self.embedder, self._word2vec)
+
     @classmethod
     def load(cls, path: str | Path, model: str | Path | None = None, device: str = "auto") -> "TaskModel":
         """Load a trained task.

@@ -56,7 +56,7 @@ class TextReader:
         """
         sentences, offsets = [], [np.zeros((0, 2), np.int32)]
         start = 0
-        for sentence in split_sentences(text) if self._splits else [text]:
+        for sentence in self.sentences(text):
             line = self._embedder.prepare(sentence)
             if line.tokens:
                 sentences.append(tuple(line.tokens))
@@ -67,6 +67,10 @@ class TextReader:
             units = tokens if self._by_words else identity_spans(len(text))
         owners, places = find_owners(units, tokens, len(text))
         return UnitText(text, units, tuple(sentences), owners, places)
+
+    def sentences(self, text: str) -> list[str]:
+        """Return the sentences of a text; the whole text for a model that was not trained on sentences."""
+        return split_sentences(text) if self._splits else [text]
 
     def read_words(self, text: str, words: Sequence[str], units: NDArray[np.int32]) -> UnitText:
         """Return a text of given words as one sentence: each is a unit, and a token in the form the model knows."""

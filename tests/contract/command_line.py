@@ -25,7 +25,7 @@ OF_MODELS = (
 OF_CORPORA = ("plan", "inspect", "runs")
 COMMANDS = ("pipeline", *STAGES, *OF_MODELS, *OF_CORPORA)
 # Groups of commands, each with its own.
-GROUPS = {"task": ("fit", "predict", "score")}
+GROUPS = {"task": ("fit", "predict", "score", "compare", "probe")}
 
 # Distinct primes, so that a swapped axis fails. 2,100 tokens are 100 steps of 3 x 7.
 NUM_STEPS, STEP_TOKENS = 100, 21

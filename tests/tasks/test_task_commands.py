@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from contract.command_line import GROUPS, SampleRun, elmo_zh, run_python
 
-from elmo_zh.cli import task_fit, task_options, task_predict
+from elmo_zh.cli import task_options, task_predict, task_training
 from elmo_zh.tasks.data import read_labelled, schemes
 from elmo_zh.tasks.data.examples import KINDS
 from elmo_zh.tasks.networks.settings import INPUTS
@@ -47,8 +47,8 @@ def fit(sample_run: SampleRun, kind: str, *options: str) -> Any:
 
 def test_choices_are_those_of_the_code() -> None:
     """The command line repeats them, so that --help imports nothing."""
-    assert task_fit.KINDS == KINDS
-    assert task_fit.INPUTS == INPUTS
+    assert task_training.KINDS == KINDS
+    assert task_training.INPUTS == INPUTS
     assert task_options.LABELLED_FORMATS == read_labelled.FORMATS
     assert task_predict.SCHEMES == schemes.SCHEMES
     assert task_predict.PREDICTION_FORMATS == importlib.import_module("elmo_zh.tasks.predict_file").FORMATS

@@ -121,7 +121,7 @@ def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter) -> Data
     parts = {part: list(labelled.examples) for part, labelled in read.items()}
     _split(parts, files.seed, reporter)
     if files.limit is not None:
-        parts["train"] = _chosen(parts["train"], files.limit, files.seed)
+        parts["train"] = choose_examples(parts["train"], files.limit, files.seed)
     dataset = Dataset(
         train=parts["train"],
         dev=parts["dev"],
@@ -177,8 +177,14 @@ def _place(example: Example, seed: int, purpose: str) -> float:
     return int.from_bytes(digest[:8], "big") / 2**64
 
 
-def _chosen(examples: Sequence[Example], limit: int, seed: int) -> list[Example]:
-    """Return some of the examples, in their order; those of a smaller limit are among those of a larger one."""
+def choose_examples(examples: Sequence[Example], limit: int, seed: int) -> list[Example]:
+    """Return some of the examples, in their order; those of a smaller limit are among those of a larger one.
+
+    Args:
+        examples: The examples.
+        limit: How many of them, at most.
+        seed: Which ones.
+    """
     ranked = sorted(range(len(examples)), key=lambda index: (_place(examples[index], seed, "limit"), index))
     return [examples[index] for index in sorted(ranked[:limit])]
 
