@@ -99,7 +99,7 @@ def _training_rows(train: Mapping[str, Any], source: BundleSource, config: Confi
         yield "time", f"{format_seconds(counts['training_seconds'])}, evaluations included"
         yield "machine", f"{how['device']} ({_processor()}), {threads}, {how['precision']}"
     if train.get("started_at"):
-        yield "begun", format_date(train["started_at"])
+        yield "date", format_date(train["started_at"])
     yield "program", f"elmo-zh {__version__}"
     if started_from := source.origin.get("started_from"):
         yield "started from", f"the bundle with digest {started_from['digest']}"
