@@ -87,7 +87,7 @@ interop: set-up  ## Compare vectors with AllenNLP, simple_elmo and pytorch-fast-
 clean:  ## Remove the virtual environments and caches, but no runs
 	rm -rf $(VENV) .interop build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-set-up:
+set-up:  ## Install everything, with the starter model, into .venv
 	@sh make/set-up.sh corpus explore
 
 set-up-test:

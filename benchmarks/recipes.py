@@ -40,7 +40,8 @@ from elmo_zh.vocabulary.vocabulary import load_vocabulary
 
 PUBLISHED = ["word2vec.enabled=false", "train.carry_state=true", "train.optimizer=adagrad", "train.learning_rate=0.2",
              "train.table_learning_rate=0.2", "train.schedule=constant", "train.warmup_tokens=0",
-             "model.tie_softmax=false", "train.dropout=0.1", "train.adagrad_accumulator=1.0"]  # fmt: skip
+             "model.tie_softmax=false", "train.dropout=0.1", "train.adagrad_accumulator=1.0",
+             "train.softmax_bias=zero"]  # fmt: skip
 RECIPES: dict[str, list[str]] = {"published": PUBLISHED, "default": []}
 
 

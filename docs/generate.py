@@ -51,6 +51,7 @@ command prints one JSON object on stdout and everything else on stderr.
 | 0 | done |
 | 1 | a known problem; each line `Error: ...` on stderr says what, where and what to do |
 | 2 | wrong usage: an unknown option, a value that an option cannot have, options that contradict each other |
+| 129 | SIGHUP: the terminal was closed |
 | 130 | Ctrl-C |
 | 143 | SIGTERM |
 """

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from elmo_zh.version import __version__
 
 if TYPE_CHECKING:
+    from elmo_zh.bundle.word2vec import Word2Vec
     from elmo_zh.contexts.drift import measure_drift
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.line_scorer import LineScorer
@@ -14,35 +15,50 @@ if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
     from elmo_zh.embed.spans import align_to_characters, pool_spans
     from elmo_zh.embed.unknown_rate import UnknownWordsWarning
-    from elmo_zh.model.scalar_mix import ScalarMix
+    from elmo_zh.model.scalar_mix import ScalarMix, mix_parameter_groups
+    from elmo_zh.tasks.estimators import ElmoClassifier, ElmoTagger
+    from elmo_zh.tasks.task_model import TaskModel
+    from elmo_zh.text.sentences import split_sentences
 
 __all__ = [
     "ContextIndex",
     "Elmo",
+    "ElmoClassifier",
     "ElmoEmbedder",
+    "ElmoTagger",
     "LineScorer",
     "ScalarMix",
+    "TaskModel",
     "UnknownWordsWarning",
+    "Word2Vec",
     "__version__",
     "align_to_characters",
     "batch_to_ids",
     "find_senses",
     "measure_drift",
+    "mix_parameter_groups",
     "pool_spans",
+    "split_sentences",
 ]
 
 _HOMES = {
     "ContextIndex": "elmo_zh.contexts.index",
     "Elmo": "elmo_zh.embed.elmo",
+    "ElmoClassifier": "elmo_zh.tasks.estimators",
     "ElmoEmbedder": "elmo_zh.embed.embedder",
+    "ElmoTagger": "elmo_zh.tasks.estimators",
     "LineScorer": "elmo_zh.contexts.line_scorer",
     "ScalarMix": "elmo_zh.model.scalar_mix",
+    "TaskModel": "elmo_zh.tasks.task_model",
     "UnknownWordsWarning": "elmo_zh.embed.unknown_rate",
+    "Word2Vec": "elmo_zh.bundle.word2vec",
     "align_to_characters": "elmo_zh.embed.spans",
     "batch_to_ids": "elmo_zh.embed.elmo",
     "find_senses": "elmo_zh.contexts.senses",
     "measure_drift": "elmo_zh.contexts.drift",
+    "mix_parameter_groups": "elmo_zh.model.scalar_mix",
     "pool_spans": "elmo_zh.embed.spans",
+    "split_sentences": "elmo_zh.text.sentences",
 }
 
 

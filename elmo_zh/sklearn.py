@@ -3,7 +3,7 @@
 Requires the package scikit-learn (extra `sklearn`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.choices import POOL_METHODS
 from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.embed.layer_weights import learn_layer_weights
 from elmo_zh.embed.reduction import Reduction
 from elmo_zh.embed.sentence_arguments import check_texts, single_string
 from elmo_zh.errors import BundleError
@@ -20,6 +21,7 @@ from elmo_zh.text.segmenters.registry import split_tokens
 
 try:
     from sklearn.base import BaseEstimator, TransformerMixin
+    from sklearn.exceptions import NotFittedError
 except ImportError:
     raise ImportError(
         f"elmo_zh.sklearn needs scikit-learn. Install it with: {install_line('sklearn')}", name="sklearn"
@@ -31,13 +33,14 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         features = ElmoVectorizer("runs/latest/model", pool="mean").transform(["今天天气很好", "苹果很甜"])  # (2, 2P)
 
-    Nothing is learned: `fit` loads the model and checks the settings, and `transform` works without it. The model is
-    loaded when it is first needed, and left out of pickles and clones: a copy in another process loads it from its
-    folder, and refuses any other model there than the one it was fitted with.
+    Nothing is learned, except the weights of `layers="mix"`: otherwise `fit` loads the model and checks the settings,
+    and `transform` works without it. The model is loaded when it is first needed, and left out of pickles and clones: a
+    copy in another process loads it from its folder, and refuses any other model there than the one it was fitted with.
 
     Attributes:
         model_digest_: The digest of the model; set by `fit`.
-        n_features_out_: 2P, the length of each vector; set by `fit`.
+        n_features_out_: The length of each vector: 2P, or (L + 1) * 2P for all layers; set by `fit`.
+        layer_weights_: The learned factor of each layer, float32, shape (L + 1,); set by `fit` with `layers="mix"`.
     """
 
     # The embedder and the settings that it was loaded with.
@@ -59,7 +62,9 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             model: Folder of the bundle.
             pool: How the vectors of tokens become one: mean, max, or first-last (the forward LM's half at the last
                 token, the backward LM's half at the first).
-            layers: average (of all layers), top, or the number of a layer, 0 being the token layer.
+            layers: average (of all layers), top, or the number of a layer, 0 being the token layer; all: the pooled
+                vectors of all layers one after the other, (L + 1) * 2P features; mix: their sum with the weights that
+                `fit` learns from labels, as in Peters et al. (2018), equation 1.
             segmented: Tokens are split at U+0020 and looked up as they are; else strings are normalised and segmented
                 as in the model's training.
             precision: Precision of the matrix products: float32, bfloat16 or int8.
@@ -72,19 +77,28 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.precision = precision
         self.device = device
 
-    def fit(self, X: Iterable[str], y: object = None) -> "ElmoVectorizer":  # noqa: ARG002
-        """Load the model and check the settings; X and y are not read.
+    def fit(self, X: Iterable[str], y: Any = None) -> "ElmoVectorizer":
+        """Load the model and check the settings; X and y are read only to learn the weights of `layers="mix"`.
+
+        Args:
+            X: Strings, as in `transform`.
+            y: The label of each string, classes or numbers.
 
         Raises:
             BundleError: If the folder is not a sound bundle.
             ElmoZhError: If precision or device is not one of those listed, or not available.
-            ValueError: If pool or layers is not one of those listed, or X is a single string.
+            ValueError: If pool or layers is not one of those listed, X is a single string, or a mix has no labels.
         """
         _refuse_single_string(X, "fit")
         embedder = self._load()
         self._check_settings(embedder)
         self.model_digest_ = embedder.bundle.digest
-        self.n_features_out_ = embedder.dimension
+        self.n_features_out_ = self._width(embedder)
+        if self.layers == "mix":
+            if y is None:
+                raise ValueError("layers='mix' learns the weights of the layers from labels: call fit(X, y)")
+            pooled = self._pooled(check_texts(X, "fit", "X"), embedder, "all")
+            self.layer_weights_ = learn_layer_weights(pooled, np.asarray(y))
         return self
 
     def transform(self, X: Iterable[str]) -> NDArray[np.float32]:
@@ -94,7 +108,8 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             X: Strings in a list, an array with one axis, a column of a table or another iterable.
 
         Returns:
-            float32, shape (number of strings, 2P), zeros for a string without tokens.
+            float32, shape (number of strings, 2P) or, for all layers, (number of strings, (L + 1) * 2P); zeros for a
+            string without tokens.
 
         Raises:
             BundleError: If the folder is not a sound bundle, or not the model of `fit`.
@@ -108,16 +123,28 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         embedder = self._load()
         self._check_settings(embedder)
         self._check_digest(embedder)
-        vectors = np.empty((len(lines), embedder.dimension), np.float32)
+        if self.layers == "mix":
+            if not hasattr(self, "layer_weights_"):
+                raise NotFittedError("layers='mix' learns the weights of the layers: call fit(X, y) first")
+            return np.tensordot(self.layer_weights_, self._pooled(lines, embedder, "all"), axes=(0, 1))
+        return self._pooled(lines, embedder, str(self.layers)).reshape(len(lines), self._width(embedder))
+
+    def _pooled(self, lines: Sequence[str], embedder: ElmoEmbedder, layers: str) -> NDArray[np.float32]:
+        """Return the pooled vectors of each string, in one pass: (N, L + 1, 2P) for all layers, else (N, 2P)."""
+        shape = (embedder.num_layers, embedder.dimension) if layers == "all" else (embedder.dimension,)
+        vectors = np.empty((len(lines), *shape), np.float32)
         sentences = (split_tokens(line) for line in lines) if self.segmented else lines
-        reduction = Reduction(layers=str(self.layers), pool=self.pool)
+        reduction = Reduction(layers=layers, pool=self.pool)
         for row, sentence in enumerate(embedder.embed_iter(sentences)):
             vectors[row] = reduction.apply(sentence.vectors)
         return vectors
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:  # noqa: ARG002
-        """Return the names of the 2P features: elmovectorizer0, elmovectorizer1, ..."""
-        return np.array([f"elmovectorizer{number}" for number in range(self._load().dimension)], dtype=object)
+        """Return the names of the features: elmovectorizer0, elmovectorizer1, ..."""
+        return np.array([f"elmovectorizer{number}" for number in range(self._width(self._load()))], dtype=object)
+
+    def _width(self, embedder: ElmoEmbedder) -> int:
+        return embedder.dimension * (embedder.num_layers if self.layers == "all" else 1)
 
     def _load(self) -> ElmoEmbedder:
         settings = (str(self.model), self.device, self.precision)
@@ -129,8 +156,10 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.pool not in POOL_METHODS:
             raise ValueError(f"pool={self.pool!r}: expected {', '.join(POOL_METHODS[:-1])} or {POOL_METHODS[-1]}")
         numbers = [str(number) for number in range(embedder.num_layers)]
-        if str(self.layers) not in ("average", "top", *numbers):
-            raise ValueError(f"layers={self.layers!r}: expected average, top or a number from 0 to {numbers[-1]}")
+        if str(self.layers) not in ("average", "top", "all", "mix", *numbers):
+            raise ValueError(
+                f"layers={self.layers!r}: expected average, top, all, mix or a number from 0 to {numbers[-1]}"
+            )
 
     def _check_digest(self, embedder: ElmoEmbedder) -> None:
         fitted = getattr(self, "model_digest_", None)

@@ -198,7 +198,10 @@ fi
 installed=
 [ ! -e "$STAMP" ] || installed=$(cat "$STAMP")
 is_complete=yes
-[ -e "$STAMP" ] && [ ! pyproject.toml -nt "$STAMP" ] && [ ! constraints.txt -nt "$STAMP" ] || is_complete=
+[ -e "$STAMP" ] || is_complete=
+for source in pyproject.toml constraints.txt data/starter/pyproject.toml; do
+    [ ! "$source" -nt "$STAMP" ] || is_complete=
+done
 for extra in $*; do
     contains "$installed" "$extra" || is_complete=
 done
@@ -229,5 +232,5 @@ fi
 [ "$TORCH" != cpu ] || [ "$(uname -s)" != Linux ] ||
     [ -d "$(echo "$VENV"/lib/python*/site-packages/torch-"$TORCH_VERSION"+cpu.dist-info)" ] || install_cpu_torch
 extras=$(with_implied $* $installed | sort -u | tr '\n' ' ')
-pip_install -c constraints.txt -e ".[$(echo $extras | tr ' ' ,)]" || explain_pip
+pip_install -c constraints.txt -e ".[$(echo $extras | tr ' ' ,)]" -e data/starter || explain_pip
 echo "$extras" >"$STAMP"

@@ -6,6 +6,7 @@ import shutil
 import signal
 from collections.abc import Iterator
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import IO
 
@@ -33,6 +34,17 @@ CORPUS_FILES = ("food.txt", "nature.txt")
 @pytest.fixture(autouse=True)
 def _no_model_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ELMO_ZH_MODEL", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _no_starter_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands behave the same whether the starter model is installed beside them or not."""
+    installed = metadata.entry_points
+
+    def entry_points(**chosen: str) -> metadata.EntryPoints:
+        return metadata.EntryPoints(point for point in installed(**chosen) if point.module != "elmo_zh_starter")
+
+    monkeypatch.setattr(metadata, "entry_points", entry_points)
 
 
 @pytest.fixture(autouse=True)

@@ -1,22 +1,28 @@
 """Bundles of small models with drawn weights, in both modes, and the NumPy oracle's vectors of them."""
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import h5py
+import numpy as np
+import pytest
 import torch
 from parity.numpy_bilm import Array, load_bilm, read_array, run_bilm
 from parity.numpy_character_cnn import load_character_cnn, sentence_vectors
 
+from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.bundle.word2vec import write_table
 from elmo_zh.bundle.write import BundleSource, write_bundle
 from elmo_zh.config import TextConfig
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.softmax import Softmax
+from elmo_zh.run.files import file_digest
 from elmo_zh.vocabulary.spelling import SpellingModel
-from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary, load_vocabulary
 
 WORDS = ("我们", "今天", "吃", "苹果", "。")
 P, D, L = 5, 13, 2
@@ -90,3 +96,30 @@ def oracle_layers(bundle: Path, words: Sequence[str]) -> Array:
             rows = [0, *(3 + vocabulary.index(word) if word in vocabulary else 2 for word in words), 1]
             vectors = read_array(file, "embedding")[rows]
     return run_bilm(bilm, vectors)[0]
+
+
+def install_model(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Install a package that brings a model, as pip does, and return the folder of the model."""
+    model = write_model(
+        folder / "packaged", SHAPES["token"], text=TextConfig(), with_softmax=True, words=("我们", "时候")
+    )
+    described = folder / "site" / "toy_model-1.dist-info"
+    described.mkdir(parents=True)
+    (folder / "site" / "toy_model.py").write_text(f"MODEL = {str(model)!r}\n", encoding="utf-8")
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-model\nVersion: 1\n", encoding="utf-8")
+    (described / "entry_points.txt").write_text(f"[elmo_zh.models]\n{name} = toy_model:MODEL\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(folder / "site")
+    monkeypatch.delitem(sys.modules, "toy_model", raising=False)
+    return model
+
+
+def add_word2vec(folder: Path, dimension: int = 5) -> Path:
+    """Give a bundle drawn word2vec vectors."""
+    layout = BundleLayout(folder)
+    num_tokens = len(load_vocabulary(layout.vocab))
+    table = np.random.default_rng(1).normal(size=(num_tokens, dimension)).astype(np.float16)
+    write_table(layout.word2vec, table)
+    info = json.loads(layout.info.read_text(encoding="utf-8"))
+    info["digests"][layout.word2vec.name] = file_digest(layout.word2vec)
+    layout.info.write_text(json.dumps(info), encoding="utf-8")
+    return folder

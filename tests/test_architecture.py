@@ -22,6 +22,7 @@ STOREYS = (
     "inspection",
     "planning",
     "stages",
+    "tasks",
     "contexts",
     "sklearn",
     "convert",

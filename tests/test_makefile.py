@@ -163,9 +163,9 @@ def test_what_is_installed(machine: Machine) -> None:
     machine.make("test", "EXTRAS=parquet,opencc")
     machine.make("train")
     assert [line.partition("-e ")[2] for line in machine.pip_lines()] == [
-        ".[corpus,explore]",
-        ".[corpus,explore,parquet,rjieba]",
-        ".[corpus,dask,explore,opencc,parquet,rjieba,sklearn,test]",
+        ".[corpus,explore] -e data/starter",
+        ".[corpus,explore,parquet,rjieba] -e data/starter",
+        ".[corpus,dask,explore,opencc,parquet,rjieba,sklearn,test] -e data/starter",
     ]
     assert all(line.startswith("-c constraints.txt") for line in machine.pip_lines())
     assert machine.refusal("train", "EXTRAS=parket").startswith("There is no extra parket (EXTRAS). There are: corpus ")
@@ -186,10 +186,10 @@ def test_the_cpu_build(machine: Machine) -> None:
     assert "about 0.4 GB to download, 2.0 GB on disk" in told
     assert machine.pip_lines() == [
         f"--no-deps --index-url https://download.pytorch.org/whl/cpu torch=={TORCH}+cpu",
-        "-c constraints.txt -e .[corpus,explore]",
+        "-c constraints.txt -e .[corpus,explore] -e data/starter",
     ]
     machine.make("train", "EXTRAS=parquet")
-    assert machine.pip_lines()[2:] == ["-c constraints.txt -e .[corpus,explore,parquet]"]
+    assert machine.pip_lines()[2:] == ["-c constraints.txt -e .[corpus,explore,parquet] -e data/starter"]
     machine.make("clean")
     machine.make("train")
     told = machine.refusal("train", "TORCH=cpu")

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 import pytest
-from contract.command_line import COMMANDS, ROOT
+from contract.command_line import COMMANDS, GROUPS, ROOT
 
 from elmo_zh.cli import cli
 from elmo_zh.config import Config, load_config
@@ -31,6 +31,7 @@ ARTEFACTS = {
     "vocab.counts",
     "vocab.parts",
     "vocab.txt",
+    "word2vec.hdf5",
     "word2vec.txt",
     "model.hdf5",
     "model.safetensors",
@@ -161,7 +162,9 @@ def test_the_page_on_formats_shows_the_code_of_the_page_on_embedding() -> None:
 
 def test_commands_are_spelled_as_they_are_typed_in_a_checkout() -> None:
     """Everywhere `.venv/bin/elmo-zh`, except where the help or a message is quoted."""
-    bare = re.compile(rf"(?<![\w/.-])(?:elmo-zh (?:{'|'.join(COMMANDS)})\b|torchrun --|dask (?:scheduler|worker) )")
+    bare = re.compile(
+        rf"(?<![\w/.-])(?:elmo-zh (?:{'|'.join((*COMMANDS, *GROUPS))})\b|torchrun --|dask (?:scheduler|worker) )"
+    )
     for page in PAGES:
         if page.name != "commands.md":
             lines = page.read_text(encoding="utf-8").splitlines()
@@ -259,7 +262,9 @@ def documented_commands() -> list[tuple[str, list[str]]]:
             continue
         for _, block in code_blocks(page):
             lines = "\n".join(line for line in block.splitlines() if not line.startswith("Usage: "))
-            found += [(name_of(page), words) for words in commands_in(typed_lines(lines)) if words[0] in COMMANDS]
+            found += [
+                (name_of(page), words) for words in commands_in(typed_lines(lines)) if words[0] in (*COMMANDS, *GROUPS)
+            ]
     return found
 
 
@@ -272,9 +277,11 @@ def typed_lines(block: str) -> str:
 @pytest.mark.parametrize(("page", "words"), documented_commands(), ids=lambda value: " ".join(value)[:60])
 def test_documented_commands_can_be_parsed(page: str, words: list[str]) -> None:
     """Options exist, have the values that they need, and these are among the choices; settings are known."""
-    command = cli.commands[words[0]]
+    command, arguments = cli.commands[words[0]], words[1:]
+    if isinstance(command, click.Group):
+        command, arguments = command.commands[arguments[0]], arguments[1:]
     context = click.Context(command, info_name=words[0])
-    values, _, _ = command.make_parser(context).parse_args(args=[word for word in words[1:] if word != "..."])
+    values, _, _ = command.make_parser(context).parse_args(args=[word for word in arguments if word != "..."])
     for parameter in command.params:
         value = values.get(parameter.name or "")
         if isinstance(parameter.type, click.Choice) and isinstance(value, str):
@@ -291,14 +298,19 @@ def test_commands_are_documented_in_many_places() -> None:
 
 
 def options_of(*names: str) -> set[str]:
-    return {option for name in names for each in cli.commands[name].params for option in each.opts}
+    """Return the options of commands, of a group those of all its commands."""
+    commands = [cli.commands[name] for name in names]
+    groups = [command for command in commands if isinstance(command, click.Group)]
+    commands += [command for group in groups for command in group.commands.values()]
+    return {option for command in commands for each in command.params for option in each.opts}
 
 
 @each_page
 def test_options_named_in_passing_exist(page: Path) -> None:
     for span in code_spans(page):
         words = span.removeprefix(".venv/bin/").removeprefix("elmo-zh ").split()
-        own = [words[0]] if words and words[0] in COMMANDS else COMMANDS
+        known = (*COMMANDS, *GROUPS)
+        own = [words[0]] if words and words[0] in known else known
         for option in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", span):
             assert option in options_of(*own) | OTHER_OPTIONS or "pip" in span, f"`{span}`: {option}"
 

@@ -20,6 +20,7 @@ pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip instal
 from joblib.externals.loky import get_reusable_executor
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -29,6 +30,7 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 from elmo_zh import ElmoEmbedder
 from elmo_zh import sklearn as module
 from elmo_zh.config import TextConfig
+from elmo_zh.embed.layer_weights import learn_layer_weights
 from elmo_zh.errors import BundleError, ElmoZhError
 from elmo_zh.extras import install_line
 from elmo_zh.sklearn import ElmoVectorizer
@@ -145,10 +147,10 @@ def test_nothing_has_to_be_fitted_and_fitting_reads_nothing() -> None:
     [
         ({"pool": "sum"}, "pool='sum': expected mean, max or first-last"),
         ({"pool": None}, "pool=None: expected mean, max or first-last"),
-        ({"layers": "all"}, "layers='all': expected average, top or a number from 0 to 2"),
-        ({"layers": 3}, "layers=3: expected average, top or a number from 0 to 2"),
-        ({"layers": -1}, "layers=-1: expected average, top or a number from 0 to 2"),
-        ({"layers": True}, "layers=True: expected average, top or a number from 0 to 2"),
+        ({"layers": "both"}, "layers='both': expected average, top, all, mix or a number from 0 to 2"),
+        ({"layers": 3}, "layers=3: expected average, top, all, mix or a number from 0 to 2"),
+        ({"layers": -1}, "layers=-1: expected average, top, all, mix or a number from 0 to 2"),
+        ({"layers": True}, "layers=True: expected average, top, all, mix or a number from 0 to 2"),
     ],
 )
 def test_settings_that_are_none(settings: dict[str, Any], message: str) -> None:
@@ -367,3 +369,44 @@ def test_without_scikit_learn_it_says_what_to_install(monkeypatch: pytest.Monkey
         importlib.import_module("elmo_zh.sklearn")
     assert str(caught.value) == f"elmo_zh.sklearn needs scikit-learn. Install it with: {install_line('sklearn')}"
     assert caught.value.__suppress_context__
+
+
+def test_all_layers_in_one_pass() -> None:
+    vectorizer = ElmoVectorizer("model", layers="all")
+    found = vectorizer.transform(LINES)
+    assert found.shape == (len(LINES), 3 * 2 * P)
+    for layer in range(3):
+        alone = ElmoVectorizer("model", layers=layer).transform(LINES)
+        np.testing.assert_array_equal(found[:, layer * 2 * P : (layer + 1) * 2 * P], alone)
+    assert len(vectorizer.get_feature_names_out()) == vectorizer.fit(LINES).n_features_out_ == 3 * 2 * P
+
+
+@pytest.mark.parametrize("labels", [["a", "b", "a", "c", "a", "b", "c"], [0.5, 1.5, 2.5, -1.0, 0.5, 3.0, 0.0]])
+def test_a_learned_mix_is_the_sum_of_the_layers(labels: list[Any]) -> None:
+    layers = ElmoVectorizer("model", layers="all").transform(LINES).reshape(len(LINES), 3, 2 * P)
+    mix = ElmoVectorizer("model", layers="mix").fit(LINES, labels)
+    expected = np.einsum("l,nld->nd", mix.layer_weights_, layers)
+    np.testing.assert_allclose(mix.transform(LINES), expected, rtol=0, atol=1e-5)
+    again = ElmoVectorizer("model", layers="mix").fit(LINES, labels)
+    assert again.layer_weights_.tolist() == mix.layer_weights_.tolist()
+
+
+@pytest.mark.parametrize("size", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("layer", [0, 1, 2])
+def test_the_layer_that_tells_the_labels_counts_most(layer: int, size: float) -> None:
+    """However large its numbers are; the labels are the sign of a sum in this layer, or the sum."""
+    drawn = np.random.default_rng(3).normal(size=(211, 3, 7)).astype(np.float32)
+    sums = drawn[:, layer].sum(axis=1)
+    drawn[:, layer] *= size
+    for labels in (sums > 0, sums):
+        scaled = learn_layer_weights(drawn, labels) * np.sqrt(np.square(drawn).mean(axis=(0, 2)))
+        assert scaled.argmax() == layer
+        assert scaled[layer] > 2 * np.delete(scaled, layer).max()
+
+
+def test_a_mix_needs_labels() -> None:
+    mix = ElmoVectorizer("model", layers="mix")
+    assert refusal_of(ValueError, lambda: mix.fit(LINES)).endswith("call fit(X, y)")
+    assert "labels have shape (1,), expected (7,)" in refusal_of(ValueError, lambda: mix.fit(LINES, [1]))
+    with pytest.raises(NotFittedError, match="call fit"):
+        mix.transform(LINES)

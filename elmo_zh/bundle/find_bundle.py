@@ -1,5 +1,6 @@
 """Find a bundle by its folder or by the name of an installed model."""
 
+import json
 import os
 from pathlib import Path
 
@@ -49,6 +50,14 @@ def find_given_bundle(model: object, call: str) -> Path:
         f"{call} takes the folder of a bundle or the name of an installed model, found {found}."
         f" Call {call}({str(DEFAULT_MODEL)!r})."
     )
+
+
+def starter_tokens() -> int:
+    """Return the number of tokens that the installed starter model has trained on; 0 if none is installed."""
+    if STARTER not in MODELS:
+        return 0
+    info = json.loads(BundleLayout(find_bundle(STARTER)).info.read_text(encoding="utf-8"))
+    return int(info["training"].get("tokens", 0))
 
 
 def default_bundle() -> Path:

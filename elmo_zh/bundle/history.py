@@ -3,13 +3,13 @@
 It is in a file of its own without a digest, since the date would make every bundle of the same weights different.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from elmo_zh.errors import BundleError
+from elmo_zh.run.files import read_json
 
 _MOST_NAMES = 3
 
@@ -49,7 +49,7 @@ def load_history(path: Path) -> History:
     if not path.is_file():
         return UNKNOWN_HISTORY
     try:
-        history = History(**json.loads(path.read_text(encoding="utf-8")))
+        history = History(**read_json(path))
         if history.trained_at:
             datetime.fromisoformat(history.trained_at)
         if not isinstance(history.corpus, list) or not all(isinstance(name, str) for name in history.corpus):

@@ -30,10 +30,12 @@ class BundleForm:
     Attributes:
         layout: Names and kinds of the files, one of `elmo_zh.choices.BUNDLE_LAYOUTS`.
         dtype: Number type of the weights, one of `elmo_zh.choices.WEIGHT_DTYPES`.
+        with_word2vec: Whether a bundle holds the run's word2vec vectors, if there are any.
     """
 
     layout: str = "bundle"
     dtype: str = "float32"
+    with_word2vec: bool = True
 
 
 # What `train` and `pipeline` export, and other commands read.
@@ -65,6 +67,11 @@ class BundleLayout:
     def vocab_embedding(self) -> Path:
         """A second copy of the token embeddings, where bilm-tf looks for them; token mode only."""
         return self.path / "vocab_embedding.hdf5"
+
+    @property
+    def word2vec(self) -> Path:
+        """The word2vec vectors that the token layer started from, in float16; not all bundles have them."""
+        return self.path / "word2vec.hdf5"
 
     @property
     def character_counts(self) -> Path:
@@ -101,8 +108,14 @@ class BundleLayout:
         """The corpus, the run and the date of the training; has no digest, and older bundles lack it."""
         return self.path / "history.json"
 
+    @property
+    def card(self) -> Path:
+        """What the model is, for people; has no digest, and converted and older bundles lack it."""
+        return self.path / "model_card.md"
+
     def digested(self) -> list[Path]:
         """Return the existing files whose digests the info holds."""
         required = [self.options, self.weights, self.character_counts, self.golden]
-        optional = [self.vocab, self.vocab_embedding, self.warm_state, self.alphabet, self.user_dictionary]
+        optional = [self.vocab, self.vocab_embedding, self.word2vec, self.warm_state, self.alphabet]
+        optional.append(self.user_dictionary)
         return [*required, *(path for path in optional if path.exists())]

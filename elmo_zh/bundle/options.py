@@ -1,6 +1,5 @@
 """options.json: the published names of the biLM's settings, used nowhere else in this program."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from elmo_zh.config import TrainConfig
 from elmo_zh.errors import BundleError
 from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
+from elmo_zh.run.files import read_json
 from elmo_zh.vocabulary.alphabet import BYTES
 
 # Readers of the format add 1 to each id and make a row of zeros for id 0, so their number is one higher.
@@ -85,7 +85,7 @@ def load_options(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise BundleError(f"{path} is missing. Copy the model again, or name the right file.")
     try:
-        options = json.loads(path.read_text(encoding="utf-8"))
+        options = read_json(path)
     except (OSError, ValueError, RecursionError) as error:
         raise BundleError(f"{path} cannot be read as the options of a biLM ({error}).") from None
     if not isinstance(options, dict):

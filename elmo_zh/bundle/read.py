@@ -1,6 +1,5 @@
 """Load a bundle and check every digest."""
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from elmo_zh.model.batches import build_lexicon
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.softmax import Softmax
 from elmo_zh.run.changes import spell_segmenter
-from elmo_zh.run.files import file_digest
+from elmo_zh.run.files import file_digest, read_json
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters.registry import describe_segmenter
 from elmo_zh.vocabulary.alphabet import BYTES, Alphabet
@@ -110,6 +109,18 @@ class Bundle:
         return TextPreparation.build(self.text, user_dictionary)
 
 
+def load_same_bundle(path: Path, digest: str) -> Bundle:
+    """Read the bundle of a model that was pickled as its folder and its digest.
+
+    Raises:
+        BundleError: If the folder is not a sound bundle, or another one.
+    """
+    bundle = load_bundle(path)
+    if bundle.digest != digest:
+        raise BundleError(f"{path} is not the model that was pickled: {bundle.digest}, expected {digest}.")
+    return bundle
+
+
 def load_bundle(path: Path) -> Bundle:
     """Read a bundle into memory.
 
@@ -160,7 +171,7 @@ def _load_alphabet(path: Path, shape: BiLMShape) -> Alphabet:
     if not path.is_file():
         raise BundleError(f"{path} is missing, and this model does not read bytes. Copy or convert the bundle again.")
     try:
-        alphabet = Alphabet(**json.loads(path.read_text(encoding="utf-8")))
+        alphabet = Alphabet(**read_json(path))
         numbers = [alphabet.begin_sentence, alphabet.end_sentence, alphabet.begin_word, alphabet.end_word]
         numbers += [alphabet.unknown, alphabet.padding, *(alphabet.numbers or {}).values()]
         if alphabet.size != shape.characters.num_characters:
@@ -176,7 +187,7 @@ def _load_info(layout: BundleLayout) -> dict[str, Any]:
     if not layout.info.is_file():
         raise BundleError(explain_no_bundle(layout.path))
     try:
-        info = json.loads(layout.info.read_text(encoding="utf-8"))
+        info = read_json(layout.info)
         problem = _find_problem(info)
     except (ValueError, RecursionError) as error:
         problem = str(error)
@@ -203,7 +214,7 @@ def _find_problem(info: Any) -> str:
             return f"{name} is missing"
         if not isinstance(info[name], kind):
             return f"{name} is not {expected}"  # without the value, which may be as long as the file
-    return ""
+    return "" if isinstance(info["origin"].get("files", {}), dict) else "origin.files is not an object"
 
 
 def _check_digests(layout: BundleLayout, info: dict[str, Any]) -> None:

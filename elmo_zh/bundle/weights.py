@@ -14,14 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elmo_zh.errors import BundleError
-from elmo_zh.hdf5 import create_hdf5
+from elmo_zh.hdf5 import create_hdf5, dataset_names, holds_its_data, own_dataset
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.softmax import Softmax
-
-# More than random float32 numbers can ever be compressed: a larger dataset claims data that it does not hold.
-_MOST_COMPRESSION = 100
-_SMALL_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,13 +219,10 @@ def _fill(targets: Mapping[str, Tensor], entry: Entry, array: NDArray[np.float32
 
 def _refuse_unknown_datasets(file: Any, path: Path, known: Iterable[str]) -> None:
     """Raise BundleError for datasets of a biLM that the options do not describe; other datasets are ignored."""
-    found: list[str] = []
-    # visit() follows hard links only, so nothing outside the file is touched.
-    file.visit(found.append)
     known = set(known)
-    for name in found:
+    for name in dataset_names(file, path):
         is_ours = name.startswith(("RNN_", "CNN")) or name in ("char_embed", "word_embed", "embedding")
-        if is_ours and name not in known and isinstance(file[name], h5py.Dataset):
+        if is_ours and name not in known:
             raise BundleError(
                 f"{path}: {name} is not in the model that options.json describes. The two files belong to different"
                 " models, or the options were changed."
@@ -246,27 +239,17 @@ def open_hdf5(path: Path) -> Any:
 
 def check_array(file: Any, path: Path, name: str, shape: tuple[int, ...]) -> None:
     """Raise BundleError unless the file itself holds a dataset of this shape, as plain floats."""
-    if not _is_inside(file, name):
+    try:
+        dataset = own_dataset(file, name)
+    except KeyError:
         raise BundleError(
             f"{path}: dataset {name} is missing. The options belong to another model, or the file is truncated."
-        )
-    dataset = file[name]
+        ) from None
     if dataset.shape != shape or dataset.dtype.kind != "f":
         raise BundleError(f"{path}: {name} is {dataset.dtype} {dataset.shape}, expected float32 {shape}.")
-    stored = dataset.id.get_storage_size()
-    held = stored if dataset.compression is None else max(stored * _MOST_COMPRESSION, _SMALL_BYTES)
-    if dataset.external or dataset.is_virtual or held < dataset.nbytes:
+    if not holds_its_data(dataset):
+        stored = dataset.id.get_storage_size()
         raise BundleError(f"{path}: {name} has {stored} of {dataset.nbytes} bytes in this file.")
-
-
-def _is_inside(file: Any, name: str) -> bool:
-    """Return whether a dataset exists and is reached without links, which may lead out of the file."""
-    group = file
-    for part in name.split("/"):
-        if not isinstance(group, h5py.Group) or not isinstance(group.get(part, getlink=True), h5py.HardLink):
-            return False
-        group = group[part]
-    return isinstance(group, h5py.Dataset)
 
 
 def read_array(file: Any, path: Path, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:

@@ -16,6 +16,7 @@ from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleForm, BundleLayout
 from elmo_zh.bundle.options import options_of
 from elmo_zh.bundle.warm_state import save_warm_state
 from elmo_zh.bundle.weights import count_parameters, published_arrays, round_to_float16, save_weights
+from elmo_zh.bundle.word2vec import write_table
 from elmo_zh.config import TextConfig, preparation_settings
 from elmo_zh.errors import BundleError
 from elmo_zh.hdf5 import create_hdf5
@@ -55,6 +56,7 @@ class BundleSource:
         origin: The origin of the model: the program, and the digests of its files.
         alphabet: The ids of characters, in character mode.
         history: The corpus, the run and the date of the training, as far as they are known.
+        word2vec: The word2vec vectors of the vocabulary, float16, shape (V, P), or None.
     """
 
     bilm: BiLM
@@ -69,6 +71,7 @@ class BundleSource:
     origin: Mapping[str, Any]
     alphabet: Alphabet = BYTES
     history: History = UNKNOWN_HISTORY
+    word2vec: NDArray[np.float16] | None = None
 
     def options(self) -> dict[str, Any]:
         """Return the published options."""
@@ -85,7 +88,8 @@ def least_bytes(source: BundleSource, form: BundleForm) -> int:
         num_numbers = source.bilm.shape.num_parameters() + sum(parameter.numel() for parameter in softmax)
     if form.layout == "bundle" and _has_embedding_file(source, form.dtype):
         num_numbers += source.bilm.token_table.weight.numel()
-    return num_numbers * np.dtype(form.dtype).itemsize
+    word2vec_bytes = 0 if source.word2vec is None or form.layout != "bundle" else source.word2vec.nbytes
+    return num_numbers * np.dtype(form.dtype).itemsize + word2vec_bytes
 
 
 def write_model(folder: Path, source: BundleSource, form: BundleForm, command: str, reporter: Reporter) -> None:
@@ -150,6 +154,8 @@ def _write_files(folder: Path, source: BundleSource, golden: Sequence["_GoldenSe
     if _has_embedding_file(source, dtype):
         with create_hdf5(layout.vocab_embedding) as file:
             file.create_dataset("embedding", data=source.bilm.token_table.weight.detach().numpy())
+    if source.word2vec is not None:
+        write_table(layout.word2vec, source.word2vec)
     if source.bilm.warm_cell is not None:
         save_warm_state(layout.warm_state, source.bilm)
     if source.vocabulary is not None:

@@ -1,11 +1,15 @@
 """The command line. Only this room imports click, prints, or knows exit statuses."""
 
+import os
 import signal
 import sys
+from pathlib import Path
+from typing import TextIO, cast
 
 import click
 
 from elmo_zh.allocator import let_idle_threads_sleep
+from elmo_zh.cli.console import SteadyStream, one_line
 from elmo_zh.cli.corpora import inspect, plan
 from elmo_zh.cli.drift import drift
 from elmo_zh.cli.embed import embed, merge
@@ -15,42 +19,31 @@ from elmo_zh.cli.failures import explain_failure, with_advice
 from elmo_zh.cli.index import index
 from elmo_zh.cli.models import convert, info, selftest
 from elmo_zh.cli.neighbours import neighbours
-from elmo_zh.cli.options import settings_command
 from elmo_zh.cli.pipeline import pipeline
 from elmo_zh.cli.runs import runs
 from elmo_zh.cli.score import score
 from elmo_zh.cli.senses import senses
+from elmo_zh.cli.settings_group import SettingsGroup
 from elmo_zh.cli.stages import encode, export, segment, train, vocab, word2vec
 from elmo_zh.cli.substitutes import substitutes
+from elmo_zh.cli.task import task
 from elmo_zh.errors import OptionError
 from elmo_zh.version import __version__
 
-EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
+EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_HUNG_UP, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 129, 130, 143
 
 
 # The sections of `elmo-zh --help`, with the commands in the order in which they are used.
 SECTIONS = {
     "Prepare": (plan, segment, vocab, word2vec, encode),
     "Train": (train, export, pipeline),
-    "Use": (embed, merge, evaluate, score, substitutes, index, neighbours, senses, drift, explore, convert),
+    "Use": (embed, merge, evaluate, score, substitutes, index, neighbours, senses, drift, explore, task, convert),
     "Inspect": (runs, inspect, info, selftest),
 }
 
 
-class SectionedHelp(click.Group):
-    """A click group that lists its commands by section, each with the first sentence of its help in full.
-
-    With --print-config, a command prints its settings and needs nothing else, not even a run.
-    """
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the name of the command that is called, the command, and its arguments."""
-        name, command, rest = super().resolve_command(ctx, args)
-        if command is not None and "--print-config" in rest and "--help" not in rest:
-            command = settings_command(command)
-        return name, command, rest
+class SectionedHelp(SettingsGroup):
+    """A click group that lists its commands by section, each with the first sentence of its help in full."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the sections, with all descriptions in one column."""
@@ -94,7 +87,12 @@ def _end_children() -> None:
 def main() -> None:
     """Run the command line and exit with its status."""
     let_idle_threads_sleep()
+    # It is None if it was closed before the program started.
+    sys.stderr = cast(TextIO, SteadyStream(sys.stderr or Path(os.devnull).open("w", encoding="utf-8")))  # noqa: SIM115
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))
+    # A closed terminal ends the program as SIGTERM does, unless it was started with nohup.
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: sys.exit(EXIT_HUNG_UP))
     try:
         status = cli.main(standalone_mode=False)
     except click.UsageError as error:
@@ -115,6 +113,6 @@ def main() -> None:
             error.add_note("This is a bug in elmo-zh. Please report it with the lines above.")
             raise
         for message in messages:
-            click.echo(f"Error: {message}", err=True)
+            click.echo(f"Error: {one_line(message)}", err=True)
         status = EXIT_USAGE if isinstance(error, OptionError) else EXIT_KNOWN_PROBLEM
     sys.exit(status if isinstance(status, int) else 0)

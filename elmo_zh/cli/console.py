@@ -2,9 +2,10 @@
 
 import sys
 import time
+import unicodedata
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, suppress
+from typing import Any, TextIO
 
 import click
 from tqdm import tqdm
@@ -12,6 +13,38 @@ from tqdm import tqdm
 from elmo_zh.run.reporter import Progress
 
 _SECONDS_BETWEEN_LINES = 15.0
+
+
+def one_line(message: str) -> str:
+    """Return a message with control characters, line ends and lone surrogates of names escaped."""
+    return "".join(
+        ascii(sign)[1:-1] if unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp") else sign for sign in message
+    )
+
+
+class SteadyStream:
+    """A stream of messages that falls silent where it can no longer be written, as on a closed terminal or a full disk.
+
+    The work goes on, and its result and exit status are the same.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        """Return anything else of the stream."""
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write a text if that is possible."""
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what is buffered if that is possible."""
+        with suppress(OSError):
+            self._stream.flush()
 
 
 class Console:
@@ -23,11 +56,11 @@ class Console:
     def note(self, message: str) -> None:
         """Print an informative message, unless --quiet."""
         if not self._quiet:
-            tqdm.write(message, file=sys.stderr)
+            tqdm.write(one_line(message), file=sys.stderr)
 
     def warn(self, message: str) -> None:
         """Print a warning, even with --quiet."""
-        tqdm.write(f"Warning: {message}", file=sys.stderr)
+        tqdm.write(f"Warning: {one_line(message)}", file=sys.stderr)
 
     @contextmanager
     def progress(

@@ -1,15 +1,23 @@
 """The commands that describe corpora: plan (what a run will take) and inspect (what a run contains)."""
 
 import shlex
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import click
 
 from elmo_zh.cli.options import Common, check_run_path, common_options_of_readers, reading_options
 from elmo_zh.invocation import program
 from elmo_zh.run.layout import RunDir
+
+if TYPE_CHECKING:
+    from elmo_zh.config import Config
+
+# Fraction of the starter model's training up to which a corpus is called small beside it.
+_LITTLE_BESIDE_STARTER = 0.1
 
 
 @click.command()
@@ -92,7 +100,19 @@ def plan(
             f"Saved as {run.plan}. Next: {program()} pipeline {shlex.join(corpus)} --run {typed}",
             f"Compare the plan with the finished run: {program()} inspect {typed}",
         ]
-    common.finish(found, *describe_plan(found), *kept)
+    common.finish(found, *describe_plan(found), *_advise_starter(config, found["figures"]["tokens"]["value"]), *kept)
+
+
+def _advise_starter(config: "Config", num_tokens: float) -> Iterator[str]:
+    """Yield the advice to start from the installed starter model where it has seen far more text than this corpus."""
+    from elmo_zh.bundle.find_bundle import starter_tokens
+
+    seen = 0 if config.train.init or config.vocab.init or config.model.mode != "token" else starter_tokens()
+    if num_tokens < _LITTLE_BESIDE_STARTER * seen:
+        yield (
+            f"Recommended: start from the installed model starter, which has trained on {seen:,} tokens: add"
+            " INIT=starter to make train, or --init starter to pipeline."
+        )
 
 
 @click.command()

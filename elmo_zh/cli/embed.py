@@ -30,6 +30,7 @@ from elmo_zh.cli.options import (
     RegisteredName,
     common_options,
     device_option,
+    engine_options,
     input_argument,
     input_options,
     with_options,
@@ -40,11 +41,12 @@ from elmo_zh.run.reporter import counted, format_bytes
 
 if TYPE_CHECKING:
     from elmo_zh.bundle.read import Bundle
-    from elmo_zh.embed.dump import DumpSettings
+    from elmo_zh.embed.dump_settings import DumpSettings
     from elmo_zh.embed.embedder import ElmoEmbedder
     from elmo_zh.embed.formats import OutputForm
     from elmo_zh.embed.jobs import Job
     from elmo_zh.embed.join import DumpReport
+    from elmo_zh.engine.engine import Engine
 
 
 def form_options(function: Function) -> Function:
@@ -69,6 +71,11 @@ def form_options(function: Function) -> Function:
             is_flag=True,
             help="Add AllenNLP's dataset sentence_to_index; this keeps all sentences in memory.",
         ),
+        click.option(
+            "--by",
+            type=click.Choice(("line", "token")),
+            help="Rows of Parquet: one for each line, or one for each token with the text of its line. Default line.",
+        ),
     ]
     return with_options(function, options)
 
@@ -81,6 +88,7 @@ def _build_form(config: EmbedConfig, chosen: dict[str, Any]) -> "OutputForm":
         layout=chosen["layout"] or config.layout,
         compression=chosen["compression"] or config.compression,
         sentence_index=chosen["sentence_index"],
+        by_token=chosen["by"] == "token",
     )
 
 
@@ -134,6 +142,7 @@ def _build_form(config: EmbedConfig, chosen: dict[str, Any]) -> "OutputForm":
 )
 @stateful_option
 @device_option
+@engine_options
 @common_options
 @click.pass_obj
 def embed(
@@ -161,10 +170,13 @@ def embed(
       elmo-zh embed texts/ more.txt.gz --output vectors/ --format npy
       elmo-zh embed hotel.csv --field review --split-sentences
       elmo-zh embed big.txt --pool mean --shard 1/4
+      elmo-zh embed big.txt --engine dask --scheduler tcp://192.168.0.1:8786
       echo 今天天气很好 | elmo-zh embed -
     """
     config = common.resolve()
     _check_usage(chosen)
+    if stateful and common.engine != "local":
+        raise click.UsageError("--stateful reads one line after the other, on one machine. Leave out --engine.")
     refuse_settings_of_the_model(common, "embed", also="embed")
     refuse_format_of_segmented(common, segmented=chosen["segmented"])
     form = _build_form(config.embed, chosen)
@@ -188,13 +200,14 @@ def embed(
             unknown=chosen["unknown"],
         )
         settings = _build_settings(config.embed, embedder.bundle, stateful, chosen)
-        _run_jobs(common, embedder, jobs, is_single(files), settings, form, chosen["shard"])
+        with common.choose_engine(config).started(0) as engine:
+            _run_jobs(common, embedder, jobs, is_single(files), settings, form, chosen["shard"], engine)
 
 
 def _check_usage(chosen: dict[str, Any]) -> None:
     if chosen["split_sentences"] and chosen["segmented"]:
         raise click.UsageError("--segmented text has one sentence per line already. Leave out --split-sentences.")
-    form_chosen = any(chosen[name] for name in ("format", "layout", "compression", "sentence_index"))
+    form_chosen = any(chosen[name] for name in ("format", "layout", "compression", "sentence_index", "by"))
     if chosen["shard"] and form_chosen:
         raise click.UsageError(
             f"A shard is always packed HDF5. Give --format, --layout and so on to: {program()} merge"
@@ -202,7 +215,7 @@ def _check_usage(chosen: dict[str, Any]) -> None:
 
 
 def _build_settings(config: EmbedConfig, bundle: "Bundle", stateful: bool, chosen: dict[str, Any]) -> "DumpSettings":
-    from elmo_zh.embed.dump import DumpSettings
+    from elmo_zh.embed.dump_settings import DumpSettings
     from elmo_zh.embed.reduction import load_mix_weights
 
     path, num_layers = chosen["mix_weights"], bundle.bilm.shape.num_layers + 1
@@ -225,6 +238,7 @@ def _run_jobs(
     settings: "DumpSettings",
     form: "OutputForm",
     shard_text: str | None,
+    engine: "Engine",
 ) -> None:
     """Embed one file after another; if there are several, skip those whose output exists."""
     from elmo_zh.bundle.description import describe_model
@@ -245,7 +259,15 @@ def _run_jobs(
             continue
         try:
             report = dump_vectors(
-                embedder, job, settings, form, shard=shard, force=common.force, reporter=common.console, hints=hints
+                embedder,
+                job,
+                settings,
+                form,
+                shard=shard,
+                force=common.force,
+                reporter=common.console,
+                hints=hints,
+                engine=engine,
             )
         except UnsuitableError as error:
             if job.text.source.is_named:

@@ -16,7 +16,14 @@ from elmo_zh.cli.model_options import (
     refuse_settings_of_the_model,
     segmented_option,
 )
-from elmo_zh.cli.options import Common, common_options, device_option, input_argument, input_options
+from elmo_zh.cli.options import (
+    Common,
+    common_options,
+    device_option,
+    engine_options,
+    input_argument,
+    input_options,
+)
 from elmo_zh.invocation import program
 from elmo_zh.run.reporter import counted, format_bytes
 
@@ -78,6 +85,7 @@ _SHOWN_WORDS = 10
     help="Vectors of words outside the vocabulary: <UNK> (unk) or the mean of their parts (backoff). Default unk.",
 )
 @device_option
+@engine_options
 @common_options
 @click.pass_obj
 def index(
@@ -119,14 +127,16 @@ def index(
             precision=chosen["precision"],
             unknown=chosen["unknown"],
         )
-        report = build_index(
-            embedder,
-            [input_text(source, config.text, segmented=chosen["segmented"]) for source in found],
-            output,
-            _build_settings(embedder, chosen),
-            force=common.force,
-            reporter=common.console,
-        )
+        with common.choose_engine(config).started(0) as engine:
+            report = build_index(
+                embedder,
+                [input_text(source, config.text, segmented=chosen["segmented"]) for source in found],
+                output,
+                _build_settings(embedder, chosen),
+                force=common.force,
+                reporter=common.console,
+                engine=engine,
+            )
     _finish(common, embedder, report)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elmo_zh.bundle.find_bundle import find_bundle
+from elmo_zh.cli.console import one_line
 from elmo_zh.cli.next_steps import embed_with
 from elmo_zh.cli.options import (
     Common,
@@ -178,7 +179,7 @@ def info(common: Common, bundle: Path, with_precisions: bool) -> None:
     loaded = load_bundle(find_bundle(bundle))
     shape = loaded.bilm.shape
     summary = {**_describe_bundle(loaded), "readers": refusals(shape)}
-    lines = [f"{name + ':':22} {value}" for name, value in _for_people(summary)]
+    lines = [f"{one_line(name) + ':':22} {one_line(str(value))}" for name, value in _for_people(summary)]
     if with_precisions:
         from elmo_zh.embed.deviation import measure_deviations
         from elmo_zh.embed.golden import load_golden

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,7 +10,7 @@ import click
 
 from elmo_zh.choices import BAD_BYTES, BUNDLE_LAYOUTS, CORPUS_FORMATS, DEVICES, DOCUMENTS, WEIGHT_DTYPES, Registry
 from elmo_zh.cli.console import Console
-from elmo_zh.config import Config, load_config, render_config
+from elmo_zh.config import Config, load_config
 from elmo_zh.config.checks import is_encoding
 from elmo_zh.run.layout import RunDir
 
@@ -155,20 +154,6 @@ def _add_common(function: Function, force: Callable[[Function], Function]) -> Fu
     return with_options(function, options)
 
 
-def settings_command(command: click.Command) -> click.Command:
-    """Return a command that takes the options of another one, needs none of them, and prints the settings."""
-    params = [copy(param) for param in command.params]
-    for param in params:
-        param.required = False
-
-    @click.pass_context
-    def print_settings(context: click.Context, /, run_path: Path | None = None, **_: Any) -> None:
-        config = context.ensure_object(Common).resolve(RunDir(run_path) if run_path else None)
-        click.echo(render_config(config), nl=False)
-
-    return click.Command(command.name, params=params, callback=print_settings, help=command.help)
-
-
 def _reading_option(setting: str, *names: str, **attributes: Any) -> Callable[[Function], Function]:
     """Return an option that sets a setting of section text."""
 
@@ -179,6 +164,14 @@ def _reading_option(setting: str, *names: str, **attributes: Any) -> Callable[[F
             context.ensure_object(Common).reading.append(f"text.{setting}={value}")
 
     return click.option(*names, f"reading_{setting}", default=None, expose_value=False, callback=keep, **attributes)
+
+
+encoding_option = _reading_option(
+    "encoding",
+    "--encoding",
+    metavar="NAME",
+    help="Encoding of the files, such as gb18030. Default: detected for each file.",
+)
 
 
 def _options_of_files(*names_of_format: str) -> list[Callable[[Any], Any]]:
@@ -198,12 +191,7 @@ def _options_of_files(*names_of_format: str) -> list[Callable[[Any], Any]]:
             metavar="NAME,...",
             help="Fields with the text: columns of CSV and TSV by name or number, JSON keys (a.b). Default: detected.",
         ),
-        _reading_option(
-            "encoding",
-            "--encoding",
-            metavar="NAME",
-            help="Encoding of the files, such as gb18030. Default: detected for each file.",
-        ),
+        encoding_option,
     ]
 
 

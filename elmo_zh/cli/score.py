@@ -16,7 +16,14 @@ from elmo_zh.cli.model_options import (
     refuse_settings_of_the_model,
     segmented_option,
 )
-from elmo_zh.cli.options import Common, common_options, device_option, input_argument, input_options
+from elmo_zh.cli.options import (
+    Common,
+    common_options,
+    device_option,
+    engine_options,
+    input_argument,
+    input_options,
+)
 from elmo_zh.invocation import program
 from elmo_zh.run.reporter import counted
 
@@ -75,6 +82,7 @@ if TYPE_CHECKING:
     help="Compare with this model: adds the difference in bits per character, --model minus this one.",
 )
 @device_option
+@engine_options
 @common_options
 @click.pass_obj
 def score(common: Common, /, files: tuple[str, ...], output: Path | None, **chosen: Any) -> None:
@@ -115,7 +123,8 @@ def score(common: Common, /, files: tuple[str, ...], output: Path | None, **chos
             keep=keep,
         )
         place = output or sys.stdout.buffer
-        report = score_texts(job, place, force=common.force, reporter=common.console)
+        with common.choose_engine(config).started(0) as engine:
+            report = score_texts(job, place, force=common.force, reporter=common.console, engine=engine)
     _finish(common, job, report, output)
 
 
@@ -123,6 +132,8 @@ def _check_usage(common: Common, output: Path | None, chosen: dict[str, Any]) ->
     keeps = chosen["keep_below"] is not None or chosen["keep_share"] is not None
     if common.as_json and output is None:
         raise click.UsageError("With --json stdout holds the result. Give the scores a file: --output FILE")
+    if common.engine != "local" and output is None:
+        raise click.UsageError("--engine dask needs a file on the disk that the workers share: --output FILE")
     if chosen["keep_below"] is not None and chosen["keep_share"] is not None:
         raise click.UsageError("--keep-below and --keep-share exclude each other. Give one of them.")
     if keeps and (chosen["kind"] or chosen["by"] == "token"):

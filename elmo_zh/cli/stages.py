@@ -231,9 +231,16 @@ def _train_together(
     help="Folder to write. Default: RUN/model.",
 )
 @bundle_form_options
+@click.option(
+    "--no-word2vec",
+    is_flag=True,
+    help="Leave out the run's word2vec vectors, which a bundle otherwise holds in float16 for models of tasks.",
+)
 @common_options
 @click.pass_obj
-def export(common: Common, run_path: Path, checkpoint: str, output: Path | None, layout: str, dtype: str) -> None:
+def export(
+    common: Common, run_path: Path, checkpoint: str, output: Path | None, layout: str, dtype: str, no_word2vec: bool
+) -> None:
     """Export a checkpoint as a model bundle.
 
     Use it after train, or after interrupting train, to try the model. A bundle is a folder of weights.hdf5,
@@ -251,10 +258,12 @@ def export(common: Common, run_path: Path, checkpoint: str, output: Path | None,
     from elmo_zh.bundle.layout import BundleForm
     from elmo_zh.stages import export as export_stage
 
-    if output is None and (layout, dtype) != ("bundle", "float32"):
-        option = f"--layout {layout}" if layout != "bundle" else f"--dtype {dtype}"
+    given = {f"--layout {layout}": layout != "bundle", f"--dtype {dtype}": dtype != "float32"}
+    given["--no-word2vec"] = no_word2vec
+    if output is None and any(given.values()):
+        option = next(option for option, is_given in given.items() if is_given)
         raise click.UsageError(f"{option} needs --output DIR, because RUN/model is for the float32 bundle.")
-    form = BundleForm(layout=layout, dtype=dtype)
+    form = BundleForm(layout=layout, dtype=dtype, with_word2vec=not no_word2vec)
     _run_stage(common, run_path, export_stage.export, checkpoint=checkpoint, output=output, form=form)
 
 

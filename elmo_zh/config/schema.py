@@ -164,6 +164,10 @@ class TrainConfig:
     """sampled (log-uniform negative samples, fast) or full (every word at every step, exact)."""
     num_negatives: int = 4096
     """Negative samples per step (S), shared by all predictions; at half the vocabulary or more, softmax is full."""
+    softmax_bias: str = choice("unigram", ("unigram", "zero"))
+    """Initial bias of the softmax: unigram (log of each word's share of the text) or zero (the published recipe)."""
+    vector_scale: float = 0.45
+    """Root mean square of each word2vec vector as an initial row, centred first; 0 takes the vectors as they are."""
     train_embeddings: bool = True
     """Train the token layer; false keeps the initial embeddings (word2vec or random). Character mode needs true."""
     optimizer: str = choice("adamw", ("adamw", "adagrad"))
@@ -217,7 +221,7 @@ class TrainConfig:
         for name in positive:
             yield from at_least(f"train.{name}", getattr(self, name), 1)
         zero_or_more = ["max_tokens", "epochs", "warmup_tokens", "weight_decay", "num_threads"]
-        zero_or_more += ["learning_rate", "table_learning_rate", "adagrad_accumulator"]
+        zero_or_more += ["learning_rate", "table_learning_rate", "adagrad_accumulator", "vector_scale"]
         for name in zero_or_more:
             yield from at_least(f"train.{name}", getattr(self, name), 0)
         yield from within("train.dropout", self.dropout, 0.0, 0.95)

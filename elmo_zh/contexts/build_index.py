@@ -4,7 +4,6 @@ The texts are read as `embed` reads them. First all tokens are written; then occ
 number is known; then the lines that hold one are computed, and their vectors written where they stay.
 """
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -30,8 +29,9 @@ from elmo_zh.embed.rows import require_sentences
 from elmo_zh.embed.survey import Survey, check_disk_space
 from elmo_zh.embed.unfinished import DumpCounts
 from elmo_zh.embed.unknown_rate import describe_unknown_rate, is_far_above, training_unknown_rate
+from elmo_zh.engine.engine import Engine, ThisProcess
 from elmo_zh.errors import CorpusError, ElmoZhError
-from elmo_zh.run.files import atomic_path, link_or_copy, write_json
+from elmo_zh.run.files import atomic_path, link_or_copy, read_json, write_json
 from elmo_zh.run.reporter import Hints, Reporter, counted, format_bytes
 
 # Bytes of an occurrence besides its vectors: itself, its posting, and its share of a line.
@@ -40,7 +40,7 @@ _OTHER_BYTES = 100
 
 @dataclass(frozen=True, kw_only=True)
 class IndexSettings:
-    """What an index holds.
+    """The choices that determine the content of an index.
 
     Attributes:
         layers: Numbers of the layers whose vectors are kept, ascending.
@@ -56,7 +56,7 @@ class IndexSettings:
 
     @property
     def reading(self) -> Reading:
-        """How the texts are read."""
+        """The part of the settings that says how texts are read."""
         return Reading(segmented=self.segmented, split=self.split_sentences)
 
     def described(self) -> dict[str, Any]:
@@ -104,6 +104,7 @@ def build_index(
     force: bool,
     reporter: Reporter,
     hints: Hints | None = None,
+    engine: Engine | None = None,
 ) -> IndexReport:
     """Write an index of the words of texts. An unfinished one is continued.
 
@@ -117,6 +118,7 @@ def build_index(
         force: Replace an existing index, and do not resume an unfinished one.
         reporter: Receives messages and progress.
         hints: Receives advice on the texts.
+        engine: Runs the computation of the vectors; default this process.
 
     Raises:
         ElmoZhError: If a layer is not one of the model's.
@@ -133,7 +135,7 @@ def build_index(
     with claimed_output(output, inputs, is_index, force=force):
         build = _Build(embedder, texts, output, settings, reporter, hints or Hints(reporter))
         try:
-            report = build.run(force=force)
+            report = build.run(engine or ThisProcess(), force=force)
             build.parts.remove()
         finally:
             build.parts.remove(if_empty=True)
@@ -162,7 +164,7 @@ class _Build:
         self._reporter, self._hints = reporter, hints
         self.parts = IndexParts.of(output)
 
-    def run(self, *, force: bool) -> IndexReport:
+    def run(self, engine: Engine, *, force: bool) -> IndexReport:
         """Write the index."""
         stamps = [Stamp.of(text.source) for text in self._texts]
         surveys = [self._write_tokens(number, force=force) for number in range(len(self._texts))]
@@ -171,7 +173,7 @@ class _Build:
             self._write_text(surveys)
             for stamp, text in zip(stamps, self._texts, strict=True):
                 stamp.require(text.source)
-        write_vectors(self._embedder, self.parts, len(self._texts), self._settings.layers, self._reporter)
+        write_vectors(self._embedder, self.parts, len(self._texts), self._settings.layers, engine, self._reporter)
         return self._finish()
 
     def _write_tokens(self, number: int, *, force: bool) -> Survey:
@@ -302,7 +304,7 @@ class _Build:
     def _finish(self) -> IndexReport:
         """Make the index of its files."""
         layout = self.parts.layout
-        info = json.loads(layout.info.read_text(encoding="utf-8"))
+        info = read_json(layout.info)
         with atomic_path(self._output) as unfinished:
             unfinished.mkdir()
             for name in (layout.info.name, *info["bytes"]):

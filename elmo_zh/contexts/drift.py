@@ -22,7 +22,7 @@ from elmo_zh.run.reporter import Reporter, SilentReporter
 
 @dataclass(frozen=True, kw_only=True)
 class WordDrift:
-    """How far the uses of a word lie apart in two texts.
+    """The distance between the uses of a word in two texts.
 
     Attributes:
         word: The word.

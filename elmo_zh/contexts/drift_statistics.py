@@ -1,4 +1,4 @@
-"""How far two groups of vectors lie apart: three measures, their permutation test, and false-discovery control.
+"""The distance between two groups of vectors: three measures, their permutation test, and false-discovery control.
 
 All measures follow from the sums of the two groups' unit vectors, so a permutation costs one product with a vector of
 zeros and ones, and many permutations one product of matrices.

@@ -1,6 +1,5 @@
 """ContextIndex: read an index of occurrences. Its files are mapped into memory and read where they are needed."""
 
-import json
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elmo_zh.contexts.layout import INDEX_FORMAT, IndexLayout, array_kinds
-from elmo_zh.contexts.nearest import nearest, nearest_among
-from elmo_zh.errors import ElmoZhError, OutputError
-from elmo_zh.invocation import program
+from elmo_zh.contexts.index_info import check_sizes, damaged, load_info
+from elmo_zh.contexts.layout import IndexLayout, array_kinds
+from elmo_zh.contexts.nearest import nearest, nearest_among, nearest_of_each
+from elmo_zh.errors import ElmoZhError
 
 _SPELLINGS = 3
 # Spellings less similar than this are no help (`SequenceMatcher.ratio`).
@@ -103,7 +102,7 @@ class ContextIndex:
         self._layout = IndexLayout(path)
         self._kinds = array_kinds(self._layout, info["counts"], self.layers, self.dimension)
         self._opened: dict[Path, NDArray[Any]] = {}
-        _check_sizes(self._layout, info, self.layers)
+        check_sizes(self._layout, info, self.layers)
         words, lines = self._array(self._layout.words), self._array(self._layout.lines)
         for column, last, where in (
             (words["end"], info["bytes"][self._layout.word_text.name], self._layout.words),
@@ -111,9 +110,9 @@ class ContextIndex:
             (lines["end"], info["bytes"][self._layout.line_text.name], self._layout.lines),
         ):
             if column[-1] != last or column[0] < 0 or (np.diff(column) < 0).any():
-                raise _damaged(where)
+                raise damaged(where)
         if lines["source"].min() < 0 or lines["source"].max() >= len(info["texts"]):
-            raise _damaged(self._layout.lines)
+            raise damaged(self._layout.lines)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "ContextIndex":
@@ -123,10 +122,10 @@ class ContextIndex:
             path: Its folder.
 
         Raises:
-            OutputError: If there is none, it is damaged, or another version has written it.
+            OutputError: If the folder is no index, or the index is damaged or of another version.
         """
         folder = Path(path)
-        return cls(folder, _load_info(folder))
+        return cls(folder, load_info(folder))
 
     def __len__(self) -> int:
         """The number of occurrences."""
@@ -139,7 +138,7 @@ class ContextIndex:
         try:
             return [spelled[start:end].decode() for start, end in _spans(self._array(self._layout.words)["end"])]
         except UnicodeDecodeError:
-            raise _damaged(self._layout.word_text) from None
+            raise damaged(self._layout.word_text) from None
 
     def __contains__(self, word: object) -> bool:
         return isinstance(word, str) and self._number(word) is not None
@@ -162,7 +161,7 @@ class ContextIndex:
         ends = self._array(self._layout.words)["postings_end"]
         found = np.array(self._array(self._layout.postings)[int(ends[number - 1]) if number else 0 : int(ends[number])])
         if len(found) == 0 or found.min() < 0 or found.max() >= len(self):
-            raise _damaged(self._layout.postings)
+            raise damaged(self._layout.postings)
         return found
 
     def occurrence(self, number: int) -> Occurrence:
@@ -170,7 +169,7 @@ class ContextIndex:
         word, line, token, start, end = self._array(self._layout.occurrences)[number].tolist()
         counts = self.info["counts"]
         if not (0 <= word < counts["words"] and 0 <= line < counts["kept_lines"] and 0 <= start <= end):
-            raise _damaged(self._layout.occurrences)
+            raise damaged(self._layout.occurrences)
         return Occurrence(int(number), self.words[word], line, token, start, end)
 
     def line(self, number: int) -> IndexedLine:
@@ -184,7 +183,7 @@ class ContextIndex:
             source = self.info["texts"][int(lines["source"][number])]["name"]
             return IndexedLine(text.decode(), source, int(lines["number"][number]))
         except UnicodeDecodeError:
-            raise _damaged(self._layout.line_text) from None
+            raise damaged(self._layout.line_text) from None
 
     def vectors(self, layer: int) -> NDArray[np.float16]:
         """Return the vectors of all occurrences in a layer, mapped from disk, float16, shape (N, 2P).
@@ -217,13 +216,35 @@ class ContextIndex:
         query = np.asarray(vector, np.float32)
         if query.shape != (self.dimension,):
             raise ValueError(f"vector: shape {query.shape}, expected ({self.dimension},)")
-        if not np.isfinite(query).all():
-            raise ValueError("vector: a number is not finite")
+        _require_finite(query)
         vectors, norms = self.vectors(layer), self.norms(layer)
         if word is None:
             numbers, cosines = nearest(vectors, norms, query, top)
         else:
             numbers, cosines = nearest_among(self.occurrences(word), vectors, query, top)
+        return self._neighbours(numbers, cosines)
+
+    def neighbours_of_each(self, vectors: ArrayLike, layer: int, top: int = 10) -> list[list[Neighbour]]:
+        """Return what `neighbours` returns for each of many vectors, several times faster than one by one.
+
+        Args:
+            vectors: The vectors to compare with, shape (Q, 2P).
+            layer: The layer that they come from.
+            top: How many to return for each, at most.
+
+        Raises:
+            ElmoZhError: If the index does not have this layer.
+            ValueError: If the vectors have another shape, or a number that is not finite.
+        """
+        queries = np.asarray(vectors, np.float32)
+        if queries.ndim != 2 or queries.shape[1] != self.dimension:
+            raise ValueError(f"vectors: shape {queries.shape}, expected (number, {self.dimension})")
+        _require_finite(queries)
+        return [
+            self._neighbours(*found) for found in nearest_of_each(self.vectors(layer), self.norms(layer), queries, top)
+        ]
+
+    def _neighbours(self, numbers: NDArray[np.int64], cosines: NDArray[np.float64]) -> list[Neighbour]:
         pairs = zip(numbers.tolist(), cosines.tolist(), strict=True)
         return [Neighbour(self.occurrence(number), cosine) for number, cosine in pairs]
 
@@ -276,9 +297,9 @@ class ContextIndex:
                 # Copy on write, since torch warns of arrays that cannot be written.
                 array = np.load(path, mmap_mode="c", allow_pickle=False)
             except (ValueError, EOFError, TokenError):
-                raise _damaged(path) from None
+                raise damaged(path) from None
             if array.dtype != dtype or array.shape != shape:
-                raise _damaged(path)
+                raise damaged(path)
             self._opened[path] = array
         return self._opened[path]
 
@@ -287,53 +308,9 @@ def _spans(ends: NDArray[np.int64]) -> list[tuple[int, int]]:
     return list(pairwise([0, *ends.tolist()]))
 
 
-def _load_info(folder: Path) -> dict[str, Any]:
-    path = IndexLayout(folder).info
-    if not path.is_file():
-        raise OutputError(
-            f"{folder} is no index: {path.name} is missing. Make one with: {program()} index TEXT --output INDEX"
-        )
-    try:
-        info = json.loads(path.read_text(encoding="utf-8"))
-        number = info["format"]
-    except (ValueError, KeyError, TypeError):
-        raise _damaged(path) from None
-    if number != INDEX_FORMAT:
-        raise OutputError(
-            f"{path} has format {number}, expected {INDEX_FORMAT}. Make the index again with this version of elmo-zh."
-        )
-    if not _is_sound(info):
-        raise _damaged(path)
-    return dict(info)
-
-
-def _is_sound(info: Any) -> bool:
-    """Return whether index.json has all values that are used, of their types."""
-    try:
-        counts = [info["counts"][name] for name in ("words", "kept_lines", "occurrences")]
-        numbers = [*counts, *info["settings"]["layers"], *info["bytes"].values(), info["dimension"]]
-        names = [*(info["model"][name] for name in ("path", "model_digest", "precision", "unknown"))]
-        names += [text["name"] for text in info["texts"]]
-    except (KeyError, TypeError, AttributeError):
-        return False
-    are_numbers = all(isinstance(number, int) and number >= 0 for number in numbers)
-    return are_numbers and min(counts) > 0 and all(isinstance(name, str) for name in names)
-
-
-def _check_sizes(layout: IndexLayout, info: dict[str, Any], layers: Sequence[int]) -> None:
-    """Raise OutputError if a file is missing or its size is not the recorded one, before any is read."""
-    for path in layout.files(layers):
-        if not path.is_file():
-            raise OutputError(f"{path} is missing. Make the index again.")
-        expected, found = info["bytes"].get(path.name), path.stat().st_size
-        if found != expected:
-            raise OutputError(
-                f"{path} has {found:,} bytes, expected {expected:,}. It is damaged: make the index again."
-            )
-
-
-def _damaged(path: Path) -> OutputError:
-    return OutputError(f"{path} is damaged. Make the index again.")
+def _require_finite(vectors: NDArray[np.float32]) -> None:
+    if not np.isfinite(vectors).all():
+        raise ValueError("vector: a number is not finite")
 
 
 def _short(digest: str) -> str:

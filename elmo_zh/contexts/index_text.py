@@ -68,7 +68,7 @@ def count_words(parts: IndexParts, num_texts: int, reporter: Reporter) -> WordNu
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How the texts are read.
+    """The settings for reading texts.
 
     Attributes:
         segmented: They are segmented.

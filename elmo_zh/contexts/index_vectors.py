@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import h5py
 import numpy as np
@@ -12,6 +13,11 @@ from elmo_zh.contexts.layout import NORM, VECTOR
 from elmo_zh.contexts.unfinished_index import IndexParts, RowFile
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats.hdf5_packed import iter_text_blocks
+from elmo_zh.embed.unfinished import computed_part
+from elmo_zh.embed.vector_work import ArrayWork
+from elmo_zh.engine.engine import Engine
+from elmo_zh.engine.in_order import PartTask, compute_in_order
+from elmo_zh.engine.loaded_once import LoadedOnce
 from elmo_zh.run.reporter import Reporter
 
 # A part ends after so many lines or tokens: little is lost by an interruption, and memory stays bounded.
@@ -19,8 +25,29 @@ PART_LINES = 2000
 PART_TOKENS = 20_000
 
 
+class _Task(NamedTuple):
+    """Lines of tokens, the places of n chosen ones in their lines, and where those of each line begin among these."""
+
+    lines: list[list[str]]
+    places: NDArray[np.int32]
+    edges: NDArray[np.int64]
+
+
+class _Part(NamedTuple):
+    """The kept lines of a part, and its first occurrence."""
+
+    first_line: int
+    num_lines: int
+    first_occurrence: int
+
+
 def write_vectors(
-    embedder: ElmoEmbedder, parts: IndexParts, num_texts: int, layers: Sequence[int], reporter: Reporter
+    embedder: ElmoEmbedder,
+    parts: IndexParts,
+    num_texts: int,
+    layers: Sequence[int],
+    engine: Engine,
+    reporter: Reporter,
 ) -> None:
     """Compute the kept lines that have no vectors yet, and write the vectors of their occurrences.
 
@@ -29,23 +56,40 @@ def write_vectors(
         parts: The unfinished index, complete but for vectors.
         num_texts: Number of texts.
         layers: Numbers of the layers to keep.
+        engine: Runs the computation.
         reporter: Receives the progress.
     """
+    if parts.remove_damaged():
+        reporter.warn(f"Some vectors in {parts.path} are damaged, so they are computed again.")
     done = parts.num_finished_lines()
     rows = np.load(parts.rows, allow_pickle=False)
-    occurrences = np.load(parts.layout.occurrences, mmap_mode="r", allow_pickle=False)
     files = [(RowFile(parts.layout.vectors(layer)), RowFile(parts.layout.norms(layer))) for layer in layers]
     with reporter.progress("index", unit="lines", total=len(rows), initial=done) as progress:
-        for lines in _in_parts(_iter_tokens(parts, num_texts, rows[done:])):
-            edges = np.searchsorted(occurrences["line"], np.arange(done, done + len(lines) + 1))
-            first, last = int(edges[0]), int(edges[-1])
-            vectors = _compute(embedder, lines, layers, occurrences["token"][first:last], edges - first)
+        lines = _in_parts(_iter_tokens(parts, num_texts, rows[done:]))
+        work = _OccurrenceVectors(embedder, layers)
+        for part, vectors in compute_in_order(engine, work, _iter_tasks(parts, lines, done), parts.path):
+            written = []
             for (vector_file, norm_file), layer_vectors in zip(files, vectors, strict=True):
-                vector_file.write(first, layer_vectors)
-                norm_file.write(first, _norms(layer_vectors))
-            parts.finish_part(done, len(lines))
-            done += len(lines)
-            progress.update(len(lines))
+                written.append(vector_file.write(part.first_occurrence, layer_vectors))
+                written.append(norm_file.write(part.first_occurrence, _norms(layer_vectors)))
+            parts.finish_part(part.first_line, part.num_lines, written)
+            progress.update(part.num_lines)
+
+
+def _iter_tasks(
+    parts: IndexParts, parts_of_lines: Iterable[list[list[str]]], first_line: int
+) -> Iterator[PartTask[_Task, _Part]]:
+    """Yield the parts of lines from a kept line on, with their chosen occurrences."""
+    occurrences = np.load(parts.layout.occurrences, mmap_mode="r", allow_pickle=False)
+    for lines in parts_of_lines:
+        edges = np.searchsorted(occurrences["line"], np.arange(first_line, first_line + len(lines) + 1))
+        first, last = int(edges[0]), int(edges[-1])
+        yield PartTask(
+            name=computed_part(first_line, len(lines)),
+            task=_Task(lines, np.array(occurrences["token"][first:last]), edges - first),
+            kept=_Part(first_line, len(lines), first),
+        )
+        first_line += len(lines)
 
 
 def _norms(vectors: NDArray[np.float16]) -> NDArray[np.float32]:
@@ -53,27 +97,21 @@ def _norms(vectors: NDArray[np.float16]) -> NDArray[np.float32]:
     return np.asarray(np.sqrt(np.square(vectors, dtype=np.float64).sum(axis=1)), NORM)
 
 
-def _compute(
-    embedder: ElmoEmbedder,
-    lines: Sequence[list[str]],
-    layers: Sequence[int],
-    places: NDArray[np.int32],
-    edges: NDArray[np.int64],
-) -> NDArray[np.float16]:
-    """Return the vectors of chosen tokens of lines, float16, shape (layers, n, 2P).
+class _OccurrenceVectors(ArrayWork):
+    """Computes the vectors of chosen tokens of lines, in some layers."""
 
-    Args:
-        embedder: The model.
-        lines: The tokens of each line.
-        layers: Numbers of the layers.
-        places: The places of the n chosen tokens in their lines, int32, shape (n,).
-        edges: Where the chosen tokens of each line begin among these, and their end, int64, shape (lines + 1,).
-    """
-    found = np.empty((len(layers), len(places), embedder.dimension), VECTOR)
-    for activations, (start, end) in zip(embedder.compute_vectors(lines), pairwise(edges.tolist()), strict=True):
-        for layer_vectors, layer in zip(found, layers, strict=True):
-            layer_vectors[start:end] = activations[layer, places[start:end]]
-    return found
+    def __init__(self, embedder: ElmoEmbedder, layers: Sequence[int]) -> None:
+        self._embedder, self._layers = LoadedOnce(embedder), layers
+
+    def compute(self, task: _Task) -> NDArray[np.float16]:
+        """Return the vectors of the chosen tokens, float16, shape (layers, n, 2P)."""
+        with self._embedder.used() as embedder:
+            found = np.empty((len(self._layers), len(task.places), embedder.dimension), VECTOR)
+            vectors = embedder.compute_vectors(task.lines)
+            for activations, (start, end) in zip(vectors, pairwise(task.edges.tolist()), strict=True):
+                for layer_vectors, layer in zip(found, self._layers, strict=True):
+                    layer_vectors[start:end] = activations[layer, task.places[start:end]]
+        return found
 
 
 def _in_parts(lines: Iterable[list[str]]) -> Iterator[list[list[str]]]:

@@ -1,15 +1,16 @@
 """LineScorer: the exact log-probability of lines under the forward and the backward LM of a model."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.bundle.find_bundle import find_bundle
-from elmo_zh.bundle.read import Bundle, load_bundle
+from elmo_zh.bundle.read import Bundle, load_bundle, load_same_bundle
 from elmo_zh.contexts.line_score import LineScore, TokenScore
 from elmo_zh.embed.rows import require_sentences
 from elmo_zh.embed.sentence_arguments import check_texts
@@ -70,9 +71,9 @@ class LineScorer:
         if self.reading.split_sentences:
             require_sentences(bundle)
         self._preparation = None if self.reading.segmented else bundle.build_preparation()
-        chosen = choose_device(device)
-        bundle.bilm.to(chosen)
-        self._softmax.to(chosen)
+        self._device = choose_device(device)
+        bundle.bilm.to(self._device)
+        self._softmax.to(self._device)
         self.unknown_words: Counter[str] = Counter()
         self.num_cut = 0
 
@@ -101,6 +102,10 @@ class LineScorer:
         reading = LineReading(segmented=segmented, split_sentences=split_sentences, by_token=by_token)
         return cls(load_bundle(find_bundle(path)), device, reading)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the folder, the kind of device and the reading, without the weights and the counts."""
+        return _load_same, (self.bundle.path.absolute(), self.bundle.digest, self._device.type, self.reading)
+
     def score(self, lines: Iterable[str]) -> list[LineScore]:
         """Return the cost of each line; equal lines are scored once.
 
@@ -124,6 +129,19 @@ class LineScorer:
         self.num_cut += sum(lexicon.is_cut(token) for tokens in sentences for token in tokens)
         costs = iter(sentence_costs(self.bundle.bilm, self._softmax, lexicon, ids))
         return [self._line_score(found, [next(costs) for _ in found]) for found in split]
+
+    def take_counts(self) -> tuple[Counter[str], int]:
+        """Return `unknown_words` and `num_cut`, and start both over."""
+        taken = self.unknown_words, self.num_cut
+        self.unknown_words, self.num_cut = Counter(), 0
+        return taken
+
+    def add_counts(self, unknown_words: Iterable[str] | Mapping[str, int], num_cut: int) -> None:
+        """Count further unknown words, or their counts, and words that are longer than the model reads."""
+        self.unknown_words.update(unknown_words)
+        if len(self.unknown_words) > _COUNTED_WORDS:
+            self.unknown_words = Counter(dict(self.unknown_words.most_common(_COUNTED_WORDS // 2)))
+        self.num_cut += num_cut
 
     def _sentences(self, line: str) -> list[TokenisedLine]:
         """Return the sentences of a line that have tokens, with the tokens' offsets if they are wanted."""
@@ -152,9 +170,7 @@ class LineScorer:
     def _line_score(self, sentences: Sequence[TokenisedLine], costs: Sequence[NDArray[np.float64]]) -> LineScore:
         tokens = [token for sentence in sentences for token in sentence.tokens]
         unknown = [token for token in tokens if token not in self._vocabulary]
-        self.unknown_words.update(unknown)
-        if len(self.unknown_words) > _COUNTED_WORDS:
-            self.unknown_words = Counter(dict(self.unknown_words.most_common(_COUNTED_WORDS // 2)))
+        self.add_counts(unknown, 0)
         totals = [[float(nats) for nats in cost.sum(axis=1)] for cost in costs]
         return LineScore(
             num_sentences=len(sentences),
@@ -174,3 +190,8 @@ class LineScorer:
             for place, (token, (start, end)) in enumerate(zip(sentence.tokens, sentence.offsets.tolist(), strict=True)):
                 is_unknown = token not in self._vocabulary
                 yield TokenScore(token, start, end, float(forward[place]), float(backward[place]), is_unknown)
+
+
+def _load_same(path: Path, digest: str, device: str, reading: LineReading) -> LineScorer:
+    """Rebuild a pickled scorer."""
+    return LineScorer(load_same_bundle(path, digest), device, reading)

@@ -4,6 +4,7 @@ A first product in float16, which reads each vector once, leaves out the vectors
 error is bounded. The others are compared again in float64, one by one, so that equal vectors have equal cosines.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ Cosines = NDArray[np.float64]
 
 # Vectors that are compared at a time in float64, and in float32.
 _BLOCK = 4096
+# Queries that are compared with the rows together.
+_QUERIES = 256
 # Largest error of a cosine in the first product: the query is rounded to 11 bits, and so is the product. Twice that,
 # for the sums between.
 _HALF_ERROR = 2.0**-9
@@ -57,6 +60,50 @@ def nearest_among(
     """Return those of some rows with the largest cosines to a vector, as `nearest` does."""
     found, cosines, _ = _compare(numbers, vectors, query, top)
     return found, cosines
+
+
+def nearest_of_each(
+    vectors: NDArray[np.float16], norms: NDArray[np.float32], queries: NDArray[np.float32], top: int
+) -> Iterator[tuple[Numbers, Cosines]]:
+    """Yield what `nearest` returns for each of Q vectors, reading the rows once for some hundred of them.
+
+    Args:
+        vectors: As for `nearest`.
+        norms: As for `nearest`.
+        queries: The vectors, shape (Q, D).
+        top: How many rows to return for each, at most.
+    """
+    for start in range(0, len(queries), _QUERIES):
+        yield from _nearest_of_some(vectors, norms, queries[start : start + _QUERIES], top)
+
+
+def _nearest_of_some(
+    vectors: NDArray[np.float16], norms: NDArray[np.float32], queries: NDArray[np.float32], top: int
+) -> list[tuple[Numbers, Cosines]]:
+    """Return the nearest rows of each query, from products in float32 with a block of rows at a time."""
+    import torch
+
+    units = torch.from_numpy(np.array([_unit(query) for query in queries], np.float32)).T
+    candidates = [np.empty(0, np.int64) for _ in queries]
+    estimates = [np.empty(0, np.float32) for _ in queries]
+    least = np.full(len(queries), -np.inf, np.float32)
+    for start in range(0, len(vectors) if top else 0, _BLOCK):
+        own = slice(start, start + _BLOCK)
+        products = (torch.from_numpy(vectors[own]).float() @ units).numpy()
+        products /= np.where(norms[own] == 0, np.float32(1), norms[own])[:, None]
+        may_be_near = products >= least
+        for number in np.flatnonzero(may_be_near.any(axis=0)).tolist():
+            rows = np.flatnonzero(may_be_near[:, number])
+            found = np.concatenate([candidates[number], rows + start])
+            near = np.concatenate([estimates[number], products[rows, number]])
+            if len(found) >= top:
+                least[number] = np.partition(near, len(near) - top)[-top] - 2 * _FLOAT_ERROR
+                found, near = found[near >= least[number]], near[near >= least[number]]
+            if len(found) > top + _BLOCK:  # very many are about equal: compare them now
+                found, cosines = nearest_among(found, vectors, queries[number], top)
+                near = cosines.astype(np.float32)
+            candidates[number], estimates[number] = found, near
+    return [nearest_among(found, vectors, query, top) for found, query in zip(candidates, queries, strict=True)]
 
 
 def _suits_half(norms: NDArray[np.float32]) -> bool:

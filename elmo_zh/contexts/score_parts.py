@@ -1,7 +1,8 @@
 """The unfinished output of `score`: a folder from which an interrupted command resumes.
 
 `manifest.json` says which texts, models and settings the scores belong to. Each `part-*.jsonl`, numbered from 0, holds
-the scores of consecutive lines, one JSON array a line. A part appears whole or not at all.
+the scores of consecutive lines, one JSON array a line. A part appears whole or not at all. `computed-*` are scores that
+other machines have computed.
 """
 
 import json
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_zh.contexts.line_score import ScoredLine
+from elmo_zh.embed.unfinished import is_same_json
 from elmo_zh.errors import OutputError
 from elmo_zh.run.files import atomic_path, remove, write_json
 
@@ -37,8 +39,7 @@ class ScoreParts:
             OutputError: If the folder holds scores of other texts, another model or other settings.
         """
         known = self.path / "manifest.json"
-        wanted = json.loads(json.dumps(manifest))
-        is_same = known.is_file() and json.loads(known.read_text(encoding="utf-8")) == wanted
+        is_same = is_same_json(known, manifest)
         if not is_same and not force and self.num_parts():
             raise OutputError(
                 f"{self.path} holds an unfinished output of another text, model or settings."

@@ -4,6 +4,8 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -13,8 +15,11 @@ from elmo_zh.contexts.line_scorer import LineScorer
 from elmo_zh.contexts.score_cache import Known, ScoreCache
 from elmo_zh.contexts.score_parts import ScoreParts
 from elmo_zh.contexts.score_rows import ScoreRows
+from elmo_zh.contexts.score_work import LineScores
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.embed.join import claimed_output
+from elmo_zh.engine.engine import Engine, ThisProcess
+from elmo_zh.engine.in_order import PartTask, compute_in_order
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import atomic_path, file_digest
 from elmo_zh.run.reporter import Reporter
@@ -79,7 +84,7 @@ class ScoreCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreJob:
-    """What to score, and in which form to write it.
+    """The texts to score, and the form of the output.
 
     Attributes:
         scorer: The model, and how lines are read.
@@ -112,23 +117,10 @@ class ScoreJob:
             with_difference=self.other is not None,
         )
 
-    def compute(self, lines: list[str]) -> list[Known]:
-        """Return the score of each line, and its difference from that of the other model."""
-        scores = self.scorer.score_distinct(lines)
-        if self.other is None:
-            return [(score, None) for score in scores]
-        others = self.other.score_distinct(lines)
-        return [(score, _difference(score, other)) for score, other in zip(scores, others, strict=True)]
-
-
-def _difference(score: LineScore, other: LineScore) -> float | None:
-    own_bits, other_bits = score.bits_per_character, other.bits_per_character
-    return None if own_bits is None or other_bits is None else own_bits - other_bits
-
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreReport:
-    """What was scored.
+    """The counts of a finished scoring.
 
     Attributes:
         counts: Totals of the texts.
@@ -139,7 +131,14 @@ class ScoreReport:
     kept: int | None = None
 
 
-def score_texts(job: ScoreJob, output: Path | BinaryIO, *, force: bool = False, reporter: Reporter) -> ScoreReport:
+def score_texts(
+    job: ScoreJob,
+    output: Path | BinaryIO,
+    *,
+    force: bool = False,
+    reporter: Reporter,
+    engine: Engine | None = None,
+) -> ScoreReport:
     """Write the score of each line of texts, or the lines that are kept.
 
     Memory does not grow with the texts. A line that was met shortly before is not scored again.
@@ -150,16 +149,17 @@ def score_texts(job: ScoreJob, output: Path | BinaryIO, *, force: bool = False, 
             row as soon as it is known.
         force: Replace an existing file, and do not resume an unfinished one.
         reporter: Receives notes and progress.
+        engine: Runs the computation; default this process. Workers need a file as output.
 
     Raises:
         CorpusError: If a text cannot be read.
         OutputError: If the file exists, or an unfinished one belongs to other texts, another model or other settings.
     """
-    counts = ScoreCounts()
+    counts, engine = ScoreCounts(), engine or ThisProcess()
     if not isinstance(output, Path) and job.keep is None:
         rows = job.rows()
         output.write(rows.header().encode())
-        for lines in _iter_scored(job, None, counts, reporter):
+        for lines in _Scoring(job, None, counts, reporter).iter_scored(engine):
             output.write("".join(rows.of_lines(lines)).encode("utf-8", "surrogatepass"))
         return ScoreReport(counts=counts)
     with ExitStack() as stack:
@@ -172,7 +172,7 @@ def score_texts(job: ScoreJob, output: Path | BinaryIO, *, force: bool = False, 
             parts = ScoreParts(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="elmo-zh-"))) / "parts")
         parts.open(job.manifest(), force=force)
         stack.callback(parts.remove, if_empty=True)
-        for _ in _iter_scored(job, parts, counts, reporter):
+        for _ in _Scoring(job, parts, counts, reporter).iter_scored(engine):
             pass
         if isinstance(output, Path):
             with atomic_path(output) as unfinished, unfinished.open("wb") as file:
@@ -194,27 +194,6 @@ def _write(job: ScoreJob, parts: ScoreParts, file: BinaryIO) -> int | None:
     return None
 
 
-def _iter_scored(
-    job: ScoreJob, parts: ScoreParts | None, counts: ScoreCounts, reporter: Reporter
-) -> Iterator[list[ScoredLine]]:
-    """Yield the lines of all texts, scored, a part at a time; add them to `counts`.
-
-    Finished parts are read, and fill the cache as they did when they were computed: so the lines of the others are
-    computed in the same company, and the same bits come out.
-    """
-    cache = ScoreCache()
-    with reporter.progress("score", unit="lines") as progress:
-        for number, window in enumerate(_iter_windows(job.texts, reporter)):
-            done = parts.load(number) if parts else None
-            lines = window.score(cache, job) if done is None else window.resume(cache, done)
-            if parts and done is None:
-                parts.save(number, lines)
-            for line in lines:
-                counts.add(line.score)
-            progress.update(len(lines))
-            yield lines
-
-
 @dataclass
 class _Window:
     """Consecutive lines, each with the number of its text and its own number there."""
@@ -232,21 +211,85 @@ class _Window:
         self.places.append(place)
         self.num_characters += len(line)
 
-    def score(self, cache: ScoreCache, job: ScoreJob) -> list[ScoredLine]:
+    def new_lines(self, planned: ScoreCache[None]) -> list[str]:
+        """Return the lines that a cache does not know, each once."""
+        new: list[str] = []
+
+        def note(lines: list[str]) -> list[None]:
+            new.extend(lines)
+            return [None] * len(lines)
+
+        planned.look_up(self.lines, note)
+        return new
+
+    def scored(self, cache: ScoreCache[Known], computed: list[Known]) -> list[ScoredLine]:
+        """Return the lines with their scores, given those of the lines that the cache does not know."""
         return [
             ScoredLine(text_number=text_number, number=number, score=score, difference=difference)
             for (text_number, number), (score, difference) in zip(
-                self.places, cache.look_up(self.lines, job.compute), strict=True
+                self.places, cache.look_up(self.lines, lambda _: computed), strict=True
             )
         ]
 
-    def resume(self, cache: ScoreCache, done: list[ScoredLine]) -> list[ScoredLine]:
+    def resume(self, cache: ScoreCache[Known], done: list[ScoredLine]) -> list[ScoredLine]:
         """Return the lines of a finished part, after giving their scores to the cache."""
         if [(line.text_number, line.number) for line in done] != self.places:
             raise CorpusError("A text has changed while it was read. Type the same command again, with --force.")
         known = {line: (each.score, each.difference) for line, each in zip(self.lines, done, strict=True)}
         cache.look_up(self.lines, lambda lines: [known[line] for line in lines])
         return done
+
+
+class _Scoring:
+    """The scoring of all texts in windows of consecutive lines, each of which becomes a part."""
+
+    def __init__(self, job: ScoreJob, parts: ScoreParts | None, counts: ScoreCounts, reporter: Reporter) -> None:
+        self._job, self._parts, self._counts, self._reporter = job, parts, counts, reporter
+        by_token = job.scorer.reading.by_token
+        # Which lines are new can be told ahead of their scores: so workers compute the windows that come next.
+        self._planned: ScoreCache[None] = ScoreCache(by_token=by_token)
+        self._cache: ScoreCache[Known] = ScoreCache(by_token=by_token)
+
+    def iter_scored(self, engine: Engine) -> Iterator[list[ScoredLine]]:
+        """Yield the lines of all texts, scored, a part at a time; add them to the counts.
+
+        Finished parts are read, and fill the cache as they did when they were computed: so the lines of the others are
+        computed in the same company, and the same bits come out.
+        """
+        windows = enumerate(_iter_windows(self._job.texts, self._reporter))
+        work = LineScores(self._job.scorer, self._job.other)
+        with self._reporter.progress("score", unit="lines") as progress:
+            for lines in chain(self._iter_finished(windows), self._iter_computed(engine, work, windows)):
+                for line in lines:
+                    self._counts.add(line.score)
+                progress.update(len(lines))
+                yield lines
+
+    def _iter_finished(self, windows: Iterator[tuple[int, _Window]]) -> Iterator[list[ScoredLine]]:
+        """Yield the finished parts, which are the first ones."""
+        num_finished = self._parts.num_parts() if self._parts else 0
+        for number, window in islice(windows, num_finished):
+            assert self._parts is not None
+            done = self._parts.load(number) or []
+            window.new_lines(self._planned)
+            yield window.resume(self._cache, done)
+
+    def _iter_computed(
+        self, engine: Engine, work: LineScores, windows: Iterator[tuple[int, _Window]]
+    ) -> Iterator[list[ScoredLine]]:
+        folder = self._parts.path if self._parts else None
+        for (number, window), computed in compute_in_order(engine, work, self._iter_tasks(windows), folder):
+            self._job.scorer.add_counts(computed.unknown_words, computed.num_cut)
+            lines = window.scored(self._cache, computed.known)
+            if self._parts:
+                self._parts.save(number, lines)
+            yield lines
+
+    def _iter_tasks(self, windows: Iterator[tuple[int, _Window]]) -> Iterator[PartTask[list[str], tuple[int, _Window]]]:
+        for number, window in windows:
+            lines = window.new_lines(self._planned)
+            digest = blake2b("\n".join(lines).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+            yield PartTask(name=f"computed-{number:08d}-{digest}", task=lines, kept=(number, window))
 
 
 def _iter_windows(texts: Iterable[InputText], reporter: Reporter) -> Iterator[_Window]:

@@ -2,12 +2,12 @@
 
 In the order in which they appear: `manifest.json` (texts, model and settings); `text-NNNNN/`, the tokens of each text,
 as `embed` keeps them; `index/`, the finished files of the index, with room for all vectors, and `rows.npy`, the lines
-to compute; a `part-*.json` after each part of the vectors, which says up to which line they have been written.
+to compute; `computed-*`, vectors that other machines have computed; a `part-*.json` after each part of the vectors,
+which says up to which line they have been written.
 """
 
-import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.contexts.layout import IndexLayout, write_header
-from elmo_zh.embed.unfinished import Parts, finished_parts, record_part
+from elmo_zh.embed.unfinished import Parts, finished_parts, is_same_json, record_part, remove_damaged_parts
 from elmo_zh.errors import OutputError
 from elmo_zh.run.files import remove, write_json
+from elmo_zh.run.sealed import Region
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,13 @@ class IndexParts:
         """Return how many of the kept lines have their vectors."""
         return sum(finished_parts(self.path, 0).values()) if self.layout.path.is_dir() else 0
 
-    def finish_part(self, first_line: int, num_lines: int) -> None:
-        """Record that the vectors of these kept lines have been written."""
-        record_part(self.path, first_line, num_lines)
+    def finish_part(self, first_line: int, num_lines: int, written: Sequence[Region]) -> None:
+        """Record that the vectors of these kept lines have been written, and where."""
+        record_part(self.path, first_line, num_lines, written)
+
+    def remove_damaged(self) -> bool:
+        """Remove the records of finished parts from the first one on that is damaged; return whether there was any."""
+        return remove_damaged_parts(self.path)
 
     def open(self, manifest: Mapping[str, Any], *, force: bool) -> None:
         """Keep what is finished in the folder if it was made of the same; else discard all but the texts' tokens.
@@ -65,8 +70,7 @@ class IndexParts:
             OutputError: If the folder holds vectors of other texts, another model or other settings.
         """
         known = self.path / "manifest.json"
-        expected = json.loads(json.dumps(manifest))
-        is_same = known.is_file() and json.loads(known.read_text(encoding="utf-8")) == expected
+        is_same = is_same_json(known, manifest)
         if not is_same and not force and self.num_finished_lines():
             raise OutputError(
                 f"{self.path} holds an unfinished index of other texts, another model or other settings."
@@ -79,8 +83,9 @@ class IndexParts:
     def discard_index(self) -> None:
         """Remove everything but the tokens of the texts."""
         remove(self.layout.path)
-        for record in self.path.glob("part-*.json"):
-            remove(record)
+        for pattern in ("part-*.json", "computed-*"):
+            for path in self.path.glob(pattern):
+                remove(path)
 
     def remove(self, *, if_empty: bool = False) -> None:
         """Remove the folder, in any case or only if there is nothing in it to resume from."""
@@ -104,11 +109,13 @@ class RowFile:
             write_header(file, dtype, shape)
             file.truncate(file.tell() + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize)
 
-    def write(self, first_row: int, rows: NDArray[Any]) -> None:
-        """Write consecutive rows, and wait until they are on the disk."""
+    def write(self, first_row: int, rows: NDArray[Any]) -> Region:
+        """Write consecutive rows, wait until they are on the disk, and return where they are."""
         assert rows.dtype == self._dtype, rows.dtype
+        start = self._start + first_row * self._row_bytes
         with self._path.open("r+b") as file:
-            file.seek(self._start + first_row * self._row_bytes)
+            file.seek(start)
             file.write(np.ascontiguousarray(rows).data)
             file.flush()
             os.fsync(file.fileno())
+        return Region(self._path, start, rows.nbytes)

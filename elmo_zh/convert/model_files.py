@@ -23,6 +23,9 @@ _WANTED = (".json", ".hdf5", ".h5", ".txt", ".data", ".gz", ".dic", ".pkl")
 # Weights hardly compress at all, word lists to a third; far more is a malicious archive.
 _MOST_COMPRESSION = 50
 _COPY_BYTES = 1 << 20
+# All files together may be this much larger than the archive; a model has fewer than twenty of them.
+_ALWAYS_ALLOWED_BYTES = 1 << 24
+_MOST_FILES = 1000
 # Exceptions for a damaged, encrypted or unusually compressed archive; OSError is left to problems of the disk.
 _ARCHIVE_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, RuntimeError, EOFError)
 
@@ -63,6 +66,13 @@ def _unpack(source: Path, folder: Path) -> None:
         with zipfile.ZipFile(source) as archive:
             chosen = [entry for entry in archive.infolist() if _is_wanted(source, entry)]
             needed, free = sum(entry.file_size for entry in chosen), shutil.disk_usage(folder).free
+            # Files may share their packed bytes, so the archive's size is the measure.
+            allowed = _ALWAYS_ALLOWED_BYTES + _MOST_COMPRESSION * source.stat().st_size
+            if needed > allowed or len(chosen) > _MOST_FILES:
+                raise BundleError(
+                    f"{source} would grow from {source.stat().st_size:,} to {needed:,} bytes in {len(chosen):,} files,"
+                    " as no model does. It is not safe."
+                )
             if needed > free:
                 raise BundleError(
                     f"{source} unpacks to {needed:,} bytes, but only {free:,} are free in {folder.parent}."

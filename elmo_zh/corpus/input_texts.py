@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from elmo_zh.config import TextConfig
@@ -14,7 +15,7 @@ from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.names import is_archive_name, suffix_of
 from elmo_zh.corpus.packing import compression_of
 from elmo_zh.corpus.read_source import read_lines
-from elmo_zh.corpus.readers.fields import BLANK_LINES, SHORT_ROWS, WITHOUT_FIELD, WITHOUT_FIELDS
+from elmo_zh.corpus.readers.fields import BLANK_LINES, WITHOUT_FIELDS, num_without_field, other_fields_note
 from elmo_zh.corpus.sources import Source, Sources, find_sources
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
@@ -76,13 +77,15 @@ class InputText:
         is_early = not is_archive_name(self.source.file_name)
         if reporter is not None and is_early:
             self._report_reading(reporter)
+        num_lines = 0
         if first is not None:
-            yield first
-            yield from lines
+            for line in chain([first], lines):
+                num_lines += 1
+                yield line
         if reporter is not None:
             if not is_early or self.tally.forms.total() > 1:
                 self._report_reading(reporter)
-            self._report_oddities(reporter)
+            self._report_oddities(reporter, num_lines)
 
     def lines_if_text(self, reporter: Reporter) -> Iterator[str]:
         """Yield the lines; a file that was found in a folder and is no text gives none and a warning."""
@@ -121,11 +124,16 @@ class InputText:
         with self.source.open_packed() as file:
             return compression_of(file.read(6)) or ""
 
-    def _report_oddities(self, reporter: Reporter) -> None:
-        dropped = self.tally.dropped_items
-        if num_empty := dropped[SHORT_ROWS] + dropped[WITHOUT_FIELD]:
-            reporter.note(f"{self.name}: records without the field become empty lines ({num_empty:,}).")
-        if num_blank := dropped[BLANK_LINES]:
+    def _report_oddities(self, reporter: Reporter, num_lines: int) -> None:
+        if self.tally.other_fields:
+            reporter.note(other_fields_note(self.tally.other_fields))
+        if num_empty := num_without_field(self.tally):
+            become = f"{self.name}: records without the field become empty lines ({num_empty:,} of {num_lines:,})."
+            if num_empty * 2 > num_lines:
+                reporter.warn(f"{become} Name the right field with --field.")
+            else:
+                reporter.note(become)
+        if num_blank := self.tally.dropped_items[BLANK_LINES]:
             reporter.note(f"{self.name}: blank lines between records are no records and get no number ({num_blank:,}).")
         for line in self.passed_over.summary_lines():
             reporter.note(line)

@@ -41,6 +41,7 @@ class ByteRange:
         kind: Format.
         encoding: Encoding of the whole file.
         field: Field of JSON lines that has the text.
+        other_fields: Fields with Chinese text besides it, unless the user chose the field.
     """
 
     start: int
@@ -49,6 +50,7 @@ class ByteRange:
     kind: str
     encoding: Encoding
     field: str
+    other_fields: tuple[str, ...] = ()
 
 
 def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[ByteRange]:
@@ -126,18 +128,17 @@ def _whole_range(source: Source, config: TextConfig, size: int, *, trusts_head: 
     if encoding.name.startswith(("utf-16", "utf-32")):
         return None
     if kind == "jsonl":
-        field = _field_of_records(text, config)
-        return replace(whole, field=field) if field is not None else None
+        return _with_fields(whole, text, config)
     return whole if kind == "text" and config.document != "paragraph" else None
 
 
-def _field_of_records(text: DecodedText, config: TextConfig) -> str | None:
+def _with_fields(whole: ByteRange, text: DecodedText, config: TextConfig) -> ByteRange | None:
     tally = Tally()
     try:
         next(read_documents("jsonl", text, config, tally, PassedOver()), None)
     except CorpusError:
         return None  # reading it raises the error
-    return config.field or tally.read_field
+    return replace(whole, field=config.field or tally.read_field, other_fields=tuple(tally.other_fields))
 
 
 def _boundary(file: BinaryIO, kind: str) -> re.Pattern[bytes]:
@@ -184,6 +185,7 @@ def read_range(
     config = replace(config, field=byte_range.field) if byte_range.kind == "jsonl" else config
     if byte_range.start == 0:
         tally.forms[byte_range.kind, byte_range.encoding.name, listed(parse_fields(byte_range.field))] += 1
+        tally.other_fields.update(byte_range.other_fields)
     goes_on = byte_range.kind == "text" and config.document == "file" and byte_range.start > 0
     for document in read_documents(byte_range.kind, text, config, tally, passed_over, is_part=True):
         tally.documents += not goes_on

@@ -71,6 +71,27 @@ def read_lines(source: Source, config: TextConfig, tally: Tally, passed_over: Pa
     )
 
 
+def decoded_files(source: Source, encoding: str, passed_over: PassedOver) -> Iterator[DecodedText]:
+    """Yield each file of a source, decoded; it must be read before the next one.
+
+    Args:
+        source: A file, compressed or not, or an archive of files.
+        encoding: Encoding of the files, or auto.
+        passed_over: Counts members of an archive that are no text.
+
+    Raises:
+        UnsuitableError: If the source is no text.
+        CorpusError: If bytes do not decode, or the file is damaged or changed.
+    """
+
+    def decode(content: Content) -> Iterator[DecodedText]:
+        text = DecodedText(content, find_encoding(content, encoding))
+        refuse_bad_bytes(text, may_skip=False)
+        yield text
+
+    return _read_contents(source, passed_over, decode)
+
+
 def _read_contents(
     source: Source, passed_over: PassedOver, read: Callable[[Content], Iterator[Item]]
 ) -> Iterator[Item]:

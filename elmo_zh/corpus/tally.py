@@ -58,6 +58,7 @@ class Tally:
     Attributes:
         forms: Format, encoding and field of each file in it; one entry unless the source is an archive.
         read_field: Field or column read from the current file; its reader sets it before the first document.
+        other_fields: Fields or columns with Chinese text besides the one that was chosen, with the number of files.
         documents: Number of documents.
         characters: Characters of all text read, without line ends.
         kept_characters: Characters of lines that gave sentences.
@@ -67,6 +68,7 @@ class Tally:
 
     forms: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     read_field: str = ""
+    other_fields: Counter[str] = field(default_factory=Counter)
     documents: int = 0
     characters: int = 0
     kept_characters: int = 0
@@ -93,6 +95,7 @@ class Tally:
     def extend(self, other: "Tally") -> None:
         """Add the counts of another part of the same source."""
         self.forms += other.forms
+        self.other_fields += other.other_fields
         self.documents += other.documents
         self.characters += other.characters
         self.kept_characters += other.kept_characters
@@ -108,6 +111,7 @@ class Tally:
         }
         return cls(
             forms=Counter(forms),
+            other_fields=Counter(described.get("other_fields", {})),
             documents=described["documents"],
             characters=described["characters"],
             kept_characters=described["kept_characters"],
@@ -122,6 +126,7 @@ class Tally:
                 {"format": kind, "encoding": encoding, **({"field": name} if name else {}), "files": count}
                 for (kind, encoding, name), count in sorted(self.forms.items())
             ],
+            **({"other_fields": dict(sorted(self.other_fields.items()))} if self.other_fields else {}),
             "documents": self.documents,
             "characters": self.characters,
             "kept_characters": self.kept_characters,

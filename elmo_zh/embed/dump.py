@@ -3,15 +3,15 @@
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
+from elmo_zh.embed.dump_settings import DumpSettings
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed, is_output
 from elmo_zh.embed.jobs import Job
@@ -24,55 +24,24 @@ from elmo_zh.embed.join import (
     is_plain_packed,
     join_files,
 )
-from elmo_zh.embed.line_blocks import Contents, TextBlock
+from elmo_zh.embed.line_blocks import Contents
 from elmo_zh.embed.merge import Shard
 from elmo_zh.embed.prepare import count_text, describe_model, open_parts, write_packed, write_text_files
-from elmo_zh.embed.reduction import Reduction, check_layers
+from elmo_zh.embed.reduction import check_layers
 from elmo_zh.embed.rows import require_sentences
+from elmo_zh.embed.shard_digest import write_digest
 from elmo_zh.embed.survey import Survey, check_disk_space
-from elmo_zh.embed.unfinished import DumpCounts, Parts
+from elmo_zh.embed.unfinished import DumpCounts, Parts, computed_part
 from elmo_zh.embed.unknown_rate import describe_unknown_rate, is_far_above, training_unknown_rate
+from elmo_zh.embed.vector_work import Lines, LineVectors
+from elmo_zh.engine.engine import Engine, ThisProcess
+from elmo_zh.engine.in_order import PartTask, compute_in_order
 from elmo_zh.errors import OptionError
 from elmo_zh.run.reporter import Hints, Reporter, counted, format_bytes
 
 # A part ends after so many lines or tokens: little is lost by an interruption, and memory stays bounded.
 PART_LINES = 2000
 PART_TOKENS = 20_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class DumpSettings:
-    """How the lines of a file become vectors, whatever the form in which they are written.
-
-    Attributes:
-        segmented: Tokens are split at U+0020 and looked up as they are; else lines are normalised and segmented.
-        layers: all, average, top, mix or a number.
-        dtype: float32 or float16.
-        pool: none, or how the vectors of a line become one: mean, max or first-last.
-        mix_weights: The weight of each layer, for layers = mix.
-        stateful: The LSTM state is carried from line to line.
-        split_sentences: Lines are split into sentences as in training, and each sentence has its own vectors.
-    """
-
-    segmented: bool
-    layers: str
-    dtype: str
-    pool: str = "none"
-    mix_weights: tuple[float, ...] | None = None
-    stateful: bool = False
-    split_sentences: bool = False
-
-    def described(self) -> dict[str, Any]:
-        """Return the settings that the vectors depend on, without those that came later and have their default."""
-        settings = asdict(self)
-        if not self.split_sentences:
-            del settings["split_sentences"]
-        return settings
-
-    @property
-    def reduction(self) -> Reduction:
-        """What is kept of the activations."""
-        return Reduction(layers=self.layers, pool=self.pool, mix_weights=self.mix_weights)
 
 
 def dump_vectors(
@@ -85,6 +54,7 @@ def dump_vectors(
     force: bool,
     reporter: Reporter,
     hints: Hints | None = None,
+    engine: Engine | None = None,
 ) -> DumpReport:
     """Write the vectors of each line of a text.
 
@@ -101,6 +71,7 @@ def dump_vectors(
         force: Replace an existing output, and do not resume an unfinished one.
         reporter: Receives messages and progress.
         hints: Receives advice on the text; one object for all texts of a command.
+        engine: Runs the computation of the vectors; default this process.
 
     Raises:
         OptionError: If the settings do not go together.
@@ -124,7 +95,7 @@ def dump_vectors(
             dump.check_disk_space(reporter)
             dump.prepare(reporter)
             dump.hint_at_unknown_words(hints)
-            dump.write_vectors(reporter)
+            dump.write_vectors(engine or ThisProcess(), reporter)
             report = dump.finish(reporter)
             dump.parts.remove()
         finally:
@@ -144,6 +115,15 @@ def _check_settings(embedder: ElmoEmbedder, settings: DumpSettings, shard: Shard
         require_sentences(embedder.bundle)
     if shard is not None and settings.stateful:
         raise OptionError("--stateful reads a file from its first line on, so it cannot go with --shard.")
+
+
+class _Part(NamedTuple):
+    """The lines of a part, and the row of their first vector."""
+
+    first_row: int
+    first_line: int
+    num_lines: int
+    num_tokens: int
 
 
 @dataclass
@@ -240,6 +220,7 @@ class _Dump:
             is_pooled=self.settings.pool != "none",
             has_offsets=not self.settings.segmented,
             has_source_lines=self.settings.split_sentences,
+            has_text=True,
         )
 
     def _attributes(self) -> dict[str, Any]:
@@ -263,6 +244,7 @@ class _Dump:
     def _contents(self) -> Contents:
         """Return the description of all lines of this dump."""
         contents = self.describe(num_lines=self.counts.lines, num_tokens=self.counts.tokens)
+        contents = contents.with_text(self.parts.have_text())
         if self.shard is None:
             return contents
         counts = self.counts.recorded()
@@ -272,12 +254,14 @@ class _Dump:
         """Write the packed file of all lines, without their vectors, unless it exists."""
         if counts := self.parts.counts():
             self.counts = counts
+            if self.parts.remove_damaged():
+                reporter.warn(f"Some vectors in {self.parts.path} are damaged, so they are computed again.")
             done = self.parts.num_finished_lines()
             reporter.note(f"Resuming: {done:,} of {counted(counts.lines, 'line')} are finished.")
             return
         write_text_files(self.embedder, self.job.text, self.lines, self.parts, self.describe, reporter)
         self.counts = count_text(self.parts)
-        write_packed(self.parts, self._contents(), self.counts)
+        write_packed(self.parts, self._contents(), self.counts, is_shard=self.shard is not None)
 
     def hint_at_unknown_words(self, hints: Hints) -> None:
         """Say once if far more words are unknown than in training, before any vector is computed."""
@@ -290,7 +274,7 @@ class _Dump:
             if found:
                 hints.give("unknown words", f"{self.job.text.name}: {found}")
 
-    def write_vectors(self, reporter: Reporter) -> None:
+    def write_vectors(self, engine: Engine, reporter: Reporter) -> None:
         """Embed all lines that have no vectors yet, and write their vectors into the packed file."""
         done = self.parts.num_finished_lines()
         if self.settings.stateful:
@@ -298,42 +282,38 @@ class _Dump:
             if state := self.parts.state():
                 self.embedder.restore_state(state)
         vectors = hdf5_packed.VectorFile(self.parts.packed)
+        contents = self.describe(num_lines=self.counts.lines, num_tokens=self.counts.tokens)
+        work = LineVectors(self.embedder, contents, self.settings.reduction)
         with reporter.progress("embed", unit="lines", total=self.counts.lines, initial=done) as progress:
             started, num_tokens = time.monotonic(), 0
-            for first_row, block in self._iter_parts(done):
-                vectors.write(first_row, self._embed(block))
+            for part, computed in compute_in_order(engine, work, self._iter_tasks(done), self.parts.path):
+                written = vectors.write(part.first_row, computed)
                 state = self.embedder.state_arrays() if self.settings.stateful else {}
-                self.parts.finish_part(block.first_line, block.num_lines, state)
-                num_tokens += len(block.tokens)
-                progress.update(block.num_lines, **{"tokens/s": num_tokens / (time.monotonic() - started)})
+                self.parts.finish_part(part.first_line, part.num_lines, written, state)
+                num_tokens += part.num_tokens
+                progress.update(part.num_lines, **{"tokens/s": num_tokens / (time.monotonic() - started)})
 
-    def _iter_parts(self, start: int) -> Iterator[tuple[int, TextBlock]]:
-        """Yield the lines from index `start` on, as many at a time as make a part, with the row of their first vector.
-
-        The file is closed between them, so that it can be written.
-        """
+    def _iter_tasks(self, start: int) -> Iterator[PartTask[Lines, _Part]]:
+        """Yield the lines from index `start` on, as many at a time as make a part, and the file closed between them."""
         while start < self.counts.lines:
             with h5py.File(self.parts.packed, "r") as file:
                 offsets = file["line_offsets"][start : start + PART_LINES + 1]
                 # The line that reaches the number of tokens is the last one.
                 num_lines = min(int(np.searchsorted(offsets, offsets[0] + PART_TOKENS)), len(offsets) - 1)
                 block = hdf5_packed.read_lines(file, start, start + num_lines)
-            yield start if self.settings.pool != "none" else int(offsets[0]), block
+            tokens = [token.decode() for token in block.tokens]
+            first_row = start if self.settings.pool != "none" else int(offsets[0])
+            yield PartTask(
+                name=computed_part(block.first_line, num_lines),
+                task=[tokens[own] for _, own in block.iter_lines()],
+                kept=_Part(first_row, block.first_line, num_lines, len(tokens)),
+            )
             start += num_lines
-
-    def _embed(self, block: TextBlock) -> NDArray[Any]:
-        """Return the vectors of lines, in the dtype and the shape of the packed file."""
-        contents = self.describe(num_lines=block.num_lines, num_tokens=len(block.tokens))
-        vectors = np.empty(contents.shape, self.settings.dtype)
-        reduction = self.settings.reduction
-        lines = [own for _, own in block.iter_lines()]
-        tokens = [token.decode() for token in block.tokens]
-        for index, activations in enumerate(self.embedder.compute_vectors([tokens[own] for own in lines])):
-            vectors[..., index if contents.is_pooled else lines[index], :] = reduction.apply(activations)
-        return vectors
 
     def finish(self, reporter: Reporter) -> DumpReport:
         """Make the output of the packed file: that file itself, or one in another form."""
+        if self.shard:
+            write_digest(self.parts.packed)
         if is_plain_packed(self.form):
             return finish_packed(self.parts.packed, self.output, self.counts)
         return join_files([self.parts.packed], self.output, self._contents(), self.counts, self.form, reporter)

@@ -1,6 +1,5 @@
 """ElmoEmbedder: from sentences to one array of vectors per sentence."""
 
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, overload
@@ -10,17 +9,26 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elmo_zh.bundle.find_bundle import DEFAULT_MODEL, find_given_bundle
-from elmo_zh.bundle.read import Bundle, load_bundle
-from elmo_zh.choices import DEVICES, UNKNOWN_WAYS
+from elmo_zh.bundle.find_bundle import find_given_bundle
+from elmo_zh.bundle.read import Bundle, load_bundle, load_same_bundle
 from elmo_zh.embed.embedded_sentence import EmbeddedSentence, Vectors
+from elmo_zh.embed.embedder_arguments import check_bundle, check_choices
+from elmo_zh.embed.fork_safe_lock import ForkSafeLock
 from elmo_zh.embed.hub_outputs import hub_outputs
 from elmo_zh.embed.read_ahead import iter_windows
-from elmo_zh.embed.sentence_arguments import check_text, check_texts, check_token_sentences, check_tokens
+from elmo_zh.embed.sentence_arguments import (
+    Spans,
+    check_keep,
+    check_text,
+    check_texts,
+    check_token_sentences,
+    check_tokens,
+)
 from elmo_zh.embed.sentence_vectors import SentenceVectors, fill_state, state_to_arrays
 from elmo_zh.embed.substitutes import Place, SubstituteFinder, Substitutes
+from elmo_zh.embed.token_forms import TokenForms, known_forms
 from elmo_zh.embed.unknown_rate import UnknownWatch
-from elmo_zh.errors import BundleError, ElmoZhError
+from elmo_zh.errors import ElmoZhError
 from elmo_zh.model.kernels.gpu_loop import kernel_fallback
 from elmo_zh.model.precision import PRECISIONS, choose_device
 from elmo_zh.text.alignment import TokenisedLine, find_tokens
@@ -39,12 +47,13 @@ class ElmoEmbedder:
     the sentence. A stateful embedder carries the state from each sentence to the next, as the original programs do.
 
     Threads can share an embedder; they take turns. It can be pickled, for example for the workers of a data loader: the
-    copy loads the bundle again from its folder, and refuses a different one there.
+    copy loads the bundle again from its folder, on the same kind of device, and refuses a different one there.
 
     Attributes:
         bundle: The model and everything that belongs to it.
         precision: Precision of the matrix products: float32, bfloat16 or int8.
         unknown: Input for a word outside the vocabulary: unk or backoff.
+        dtype: Number type of the vectors: float32 or float16.
         batch_tokens: Tokens computed together; affects only speed and memory.
         is_stateful: Whether the state is carried from sentence to sentence.
     """
@@ -58,22 +67,14 @@ class ElmoEmbedder:
         stateful: bool = False,
         batch_tokens: int = 4096,
         unknown: str = "unk",
+        dtype: str = "float32",
     ) -> None:
-        if not isinstance(bundle, Bundle):
-            path = str(bundle if isinstance(bundle, str | Path) else DEFAULT_MODEL)
-            found = "nothing" if bundle is None else f"{bundle!r:.60}"
-            raise TypeError(f"ElmoEmbedder takes a loaded bundle, found {found}. Call ElmoEmbedder.load({path!r}).")
+        bundle = check_bundle(bundle)
         device = str(device)  # a torch.device too
-        for name, value, known in (
-            ("device", device, DEVICES),
-            ("precision", precision, tuple(PRECISIONS)),
-            ("unknown", unknown, UNKNOWN_WAYS),
-        ):
-            if value not in known:
-                raise ElmoZhError(f"{name} {value}: expected {', '.join(known[:-1])} or {known[-1]}.")
-        self.bundle, self.precision, self.unknown = bundle, precision, unknown
+        check_choices(device=device, precision=precision, unknown=unknown, dtype=dtype)
+        self.bundle, self.precision, self.unknown, self.dtype = bundle, precision, unknown, dtype
         self.batch_tokens, self.is_stateful = batch_tokens, stateful
-        self._device_name, self._device = device, choose_device(device)
+        self._device = choose_device(device)
         if not PRECISIONS[precision].runs_on(self._device):
             raise ElmoZhError(f"precision {precision} is for processors. On a GPU use bfloat16, or give device cpu.")
         self._bilm = bundle.bilm.to(self._device)
@@ -81,8 +82,9 @@ class ElmoEmbedder:
         self._preparation: TextPreparation | None = None
         self._vectors: SentenceVectors | None = None
         self._finder: SubstituteFinder | None = None
+        self._forms: TokenForms | None = None
         self._state = self._bilm.zero_state(1)
-        self._lock = threading.RLock()
+        self._lock = ForkSafeLock(self, "_preparation", "_vectors", "_finder", "_forms")
 
     @classmethod
     def load(
@@ -93,6 +95,7 @@ class ElmoEmbedder:
         *,
         stateful: bool = False,
         unknown: str = "unk",
+        dtype: str = "float32",
     ) -> "ElmoEmbedder":
         """Load a bundle.
 
@@ -104,18 +107,21 @@ class ElmoEmbedder:
             stateful: Carry the state from sentence to sentence, as the original programs do, starting from zeros.
             unknown: In token mode, the input for a word outside the vocabulary: unk is the vector of <UNK>, as in all
                 other programs; backoff is the mean of the vectors of the vocabulary's words that it consists of.
+            dtype: Number type of the vectors that are returned: float32; or float16, half the memory.
 
         Raises:
             TypeError, BundleError: If the path is missing, or the folder is not a sound bundle.
             ElmoZhError: If an argument is anything else, or int8 is asked for on a GPU.
         """
         bundle = load_bundle(find_given_bundle(path, "ElmoEmbedder.load"))
-        return cls(bundle, device, precision, stateful=stateful, unknown=unknown)
+        return cls(bundle, device, precision, stateful=stateful, unknown=unknown, dtype=dtype)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the folder and the settings, without the weights and the carried state."""
-        settings = {"stateful": self.is_stateful, "batch_tokens": self.batch_tokens, "unknown": self.unknown}
-        return _load_same, (self.bundle.path, self.bundle.digest, self._device_name, self.precision, settings)
+        settings: dict[str, Any] = {"stateful": self.is_stateful, "batch_tokens": self.batch_tokens}
+        settings |= {"unknown": self.unknown, "dtype": self.dtype}
+        path, device = self.bundle.path.absolute(), self._device.type
+        return _load_same, (path, self.bundle.digest, device, self.precision, settings)
 
     @property
     def num_layers(self) -> int:
@@ -133,15 +139,10 @@ class ElmoEmbedder:
         return 2 * self._bilm.shape.projection_dim
 
     def tokens(self, sentence: str) -> list[str]:
-        """Return the tokens of a raw sentence, normalised and segmented as in the model's training.
-
-        Raises:
-            BundleError: If the bundle's segmenter is not installed, or not known.
-            TypeError: If it is not a string.
-        """
+        """Return the tokens of a raw sentence, normalised and segmented as in training; errors as in `prepare`."""
         return self._text_preparation().tokens(check_text(sentence, "tokens", "sentence"))
 
-    def prepare(self, line: str, *, segmented: bool = False) -> TokenisedLine:
+    def prepare(self, line: str, *, segmented: bool = False, keep: Sequence[tuple[int, int]] = ()) -> TokenisedLine:
         """Return the tokens of a line and their offsets in it.
 
             line = embedder.prepare("今天天气很好")
@@ -150,16 +151,20 @@ class ElmoEmbedder:
         Args:
             line: One sentence.
             segmented: Split it at U+0020; else it is normalised and segmented as in the model's training.
+            keep: Spans of characters, start and end, that each become one token, such as names that segmenters cut.
 
         Raises:
             BundleError: If the bundle's segmenter is not installed, or not known.
             TypeError: If it is not a string.
+            ValueError: If spans are empty, overlap or reach beyond the line, or the line is segmented.
         """
         check_text(line, "prepare", "line")
         if segmented:
+            if keep:
+                raise ValueError("prepare: keep= is for raw lines; segmented=True takes the tokens as they are")
             tokens = split_tokens(line)
             return TokenisedLine(tokens, find_tokens(line, tokens))
-        return self._text_preparation().prepare(line)
+        return self._text_preparation().prepare(line, keep)
 
     def _text_preparation(self) -> TextPreparation:
         with self._lock:
@@ -168,54 +173,66 @@ class ElmoEmbedder:
             return self._preparation
 
     @overload
-    def embed(self, sentences: Iterable[str]) -> list[Vectors]: ...
+    def embed(self, sentences: Iterable[str], *, keep: Spans | None = None) -> list[Vectors]: ...
 
     @overload
-    def embed(self, sentences: Iterable[str], *, return_tokens: Literal[True]) -> list[EmbeddedSentence]: ...
+    def embed(
+        self, sentences: Iterable[str], *, return_tokens: Literal[True], keep: Spans | None = None
+    ) -> list[EmbeddedSentence]: ...
 
-    def embed(self, sentences: Iterable[str], *, return_tokens: bool = False) -> list[Vectors] | list[EmbeddedSentence]:
+    def embed(
+        self, sentences: Iterable[str], *, return_tokens: bool = False, keep: Spans | None = None
+    ) -> list[Vectors] | list[EmbeddedSentence]:
         """Return the vectors of raw sentences.
 
         Args:
-            sentences: One string per sentence. A string is normalised and segmented as in the model's training, and
-                never split into sentences.
+            sentences: One string per sentence, normalised and segmented as in the model's training, but never split.
             return_tokens: Return an `EmbeddedSentence` for each sentence, with its tokens and their offsets.
+            keep: For each sentence the spans of characters that each become one token, as in `prepare`.
 
         Returns:
-            One array per sentence, float32, shape (L + 1, n, 2P), where n is its number of tokens, 0 if it is empty.
+            One array per sentence, in `dtype`, shape (L + 1, n, 2P), where n is its number of tokens, 0 if it is empty.
 
         Raises:
-            TypeError: If anything but strings is given, or a single string, whose characters would be taken for
-                sentences.
+            TypeError: If anything but strings is given, or a single string, a list of characters to Python.
+            ValueError: If `keep` has not one entry a sentence, or its spans do not fit.
             BundleError: If the bundle's segmenter is not installed, or not known.
 
         Warns:
             UnknownWordsWarning: If far more words are unknown than in the model's training.
         """
-        lines = [self.prepare(sentence) for sentence in check_texts(sentences, "embed")]
+        texts = check_texts(sentences, "embed")
+        lines = [self.prepare(text, keep=spans) for text, spans in zip(texts, check_keep(keep, texts), strict=True)]
         UnknownWatch(self.bundle).look([line.tokens for line in lines], segmented=False)
         embedded = self._embed_lines(lines)
         return embedded if return_tokens else [sentence.vectors for sentence in embedded]
 
-    def embed_tokens(self, sentences: Iterable[Sequence[str]]) -> list[Vectors]:
+    def embed_tokens(self, sentences: Iterable[Sequence[str]], *, normalise: bool = False) -> list[Vectors]:
         """Return the vectors of segmented sentences.
 
         Args:
             sentences: One list of tokens per sentence. Tokens are looked up as given.
+            normalise: Normalise each token as in the model's training, and look up punctuation of the other width
+                where the model knows only that, such as ， for an ASCII comma.
 
         Returns:
-            One array per sentence, float32, shape (L + 1, n, 2P), where n is its number of tokens.
+            One array per sentence, in `dtype`, shape (L + 1, n, 2P), where n is its number of tokens.
 
         Raises:
             TypeError: If a sentence is not a list of tokens, or a token not a string.
 
         Warns:
-            UnknownWordsWarning: If far more words are unknown than in the model's training.
+            UnknownWordsWarning: If far more words are unknown than in training, or some only in the form given.
         """
-        return self._embed_checked(sentences, "embed_tokens")
+        return self._embed_checked(sentences, "embed_tokens", normalise=normalise)
 
-    def _embed_checked(self, sentences: object, call: str) -> list[Vectors]:
+    def _embed_checked(self, sentences: object, call: str, *, normalise: bool = False) -> list[Vectors]:
         checked = check_token_sentences(sentences, call)
+        self._forms = self._forms or TokenForms(self.bundle)
+        if normalise:
+            checked = known_forms(self._forms, checked)
+        elif call == "embed_tokens":
+            self._forms.warn_of_others(checked)
         UnknownWatch(self.bundle).look(checked, segmented=True)
         return self.compute_vectors(checked)
 
@@ -228,21 +245,17 @@ class ElmoEmbedder:
                     self._bilm, self._lexicon, self._device, PRECISIONS[self.precision], self.batch_tokens, self.unknown
                 )
             if not self.is_stateful:
-                return self._vectors.read(sentences)
+                return self._vectors.read(sentences, self.dtype)
             vectors = []
             for tokens in sentences:
                 found, self._state = self._vectors.follow(tokens, self._state)
-                vectors.append(found)
+                vectors.append(found.astype(self.dtype, copy=False))
             return vectors
 
     def embed_torch(self, sentences: Iterable[str | Sequence[str]]) -> list[Tensor]:
-        """Return the vectors of sentences as tensors on the CPU, each float32, shape (L + 1, n, 2P).
+        """Return the vectors of sentences as tensors on the CPU, each in `dtype`, shape (L + 1, n, 2P).
 
-        Args:
-            sentences: Raw sentences as strings, segmented ones as lists of tokens.
-
-        Raises:
-            TypeError: If a single string is given, or anything but strings and lists of tokens.
+        Arguments and errors are those of `embed_iter`.
         """
         return [torch.from_numpy(sentence.vectors) for sentence in self._iter_embedded(sentences, "embed_torch")]
 
@@ -280,20 +293,7 @@ class ElmoEmbedder:
     ) -> dict[str, NDArray[Any]]:
         """Return the outputs of TensorFlow Hub's ELMo modules, under the same names, for a batch of B sentences.
 
-        Args:
-            sentences: Strings of words separated by single spaces (signature "default"), or lists of words, which may
-                be padded with anything (signature "tokens").
-            sequence_len: The number of words of each list that count; default all.
-            layer_weights: Weights of the L + 1 layers in `elmo`; default equal weights that sum to 1.
-
-        Returns:
-            `word_emb` (B, T, P); `lstm_outputs1`, `lstm_outputs2`, ... (B, T, 2P); `elmo`, the weighted sum of all
-            layers (B, T, 2P); `default`, the mean of `elmo` over the words of each sentence (B, 2P); all float32, and
-            zero where padded; `sequence_len`, int32 (B,).
-
-        Raises:
-            TypeError: If a single string is given, or anything but strings and lists of words.
-            ElmoZhError: If `sequence_len` does not fit the sentences, or `layer_weights` the layers.
+        `elmo_zh.embed.hub_outputs.hub_outputs` describes the arguments, the outputs and the errors.
         """
         return hub_outputs(self._embed_checked, self.num_layers, self.dimension, sentences, sequence_len, layer_weights)
 
@@ -344,7 +344,4 @@ class ElmoEmbedder:
 
 def _load_same(path: Path, digest: str, device: str, precision: str, settings: Mapping[str, Any]) -> ElmoEmbedder:
     """Rebuild a pickled embedder."""
-    bundle = load_bundle(path)
-    if bundle.digest != digest:
-        raise BundleError(f"{path} is not the model that was pickled: {bundle.digest}, expected {digest}.")
-    return ElmoEmbedder(bundle, device, precision, **settings)
+    return ElmoEmbedder(load_same_bundle(path, digest), device, precision, **settings)

@@ -19,9 +19,26 @@ def hub_outputs(
     sequence_len: Sequence[int] | None,
     layer_weights: Sequence[float] | None,
 ) -> dict[str, NDArray[Any]]:
-    """Return what `ElmoEmbedder.outputs` documents; `embed_tokens` returns (L + 1, n, 2P) for each sentence.
+    """Return the outputs of TensorFlow Hub's ELMo modules, under the same names, for a batch of B sentences.
 
-    Its second argument is the name of the function that is called, for messages.
+    Args:
+        embed_tokens: Returns the layers (L + 1, n, 2P) of each sentence; its second argument is the name of the
+            function that the user called, for messages.
+        num_layers: L + 1.
+        dimension: 2P.
+        sentences: Strings of words separated by single spaces (signature "default"), or lists of words, which may be
+            padded with anything (signature "tokens").
+        sequence_len: The number of words of each list that count; default all.
+        layer_weights: Weights of the L + 1 layers in `elmo`; default equal weights that sum to 1.
+
+    Returns:
+        `word_emb` (B, T, P); `lstm_outputs1`, `lstm_outputs2`, ... (B, T, 2P); `elmo`, the weighted sum of all layers
+        (B, T, 2P); `default`, the mean of `elmo` over the words of each sentence (B, 2P); all float32, and zero where
+        padded; `sequence_len`, int32 (B,).
+
+    Raises:
+        TypeError: If a single string is given, or anything but strings and lists of words.
+        ElmoZhError: If `sequence_len` does not fit the sentences, or `layer_weights` the layers.
     """
     tokens: list[list[Any]] = [
         split_tokens(words) if isinstance(words, str) else list(iterate(words, "outputs", WORDS_EITHER_WAY))

@@ -43,6 +43,11 @@ def check_form(form: OutputForm, *, layers: str, pool: str) -> None:
         raise OptionError(f"--compression {form.compression} needs --layout packed, whose datasets are large enough.")
     if form.sentence_index and (form.format, form.layout) != ("hdf5", "lines"):
         raise OptionError("--sentence-index needs HDF5 with one dataset per line. Leave out --format and --layout.")
+    if form.by_token and (form.format != "parquet" or pool != "none"):
+        raise OptionError(
+            f"--by token writes one row per token into Parquet, but --format is {form.format} and --pool is {pool}."
+            " Give --format parquet and no --pool."
+        )
     if form.format == "word2vec" and (layers == "all" or pool != "none"):
         raise OptionError(
             f"--format word2vec holds one vector per word, but --layers is {layers} and --pool is {pool}."

@@ -1,6 +1,6 @@
 """What format writers receive: blocks of consecutive lines, and a description of the whole output."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -22,6 +22,7 @@ class TextBlock:
             None for text that was already segmented.
         source_lines: Number of the line that each line is a sentence of, from 0, int64, shape (lines,); None if lines
             were not split.
+        texts: The raw text of each line, in UTF-8; None if it is not kept.
     """
 
     first_line: int
@@ -30,6 +31,7 @@ class TextBlock:
     unknown: NDArray[np.bool_]
     character_offsets: NDArray[np.int32] | None
     source_lines: NDArray[np.int64] | None = None
+    texts: list[bytes] | None = None
 
     @property
     def num_lines(self) -> int:
@@ -51,6 +53,7 @@ class TextBlock:
             unknown=self.unknown,
             character_offsets=self.character_offsets,
             source_lines=self.source_lines,
+            texts=self.texts,
             vectors=vectors,
             is_pooled=is_pooled,
         )
@@ -68,6 +71,26 @@ class LineBlock(TextBlock):
     vectors: NDArray[Any]
     is_pooled: bool
 
+    @classmethod
+    def joined(cls, pieces: Sequence["LineBlock"]) -> "LineBlock":
+        """Return one block of blocks that follow each other."""
+        first = pieces[0]
+        if len(pieces) == 1:
+            return first
+        starts = np.cumsum([0, *(len(piece.tokens) for piece in pieces)])
+        ends = [piece.line_offsets[1:] + start for piece, start in zip(pieces, starts, strict=False)]
+        return cls(
+            first_line=first.first_line,
+            line_offsets=np.concatenate([first.line_offsets[:1], *ends]),
+            tokens=[token for piece in pieces for token in piece.tokens],
+            unknown=np.concatenate([piece.unknown for piece in pieces]),
+            character_offsets=_concatenated([piece.character_offsets for piece in pieces]),
+            source_lines=_concatenated([piece.source_lines for piece in pieces]),
+            texts=None if first.texts is None else [text for piece in pieces for text in piece.texts or ()],
+            vectors=np.concatenate([piece.vectors for piece in pieces], axis=-2),
+            is_pooled=first.is_pooled,
+        )
+
     def line_vectors(self, line: int, tokens: slice) -> NDArray[Any]:
         """Return the vectors of one line, contiguous.
 
@@ -81,6 +104,11 @@ class LineBlock(TextBlock):
         if self.is_pooled:
             return np.ascontiguousarray(self.vectors[..., line - self.first_line, :])
         return np.ascontiguousarray(self.vectors[..., tokens, :])
+
+
+def _concatenated(arrays: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+    given = [array for array in arrays if array is not None]
+    return np.concatenate(given) if given else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +126,7 @@ class Contents:
         is_pooled: Whether there is one vector for each line.
         has_offsets: Whether there are character offsets.
         has_source_lines: Whether lines are sentences of the text's lines, whose numbers are kept.
+        has_text: Whether the raw text of each line is kept.
     """
 
     attributes: Mapping[str, Any]
@@ -110,6 +139,7 @@ class Contents:
     is_pooled: bool
     has_offsets: bool
     has_source_lines: bool = False
+    has_text: bool = False
 
     @property
     def num_rows(self) -> int:
@@ -130,6 +160,10 @@ class Contents:
     def with_attributes(self, further: Mapping[str, Any]) -> "Contents":
         """Return a copy with more attributes."""
         return replace(self, attributes={**self.attributes, **further})
+
+    def with_text(self, has_text: bool) -> "Contents":
+        """Return a copy that holds the raw text of each line, or does not."""
+        return replace(self, has_text=has_text)
 
     def with_size(self, *, num_lines: int, num_tokens: int) -> "Contents":
         """Return a copy for another number of lines and tokens."""

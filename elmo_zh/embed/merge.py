@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -11,12 +11,14 @@ from typing import Any
 
 import h5py
 
-from elmo_zh.embed.formats import OutputForm, choose_writer, is_output
+from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed, is_output
 from elmo_zh.embed.join import DumpReport, check_form, claimed_output, join_files
 from elmo_zh.embed.line_blocks import Contents
+from elmo_zh.embed.shard_digest import is_whole
 from elmo_zh.embed.survey import check_disk_space
 from elmo_zh.embed.unfinished import DumpCounts
 from elmo_zh.errors import OptionError, OutputError
+from elmo_zh.hdf5 import own_dataset
 from elmo_zh.invocation import program
 from elmo_zh.run.reporter import Reporter
 
@@ -89,7 +91,8 @@ def merge_shards(
         reporter: Receives messages and progress.
 
     Raises:
-        OutputError: If a shard is missing, given twice or of another text, model or settings; if the output exists.
+        OutputError: If a file is damaged or no shard; if one is missing, given twice or of another text,
+            model or settings; if the output exists.
     """
     shards = sorted((_read(path) for path in paths), key=lambda shard: shard.number)
     _check_together(shards)
@@ -100,9 +103,14 @@ def merge_shards(
     for shard in shards:
         counts.add(shard.counts)
     contents = first.contents.with_size(num_lines=counts.lines, num_tokens=counts.tokens)
+    # Shards of earlier versions lack the text.
+    contents = contents.with_text(all(shard.contents.has_text for shard in shards))
     with claimed_output(output, paths, partial(is_output, form=form), force=force):
         check_disk_space(output, choose_writer(form).estimate_bytes(contents), is_exact=True, reporter=reporter)
-        return join_files([shard.path for shard in shards], output, contents, counts, form, reporter)
+        try:
+            return join_files([shard.path for shard in shards], output, contents, counts, form, reporter)
+        except UnicodeDecodeError:
+            raise OutputError("The tokens of these shards are not UTF-8, so `embed` did not write them.") from None
 
 
 def _read(path: Path) -> _ShardFile:
@@ -110,25 +118,54 @@ def _read(path: Path) -> _ShardFile:
         raise OutputError(f"{path} does not exist or is not a file. {_GIVE_SHARDS}")
     try:
         with h5py.File(path, "r") as file:
-            attributes = dict(file.attrs)
-            described = json.loads(attributes.pop(_SHARD_ATTRIBUTE))
-            counts = DumpCounts(**described.pop("counts"))
-            *layers, _, dimension = file["vectors"].shape
-            contents = Contents(
-                attributes={name: value for name, value in attributes.items() if name not in ("layout", "first_line")},
-                first_line=int(attributes["first_line"]),
-                num_lines=counts.lines,
-                num_tokens=counts.tokens,
-                num_layers=layers[0] if layers else None,
-                dimension=dimension,
-                dtype=file["vectors"].dtype.name,
-                is_pooled="pool" in attributes,
-                has_offsets="character_offsets" in file,
-                has_source_lines="line" in file,
-            )
-    except (OSError, KeyError):
-        raise OutputError(f"{path} is not a shard. {_GIVE_SHARDS}") from None
-    return _ShardFile(path, contents=contents, counts=counts, **described)
+            is_shard = _SHARD_ATTRIBUTE in file.attrs
+        if is_shard and is_whole(path):
+            return _described(path)
+    except OSError:
+        is_shard = False
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        is_shard = True
+    if not is_shard:
+        raise OutputError(f"{path} is not a shard. {_GIVE_SHARDS}")
+    raise OutputError(f"{path} is damaged: it is not as `embed --shard` wrote it. Copy it again, or make it again.")
+
+
+def _described(path: Path) -> _ShardFile:
+    """Return the description of a shard.
+
+    Raises:
+        KeyError, TypeError, ValueError, AttributeError, RecursionError: If it is not one of `embed`.
+    """
+    with h5py.File(path, "r") as file:
+        attributes = dict(file.attrs)
+        described = json.loads(attributes.pop(_SHARD_ATTRIBUTE))
+        counts = DumpCounts(**described.pop("counts"))
+        vectors = own_dataset(file, "vectors")
+        *layers, _, dimension = vectors.shape
+        contents = Contents(
+            attributes={name: value for name, value in attributes.items() if name not in ("layout", "first_line")},
+            first_line=int(attributes["first_line"]),
+            num_lines=counts.lines,
+            num_tokens=counts.tokens,
+            num_layers=layers[0] if layers else None,
+            dimension=dimension,
+            dtype=vectors.dtype.name,
+            is_pooled="pool" in attributes,
+            has_offsets="character_offsets" in file,
+            has_source_lines="line" in file,
+            has_text="text" in file,
+        )
+        shard = _ShardFile(path, contents=contents, counts=counts, **described)
+        numbers = (shard.number, shard.count, shard.total_lines, *asdict(counts).values())
+        if not all(isinstance(number, int) and number >= 0 for number in numbers) or not {"layers", "pool"} <= {
+            *shard.of
+        }:
+            raise ValueError(f"the description is {described}")
+        hdf5_packed.check_shapes(file, contents)
+    own = Shard(shard.number, shard.count).lines(shard.total_lines)
+    if not 1 <= shard.number <= shard.count or (own.start, len(own)) != (contents.first_line, contents.num_lines):
+        raise ValueError(f"{contents.num_lines} lines from {contents.first_line} on, expected {own}")
+    return shard
 
 
 def _check_together(shards: Sequence[_ShardFile]) -> None:

@@ -18,6 +18,7 @@ from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import hdf5_packed
 from elmo_zh.embed.line_blocks import Contents, TextBlock
 from elmo_zh.embed.rows import iter_rows
+from elmo_zh.embed.shard_digest import digest_region
 from elmo_zh.embed.survey import Survey, count_lines_and_tokens
 from elmo_zh.embed.unfinished import DumpCounts, Parts
 from elmo_zh.embed.word_vectors import find_subwords
@@ -99,6 +100,8 @@ def write_text_files(
         CorpusError: If the text cannot be read, holds a NUL character in a token, or has changed since its survey.
     """
     kind = describe(num_lines=0, num_tokens=0)
+    if parts.remove_text_files(from_damaged=True):
+        reporter.warn(f"Some files of tokens in {parts.path} are damaged, so that part of the text is read again.")
     done = sum(_count(path).lines for path in parts.text_files())
     if done:
         reporter.note(f"Resuming: {done:,} of {len(lines):,} lines have their tokens.")
@@ -111,6 +114,7 @@ def write_text_files(
             with atomic_path(parts.text_file(contents.first_line)) as unfinished:
                 described = contents.with_attributes(counted)
                 hdf5_packed.write_text(unfinished, described, [block], with_vectors=False)
+            parts.finish_text_file(contents.first_line)
             done += len(block_lines)
             progress.update(len(block_lines))
     if done != len(lines):
@@ -120,8 +124,9 @@ def write_text_files(
 
 @dataclass(frozen=True, eq=False)
 class _PreparedRow(TokenisedLine):
-    """The tokens of a row, and the number of its line; the offsets are those in that line."""
+    """The tokens of a row, its text, and the number of its line; the offsets are those in that line."""
 
+    text: str
     line: int
 
 
@@ -137,7 +142,7 @@ def _iter_prepared(
             raise CorpusError(
                 f"{text.name}: line {row.line + 1} holds a NUL character, which HDF5 cannot store. Remove it."
             )
-        chosen.append(_PreparedRow(line.tokens, line.offsets + np.int32(row.start), row.line))
+        chosen.append(_PreparedRow(line.tokens, line.offsets + np.int32(row.start), row.text, row.line))
         num_tokens += len(line.tokens)
         if len(chosen) >= TEXT_LINES or num_tokens >= TEXT_TOKENS:
             yield chosen
@@ -165,6 +170,7 @@ def _build_block(
         unknown=embedder.find_unknown(tokens),
         character_offsets=np.concatenate([line.offsets for line in lines]) if contents.has_offsets else None,
         source_lines=np.array([line.line for line in lines], np.int64) if contents.has_source_lines else None,
+        texts=[line.text.replace("\0", "\ufffd").encode() for line in lines] if contents.has_text else None,
     )
 
 
@@ -190,12 +196,13 @@ def _count(path: Path) -> DumpCounts:
         )
 
 
-def write_packed(parts: Parts, contents: Contents, counts: DumpCounts) -> None:
+def write_packed(parts: Parts, contents: Contents, counts: DumpCounts, *, is_shard: bool) -> None:
     """Write the packed file of all lines, with room for their vectors, and remove the files of tokens."""
     parts.remove_records()
-    parts.save_counts(counts)
     text_files = parts.text_files()
     with atomic_path(parts.packed) as unfinished:
-        hdf5_packed.write_text(unfinished, contents, hdf5_packed.iter_text_blocks(text_files), with_vectors=True)
-    for path in text_files:
-        path.unlink()
+        blocks = hdf5_packed.iter_text_blocks(text_files)
+        hdf5_packed.write_text(unfinished, contents, blocks, with_vectors=True, with_digest=is_shard)
+    digest = digest_region(parts.packed)
+    parts.save_counts(counts, [hdf5_packed.VectorFile(parts.packed).region, *([digest] if digest else [])])
+    parts.remove_text_files()

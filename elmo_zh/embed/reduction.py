@@ -1,6 +1,5 @@
 """Reduce the layers of a line's tokens to what is written: one layer or a mix, one vector per token or per line."""
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.choices import LAYERS, POOL_METHODS
 from elmo_zh.errors import ElmoZhError, OptionError
+from elmo_zh.run.files import read_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ def load_mix_weights(path: Path, num_layers: int) -> tuple[float, ...]:
     if not path.is_file():
         raise ElmoZhError(f"--mix-weights {path} does not exist or is not a file; {expected}.")
     try:
-        found: Any = json.loads(path.read_text(encoding="utf-8"))
+        found: Any = read_json(path)
     except ValueError as error:
         raise ElmoZhError(f"--mix-weights {path} is not JSON ({error}); {expected}.") from None
     if not isinstance(found, dict) or not isinstance(found.get("scalar_parameters"), list):
@@ -80,10 +80,17 @@ def load_mix_weights(path: Path, num_layers: int) -> tuple[float, ...]:
             f"--mix-weights {path}: {len(parameters)} scalar_parameters for a model of {num_layers} layers; {expected}."
         )
     for number in [*parameters, gamma]:
-        if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
-            raise ElmoZhError(f"--mix-weights {path}: {number!r} is not a finite number; {expected}.")
+        if isinstance(number, bool) or not isinstance(number, int | float) or not _is_finite(number):
+            raise ElmoZhError(f"--mix-weights {path}: {number!r:.40} is not a finite number; {expected}.")
     powers = [math.exp(parameter - max(parameters)) for parameter in parameters]
     return tuple(gamma * power / sum(powers) for power in powers)
+
+
+def _is_finite(number: float) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # a whole number above all of float64
+        return False
 
 
 def pool_tokens(vectors: NDArray[np.float32], how: str) -> NDArray[np.float32]:

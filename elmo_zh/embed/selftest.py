@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import h5py
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from torch.nn import functional
 
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle
-from elmo_zh.bundle.weights import is_tied
+from elmo_zh.bundle.weights import is_tied, open_hdf5, read_array
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.golden import Golden, load_golden
 from elmo_zh.errors import BundleError
@@ -148,8 +147,9 @@ def _check_tables(bundle: Bundle) -> Check:
     if vocabulary.digest() != bundle.info.get("vocabulary_digest"):
         problems.append(f"vocab.data has digest {vocabulary.digest()}, not that of the export")
     if layout.vocab_embedding.exists():
-        with h5py.File(layout.vocab_embedding, "r") as file:
-            if not np.array_equal(file["embedding"][()], bundle.bilm.token_table.weight.detach().cpu().numpy()):
+        ours = bundle.bilm.token_table.weight.detach().cpu().numpy()
+        with open_hdf5(layout.vocab_embedding) as file:
+            if not np.array_equal(read_array(file, layout.vocab_embedding, "embedding", ours.shape), ours):
                 problems.append("vocab_embedding.hdf5 and weights.hdf5 hold different embeddings")
     rows = f"{len(vocabulary):,} rows, digests as exported"
     return Check(name=name, passed=not problems, found="; ".join(problems) or rows)

@@ -10,6 +10,8 @@ import numpy as np
 
 _SHOWN_CHARACTERS, _SHOWN_TOKENS = 20, 4
 _TEXTS, _TOKEN_LISTS = "a list of strings", "a list of sentences, each a list of tokens"
+# For each sentence, spans of characters.
+Spans = Sequence[Sequence[tuple[int, int]]]
 WORDS_EITHER_WAY = "a list of strings or of lists of words"
 _EXAMPLES = {_TEXTS: '["今天天气很好"]', _TOKEN_LISTS: '[["今天", "天气"]]', WORDS_EITHER_WAY: '["今天 天气 很 好"]'}
 
@@ -111,6 +113,15 @@ def check_tokens(tokens: object, call: str, name: str) -> Sequence[str]:
             f"{call}: {name}[{place}] is {_describe(wrong)}, expected a string. {_advice_for(wrong, repr('<UNK>'))}"
         ) from None
     return tokens
+
+
+def check_keep(keep: Spans | None, texts: Sequence[str]) -> Spans:
+    """Return the spans to keep together in each text; raise ValueError unless there is one entry a text, or none."""
+    if keep is None:
+        return [()] * len(texts)
+    if len(keep) != len(texts):
+        raise ValueError(f"embed: keep has {len(keep)} entries for {len(texts)} sentences, expected one each")
+    return keep
 
 
 def check_sentence(sentence: object, call: str, name: str) -> str | Sequence[str]:

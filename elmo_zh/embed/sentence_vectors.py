@@ -63,8 +63,8 @@ class SentenceVectors:
         )
         self._word_vectors = WordVectors(bilm, lexicon, precision, unknown)
 
-    def read(self, sentences: Sequence[Sequence[str]]) -> list[Vectors]:
-        """Return the vectors of segmented sentences, each float32, shape (L + 1, n, 2P); n = 0 for an empty one."""
+    def read(self, sentences: Sequence[Sequence[str]], dtype: str = "float32") -> list[Vectors]:
+        """Return the vectors of segmented sentences, each in `dtype`, shape (L + 1, n, 2P); n = 0 for an empty one."""
         distinct = list(dict.fromkeys(tuple(tokens) for tokens in sentences if tokens))
         word_vectors, numbered = self._number(distinct)
         found: dict[tuple[str, ...], Vectors] = {}
@@ -75,9 +75,9 @@ class SentenceVectors:
             for index in batch:
                 tokens = distinct[index]
                 # A copy, so that keeping one sentence does not keep its whole batch in memory.
-                found[tokens] = layers[:, start : start + len(tokens)].numpy().copy()
+                found[tokens] = layers[:, start : start + len(tokens)].numpy().astype(dtype)
                 start += len(tokens)
-        return self._in_order(sentences, found)
+        return self._in_order(sentences, found, dtype)
 
     def follow(self, tokens: Sequence[str], state: State) -> tuple[Vectors, State]:
         """Return the vectors of a sentence that starts from a given state, and the state after it.
@@ -99,9 +99,11 @@ class SentenceVectors:
             numbered.append(numbers)
         return self._word_vectors(list(rows)), numbered
 
-    def _in_order(self, sentences: Sequence[Sequence[str]], found: dict[tuple[str, ...], Vectors]) -> list[Vectors]:
+    def _in_order(
+        self, sentences: Sequence[Sequence[str]], found: dict[tuple[str, ...], Vectors], dtype: str
+    ) -> list[Vectors]:
         shape = self._bilm.shape
-        empty = np.zeros((shape.num_layers + 1, 0, 2 * shape.projection_dim), np.float32)
+        empty = np.zeros((shape.num_layers + 1, 0, 2 * shape.projection_dim), dtype)
         given: set[tuple[str, ...]] = set()
         vectors = []
         for key in map(tuple, sentences):

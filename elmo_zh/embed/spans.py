@@ -37,12 +37,16 @@ def align_to_characters(
     if offsets.max(initial=0) > num_characters:
         raise ValueError(f"offsets reach character {offsets.max()}, but the line has {num_characters}")
     token_ids, character_ids = _pairs(offsets) if method == "spread" else _first_pairs(offsets)
-    by_token = np.moveaxis(vectors, -2, 0)
-    found = np.zeros((num_characters, *by_token.shape[1:]), np.float32)
-    np.add.at(found, character_ids, by_token[token_ids])
-    num_tokens = np.bincount(character_ids, minlength=num_characters).astype(np.float32)
-    found /= np.maximum(num_tokens, 1).reshape(-1, *[1] * (found.ndim - 1))
-    return np.ascontiguousarray(np.moveaxis(found, 0, -2))
+    if not len(offsets):
+        return np.zeros((*vectors.shape[:-2], num_characters, vectors.shape[-1]), np.float32)
+    owners = np.full(num_characters, -1)
+    owners[character_ids] = token_ids
+    found = vectors.take(owners, axis=-2)
+    found[..., owners < 0, :] = 0
+    # Tokens overlap only where normalisation made several characters of one.
+    for character in np.flatnonzero(np.bincount(character_ids, minlength=1) > 1):
+        found[..., character, :] = vectors[..., token_ids[character_ids == character], :].mean(axis=-2)
+    return found
 
 
 def pool_spans(

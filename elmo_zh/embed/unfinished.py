@@ -1,14 +1,17 @@
 """The unfinished output: a folder from which an interrupted dump resumes.
 
 In the order in which they appear: `manifest.json` (text, model and settings) and `survey.json`; `text-*.hdf5`, the
-tokens of consecutive lines; `counts.json` and `packed.hdf5`, made of all of them, which has room for the vectors of
-every line; then a `part-*.json` after each part of the vectors, which says up to which line they have been written, and
-with carried state a `part-*.hdf5` with the state after that line.
+tokens of consecutive lines, each with a record `text-*.json`; `packed.hdf5`, made of all of them, which has room for
+the vectors of every line, and its record `counts.json`; `computed-*`, vectors that other machines have computed; then a
+`part-*.json` after each part of the vectors, which says up to which line they have been written, and with carried state
+a `part-*.hdf5` with the state after that line. Records have digests of the bytes that they vouch for
+(`run/sealed.py`).
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,8 @@ from numpy.typing import NDArray
 from elmo_zh.embed.survey import Survey
 from elmo_zh.errors import OutputError
 from elmo_zh.hdf5 import create_hdf5
-from elmo_zh.run.files import atomic_path, remove, write_json
+from elmo_zh.run.files import atomic_path, read_json, remove, write_json
+from elmo_zh.run.sealed import Region, has_its_content, read_sealed, write_sealed
 
 
 @dataclass(kw_only=True)
@@ -73,11 +77,31 @@ class Parts:
 
     def text_files(self) -> list[Path]:
         """Return the finished files of tokens, in order."""
-        return sorted(self.path.glob("text-*.hdf5"))
+        records = sorted(self.path.glob("text-*.json"))
+        return [path for path in (record.with_suffix(".hdf5") for record in records) if path.is_file()]
+
+    def finish_text_file(self, first_line: int) -> None:
+        """Record that the file of the tokens from this line on is finished."""
+        path = self.text_file(first_line)
+        write_sealed(path.with_suffix(".json"), {"first_line": first_line}, [Region.whole(path)])
+
+    def remove_text_files(self, *, from_damaged: bool = False) -> bool:
+        """Remove the files of tokens, all or from the first one on that is damaged; return whether there was any."""
+        paths = self.text_files()
+        if from_damaged:
+            paths = list(dropwhile(lambda path: has_its_content(path.with_suffix(".json")), paths))
+        for path in reversed(paths):
+            path.with_suffix(".json").unlink()
+            path.unlink()
+        return bool(paths)
 
     def text_file(self, first_line: int) -> Path:
         """Return the path of the tokens from this line on."""
         return self.path / f"text-{first_line:012d}.hdf5"
+
+    def have_text(self) -> bool:
+        """Return whether the raw text of every line is kept; unfinished outputs of earlier versions lack it."""
+        return all(map(_has_text, [self.packed] if self.packed.is_file() else self.text_files()))
 
     def disk_bytes(self) -> int:
         """Return how much disk space the folder takes up."""
@@ -102,9 +126,9 @@ class Parts:
             identity: The manifest without the digest of the text.
         """
         try:
-            manifest = json.loads((self.path / "manifest.json").read_text(encoding="utf-8"))
-            survey = Survey(**json.loads((self.path / "survey.json").read_text(encoding="utf-8")))
-        except FileNotFoundError:
+            manifest = read_json(self.path / "manifest.json")
+            survey = Survey(**read_sealed(self.path / "survey.json"))
+        except (FileNotFoundError, ValueError):
             return None
         return survey if manifest == _as_json({"source_digest": survey.source_digest, **identity}) else None
 
@@ -120,7 +144,7 @@ class Parts:
             OutputError: If the folder holds vectors of another text, model or settings.
         """
         known = self.path / "manifest.json"
-        is_same = known.is_file() and json.loads(known.read_text(encoding="utf-8")) == _as_json(manifest)
+        is_same = is_same_json(known, manifest)
         if not is_same and not force and self.num_finished_lines():
             raise OutputError(
                 f"{self.path} holds an unfinished output of another text, model or settings."
@@ -129,22 +153,42 @@ class Parts:
         if force or not is_same:
             remove(self.path)
         write_json(known, manifest)
-        write_json(self.path / "survey.json", asdict(survey))
+        write_sealed(self.path / "survey.json", asdict(survey))
+
+    @property
+    def _counts(self) -> Path:
+        return self.path / "counts.json"
 
     def counts(self) -> DumpCounts | None:
-        """Return the counts of all lines; None before `packed` exists."""
-        if not self.packed.is_file():
-            return None
-        return DumpCounts(**json.loads((self.path / "counts.json").read_text(encoding="utf-8")))
+        """Return the counts of all lines; None before `packed` is finished.
 
-    def save_counts(self, counts: DumpCounts) -> None:
-        """Write the counts of all lines, before `packed` is written."""
-        write_json(self.path / "counts.json", asdict(counts))
+        Raises:
+            OutputError: If anything in `packed` but its vectors is damaged.
+        """
+        if not (self.packed.is_file() and self._counts.is_file()):
+            return None
+        if not has_its_content(self._counts):
+            raise OutputError(
+                f"{self.packed} is damaged, or of an earlier version, so it cannot be continued. --force starts over."
+            )
+        return DumpCounts(**read_sealed(self._counts))
+
+    def save_counts(self, counts: DumpCounts, later: Iterable[Region]) -> None:
+        """Write the counts of all lines, after `packed`, in which everything but these regions is finished."""
+        finished, end = [], 0
+        for region in [*sorted(later), Region(self.packed, self.packed.stat().st_size, 0)]:
+            finished.append(Region(self.packed, end, region.start - end))
+            end = region.start + region.num_bytes
+        write_sealed(self._counts, asdict(counts), finished)
 
     def remove_records(self) -> None:
-        """Remove the records of parts whose packed file has been lost."""
-        for path in self.path.glob("part-*"):
+        """Remove the records of a packed file that has been lost."""
+        for path in (self._counts, *self.path.glob("part-*")):
             remove(path)
+
+    def remove_damaged(self) -> bool:
+        """Remove the records of finished parts from the first one on that is damaged; return whether there was any."""
+        return remove_damaged_parts(self.path)
 
     def state(self) -> dict[str, NDArray[Any]] | None:
         """Return the state after the latest finished part, by name; None if no part is finished."""
@@ -154,25 +198,34 @@ class Parts:
         with h5py.File(finished[-1].with_suffix(".hdf5"), "r") as part:
             return {name: array[()] for name, array in part.items()}
 
-    def finish_part(self, first_line: int, num_lines: int, state: Mapping[str, NDArray[Any]]) -> None:
+    def finish_part(
+        self, first_line: int, num_lines: int, written: Sequence[Region], state: Mapping[str, NDArray[Any]]
+    ) -> None:
         """Record that the vectors of these lines have been written.
 
         Args:
             first_line: The first line.
             num_lines: How many.
+            written: Where the vectors are.
             state: The state after the last one, by name; empty if none is carried.
         """
         if state:
-            record = part_record(self.path, first_line)
-            with atomic_path(record.with_suffix(".hdf5")) as unfinished, create_hdf5(unfinished) as file:
+            path = part_record(self.path, first_line).with_suffix(".hdf5")
+            with atomic_path(path) as unfinished, create_hdf5(unfinished) as file:
                 for name, array in state.items():
                     file.create_dataset(name, data=array)
-        record_part(self.path, first_line, num_lines)
+            written = [*written, Region.whole(path)]
+        record_part(self.path, first_line, num_lines, written)
 
     def remove(self, *, if_empty: bool = False) -> None:
         """Remove the folder, in any case or only if there is nothing in it to resume from."""
         if not (if_empty and (self.text_files() or self.packed.is_file())):
             remove(self.path)
+
+
+def _has_text(path: Path) -> bool:
+    with h5py.File(path, "r") as file:
+        return "text" in file
 
 
 def finished_parts(folder: Path, first_line: int) -> dict[Path, int]:
@@ -184,7 +237,10 @@ def finished_parts(folder: Path, first_line: int) -> dict[Path, int]:
     """
     finished: dict[Path, int] = {}
     for record in sorted(folder.glob("part-*.json")):
-        part = json.loads(record.read_text(encoding="utf-8"))
+        try:
+            part = read_sealed(record)
+        except ValueError:
+            break
         if part["first_line"] != first_line:
             break
         finished[record] = part["num_lines"]
@@ -192,14 +248,35 @@ def finished_parts(folder: Path, first_line: int) -> dict[Path, int]:
     return finished
 
 
-def record_part(folder: Path, first_line: int, num_lines: int) -> None:
-    """Record that a part of so many lines from this one on is finished."""
-    write_json(part_record(folder, first_line), {"first_line": first_line, "num_lines": num_lines})
+def record_part(folder: Path, first_line: int, num_lines: int, written: Sequence[Region]) -> None:
+    """Record that a part of so many lines from this one on is finished, and where its vectors are."""
+    write_sealed(part_record(folder, first_line), {"first_line": first_line, "num_lines": num_lines}, written)
+
+
+def remove_damaged_parts(folder: Path) -> bool:
+    """Remove the records of parts from the first one on that is damaged, or whose vectors are; return if any was."""
+    damaged = list(dropwhile(has_its_content, sorted(folder.glob("part-*.json"))))
+    for record in reversed(damaged):
+        record.unlink()
+    return bool(damaged)
+
+
+def computed_part(first_line: int, num_lines: int) -> str:
+    """Return the name of the part of these lines that a worker computes, which leaves its vectors as a file."""
+    return f"computed-{first_line:012d}-{num_lines}"
 
 
 def part_record(folder: Path, first_line: int) -> Path:
     """Return the path of the record of the part that starts with this line."""
     return folder / f"part-{first_line:012d}.json"
+
+
+def is_same_json(path: Path, value: Mapping[str, Any]) -> bool:
+    """Return whether a file holds this value as JSON; not if it is missing or damaged."""
+    try:
+        return bool(read_json(path) == _as_json(value))
+    except (FileNotFoundError, ValueError):
+        return False
 
 
 def _as_json(value: Mapping[str, Any]) -> Any:

@@ -168,10 +168,10 @@ class UnknownWatch:
             word for word, row in zip(chain.from_iterable(sentences), ids, strict=True) if row == UNKNOWN_ID
         )
         if line := describe_unknown_rate(self._bundle, self._num_tokens, self._num_unknown, words, segmented=segmented):
-            warnings.warn(line, UnknownWordsWarning, stacklevel=_level_outside())
+            warnings.warn(line, UnknownWordsWarning, stacklevel=level_outside())
 
 
-def _level_outside() -> int:
+def level_outside() -> int:
     """Return the `stacklevel` with which the caller's warning shows the line that called this package."""
     level = 1
     while sys._getframe(level).f_globals.get("__name__", "").startswith("elmo_zh."):

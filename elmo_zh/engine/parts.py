@@ -4,8 +4,8 @@ A task writes files `NAME.SUFFIX` in the folder of parts and, when all are compl
 the figures that it returns. It may run twice, even at the same time, if an engine takes a living worker for dead.
 """
 
-import json
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from elmo_zh.engine.engine import Engine
 from elmo_zh.errors import ClusterError
-from elmo_zh.run.files import write_json_once, written_once
+from elmo_zh.run.files import read_json, write_json_once, written_once
 
 Task = TypeVar("Task")
 Figures = dict[str, Any]
@@ -85,6 +85,51 @@ def run_parts(
         yield job.name, _wait_for(job)
 
 
+def run_parts_in_order(
+    engine: Engine, work: Work[Task], tasks: Iterable[tuple[str, Task]], folder: Path
+) -> Iterator[tuple[str, Figures]]:
+    """Yield the name and the figures of each part in the order of the tasks, of which there may be very many.
+
+    Args:
+        engine: Engine that runs the tasks.
+        work: As for `run_parts`.
+        tasks: Each task after the name of its part; taken only as workers become free.
+        folder: Folder of the parts; made if missing.
+
+    Raises:
+        ClusterError: If files that a worker has written do not become visible here.
+    """
+    folder = folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    waiting: deque[str] = deque()
+    done: dict[str, Figures] = {}
+
+    def iter_unfinished() -> Iterator[_Job[Task]]:
+        for name, task in tasks:
+            waiting.append(name)
+            figures = _finished(folder, name)
+            if figures is None:
+                yield _Job(work, task, folder, name)
+            else:
+                done[name] = figures
+
+    for job, _ in engine.run(_make, iter_unfinished()):
+        done[job.name] = _wait_for(job)
+        while waiting and waiting[0] in done:
+            name = waiting.popleft()
+            yield name, done.pop(name)
+    for name in waiting:
+        yield name, done[name]
+
+
+def remove_part(folder: Path, name: str) -> None:
+    """Remove the files of a finished part that has been used; its record first, so that it is never half a part."""
+    record = _record(folder, name)
+    sizes = read_json(record)["sizes"]
+    for path in (record, *(folder / file for file in sizes)):
+        path.unlink(missing_ok=True)
+
+
 def num_finished(tasks: Iterable[str], folder: Path) -> int:
     """Return how many parts an interrupted run has finished, given the names of all."""
     return sum(_finished(folder, name) is not None for name in tasks)
@@ -107,10 +152,14 @@ def _finished(folder: Path, name: str) -> Figures | None:
     path = _record(folder, name)
     if not path.exists():
         return None
-    record = json.loads(path.read_text(encoding="utf-8"))
-    paths = {folder / file: size for file, size in record["sizes"].items()}
+    try:
+        record = read_json(path)
+        paths = {folder / file: size for file, size in record["sizes"].items()}
+        figures = dict(record["figures"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None  # damaged, so the task runs again
     is_complete = all(path.exists() and path.stat().st_size == size for path, size in paths.items())
-    return dict(record["figures"]) if is_complete else None
+    return figures if is_complete else None
 
 
 def _wait_for(job: _Job[Any]) -> Figures:

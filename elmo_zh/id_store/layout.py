@@ -1,6 +1,5 @@
 """The files of an id store, and its description in store.json."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 from elmo_zh.errors import RunError
 from elmo_zh.invocation import command
+from elmo_zh.run.files import read_json
 
 STORE_FORMAT = 2
 DESCRIPTION = "store.json"
@@ -74,7 +74,7 @@ def read_description(folder: Path) -> Description:
     """
     path = folder / DESCRIPTION
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_json(path)
     except (OSError, ValueError) as error:
         raise RunError(f"{path} cannot be read ({error}). {remedy(folder)}") from None
     if not isinstance(found, dict) or found.get("format") != STORE_FORMAT or found.get("id_dtype") not in ID_DTYPES:

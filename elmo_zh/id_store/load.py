@@ -14,18 +14,23 @@ from elmo_zh.id_store.layout import ARRAYS, KINDS, OTHER_WORDS, Description, rea
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import Vocabulary
 
+_CHECKED_IDS = 2**22
 
-def load_id_store(folder: Path, vocabulary: Vocabulary, num_slots: int | None = None) -> IdStore:
+
+def load_id_store(
+    folder: Path, vocabulary: Vocabulary, num_slots: int | None = None, *, reads_all: bool = False
+) -> IdStore:
     """Open an id store without reading it into memory; a shard is memory-mapped when it is first used.
 
     Args:
         folder: Folder of the store.
         vocabulary: Vocabulary of the run.
         num_slots: Number of character slots of each word; None in token mode.
+        reads_all: Check all ids and offsets, for a store that no stage record vouches for.
 
     Raises:
         RunError: If the store was encoded with another vocabulary or for the other mode, or a file does not have the
-            length given in `store.json`.
+            length given in `store.json`; if `reads_all` finds ids or offsets out of range.
     """
     description = read_description(folder)
     if description.vocabulary_digest != vocabulary.digest():
@@ -38,6 +43,9 @@ def load_id_store(folder: Path, vocabulary: Vocabulary, num_slots: int | None = 
     _require_sizes(folder, description)
     other_words = list(iter_lines(folder / OTHER_WORDS, drop_mark=False)) if num_slots is not None else []
     shards = {kind: _Shards(folder, kind, description) for kind in KINDS}
+    if reads_all:
+        for each in shards.values():
+            each.require_sound(len(vocabulary) + len(other_words))
     heldout = shards["heldout"]
     return IdStore(
         EncodedSentences(shards["train"].sizes(), shards["train"].open),
@@ -96,6 +104,24 @@ class _Shards:
         path = self._folder / f"{shard_name(self._kind, number)}.{suffix}"
         # Slicing a plain array is several times as fast as slicing a memmap.
         return np.asarray(np.memmap(path, dtype, "r", shape=(length,)))
+
+    def require_sound(self, num_words: int) -> None:
+        """Raise RunError unless all ids are those of words, and offsets rise from 0 to what they divide."""
+        for number in range(len(self._counts)):
+            arrays = self.open(number)
+            bounds = {"offsets": (arrays.offsets, len(arrays.ids))}
+            if "documents" in self._arrays:
+                bounds["documents"] = (arrays.documents, len(arrays.offsets) - 1)
+            for suffix, (starts, end) in bounds.items():
+                if starts[0] != 0 or starts[-1] != end or (starts[1:] < starts[:-1]).any():
+                    raise self._damaged(number, suffix, f"does not rise from 0 to {end:,}")
+            for start in range(0, len(arrays.ids), _CHECKED_IDS):
+                if (largest := int(arrays.ids[start : start + _CHECKED_IDS].max())) >= num_words:
+                    raise self._damaged(number, "ids", f"holds {largest:,}, but there are {num_words:,} words")
+
+    def _damaged(self, number: int, suffix: str, problem: str) -> RunError:
+        path = self._folder / f"{shard_name(self._kind, number)}.{suffix}"
+        return RunError(f"{path} {problem}. {remedy(self._folder)}")
 
     def read(self, suffix: str) -> NDArray[Any]:
         """Return the arrays of all shards concatenated, in memory."""

@@ -1,9 +1,15 @@
 """The weighted sum of layers that a task learns: Peters et al. (2018), equation 1."""
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
+
+# Adam moves a weight by about its learning rate a step: at a task's usual 0.001 the weights hardly change in training.
+MIX_LEARNING_RATE = 0.01
 
 
 class ScalarMix(nn.Module):
@@ -40,11 +46,14 @@ class ScalarMix(nn.Module):
         )
         self.gamma = nn.Parameter(torch.tensor([1.0]), requires_grad=trainable)
 
-    def forward(self, tensors: Sequence[Tensor], mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self, tensors: Sequence[Tensor] | Sequence[NDArray[Any]] | NDArray[Any], mask: Tensor | None = None
+    ) -> Tensor:
         """Return the mix of layers.
 
         Args:
-            tensors: One a layer, all of one shape (..., T, dimension).
+            tensors: One a layer, all of one shape (..., T, dimension); or NumPy arrays of any float type, such as the
+                array (L + 1, n, 2P) that `ElmoEmbedder.embed` returns for a sentence.
             mask: True where there is a token, shape (..., T); needed for layer normalisation, else ignored.
 
         Returns:
@@ -55,6 +64,7 @@ class ScalarMix(nn.Module):
         """
         if len(tensors) != self.mixture_size:
             raise ValueError(f"{len(tensors)} layers were given, but this is a mix of {self.mixture_size}")
+        tensors = [self._as_tensor(layer) for layer in tensors]
         if self.do_layer_norm:
             if mask is None:
                 raise ValueError("layer normalisation needs the mask of the tokens")
@@ -65,6 +75,17 @@ class ScalarMix(nn.Module):
             mixed = mixed + weight * tensor
         return self.gamma * mixed
 
+    def _as_tensor(self, layer: Tensor | NDArray[Any]) -> Tensor:
+        if isinstance(layer, np.ndarray):
+            return torch.as_tensor(layer, dtype=self.gamma.dtype, device=self.gamma.device)
+        return layer
+
+    def layer_weights(self) -> list[float]:
+        """Return gamma times the softmax of w: the factor of each layer in the sum."""
+        with torch.no_grad():
+            factors: Tensor = self.gamma * torch.cat(list(self.scalar_parameters)).softmax(dim=0)
+        return [float(factor) for factor in factors]
+
     def l2_penalty(self) -> Tensor:
         """Return the sum of w squared, a number.
 
@@ -72,6 +93,31 @@ class ScalarMix(nn.Module):
         A lambda of 1 all but makes it the average, one of 0.001 lets the weights vary.
         """
         return torch.cat(list(self.scalar_parameters)).square().sum()
+
+
+def mix_parameter_groups(
+    model: nn.Module, learning_rate: float, mix_learning_rate: float = MIX_LEARNING_RATE
+) -> list[dict[str, Any]]:
+    """Return a model's parameters in two groups for an optimiser: those of its scalar mixes learn at their own rate.
+
+        optimizer = torch.optim.Adam(mix_parameter_groups(model, 1e-3))
+
+    Args:
+        model: Any module; a `ScalarMix` may be anywhere inside.
+        learning_rate: Learning rate of all other parameters.
+        mix_learning_rate: Learning rate of w and gamma.
+
+    Returns:
+        The groups that have a trainable parameter, the scalar mixes last.
+    """
+    mixes = [module for module in model.modules() if isinstance(module, ScalarMix)]
+    of_mixes = {id(parameter) for mix in mixes for parameter in mix.parameters()}
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    groups: list[dict[str, Any]] = [
+        {"params": [each for each in trained if id(each) not in of_mixes], "lr": learning_rate},
+        {"params": [each for each in trained if id(each) in of_mixes], "lr": mix_learning_rate},
+    ]
+    return [group for group in groups if group["params"]]
 
 
 def _normalise(tensor: Tensor, mask: Tensor) -> Tensor:

@@ -1,6 +1,5 @@
 """Compare a plan with what the run turned out to be."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +8,7 @@ from elmo_zh.errors import RunError
 from elmo_zh.invocation import command
 from elmo_zh.planning.estimates import Estimate
 from elmo_zh.planning.plan import PLAN_FORMAT, SECTIONS
-from elmo_zh.run.files import folder_bytes
+from elmo_zh.run.files import folder_bytes, read_json
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import finished_stages
 
@@ -30,7 +29,7 @@ def load_plan(run: RunDir) -> dict[str, Any]:
         return {}
     remedy = f"Make it again with: {command('plan', 'CORPUS', '--run', run.path)}"
     try:
-        plan = json.loads(run.plan.read_text(encoding="utf-8"))
+        plan = read_json(run.plan)
         for values in plan["figures"].values():
             Estimate.load(values)
         settings, found = plan["settings"], plan["format"]

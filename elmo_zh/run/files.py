@@ -83,6 +83,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
             # A folder cannot replace another in one step, but a half-removed folder must never have the final name.
             path.rename(replaced)
         unfinished.replace(path)
+        _sync_folder(path.parent)
     finally:
         remove(unfinished)
         _restore(replaced, path)
@@ -105,6 +106,7 @@ def written_once(path: Path) -> Iterator[Path]:
             yield unfinished
             _sync(unfinished)
         unfinished.replace(path)
+        _sync_folder(path.parent)
     finally:
         unfinished.unlink(missing_ok=True)
 
@@ -133,6 +135,23 @@ def _sync(path: Path) -> None:
     for file in sorted(path.iterdir()) if path.is_dir() else [path]:
         with file.open("rb") as opened:
             os.fsync(opened.fileno())
+    if path.is_dir():
+        _sync_folder(path)
+
+
+def _sync_folder(path: Path) -> None:
+    """Force the names in a folder to disk: without that, a power cut may undo a rename."""
+    if not hasattr(os, "O_DIRECTORY"):  # Windows opens no folders
+        return
+    opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    except OSError as error:
+        # Some network file systems know no such call.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(opened)
 
 
 def remove(path: Path) -> None:
@@ -154,6 +173,19 @@ def write_json(path: Path, value: Any) -> None:
         text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
         # File names may hold bytes that are not UTF-8, which Python represents as lone surrogates: write their escapes.
         unfinished.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+def read_json(path: Path) -> Any:
+    """Return the value in a JSON file.
+
+    Raises:
+        FileNotFoundError: If it is missing.
+        ValueError: If it is not JSON in UTF-8, or is nested too deep.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
 
 
 def link_or_copy(path: Path, other: Path) -> None:

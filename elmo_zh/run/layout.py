@@ -122,6 +122,11 @@ class RunDir:
         return self.path / "training.png"
 
     @property
+    def about(self) -> Path:
+        """What the user says of the model, in Markdown, for its model card; written by hand."""
+        return self.path / "about.md"
+
+    @property
     def model(self) -> Path:
         """The folder of the exported bundle."""
         return self.path / "model"

@@ -14,7 +14,7 @@ from elmo_zh.config import Config
 from elmo_zh.errors import RunError
 from elmo_zh.invocation import command, program
 from elmo_zh.run.changes import describe_changes
-from elmo_zh.run.files import atomic_path, file_digest, remove, write_json
+from elmo_zh.run.files import atomic_path, file_digest, read_json, remove, write_json
 from elmo_zh.run.find_runs import explain_no_run
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import Reporter
@@ -51,6 +51,7 @@ class Stage:
         discard: Removes what an unfinished stage would resume from; None for a stage that always starts from scratch.
         parts: Folder of finished parts. An interrupted stage uses them again if its inputs, its settings and the
             version are the same; removed at the end.
+        inputs_made_by: Stage whose record, if there is one, has the digests that inputs must have.
         discards_training: Whether the run's checkpoints become worthless if the stage runs again with other inputs or
             settings.
         work: Runs the stage, and returns the files that it made and the counts to record.
@@ -63,6 +64,7 @@ class Stage:
     budget: Mapping[str, Any] = field(default_factory=dict)
     discard: Callable[[], None] | None = None
     parts: Path | None = None
+    inputs_made_by: str = ""
     discards_training: bool = True
 
 
@@ -104,6 +106,7 @@ def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporte
         changes = ["no record says what its checkpoints were made from"]
     if changes and stage.discards_training and not force:
         refuse_to_discard_training(run, changes)
+    _require_inputs_as_made(run, stage, inputs)
     run.save_config(config)
     same_budget = old.get("budget") == dict(stage.budget)
     if old.get("finished") and same_budget and not changes and not force and _outputs_are_intact(run, old):
@@ -182,6 +185,19 @@ def require_inputs(run: RunDir, paths: Any) -> None:
             raise RunError(f"{path} is missing. {hint}")
 
 
+def _require_inputs_as_made(run: RunDir, stage: Stage, inputs: Mapping[str, Any]) -> None:
+    """Raise RunError if an input is not as the stage that makes it has left it."""
+    if not stage.inputs_made_by:
+        return
+    made = load_record(run.stage_record(stage.inputs_made_by), damaged_is_none=True).get("outputs", {})
+    for name, entry in made.items():
+        if name in inputs and inputs[name]["digest"] != entry["digest"]:
+            raise RunError(
+                f"{stage.inputs[name]} is not as {stage.inputs_made_by} has written it: it was damaged or replaced."
+                f" Make it again with: {command(stage.inputs_made_by, '--run', run.path, '--force')}"
+            )
+
+
 def source_digest(run: RunDir, stage: str, name: str, path: Path, explain: Callable[[], str] | None = None) -> str:
     """Return the digest of a file outside the run, for the settings of a stage that starts from it.
 
@@ -217,7 +233,7 @@ def load_record(path: Path, *, damaged_is_none: bool = False) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = read_json(path)
         _require_parts(record)
     except ValueError as error:
         if damaged_is_none:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.examples import visible
 from elmo_zh.corpus.tally import PassedOver, Tally
+from elmo_zh.run.markdown import code_span, spelled, table
 from elmo_zh.run.reporter import counted
 from elmo_zh.segmenting.corpus_preparation import STEPS
 from elmo_zh.segmenting.segment_corpus import SegmentedCorpus
@@ -52,7 +53,7 @@ def _total_section(result: SegmentedCorpus, dropped_items: Counter[str]) -> Iter
     rows += [
         (_escaped(reason), items, counts.dropped.get(reason, 0)) for reason, items in sorted(dropped_items.items())
     ]
-    yield _table(("", "lines, records or elements", "characters"), rows)
+    yield table(("", "lines, records or elements", "characters"), rows)
     yield (
         f"The corpus has {counted(counts.files, 'file')} with {counted(counts.documents, 'document')} in"
         f" {counted(counts.lines, 'line')}. The kept text became"
@@ -75,7 +76,7 @@ def _sources_section(tallies: Sequence[Tally], names: Sequence[str]) -> Iterator
         )
         for name, tally in zip(names[:_MOST_SOURCES], tallies, strict=False)
     ]
-    yield _table(("file", "read as", "documents", "characters read", "kept", "dropped"), rows)
+    yield table(("file", "read as", "documents", "characters read", "kept", "dropped"), rows)
     if len(names) > _MOST_SOURCES:
         yield f"The other {len(names) - _MOST_SOURCES:,} files are in `stages/segment.json`."
 
@@ -93,10 +94,10 @@ def _changes_section(result: SegmentedCorpus, config: TextConfig) -> Iterator[st
     yield "## What was changed"
     yield "All kept text goes through these steps, one after another."
     rows = [
-        (f"`text.{entry.step} = {_spelled(getattr(config, entry.step))}`", *entry[1:])
+        (f"`text.{entry.step} = {spelled(getattr(config, entry.step))}`", *entry[1:])
         for entry in result.lines.ledger(STEPS)
     ]
-    yield _table(("setting", "lines changed", "characters in", "characters out"), rows)
+    yield table(("setting", "lines changed", "characters in", "characters out"), rows)
     for step in STEPS:
         if step in result.lines.steps:
             yield f"### {step}"
@@ -136,33 +137,6 @@ def _list(examples: Iterable[str]) -> Iterator[str]:
         yield "\n".join(lines)
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str | int]]) -> str:
-    lines = [head, ["---"] * len(head), *([_cell(value) for value in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _cell(value: str | int) -> str:
-    # A bar would end the cell, even inside a code span.
-    return f"{value:,}" if isinstance(value, int) else value.replace("|", "\\|")
-
-
-def code_span(text: str) -> str:
-    """Return Markdown that shows a text of visible characters exactly, whatever Markdown it contains.
-
-    The fence is longer than any run of backticks in the text. A space is added on both sides if the text begins or
-    ends with a backtick, or if Markdown would strip a space there.
-    """
-    if not text:
-        return "(nothing)"
-    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
-    needs_room = text[0] == "`" or text[-1] == "`" or (text[0] == " " == text[-1] and text.strip())
-    return f"{fence} {text} {fence}" if needs_room else f"{fence}{text}{fence}"
-
-
 def _escaped(text: str) -> str:
     """Return a text escaped for headings and cells: some reasons contain names of fields and columns."""
     return re.sub(r"([\\`*_\[\]<>#~&])", r"\\\1", visible(text))
-
-
-def _spelled(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

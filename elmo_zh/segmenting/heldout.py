@@ -1,14 +1,13 @@
 """Choose the held-out text: by a hash of each paragraph's text, in bounded memory, shard by shard or in one pass."""
 
 import hashlib
-import json
 from bisect import insort
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from elmo_zh.config import TextConfig
-from elmo_zh.run.files import write_json
+from elmo_zh.run.files import read_json, write_json
 
 _HASHES = 2**64
 # A longer text, such as a book in one line or an often repeated notice, would be most of the held-out text.
@@ -169,7 +168,7 @@ def save_candidates(path: Path, choice: HeldoutChoice) -> None:
 
 def load_candidates(path: Path) -> tuple[int, list[EqualParagraphs]]:
     """Return the bound of a choice and what it has kept."""
-    saved = json.loads(path.read_text(encoding="utf-8"))
+    saved = read_json(path)
     candidates = [
         EqualParagraphs(Paragraph(key, sentences, tokens), copies) for key, sentences, tokens, copies in saved["groups"]
     ]

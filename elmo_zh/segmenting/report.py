@@ -9,6 +9,7 @@ from typing import Any
 from elmo_zh.config import CORPUS, TextConfig
 from elmo_zh.corpus.cleaning.clean import CLEANING_STEPS, GARBLED
 from elmo_zh.corpus.decoding import UNDECODABLE
+from elmo_zh.corpus.readers.fields import num_without_field, other_fields_note
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.segmenting.corpus_preparation import STEPS
 from elmo_zh.segmenting.segment_corpus import SegmentedCorpus
@@ -48,8 +49,15 @@ def describe_reading(result: SegmentedCorpus, names: Sequence[str], other_names:
     }
 
 
-def report_segmented(result: SegmentedCorpus, config: TextConfig, reporter: Reporter) -> None:
-    """Report what was read, changed, dropped and written, and warn of what the user should look at."""
+def report_segmented(result: SegmentedCorpus, names: Sequence[str], config: TextConfig, reporter: Reporter) -> None:
+    """Report what was read, changed, dropped and written, and warn of what the user should look at.
+
+    Args:
+        result: Result of the stage.
+        names: Names of the sources, in their order.
+        config: The text settings.
+        reporter: Receives the messages.
+    """
     counts = result.counts
     _report_forms(result, reporter)
     for line in result.passed_over.summary_lines():
@@ -68,6 +76,7 @@ def report_segmented(result: SegmentedCorpus, config: TextConfig, reporter: Repo
             removed = entry.characters_in - entry.characters_out
             lines, characters = counted(entry.lines, "line"), counted(removed, "character")
             reporter.note(f"text.{entry.step} changed {lines} and removed {characters}.")
+    _warn_of_fields(result, names, reporter)
     _warn(result, config, reporter)
 
 
@@ -81,6 +90,23 @@ def _report_forms(result: SegmentedCorpus, reporter: Reporter) -> None:
         reporter.note(f"Read {counted(count, 'file')} as {kind} in {encoding.upper()}{where}.")
     if len(forms) > _MAX_FORMS:
         reporter.note(f"Read files in {len(forms) - _MAX_FORMS} other forms; the stage record lists all of them.")
+    if others := sum((tally.other_fields for tally in result.tallies), Counter()):
+        reporter.note(other_fields_note(others))
+
+
+def _warn_of_fields(result: SegmentedCorpus, names: Sequence[str], reporter: Reporter) -> None:
+    """Warn of sources most of whose records did not have the field."""
+    lacking = {
+        name: (num_without, num_without + tally.documents)
+        for name, tally in zip(names, result.tallies, strict=True)
+        if (num_without := num_without_field(tally)) > tally.documents
+    }
+    for name, (num_without, total) in list(lacking.items())[:1]:
+        others = f", and so it is in {counted(len(lacking) - 1, 'other file')}" if len(lacking) > 1 else ""
+        reporter.warn(
+            f"{name}: {num_without:,} of {total:,} records lack the field that was read{others}. Name the right one"
+            " with --field, or several: --field text,content"
+        )
 
 
 def _warn(result: SegmentedCorpus, config: TextConfig, reporter: Reporter) -> None:

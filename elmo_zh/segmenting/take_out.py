@@ -1,6 +1,5 @@
 """Last step of the segment stage: take the held-out paragraphs out of a shard, which leaves its training text."""
 
-import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.engine.parts import Figures, PartWriter
-from elmo_zh.run.files import link_or_copy
+from elmo_zh.run.files import link_or_copy, read_json
 from elmo_zh.segmenting.shard_task import INDEX
 from elmo_zh.segmenting.work_dir import SegmentParts
 
@@ -33,7 +32,7 @@ def take_out(task: TakeOutTask, writer: PartWriter) -> Figures:
     """
     parts = task.parts
     index = np.fromfile(parts.index(task.number), INDEX)
-    chosen = json.loads(parts.chosen.read_text(encoding="utf-8"))
+    chosen = read_json(parts.chosen)
     is_heldout = _are_among(index["key"], np.array(chosen, np.uint64))
     sentences, tokens = index["sentences"] * ~is_heldout, index["tokens"] * ~is_heldout
     heldout: list[tuple[int, str, int]] = []

@@ -1,12 +1,11 @@
 """Work folder of the segment stage: lets an interrupted run resume."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elmo_zh.run.files import remove, write_json
+from elmo_zh.run.files import read_json, remove, write_json
 from elmo_zh.segmenting.text_shards import TextShard, text_shard_name
 
 
@@ -72,8 +71,11 @@ class SegmentParts:
 
     def begin(self, plan: Mapping[str, Any]) -> None:
         """Keep the parts if they were made from the same plan, else remove them all."""
-        known = json.loads(self.plan.read_text(encoding="utf-8")) if self.plan.exists() else None
-        if known != plan:
+        try:
+            is_same = read_json(self.plan) == plan
+        except (FileNotFoundError, ValueError):
+            is_same = False
+        if not is_same:
             remove(self.path)
             write_json(self.plan, plan)
 

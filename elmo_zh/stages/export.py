@@ -38,8 +38,8 @@ def export(
 
     inputs = {path.name: path for path in CheckpointFolder(run.checkpoints).files(step)}
     inputs |= {"vocab.data": run.vocab, "character_counts.tsv": run.character_counts}
-    if (run.start / "start.json").exists():
-        inputs["start.json"] = run.start / "start.json"
+    optional = (run.start / "start.json", run.word2vec, run.about)
+    inputs |= {path.name: path for path in optional if path.exists()}
 
     def work() -> StageResult:
         export_checkpoint(run, config, step, run.model, form=FLOAT32_BUNDLE, force=True, reporter=reporter)

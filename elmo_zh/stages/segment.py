@@ -52,7 +52,7 @@ def _segment_sources(
         segmented = segment_corpus(sources, run.segmented, config.text, dictionary, reporter, engine)
         copy = copy_user_dictionary(run, dictionary)
         _report_empty(sources, reporter)
-        report_segmented(segmented, config.text, reporter)
+        report_segmented(segmented, list(inputs), config.text, reporter)
         # Not an output of the stage, so the user may delete it without the stage being repeated.
         with atomic_path(run.corpus_report) as unfinished:
             unfinished.write_text(corpus_report(segmented, list(inputs), config.text), encoding="utf-8")

@@ -72,6 +72,7 @@ def train(
         work=work,
         budget={name: getattr(config.train, name) for name in _BUDGET},
         discard=discard,
+        inputs_made_by="encode",
     )
     return run_stage(run, config, stage, force=force, reporter=reporter)
 

@@ -1,9 +1,12 @@
 """Turn a raw line into segmented sentences, in the same way for training and embedding."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elmo_zh.config import TextConfig
 from elmo_zh.text.alignment import TokenisedLine, find_tokens
@@ -34,8 +37,16 @@ class TextPreparation:
         """Return the tokens of one raw sentence text, which is not split."""
         return self.segment(self.normalise(sentence))
 
-    def prepare(self, sentence: str) -> TokenisedLine:
+    def prepare(self, sentence: str, keep: Sequence[tuple[int, int]] = ()) -> TokenisedLine:
         """Return the tokens of one raw sentence text, and their positions in it before normalisation.
+
+        Args:
+            sentence: The raw sentence text.
+            keep: First character of each span of characters that has to be one token, and the one after its last. What
+                is between the spans is segmented by itself.
+
+        Raises:
+            ValueError: If spans are empty, overlap, or reach beyond the text.
 
         A token reaches from the first raw character behind its first character to the last raw character behind its
         last one. Two tokens overlap in a raw character that became several, such as ㎏ in NFKC.
@@ -46,9 +57,28 @@ class TextPreparation:
         (['今天', '10', '度'], [[0, 2], [2, 4], [4, 5]])
         """
         text, spans = self.normalise.with_spans(sentence)
-        tokens = self.segment(text)
-        places = find_tokens(text, tokens)
+        if keep:
+            tokens, places = self._tokens_around(text, _places_of(check_spans(keep, len(sentence)), spans))
+        else:
+            tokens = self.segment(text)
+            places = find_tokens(text, tokens)
         return TokenisedLine(tokens, np.stack([spans[places[:, 0], 0], spans[places[:, 1] - 1, 1]], axis=1))
+
+    def _tokens_around(self, text: str, kept: Sequence[tuple[int, int]]) -> tuple[list[str], NDArray[np.int32]]:
+        """Return the tokens of a normalised text, each kept span one of them, and their positions."""
+        tokens: list[str] = []
+        places = [np.zeros((0, 2), np.int32)]
+        borders = [(0, 0), *kept, (len(text), len(text))]
+        for (start, end), (following, _) in pairwise(borders):
+            # No token of the vocabulary has a space.
+            if token := text[start:end].replace(" ", ""):
+                tokens.append(token)
+                places.append(np.array([(start, end)], np.int32))
+            between = text[end:following]
+            pieces = self.segment(between)
+            tokens += pieces
+            places.append(find_tokens(between, pieces) + np.int32(end))
+        return tokens, np.concatenate(places)
 
     def sentences(self, line: str) -> list[list[str]]:
         """Return the tokens of each sentence of a raw line, without the sentences that have none."""
@@ -63,3 +93,31 @@ class TextPreparation:
         """
         sentences = split_sentences(line) if self.split_at_sentence_ends else (line,)
         return self.normalise.sentence_texts(line, sentences, on_change)
+
+
+def check_spans(spans: Sequence[tuple[int, int]], num_characters: int) -> list[tuple[int, int]]:
+    """Return spans of characters in order.
+
+    Raises:
+        ValueError: If one is empty, overlaps another, or reaches beyond the text.
+    """
+    ordered = sorted((int(start), int(end)) for start, end in spans)
+    for start, end in ordered:
+        if not 0 <= start < end <= num_characters:
+            raise ValueError(f"the span ({start}, {end}) does not fit a text of {num_characters} characters")
+    for before, after in pairwise(ordered):
+        if after[0] < before[1]:
+            raise ValueError(f"the spans {before} and {after} overlap")
+    return ordered
+
+
+def _places_of(kept: Sequence[tuple[int, int]], spans: NDArray[np.int32]) -> list[tuple[int, int]]:
+    """Return the normalised characters of raw spans: those that come from any of their characters, none twice."""
+    places: list[tuple[int, int]] = []
+    for start, end in kept:
+        inside = np.flatnonzero((spans[:, 0] < end) & (spans[:, 1] > start))
+        if len(inside):
+            # A character of two spans belongs to the first.
+            first = max(int(inside[0]), places[-1][1] if places else 0)
+            places.append((first, max(first, int(inside[-1]) + 1)))
+    return places

@@ -4,7 +4,6 @@ Rows of the token table and of the softmax are copied by word, never by position
 are. The initial weights are kept in the run (RUN/start), so the bundle is no longer needed once training has started.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,7 +25,7 @@ from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.invocation import command
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.model.token_encoder import fill_rows
-from elmo_zh.run.files import atomic_path, write_json
+from elmo_zh.run.files import atomic_path, read_json, write_json
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import load_record, source_digest
 from elmo_zh.run.reporter import Reporter
@@ -182,8 +181,8 @@ def load_start(run: RunDir) -> Start | None:
     if not path.exists():
         return None
     try:
-        return Start(run.start, dict(json.loads(path.read_text(encoding="utf-8"))))
-    except ValueError as error:
+        return Start(run.start, dict(read_json(path)))
+    except (ValueError, TypeError) as error:
         raise RunError(
             f"{path} is damaged ({error}). Start training again with: {command('train', '--run', run.path, '--force')}"
         ) from None

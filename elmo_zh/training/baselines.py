@@ -33,8 +33,8 @@ def measure_baselines(store: IdStore, seed: int) -> BaselineNats:
         seed: Seed of the sample.
     """
     num_tokens = len(store.lexicon.vocabulary)
-    train_pairs = _pairs(store.train, _choose_sentences(store.train, seed), store.lexicon)
-    heldout_pairs = _pairs(store.heldout, np.arange(len(store.heldout)), store.lexicon)
+    train_pairs = pairs(store.train, _choose_sentences(store.train, seed), store.lexicon)
+    heldout_pairs = pairs(store.heldout, np.arange(len(store.heldout)), store.lexicon)
     unigram = bigram = 0.0
     for direction, start in ((1, BEGIN_ID), (-1, END_ID)):
         # The backward model predicts the first token of a pair from the second.
@@ -58,7 +58,7 @@ def _choose_sentences(train: EncodedSentences, seed: int) -> NDArray[np.int64]:
     return np.sort(drawn[np.cumsum(train.lengths(drawn)) <= MAX_TRAIN_TOKENS])
 
 
-def _pairs(sentences: EncodedSentences, chosen: NDArray[np.int64], lexicon: Lexicon) -> NDArray[np.int64]:
+def pairs(sentences: EncodedSentences, chosen: NDArray[np.int64], lexicon: Lexicon) -> NDArray[np.int64]:
     """Return all pairs of adjacent vocabulary rows in `<S> w1 .. wn </S>`, shape (number of predictions, 2)."""
     ids, lengths = sentences.read(chosen)
     # Each sentence takes n + 2 positions: fill all with <S>, then overwrite those of the words and of </S>.

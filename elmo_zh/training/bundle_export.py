@@ -3,12 +3,16 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from elmo_zh.bundle.compatibility import describe_readers
 from elmo_zh.bundle.description import OWN_PROGRAM
 from elmo_zh.bundle.history import History
-from elmo_zh.bundle.layout import BundleForm, require_replaceable
+from elmo_zh.bundle.layout import BundleForm, BundleLayout, require_replaceable
 from elmo_zh.bundle.options import training_options
 from elmo_zh.bundle.warm_state import warm_up
+from elmo_zh.bundle.word2vec import build_table, load_run_vectors
 from elmo_zh.bundle.write import BundleSource, least_bytes, write_model
 from elmo_zh.config import Config
 from elmo_zh.errors import OptionError, RunError
@@ -22,8 +26,9 @@ from elmo_zh.run.record import ended_at, load_record
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.training.adaptation import load_start
 from elmo_zh.training.checkpoint import CheckpointFolder
+from elmo_zh.training.model_card import model_card
 from elmo_zh.vocabulary.spelling import load_spelling_model
-from elmo_zh.vocabulary.vocabulary import load_counts, load_vocabulary
+from elmo_zh.vocabulary.vocabulary import Vocabulary, load_counts, load_vocabulary
 
 
 def choose_step(checkpoints: CheckpointFolder, wanted: str, run: RunDir) -> int:
@@ -50,9 +55,25 @@ def choose_step(checkpoints: CheckpointFolder, wanted: str, run: RunDir) -> int:
 
 
 def export_checkpoint(
-    run: RunDir, config: Config, step: int, output: Path, *, form: BundleForm, force: bool, reporter: Reporter
+    run: RunDir,
+    config: Config,
+    step: int,
+    output: Path,
+    *,
+    form: BundleForm,
+    force: bool,
+    reporter: Reporter,
 ) -> None:
-    """Write a checkpoint as a bundle, or in another program's layout.
+    """Write a checkpoint as a bundle with its model card, or in another program's layout.
+
+    Args:
+        run: The run.
+        config: Its settings.
+        step: Step of the checkpoint.
+        output: Folder to write.
+        form: Layout of the files and number type of the weights.
+        force: Replace an existing model.
+        reporter: Receives notes and warnings.
 
     Raises:
         OutputError: If `output` exists and is not a bundle, or is a bundle and `force` is off.
@@ -80,10 +101,13 @@ def export_checkpoint(
         training=training,
         origin={"program": OWN_PROGRAM, **({"started_from": start.describe()} if start else {})},
         history=_history(run),
+        word2vec=_word2vec(run, vocabulary) if form.with_word2vec and form.layout == "bundle" else None,
     )
     require_room(output, least_bytes(source, form))
     with atomic_path(output) as unfinished:
         write_model(unfinished, source, form, "export", reporter)
+        if form.layout == "bundle":
+            BundleLayout(unfinished).card.write_text(model_card(run, config, source), encoding="utf-8")
     reporter.note(f"export: checkpoint of step {step:,} written to {output}")
     if not load_record(run.stage_record("train"), damaged_is_none=True).get("finished"):
         reporter.warn(
@@ -101,6 +125,11 @@ def _warm_up(model: LanguageModel, run: RunDir, config: Config, reporter: Report
     sentences = (store.train[index] for index in range(len(store.train)))
     count = warm_up(model.bilm, store.lexicon, sentences)
     reporter.note(f"export: sentences will start from the mean state after {count:,} training sentences.")
+
+
+def _word2vec(run: RunDir, vocabulary: Vocabulary) -> NDArray[np.float16] | None:
+    """Return the run's word2vec vectors; None for a run without them, such as one that started from a model."""
+    return build_table(load_run_vectors(run, vocabulary), len(vocabulary)) if run.word2vec.is_file() else None
 
 
 def _history(run: RunDir) -> History:

@@ -3,7 +3,6 @@
 A checkpoint is a folder `step-00001200` with `model.safetensors`, `optimizer.safetensors` and `state.json`.
 """
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from elmo_zh.errors import RunError
-from elmo_zh.run.files import UNFINISHED, atomic_path, remove, write_json
+from elmo_zh.run.files import UNFINISHED, atomic_path, read_json, remove, write_json
 
 CHECKPOINT_FORMAT = 1
 
@@ -103,12 +102,13 @@ class CheckpointFolder:
         """Return the JSON values of a checkpoint."""
         path = self._path(step) / "state.json"
         try:
-            state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            state: dict[str, Any] = read_json(path)
         except (OSError, ValueError) as error:
             raise RunError(
                 f"{path} cannot be read ({error}). Remove its folder to use the previous checkpoint."
             ) from None
-        if state.get("format") != CHECKPOINT_FORMAT:
+        if not isinstance(state, dict) or state.get("format") != CHECKPOINT_FORMAT:
+            state = state if isinstance(state, dict) else {}
             raise RunError(f"{path} has format {state.get('format')}, expected {CHECKPOINT_FORMAT}.")
         return state
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM during training: deferred to the end of a step, and agreed on by all ranks."""
+"""Ctrl-C, SIGTERM and SIGHUP during training: deferred to the end of a step, and agreed on by all ranks."""
 
 import signal
 import threading
@@ -18,7 +18,7 @@ class StopSignals:
 
     @contextmanager
     def deferred(self) -> Iterator[None]:
-        """Collect SIGINT and SIGTERM instead of interrupting a step.
+        """Collect SIGINT, SIGTERM and SIGHUP (a closed terminal) instead of interrupting a step.
 
         With one rank a second signal interrupts immediately. With several it does not, because torchrun passes on
         signals that the terminal has already sent to the ranks. Outside the main thread, where Python allows no signal
@@ -28,8 +28,11 @@ class StopSignals:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        signals = (signal.SIGINT, signal.SIGTERM)
-        previous = {number: signal.getsignal(number) for number in signals}
+        hangup = [signal.SIGHUP] if hasattr(signal, "SIGHUP") else []  # Windows has none
+        wanted = [signal.SIGINT, signal.SIGTERM, *hangup]
+        previous = {number: signal.getsignal(number) for number in wanted}
+        # A program that was started with nohup ignores SIGHUP.
+        signals = [number for number in wanted if previous[number] != signal.SIG_IGN]
 
         def receive(number: int, _frame: object) -> None:
             self._received.append(number)

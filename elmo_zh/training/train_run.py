@@ -28,7 +28,7 @@ from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
 from elmo_zh.training.distributed_checkpoints import DistributedCheckpoints
 from elmo_zh.training.event_files import MetricsWithEvents
 from elmo_zh.training.heldout_sample import evaluate_heldout
-from elmo_zh.training.initial_weights import initialise_model
+from elmo_zh.training.initial_weights import initialise_model, scale_vectors, unigram_bias
 from elmo_zh.training.memory import predict_memory
 from elmo_zh.training.metrics import MetricsFile, NoMetrics
 from elmo_zh.training.optimizer import step_tokens
@@ -72,7 +72,8 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
     """
     vocabulary = load_vocabulary(run.vocab)
     group.on_rank_0(lambda: _require_counts(run, vocabulary))
-    store = load_id_store(run.ids, vocabulary, config.model.num_slots)
+    is_recorded = bool(load_record(run.stage_record("encode"), damaged_is_none=True))
+    store = load_id_store(run.ids, vocabulary, config.model.num_slots, reads_all=not is_recorded)
     context = _Context(run=run, config=config, vocabulary=vocabulary, store=store, reporter=reporter, group=group)
     _require_documents(context)
     device = group.choose_device(config.train.device)
@@ -203,10 +204,15 @@ def _build_trainer(
     context: _Context, device: torch.device, computation: Computation, checkpoints: Checkpoints, start: Start | None
 ) -> Trainer:
     config, vocabulary = context.config, context.vocabulary
-    vectors = None
+    vectors = bias = None
     # The other ranks receive the weights of rank 0.
-    if config.word2vec.enabled and not start and context.group.is_rank_0:
-        vectors = load_word_vectors(context.run.word2vec, vocabulary, config.model.projection_dim)
+    if not start and context.group.is_rank_0:
+        if config.word2vec.enabled:
+            vectors = load_word_vectors(context.run.word2vec, vocabulary, config.model.projection_dim)
+            if config.train.vector_scale:
+                vectors = replace(vectors, vectors=scale_vectors(vectors.vectors, config.train.vector_scale))
+        if config.train.softmax_bias == "unigram":
+            bias = unigram_bias(load_counts(context.run.vocab_counts, vocabulary))
     setup = TrainerSetup(
         model=LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.is_tied),
         store=context.store,
@@ -217,7 +223,7 @@ def _build_trainer(
         device=device,
         computation=computation,
         reporter=context.reporter,
-        initialise=start.fill if start else lambda model: initialise_model(model, config.train.seed, vectors),
+        initialise=start.fill if start else lambda model: initialise_model(model, config.train.seed, vectors, bias),
         group=context.group,
     )
     return Trainer(setup)

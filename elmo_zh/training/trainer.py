@@ -154,7 +154,7 @@ class Trainer:
     def train(self) -> None:
         """Train to the end of the schedule.
 
-        Ctrl-C and SIGTERM stop it between two steps, with a checkpoint to resume from.
+        Ctrl-C, SIGTERM and SIGHUP stop it between two steps, with a checkpoint to resume from.
         """
         tokens_per_step = step_tokens(self.config)
         total, trained = self.schedule.num_steps * tokens_per_step, self.step * tokens_per_step

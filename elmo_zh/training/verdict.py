@@ -22,7 +22,7 @@ _DIVERGED = 10
 # Tokens of training text below which more text helps more than anything else.
 _LITTLE_TEXT = 1_000_000
 _MORE_TEXT = (
-    "More text helps most (or start from a model trained on more: INIT=BUNDLE)",
+    "More text helps most (or start from a model trained on more: INIT=starter)",
     "make train CORPUS=more-texts/",
 )
 

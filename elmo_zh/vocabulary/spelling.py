@@ -10,6 +10,7 @@ from pathlib import Path
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import BundleError
 from elmo_zh.run.files import atomic_path
+from elmo_zh.vocabulary.vocabulary import is_count
 
 # Written as a name in the file because it is not a character.
 END_OF_WORD = "</W>"
@@ -76,8 +77,8 @@ def load_spelling_model(path: Path) -> SpellingModel:
     for number, line in enumerate(iter_lines(path, drop_mark=False), start=1):
         symbol, _, count = line.partition("\t")
         symbol = _UNESCAPES.get(symbol, symbol)
-        if not count.isdecimal() or (len(symbol) != 1 and symbol != END_OF_WORD):
-            raise BundleError(f"{path}: line {number} ({line!r}) is not a character, a tab and a count.")
+        if not is_count(count) or (len(symbol) != 1 and symbol != END_OF_WORD):
+            raise BundleError(f"{path}: line {number} ({line!r:.60}) is not a character, a tab and a count.")
         counts[symbol] = int(count)
     if END_OF_WORD not in counts:
         raise BundleError(f"{path}: the line of {END_OF_WORD} (end of word) is missing. The file is incomplete.")

@@ -82,6 +82,15 @@ def save_counts(vocabulary: Vocabulary, counts: Sequence[int], path: Path) -> No
             file.write(f"{token}\t{count}\n")
 
 
+# Far more than any count of words has.
+_MOST_DIGITS = 18
+
+
+def is_count(text: str) -> bool:
+    """Return whether a text is a number of at most 18 digits; Python refuses to read one of thousands."""
+    return text.isdecimal() and len(text) <= _MOST_DIGITS
+
+
 def load_counts(path: Path, vocabulary: Vocabulary) -> list[int]:
     """Read vocab.counts and check it against the vocabulary.
 
@@ -92,8 +101,8 @@ def load_counts(path: Path, vocabulary: Vocabulary) -> list[int]:
     remedy = f"Make both files again with: {command('vocab', '--run', path.parent, '--force')}"
     for row, line in enumerate(iter_lines(path, drop_mark=False)):
         token, _, number = line.rpartition("\t")
-        if row >= len(vocabulary) or token != vocabulary.tokens[row] or not number.isdecimal():
-            raise RunError(f"{path}: line {row + 1} ({line!r}) does not belong to the vocabulary. {remedy}")
+        if row >= len(vocabulary) or token != vocabulary.tokens[row] or not is_count(number):
+            raise RunError(f"{path}: line {row + 1} ({line!r:.60}) does not belong to the vocabulary. {remedy}")
         counts.append(int(number))
         if row > len(SPECIALS) and counts[row] > counts[row - 1]:
             raise RunError(

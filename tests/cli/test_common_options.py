@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from contract.command_line import COMMANDS, OF_MODELS, ROOT, STAGES, SampleRun, elmo_zh, run_python
+from contract.command_line import COMMANDS, GROUPS, OF_MODELS, ROOT, STAGES, SampleRun, elmo_zh, run_python
 
 from elmo_zh import __version__
 from elmo_zh.choices import OUTPUT_FORMATS
@@ -190,7 +190,7 @@ def test_print_config_needs_nothing_else(command: str) -> None:
 def test_help_of_the_group_lists_the_commands() -> None:
     answer = elmo_zh("--help")
     assert answer.status == 0
-    assert sorted(listed_commands(answer.stdout)) == sorted(COMMANDS)
+    assert sorted(listed_commands(answer.stdout)) == sorted((*COMMANDS, *GROUPS))
     assert elmo_zh("--version").stdout == f"elmo-zh, version {__version__}\n"
 
 

@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import json
+import os
 import resource
 import shutil
 from collections.abc import Callable, Iterator
@@ -280,6 +281,24 @@ def test_a_vocabulary_that_was_swapped_is_refused_in_training(run: Path) -> None
     )
 
 
+def test_ids_that_are_not_those_of_their_stage(untrained_run: Path) -> None:
+    """Blocks that changed places, after the time stamp was set back."""
+    path = untrained_run / "ids" / "train-00000.ids"
+    status, content = path.stat(), path.read_bytes()
+    path.write_bytes(content[64:128] + content[:64] + content[128:])
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert elmo_zh("train", "--run", untrained_run).only_error() == (
+        f"{path} is not as encode has written it: it was damaged or replaced. Make it again with: elmo-zh encode --run"
+        f" {untrained_run} --force"
+    )
+    # Without the record, nothing says so; but what cannot be right is an error.
+    (untrained_run / "stages" / "encode.json").unlink()
+    offsets = path.with_suffix(".offsets")
+    whole = offsets.read_bytes()
+    offsets.write_bytes(whole[:8] + whole[16:24] + whole[8:16] + whole[24:])
+    assert elmo_zh("train", "--run", untrained_run).only_error().startswith(f"{offsets} does not rise from 0 to ")
+
+
 def test_ids_of_another_vocabulary(untrained_run: Path) -> None:
     before, after = other_vocabulary(untrained_run)
     told = elmo_zh("train", "--run", untrained_run).only_error()
@@ -519,7 +538,7 @@ def test_a_bundle_with_a_file_missing(model: Path, sample_run: SampleRun) -> Non
     assert bundle_error(model, sample_run) == f"{model / 'golden.hdf5'} is missing.{REMAKE_BUNDLE}"
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"format": 1}', '{"format": "1"}'])
+@pytest.mark.parametrize("content", ["", "[]", '{"format": 1}', '{"format": "1"}', "[" * 200_000, "9" * 5003])
 def test_a_damaged_bundle_json(model: Path, sample_run: SampleRun, content: str) -> None:
     (model / "bundle.json").write_text(content, encoding="utf-8")
     told = bundle_error(model, sample_run)
@@ -530,6 +549,23 @@ def test_a_damaged_bundle_json(model: Path, sample_run: SampleRun, content: str)
 def change_info(model: Path, **changes: Any) -> None:
     info = json.loads((model / "bundle.json").read_text(encoding="utf-8"))
     (model / "bundle.json").write_text(json.dumps({**info, **changes}), encoding="utf-8")
+
+
+def test_a_strange_origin_in_bundle_json(model: Path, sample_run: SampleRun) -> None:
+    change_info(model, origin={"files": ["a"]})
+    assert "is damaged (origin.files is not an object)" in bundle_error(model, sample_run)
+    change_info(model, origin={"program": "a\nb\ud800\x1b[2J"})
+    told = elmo_zh("info", model)
+    assert told.status == 0
+    assert "a\\nb\\ud800\\x1b[2J" in told.stdout
+
+
+def test_counts_of_thousands_of_digits(untrained_run: Path) -> None:
+    counts = untrained_run / "vocab.counts"
+    counts.write_text(counts.read_text(encoding="utf-8").replace("</S>\t", "</S>\t" + "9" * 5003), encoding="utf-8")
+    told = elmo_zh("word2vec", "--run", untrained_run).only_error()
+    assert told.startswith(f"{counts}: line 2 ('</S>\\t999")
+    assert len(told) < 500
 
 
 def test_a_bundle_of_a_later_format(model: Path, sample_run: SampleRun) -> None:

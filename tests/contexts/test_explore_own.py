@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from contexts.texts import files_of
 from contract.command_line import ROOT, SampleRun, elmo_zh
-from drawn_bundles import SHAPES, write_model
+from drawn_bundles import install_model
 
 from elmo_zh import ContextIndex
-from elmo_zh.config import TextConfig
 from elmo_zh.contexts.explore import browser as browser_module
 from elmo_zh.contexts.explore import own_index
 from elmo_zh.contexts.explore.browser import open_in_browser
@@ -125,25 +124,10 @@ def test_a_large_run_is_read_in_part(latest: RunDir, monkeypatch: pytest.MonkeyP
     assert 0 < sum(min(100, int(counts[word])) for word in index.words) <= 300
 
 
-def add_model(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Install a package that brings a model, as pip does, and return the folder of the model."""
-    model = write_model(
-        folder / "packaged", SHAPES["token"], text=TextConfig(), with_softmax=True, words=("我们", "时候")
-    )
-    described = folder / "site" / "toy_model-1.dist-info"
-    described.mkdir(parents=True)
-    (folder / "site" / "toy_model.py").write_text(f"MODEL = {str(model)!r}\n", encoding="utf-8")
-    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-model\nVersion: 1\n", encoding="utf-8")
-    (described / "entry_points.txt").write_text(f"[elmo_zh.models]\n{name} = toy_model:MODEL\n", encoding="utf-8")
-    monkeypatch.syspath_prepend(folder / "site")
-    monkeypatch.delitem(sys.modules, "toy_model", raising=False)
-    return model
-
-
 def test_an_installed_model_and_the_sample(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = elmo_zh("explore").only_error()
     assert told.startswith("There is no model yet: neither runs/latest nor an installed model named starter. Train one")
-    add_model(empty_folder, "starter", monkeypatch)
+    install_model(empty_folder, "starter", monkeypatch)
     told = elmo_zh("explore").only_error()
     assert told.startswith("There is no data/sample here, so explore has no text to show. Index a text of yours first:")
     Path("data/sample").mkdir(parents=True)

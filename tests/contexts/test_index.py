@@ -160,7 +160,8 @@ def _kill_at_step(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
         return counted
 
     monkeypatch.setattr(prepare, "_build_block", counting("tokens", prepare._build_block))
-    monkeypatch.setattr(index_vectors, "_compute", counting("vectors", index_vectors._compute))
+    work = index_vectors._OccurrenceVectors
+    monkeypatch.setattr(work, "compute", counting("vectors", work.compute))
 
 
 def test_finished_parts_are_not_computed_again(
@@ -173,13 +174,13 @@ def test_finished_parts_are_not_computed_again(
         with pytest.raises(KilledError):
             build(embedder, [path], tmp_path / "index")
     computed: list[Sequence[Any]] = []
-    real = index_vectors._compute
+    real = index_vectors._OccurrenceVectors.compute
 
-    def compute(model: ElmoEmbedder, lines: Sequence[Any], *rest: Any) -> Any:
-        computed.append(lines)
-        return real(model, lines, *rest)
+    def compute(work: Any, task: Any) -> Any:
+        computed.append(task.lines)
+        return real(work, task)
 
-    monkeypatch.setattr(index_vectors, "_compute", compute)
+    monkeypatch.setattr(index_vectors._OccurrenceVectors, "compute", compute)
     with pytest.raises(OutputError, match="holds an unfinished index of other texts, another model or other settings"):
         build(embedder, [path], tmp_path / "index", max_per_word=1)
     build(embedder, [path], tmp_path / "index")

@@ -1,5 +1,6 @@
 """The occurrences most similar to a word in a sentence, beside plain products of matrices."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import nearest as nearest_module
 from elmo_zh.contexts.keyword_lines import distinct_neighbours, keyword_lines
-from elmo_zh.contexts.nearest import nearest, nearest_among
+from elmo_zh.contexts.nearest import nearest, nearest_among, nearest_of_each
 from elmo_zh.contexts.occurrences import Occurrence, best_occurrence, require_occurrences
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.reporter import display_width
@@ -47,6 +48,25 @@ def test_the_nearest_are_those_of_a_plain_product(scale: float, monkeypatch: pyt
     some = np.arange(3, 1009, 7)
     numbers, cosines = nearest_among(some, vectors, query, 5)
     np.testing.assert_array_equal(numbers, some[np.argsort(-expected[some])][:5])
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-4, 5e3])
+def test_the_nearest_of_many_vectors_are_those_of_each(scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where many rows are equal, so that more than a block of them compete."""
+    monkeypatch.setattr(nearest_module, "_BLOCK", 97)
+    monkeypatch.setattr(nearest_module, "_QUERIES", 3)
+    distinct, norms, _ = drawn(211, 31, scale)
+    vectors = np.concatenate([distinct, np.repeat(distinct[:1], 300, axis=0), distinct])
+    norms = np.concatenate([norms, np.repeat(norms[:1], 300), norms])
+    queries = np.stack([distinct[number].astype(np.float32) for number in (0, 0, 7, 100)] + [np.zeros(31, np.float32)])
+    for top in (0, 1, 13, 290, 5000):
+        found = list(nearest_of_each(vectors, norms, queries, top))
+        assert len(found) == 5
+        for query, (numbers, cosines) in zip(queries, found, strict=True):
+            expected = nearest(vectors, norms, query, top)
+            np.testing.assert_array_equal(numbers, expected[0])
+            np.testing.assert_array_equal(cosines, expected[1])
+    assert list(nearest_of_each(vectors, norms, queries[:0], 3)) == []
 
 
 def test_products_that_are_less_exact_than_they_should_be_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,6 +111,15 @@ def test_neighbours_in_an_index(index: ContextIndex, embedder: ElmoEmbedder) -> 
         index.neighbours(np.zeros(3), 2)
     with pytest.raises(ValueError, match="not finite"):
         index.neighbours(np.full(10, np.nan), 2)
+
+
+def test_neighbours_of_each_of_many_vectors(index: ContextIndex) -> None:
+    queries = np.array(index.vectors(2)[:3], np.float32)
+    assert index.neighbours_of_each(queries, 2, 4) == [index.neighbours(query, 2, 4) for query in queries]
+    with pytest.raises(ValueError, match=r"vectors: shape \(10,\), expected \(number, 10\)"):
+        index.neighbours_of_each(queries[0], 2)
+    with pytest.raises(ValueError, match="a number is not finite"):
+        index.neighbours_of_each(queries * np.nan, 2)
 
 
 def test_a_repeated_line_is_shown_once(index: ContextIndex) -> None:
@@ -174,6 +203,26 @@ def test_the_commands(model: Path, tmp_path: Path) -> None:
         "香蕉 is outside the model's vocabulary"
         in elmo_zh("neighbours", "香蕉", "--in", "香蕉", "--index", "new.index").stderr
     )
+
+
+def test_a_path_in_the_index_is_used_only_for_the_model_that_made_it(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = write_text(tmp_path / "a.txt", LINES)
+    assert elmo_zh("index", text, "--model", model, "--output", "a.index", "--min-count", "1").status == 0
+    arguments = ("neighbours", "苹果", "--in", "我 吃 苹果", "--index", "a.index")
+    other = write_model(tmp_path / "other", SHAPES["token"], seed=5, text=TextConfig(segmenter="whitespace"))
+    default = write_model(tmp_path / "default", SHAPES["token"], seed=7, text=TextConfig(segmenter="whitespace"))
+    monkeypatch.setenv("ELMO_ZH_MODEL", str(default))
+    info = Path("a.index", "index.json")
+    whole = info.read_text(encoding="utf-8")
+    assert elmo_zh(*arguments).status == 0
+    info.write_text(whole.replace(json.dumps(str(model)), json.dumps(str(other))), encoding="utf-8")
+    for content in (None, b"[" * 200_000, b"x" * (2**24 + 1)):
+        if content:
+            (other / "bundle.json").write_bytes(content)
+        assert f"but {default} is another one" in elmo_zh(*arguments).only_error()
+    assert elmo_zh(*arguments, "--model", model).status == 0
 
 
 def test_words_of_a_file(model: Path, tmp_path: Path) -> None:

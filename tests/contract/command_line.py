@@ -24,6 +24,8 @@ OF_MODELS = (
 )  # fmt: skip
 OF_CORPORA = ("plan", "inspect", "runs")
 COMMANDS = ("pipeline", *STAGES, *OF_MODELS, *OF_CORPORA)
+# Groups of commands, each with its own.
+GROUPS = {"task": ("fit", "predict", "score", "compare", "probe")}
 
 # Distinct primes, so that a swapped axis fails. 2,100 tokens are 100 steps of 3 x 7.
 NUM_STEPS, STEP_TOKENS = 100, 21
@@ -107,7 +109,7 @@ def elmo_zh(*arguments: str | Path, stdin: bytes = b"") -> Answer:
     """Run a command in this process."""
     streams = {name: io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for name in ("stdout", "stderr")}
     streams["stdin"] = io.TextIOWrapper(io.BytesIO(stdin), "utf-8")
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "argv", ["elmo-zh", *map(str, arguments)])

@@ -49,10 +49,12 @@ BUNDLE_FILES = (
     "weights.hdf5",
     "vocab.data",
     "vocab_embedding.hdf5",
+    "word2vec.hdf5",
     "character_counts.tsv",
     "golden.hdf5",
     "bundle.json",
     "history.json",
+    "model_card.md",
 )
 TRAINING_KEYS = [
     "step",
@@ -218,7 +220,7 @@ def test_the_bundle_says_what_it_is(sample_run: SampleRun) -> None:
     assert info["text"]["unicode_form"] == "NFC"
     assert info["vocabulary_digest"] == digest(sample_run.model / "vocab.data")
     assert info["carry_state"] is False
-    assert info["digests"] == {name: digest(sample_run.model / name) for name in BUNDLE_FILES[:-2]}
+    assert info["digests"] == {name: digest(sample_run.model / name) for name in BUNDLE_FILES[:-3]}
     training = info["training"]
     assert training["tokens"] == NUM_STEPS * STEP_TOKENS
     assert training["step"] == NUM_STEPS

@@ -45,6 +45,7 @@ SAME_BYTES = (
     "model/weights.hdf5",
     "model/vocab_embedding.hdf5",
     "model/golden.hdf5",
+    "model/word2vec.hdf5",
     "model/bundle.json",
 )
 TIMES = ("tokens_per_second", "elapsed_seconds")

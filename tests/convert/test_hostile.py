@@ -337,6 +337,38 @@ def test_links_that_go_round_in_a_circle(source: Path, out: Path) -> None:
     assert answer.status == 0 or answer.only_error().startswith(f"{source / 'weights.hdf5'}: ")
 
 
+@pytest.mark.parametrize("name", ["more", "RNN_2"])
+def test_thousands_of_groups_inside_one_another(source: Path, out: Path, name: str) -> None:
+    with h5py.File(source / "weights.hdf5", "r+") as file:
+        group = file
+        for _ in range(503):
+            group = group.create_group(name)
+    assert refused(source, out) == (
+        f"{source}/weights.hdf5 has groups nested deeper than 32 levels, which no model needs. It is not safe."
+    )
+
+
+@pytest.mark.parametrize("kind", ["links", "groups"])
+def test_thousands_of_groups_beside_one_another(source: Path, out: Path, kind: str) -> None:
+    with h5py.File(source / "weights.hdf5", "r+") as file:
+        for number in range(11_003):
+            if kind == "links":
+                file[f"more/{number}"] = h5py.SoftLink("/nowhere")
+            else:
+                file.create_group(f"more/{number % 7}/{number}")
+    assert refused(source, out) == (
+        f"{source}/weights.hdf5 holds more than 10,000 groups and datasets, which no model needs. It is not safe."
+    )
+
+
+def test_names_that_are_not_utf_8(source: Path, out: Path) -> None:
+    with h5py.File(source / "weights.hdf5", "r+") as file:
+        h5py.h5g.create(file.id, b"more\xff")
+        space = h5py.h5s.create_simple((2,))
+        h5py.h5d.create(file.id, b"RNN_\xff\n", h5py.h5t.NATIVE_FLOAT, space)
+    assert refused(source, out).startswith(f"{source}/weights.hdf5: RNN_\\xff\\n is not in the model that options.json")
+
+
 def test_data_outside_of_the_file_are_not_read(source: Path, out: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(FLOATS.tobytes())
     path = change_weights(
@@ -468,6 +500,26 @@ def test_a_file_that_grows_beyond_all_measure(source: Path, out: Path) -> None:
     told = refused(path, out)
     assert told.startswith(f"{path}: model/more.hdf5 would grow from ")
     assert "to 11,000,003 bytes" in told
+
+
+def test_files_that_together_grow_beyond_all_measure(source: Path, out: Path) -> None:
+    """Each of them is small enough."""
+
+    def add_zeros(archive: zipfile.ZipFile) -> None:
+        for number in range(23):
+            archive.writestr(f"model/{number}.hdf5", bytes(2**20))
+
+    path = zip_source(source, add_zeros)
+    told = refused(path, out)
+    assert told.startswith(f"{path} would grow from ")
+    assert "bytes in 26 files, as no model does." in told
+
+
+def test_more_files_than_any_model_has(source: Path, out: Path) -> None:
+    path = zip_source(
+        source, lambda archive: [archive.writestr(f"model/{number}.hdf5", b"") for number in range(1013)] and None
+    )
+    assert "bytes in 1,016 files, as no model does." in refused(path, out)
 
 
 def test_what_no_model_consists_of_is_not_even_unpacked(source: Path, out: Path) -> None:

@@ -87,6 +87,19 @@ def test_the_record_accounts_for_every_character() -> None:
         assert source["characters"] == source["kept_characters"] + dropped
 
 
+def test_fields_that_were_not_read_are_reported() -> None:
+    records = [{"text": "今天天气很好。"}] * 2 + [{"note": "下雨了。", "title": "雨"}] * 3
+    Path("a.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    answer = elmo_zh("segment", "a.jsonl", "--run", "run", *FAST)
+    for line in (
+        "Not read, though they hold Chinese text: note, title. --field NAME reads other fields.",
+        "14 characters were kept. Characters left out: records without the field 15.",
+        "Warning: a.jsonl: 3 of 5 records lack the field that was read. Name the right one with --field, or several:"
+        " --field text,content",
+    ):
+        assert line in answer.stderr.splitlines()
+
+
 def test_options_are_settings_of_the_run() -> None:
     Path("a.csv").write_text("id,title,body\n1,甲,乙\n", encoding="gb18030")
     segment("a.csv", "--field", "title,body", "--encoding", "gb18030", "--format", "csv", "--bad-bytes", "replace")

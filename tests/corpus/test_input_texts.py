@@ -81,7 +81,7 @@ def test_a_table_in_gb18030_is_one_line_for_each_row(tmp_path: Path) -> None:
     assert lines_of(path) == ["房间很干净， 服务也好。", "", "太吵了", "早餐“不错”", "", "最后"]
     assert notes_of(path) == [
         "Reading hotel.csv: CSV, GB18030, column 2 (review)",
-        "hotel.csv: records without the field become empty lines (1).",
+        "hotel.csv: records without the field become empty lines (1 of 6).",
         "hotel.csv: blank lines between records are no records and get no number (1).",
     ]
     # As text it is what its bytes are, the header and all.
@@ -109,7 +109,7 @@ def test_json_lines_without_text_keep_their_number(tmp_path: Path) -> None:
     assert lines_of(path) == ["今天", "", "我  吃 苹果", "", "", "完"]
     assert notes_of(path)[:2] == [
         "Reading a.jsonl: JSON lines, UTF-8, field text",
-        "a.jsonl: records without the field become empty lines (2).",
+        "a.jsonl: records without the field become empty lines (2 of 6).",
     ]
 
 

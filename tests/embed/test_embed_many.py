@@ -1,8 +1,11 @@
 """`elmo-zh embed` of several files, and of shares of one that `elmo-zh merge` joins."""
 
 import gzip
+import json
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -11,6 +14,7 @@ from contract.command_line import SampleRun, elmo_zh
 from contract.dumps import SEGMENTED_TOKENS, embed, read_dump, write_lines
 
 from elmo_zh.embed import dump
+from elmo_zh.embed.shard_digest import write_digest
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -130,6 +134,85 @@ def test_shards_become_the_whole(
             assert set(file) == set(other)
             assert dict(file.attrs) == dict(other.attrs)
             np.testing.assert_array_equal(file["line_offsets"], other["line_offsets"])
+
+
+def sealed(path: Path, change: Callable[[h5py.File], object]) -> None:
+    """Change a shard and give it the digest of what it then holds, as somebody who means harm would."""
+    with h5py.File(path, "r+") as file:
+        change(file)
+    write_digest(path)
+
+
+def described(**changes: object) -> Callable[[h5py.File], object]:
+    def change(file: h5py.File) -> None:
+        file.attrs["shard"] = json.dumps({**json.loads(file.attrs["shard"]), **changes})
+
+    return change
+
+
+def replaced(name: str, values: Callable[[Any], Any]) -> Callable[[h5py.File], object]:
+    def change(file: h5py.File) -> None:
+        changed = values(file[name][()])
+        del file[name]
+        file.create_dataset(name, data=changed)
+
+    return change
+
+
+def linked(file: h5py.File) -> None:
+    del file["unknown"]
+    file["unknown"] = h5py.ExternalLink("file.txt.hdf5.shard-1-of-3", "unknown")
+
+
+CHANGES: list[Callable[[h5py.File], object]] = [
+    described(number="2"),
+    described(number=[]),
+    described(total_lines=8),
+    described(total_lines=-7),
+    described(of=[]),
+    described(of={}),
+    described(counts={}),
+    described(counts={"lines": 2, "tokens": "a"}),
+    described(counts={"lines": 2, "tokens": 3}),
+    described(another=1),
+    replaced("tokens", lambda tokens: tokens[:-1]),
+    replaced("tokens", lambda tokens: np.arange(len(tokens))),
+    replaced("unknown", lambda unknown: unknown[:, None]),
+    replaced("vectors", lambda vectors: vectors[..., :-1, :]),
+    replaced("vectors", lambda vectors: vectors.astype(np.float64)),
+    replaced("vectors", lambda vectors: vectors[0, 0]),
+    replaced("line_offsets", lambda offsets: offsets[::-1]),
+    replaced("line_offsets", lambda offsets: offsets - 1),
+    replaced("line_offsets", lambda offsets: offsets.astype(float)),
+    lambda file: file.attrs.update(first_line=3),
+    lambda file: file.attrs.update(first_line="a"),
+    lambda file: file.attrs.update(shard="[" * 200_000),
+    lambda file: file.attrs.update(shard=7),
+    linked,
+]
+
+
+def test_shards_that_embed_did_not_write(shards: list[Path]) -> None:
+    whole = shards[1].read_bytes()
+    for change in CHANGES:
+        shards[1].write_bytes(whole)
+        sealed(shards[1], change)
+        told = elmo_zh("merge", *shards, "--output", "merged").only_error()
+        assert told == (
+            f"{shards[1]} is damaged: it is not as `embed --shard` wrote it. Copy it again, or make it again."
+        )
+        assert not Path("merged").exists()
+
+
+def test_every_byte_of_a_shard_counts(shards: list[Path]) -> None:
+    whole = shards[1].read_bytes()
+    for place in range(0, len(whole), len(whole) // 17):
+        shards[1].write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        told = elmo_zh("merge", *shards, "--output", "merged").only_error()
+        assert told.startswith((f"{shards[1]} is damaged: ", f"{shards[1]} is not a shard. "))
+    shards[1].write_bytes(whole)
+    sealed(shards[1], lambda _: None)
+    assert shards[1].read_bytes() == whole
 
 
 def test_the_output_of_a_merge_has_the_common_name(source: Path, shards: list[Path]) -> None:

@@ -84,6 +84,59 @@ def test_an_unfinished_output_of_another_text_or_settings_is_refused(
     assert not unfinished.exists()
 
 
+def flip(path: Path, place: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
+def place_of_vectors(packed: Path) -> tuple[int, int]:
+    """Return where the vectors begin in a packed file, and the bytes of one."""
+    with h5py.File(packed, "r") as file:
+        return file["vectors"].id.get_offset(), file["vectors"].dtype.itemsize * file["vectors"].shape[-1]
+
+
+@pytest.mark.parametrize(
+    "damage", ["vectors of part 2", "vectors of part 1", "page of zeros", "record", "half a record"]
+)
+def test_damaged_vectors_are_computed_again(
+    sample_run: SampleRun, source: Path, unfinished: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, damage: str
+) -> None:
+    packed, [_, second] = unfinished / "packed.hdf5", sorted(unfinished.glob("part-*.json"))
+    start, vector_bytes = place_of_vectors(packed)
+    num_first = len(SEGMENTED_TOKENS[0]) + len(SEGMENTED_TOKENS[1])
+    if damage == "record":
+        flip(second, second.read_text().index("num_lines") + 12)
+    elif damage == "half a record":
+        second.write_bytes(second.read_bytes()[:-9])
+    elif damage == "page of zeros":
+        content = packed.read_bytes()
+        packed.write_bytes(content[:start] + bytes(vector_bytes) + content[start + vector_bytes :])
+    else:
+        flip(packed, start + (num_first * vector_bytes if damage.endswith("2") else 0))
+    num_lost = 4 if damage in ("vectors of part 1", "page of zeros") else 2
+    counted = Interrupted(monkeypatch, after_parts=100)
+    answer = embed(sample_run, source, "--segmented")
+    assert f"Warning: Some vectors in {unfinished} are damaged, so they are computed again." in answer.stderr
+    assert f"Resuming: {4 - num_lost} of 7 lines are finished." in answer.stderr
+    assert counted.num_calls == 2 + num_lost // 2
+    counted.num_calls = -100
+    embed(sample_run, source, "--segmented", "--output", tmp_path / "at-once.hdf5")
+    assert Path(f"{source}.hdf5").read_bytes() == (tmp_path / "at-once.hdf5").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["packed.hdf5", "counts.json"])
+def test_damaged_tokens_are_not_continued(sample_run: SampleRun, source: Path, unfinished: Path, name: str) -> None:
+    path = unfinished / name
+    flip(path, path.stat().st_size - 7 if name == "packed.hdf5" else path.read_bytes().index(b"tokens") + 9)
+    told = elmo_zh("embed", source, "--segmented", "--model", sample_run.model).only_error()
+    assert told == (
+        f"{unfinished / 'packed.hdf5'} is damaged, or of an earlier version, so it cannot be continued."
+        " --force starts over."
+    )
+    embed(sample_run, source, "--segmented", "--force")
+
+
 @pytest.mark.parametrize("options", [[], ["--layout", "packed"], ["--format", "npy"]])
 def test_killed_while_the_parts_are_joined(
     sample_run: SampleRun, source: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: list[str]

@@ -66,6 +66,11 @@ def test_a_mix_is_the_scalar_mix_of_torch(tmp_path: Path) -> None:
         ("{", "is not JSON"),
         ('{"gamma": 1}', "expected JSON like"),
         ('{"scalar_parameters": [1, 2, 3]}', "3 scalar_parameters for a model of 2 layers"),
+        (
+            '{"scalar_parameters": [1, 1' + "0" * 400 + "]}",
+            "000 is not a finite number",
+        ),
+        ("[" * 200_000, "is not JSON (it is nested too deep)"),
         ('{"scalar_parameters": [1, NaN]}', "nan is not a finite number"),
         ('{"scalar_parameters": [1, "2"]}', "'2' is not a finite number"),
         ('{"scalar_parameters": [1, true]}', "True is not a finite number"),

@@ -438,6 +438,48 @@ def empty_sentence(file: h5py.File) -> None:
     file.create_dataset("tokens/0", data=[], dtype=h5py.string_dtype())
 
 
+def link_vectors(file: h5py.File) -> None:
+    del file["1"]
+    file["1"] = h5py.ExternalLink("weights.hdf5", "embedding")
+
+
+def link_tokens(file: h5py.File) -> None:
+    del file["tokens"]
+    file["tokens"] = h5py.ExternalLink("other.hdf5", "tokens")
+
+
+def claim_external(file: h5py.File) -> None:
+    del file["1"]
+    file.create_dataset("1", (3, 5, 8), np.float32, external=[("weights.hdf5", 0, 480)])
+
+
+def claim_terabytes(file: h5py.File) -> None:
+    del file["1"]
+    file.create_dataset("1", (3, 10**6, 10**6), np.float32)
+
+
+def claim_virtual(file: h5py.File) -> None:
+    del file["1"]
+    layout = h5py.VirtualLayout((7, 5), np.float32)
+    layout[:] = h5py.VirtualSource("weights.hdf5", "embedding", (7, 5))
+    file.create_virtual_dataset("1", layout)
+
+
+def claim_many_tokens(file: h5py.File) -> None:
+    del file["tokens/1"]
+    file.create_dataset("tokens/1", (10**9,), h5py.string_dtype())
+
+
+def claim_many_sentences(file: h5py.File) -> None:
+    for number in range(3, 107):
+        file[f"tokens/{number}"] = ["我"]
+
+
+def long_tokens(file: h5py.File) -> None:
+    del file["tokens/1"]
+    file.create_dataset("tokens/1", data=["长" * 2**12] * 17, dtype=h5py.string_dtype())
+
+
 def name_sentence(file: h5py.File) -> None:
     file.move("tokens/0", "tokens/first")
 
@@ -452,6 +494,14 @@ def name_sentence(file: h5py.File) -> None:
         drop_sentences,
         empty_sentence,
         drop_texts,
+        link_vectors,
+        link_tokens,
+        claim_external,
+        claim_virtual,
+        claim_terabytes,
+        claim_many_tokens,
+        claim_many_sentences,
+        long_tokens,
     ],
 )
 def test_stored_sentences_that_are_damaged(model: Path, change: Callable[[h5py.File], None]) -> None:

@@ -255,6 +255,28 @@ def test_a_file_of_another_length(tmp_path: Path, name: str, change: int) -> Non
     assert problem_of(lambda: load(tmp_path), tmp_path) == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("train-00001.offsets", little_endian(8, 0, 5, 4), "does not rise from 0 to 4"),
+        ("train-00001.offsets", little_endian(8, 1, 3, 4), "does not rise from 0 to 4"),
+        ("train-00001.offsets", little_endian(8, 0, 3, 5), "does not rise from 0 to 4"),
+        ("train-00001.offsets", little_endian(8, 0, 2**64 - 1, 4), "does not rise from 0 to 4"),
+        ("train-00001.documents", little_endian(8, 0, 1), "does not rise from 0 to 2"),
+        ("train-00001.ids", little_endian(2, 5, 2, 6, 3), "holds 6, but there are 6 words"),
+        ("heldout-00001.ids", little_endian(2, 5, 2, 65535, 2), "holds 65,535, but there are 6 words"),
+    ],
+)
+def test_numbers_out_of_range(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
+    build(tmp_path)
+    load_id_store(tmp_path / "ids", VOCABULARY, reads_all=True)
+    path = tmp_path / "ids" / name
+    assert path.stat().st_size == len(content)
+    path.write_bytes(content)
+    told = problem_of(lambda: load_id_store(tmp_path / "ids", VOCABULARY, reads_all=True), tmp_path)
+    assert told == f"{path} {problem}."
+
+
 def test_a_missing_file(tmp_path: Path) -> None:
     build(tmp_path)
     path = tmp_path / "ids" / "train-00001.ids"

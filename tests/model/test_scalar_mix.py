@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from elmo_zh import ScalarMix
+from elmo_zh import ScalarMix, mix_parameter_groups
 
 # Two sentences of three tokens, the second one padded after its first; vectors of two numbers.
 LAYERS = (
@@ -155,3 +155,37 @@ def test_another_number_of_layers(number: int) -> None:
 def test_layer_normalisation_without_a_mask() -> None:
     with pytest.raises(ValueError, match="layer normalisation needs the mask of the tokens"):
         ScalarMix(2, do_layer_norm=True)(LAYERS)
+
+
+def test_numpy_arrays_are_mixed_too() -> None:
+    """Such as the vectors of ElmoEmbedder, also in half precision; gradients reach the weights."""
+    mix, layers = ScalarMix(2), np.stack([layer.numpy() for layer in LAYERS])
+    assert_equal(mix(layers), mix(LAYERS).detach())
+    assert_equal(mix(list(layers.astype(np.float16))), mix(LAYERS).detach())
+    assert mix(layers.astype(np.float16)).dtype == torch.float32
+    mix(layers).sum().backward()
+    assert all(parameter.grad is not None for parameter in mix.parameters())
+
+
+def test_layer_weights_are_the_factors_of_the_layers() -> None:
+    mix = ScalarMix(2, initial_scalar_parameters=[math.log(3), 0])
+    with torch.no_grad():
+        mix.gamma.fill_(2.0)
+    assert mix.layer_weights() == pytest.approx([1.5, 0.5])
+
+
+def test_scalar_mixes_learn_at_their_own_rate() -> None:
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.frozen = torch.nn.Parameter(torch.zeros(1), requires_grad=False)
+            self.inside = torch.nn.ModuleList([ScalarMix(2), torch.nn.Linear(3, 5)])
+
+    model = Model()
+    mix, linear = model.inside
+    others, of_mix = mix_parameter_groups(model, 0.002)
+    assert (others["lr"], of_mix["lr"]) == (0.002, 0.01)
+    assert {id(each) for each in others["params"]} == {id(each) for each in linear.parameters()}
+    assert {id(each) for each in of_mix["params"]} == {id(each) for each in mix.parameters()}
+    assert [group["lr"] for group in mix_parameter_groups(linear, 0.5)] == [0.5]
+    assert [group["lr"] for group in mix_parameter_groups(mix, 0.5, 0.25)] == [0.25]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from contract.command_line import SampleRun, elmo_zh
+from drawn_bundles import install_model
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -40,6 +41,22 @@ def test_a_plan_of_a_small_corpus_is_exact() -> None:
     assert not Path("plan.json").exists()
     shares = [point["share"] for point in found["coverage_curve"]]
     assert shares == sorted(shares)
+
+
+def test_a_plan_recommends_the_starter_for_much_less_text_than_it_has_seen(
+    empty_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, recommended = write_corpus(), "Recommended: start from the installed model starter"
+    assert recommended not in elmo_zh("plan", corpus, *PLAN_FAST, *WIDTH).stdout
+    model = install_model(empty_folder, "starter", monkeypatch)
+    info = json.loads((model / "bundle.json").read_text(encoding="utf-8"))
+    for seen, is_recommended in ((1_000_000, True), (20_000, False)):
+        info["training"]["tokens"] = seen
+        (model / "bundle.json").write_text(json.dumps(info), encoding="utf-8")
+        answer = elmo_zh("plan", corpus, *PLAN_FAST, *WIDTH)
+        assert (recommended in answer.stdout) == is_recommended, answer.stdout
+    character = elmo_zh("plan", corpus, *PLAN_FAST, *WIDTH, "--set", "model.mode=character")
+    assert recommended not in character.stdout
 
 
 def test_a_plan_is_told_in_tables() -> None:

@@ -4,13 +4,24 @@ import errno
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from messages import message_of
 
 from elmo_zh.errors import OutputError
-from elmo_zh.run.files import UNFINISHED, atomic_path, file_digest, locked, remove, require_no_input, write_json
+from elmo_zh.run.files import (
+    UNFINISHED,
+    atomic_path,
+    file_digest,
+    locked,
+    remove,
+    require_no_input,
+    write_json,
+    written_once,
+)
 
 
 def names(folder: Path) -> list[str]:
@@ -192,6 +203,36 @@ def test_what_is_written_beside_an_output_replaces_no_input_either(tmp_path: Pat
         assert message_of(OutputError, lambda p=path: require_no_input(tmp_path / "x", [p])).startswith(
             f"{path} is read"
         )
+
+
+@pytest.mark.parametrize("write", [atomic_path, written_once])
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_names_reach_the_disk_after_the_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path], Any], is_folder: bool
+) -> None:
+    if is_folder and write is written_once:
+        pytest.skip("writes files only")
+    calls: list[str] = []
+    fsync, replace = os.fsync, Path.replace
+
+    def logged_fsync(opened: int) -> None:
+        calls.append(f"fsync {Path(f'/proc/self/fd/{opened}').readlink().name.partition('.')[0]}")
+        fsync(opened)
+
+    def logged_replace(path: Path, target: Path) -> Path:
+        calls.append("replace")
+        return replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", logged_fsync)
+    monkeypatch.setattr(Path, "replace", logged_replace)
+    with write(tmp_path / "made") as unfinished:
+        if is_folder:
+            unfinished.mkdir()
+            (unfinished / "inner").write_text("1")
+        else:
+            unfinished.write_text("1")
+    content = ["fsync inner", "fsync made"] if is_folder else ["fsync made"]
+    assert calls == [*content, "replace", f"fsync {tmp_path.name}"]
 
 
 def test_a_device_or_a_pipe_is_never_replaced(tmp_path: Path) -> None:

@@ -171,3 +171,36 @@ def test_no_invisible_character_of_unicode_is_left() -> None:
     ]
     assert len(invisible) > 100
     assert normaliser(TextConfig(unicode_form="none", fold_fullwidth=False))("".join(invisible)) == ""
+
+
+# Sorted, a run of so many marks takes a minute.
+MANY = 100_000
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
+def test_long_runs_of_combining_marks_are_divided(form: str) -> None:
+    normalise = build_normaliser(TextConfig(unicode_form=form))
+    raw = "一e" + "\u0327\u0301" * MANY + "二"
+    text, spans = normalise.with_spans(raw)
+    assert text == normalise(raw) == normalise(text)
+    assert [len(run) for run in text.split("\u034f")[1:-1]] == [30] * (2 * MANY // 30 - 1)
+    assert text.count("\u0327") + text.count("\u0229") == text.count("\u0301") == MANY
+    assert spans[0].tolist() == [0, 1]
+    assert spans[-1].tolist() == [len(raw) - 1, len(raw)]
+
+
+@pytest.mark.parametrize("mark", ["\u0301", "\u0344", "\u0f73", "\U0001d165", "\u3099"])
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
+def test_where_a_run_is_divided(form: str, mark: str) -> None:
+    normalise = build_normaliser(TextConfig(unicode_form=form))
+    for start in range(35):
+        before = "一" * start
+        for count in (29, 30):
+            whole = before + mark * count + "二"
+            if len(unicodedata.normalize(form, whole)) == len(whole):
+                assert normalise(whole) == unicodedata.normalize(form, whole)
+        found = normalise(before + mark * 31 + "二")
+        whole = unicodedata.normalize(form, before + mark * 31 + "二")
+        assert unicodedata.normalize(form, found.replace("\u034f", "")) == whole
+        assert "\u034f" in found
+        assert normalise(found) == found

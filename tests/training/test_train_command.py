@@ -119,6 +119,12 @@ def terminate(loss: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
     return loss
 
 
+def hang_up(loss: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
+    """Do what a terminal does that is closed."""
+    signal.raise_signal(signal.SIGHUP)
+    return loss
+
+
 def test_training_stopped_again_and_again_equals_training_at_once(untrained_run: Path, sample_run: SampleRun) -> None:
     run = untrained_run
     with changed_loss(run, 5, kill), pytest.raises(KilledError):
@@ -138,9 +144,13 @@ def test_training_stopped_again_and_again_equals_training_at_once(untrained_run:
     assert "Traceback" not in answer.stderr
     assert "Resuming from step 40 of 100." in answer.stderr.splitlines()
     assert checkpoint_steps(run) == [50, 60, 62]
+    with changed_loss(run, 71, hang_up):
+        answer = train(run)
+    assert answer.status == 129
+    assert checkpoint_steps(run) == [60, 70, 72]
     answer = train(run)
     assert answer.status == 0
-    assert "Resuming from step 62 of 100." in answer.stderr.splitlines()
+    assert "Resuming from step 72 of 100." in answer.stderr.splitlines()
     assert_same_training(run, sample_run.path)
 
 

@@ -36,7 +36,7 @@ LONGER = (
     "{program} train --run {run} --set train.max_tokens=6000000",
 )
 MORE_TEXT = (
-    "More text helps most (or start from a model trained on more: INIT=BUNDLE)",
+    "More text helps most (or start from a model trained on more: INIT=starter)",
     "make train CORPUS=more-texts/",
 )
 WEAK = {"unigram": 800.0, "bigram": 90.0}

@@ -106,7 +106,7 @@ class _Answers(BaseHTTPRequestHandler):
         """Log nothing."""
 
     def _answer(self, question: Any) -> dict[str, Any]:
-        """Return the answer to a question; raise ValueError if it is none."""
+        """Return the answer to a question of the page; raise ValueError if the question has another form."""
         if not isinstance(question, dict) or not isinstance(text := question.get("text"), str):
             raise ValueError("no text")
         text.encode()  # a lone surrogate is no text

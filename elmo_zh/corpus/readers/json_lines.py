@@ -12,8 +12,8 @@ from elmo_zh.corpus.lines import lines_of
 from elmo_zh.corpus.readers.fields import (
     BLANK_LINES,
     WITHOUT_FIELD,
+    choose_fields,
     joined_line,
-    known_path,
     listed,
     parse_fields,
     strings_with_paths,
@@ -34,10 +34,9 @@ def read_json_lines(text: DecodedText, config: TextConfig, tally: Tally, _passed
     Raises:
         CorpusError: If no record has the field; with bad_bytes = strict, if a line is not JSON.
     """
-    records = _records(text, config, tally)
+    records = json_records(text, config, tally)
     sample = list(islice(records, _SAMPLE_RECORDS))
-    paths = _paths(text, config, sample)
-    tally.read_field = listed(paths)
+    paths = _paths(text, config, sample, tally)
     num_read = 0
     for document in _documents(chain(sample, records), paths, tally):
         num_read += 1
@@ -50,7 +49,7 @@ def read_range_of_json_lines(
     text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver
 ) -> Documents:
     """Yield each record's text in a byte range as a document; `config` names the fields found in the whole file."""
-    return _documents(_records(text, config, tally), list(parse_fields(config.field)) or [""], tally)
+    return _documents(json_records(text, config, tally), list(parse_fields(config.field)) or [""], tally)
 
 
 def read_records_of_json_lines(
@@ -61,10 +60,9 @@ def read_records_of_json_lines(
     Raises:
         CorpusError: If a line is not JSON, or no record has the field.
     """
-    records = _records(text, config, tally, keeps_all=True)
+    records = json_records(text, config, tally, keeps_all=True)
     sample = list(islice(records, _SAMPLE_RECORDS))
-    paths = _paths(text, config, sample)
-    tally.read_field = listed(paths)
+    paths = _paths(text, config, sample, tally)
     has_text = False
     for texts in _texts(chain(sample, records), paths, tally):
         has_text = has_text or bool(texts)
@@ -83,11 +81,22 @@ def _texts(records: Iterable[Any], paths: list[str], tally: Tally) -> Iterator[l
     for record in records:
         texts = texts_at(record, paths)
         if not texts:
-            tally.drop(WITHOUT_FIELD, 0)
+            tally.drop(WITHOUT_FIELD, sum(len(value) for _, value in strings_with_paths(record)))
         yield texts
 
 
-def _records(text: DecodedText, config: TextConfig, tally: Tally, *, keeps_all: bool = False) -> Iterator[Any]:
+def json_records(text: DecodedText, config: TextConfig, tally: Tally, *, keeps_all: bool = False) -> Iterator[Any]:
+    """Yield the record of each line that is not blank.
+
+    Args:
+        text: The file.
+        config: Tells what becomes of lines that are not JSON.
+        tally: Counts such lines, and blank ones with `keeps_all`.
+        keeps_all: A line that is not JSON is an error in any case.
+
+    Raises:
+        CorpusError: If a line is not JSON.
+    """
     decode = json.JSONDecoder(object_pairs_hook=_joined_pairs).raw_decode
     for number, line in enumerate(text.whole_lines(LONGEST_RECORD), start=1):
         stripped = line.strip()
@@ -124,16 +133,11 @@ def _joined_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _ADVICE = "Correct it, or leave such lines out: --bad-bytes skip-line"
 
 
-def _paths(text: DecodedText, config: TextConfig, sample: list[Any]) -> list[str]:
-    if config.field:
-        return list(parse_fields(config.field))
-    paths = {path for record in sample for path, _ in strings_with_paths(record)}
-    known = known_path(paths)
-    if known is None and paths == {""}:
-        known = ""
-    if known is None:
+def _paths(text: DecodedText, config: TextConfig, sample: list[Any], tally: Tally) -> list[str]:
+    paths = choose_fields(config.field, chain.from_iterable(map(strings_with_paths, sample)), tally)
+    if not paths:
         raise _no_text(text, config, sample)
-    return [known]
+    return paths
 
 
 def _no_text(text: DecodedText, config: TextConfig, sample: list[Any]) -> CorpusError:

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
+from itertools import chain, groupby, islice
+from operator import itemgetter
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.lines import lines_of
-from elmo_zh.corpus.readers.fields import WITHOUT_FIELD, joined_line, known_path, listed, parse_fields
+from elmo_zh.corpus.readers.fields import WITHOUT_FIELD, choose_fields, joined_line, listed
 from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
 from elmo_zh.corpus.readers.json_lines import starts_as_json_lines
 from elmo_zh.corpus.tally import PassedOver, Tally
@@ -36,13 +37,20 @@ def read_json(text: DecodedText, config: TextConfig, tally: Tally, _passed_over:
     Raises:
         CorpusError: If the file is not JSON, is nested too deep, or has no text in the field.
     """
-    paths = _paths(text, config)
-    tally.read_field = listed(paths)
+    paths = _paths(text, config, tally)
     num_found = 0
-    chosen = ((record, value) for record, path, value in _strings(text) if path in paths)
-    for _, texts in groupby(chosen, key=lambda pair: pair[0]):
-        num_found += 1
-        yield (line for _, value in texts for line in lines_of(value))
+    for _, record in groupby(_values(text, _is_outermost_item), key=itemgetter(0)):
+        values = ((path, value) for _, path, value in record)
+        num_others = 0
+        for path, value in values:
+            if value is not None and path in paths:
+                num_found += 1
+                rest = (text for path, text in values if text is not None and path in paths)
+                yield (line for text in chain([value], rest) for line in lines_of(text))
+                break
+            num_others += len(value or "")
+        else:
+            tally.drop(WITHOUT_FIELD, num_others)
     if not num_found:
         raise _no_text(text, config)
 
@@ -55,15 +63,22 @@ def read_json_records(text: DecodedText, config: TextConfig, tally: Tally, _pass
     Raises:
         CorpusError: As for `read_json`.
     """
-    paths = _paths(text, config)
-    tally.read_field = listed(paths)
+    paths = _paths(text, config, tally)
     values = _values(text, lambda around: _is_item_with(around, paths))
-    chosen = ((record, value) for record, path, value in values if value is None or path in paths)
     has_text = False
-    for _, found in groupby(chosen, key=lambda pair: pair[0]):
-        texts = [value for _, value in found if value is not None]
+    for _, record in groupby(values, key=itemgetter(0)):
+        texts, num_others, is_item = [], 0, False
+        for _, path, value in record:
+            if value is None:
+                is_item = True
+            elif path in paths:
+                texts.append(value)
+            else:
+                num_others += len(value)
+        if not (texts or is_item):
+            continue
         if not texts:
-            tally.drop(WITHOUT_FIELD, 0)
+            tally.drop(WITHOUT_FIELD, num_others)
         has_text = has_text or bool(texts)
         yield joined_line(texts)
     if not has_text:
@@ -81,33 +96,31 @@ def _is_item_with(around: list[str | None], paths: set[str]) -> bool:
 def _no_text(text: DecodedText, config: TextConfig) -> CorpusError:
     return CorpusError(
         f"{text.name}: nothing has text in the field {config.field}. The fields at its start are:"
-        f" {listed(_sample_paths(text))}."
+        f" {_sample_paths(text)}."
     )
 
 
-def _paths(text: DecodedText, config: TextConfig) -> set[str]:
-    if config.field:
-        return set(parse_fields(config.field))
-    paths = _sample_paths(text)
-    known = known_path(paths)
-    if known is None and paths == {""}:
-        known = ""
-    if known is None:
+def _paths(text: DecodedText, config: TextConfig, tally: Tally) -> set[str]:
+    paths = choose_fields(config.field, _sample(text), tally)
+    if not paths:
         raise UnsuitableError(
-            text.name, f"no field is text for sure among {listed(paths)}", "Name one or several: --field NAME"
+            text.name, f"no field is text for sure among {_sample_paths(text)}", "Name one or several: --field NAME"
         )
-    return {known}
+    return set(paths)
 
 
-def _sample_paths(text: DecodedText) -> set[str]:
-    return {path for _, (_, path, _) in zip(range(_SAMPLE_TEXTS), _strings(text), strict=False)}
+def _sample(text: DecodedText) -> Iterator[tuple[str, str]]:
+    """Yield path and value of the first texts of the file."""
+    texts = ((path, value) for _, path, value in _values(text, _is_outermost_item) if value is not None)
+    return islice(texts, _SAMPLE_TEXTS)
 
 
-def _strings(text: DecodedText) -> Iterator[tuple[int, str, str]]:
-    """Yield number of the record, path and value of every text in the file."""
-    for record, path, value in _values(text, lambda around: len(around) == 1 and around[0] is None):
-        if value is not None:
-            yield record, path, value
+def _sample_paths(text: DecodedText) -> str:
+    return listed(path for path, _ in _sample(text))
+
+
+def _is_outermost_item(around: list[str | None]) -> bool:
+    return len(around) == 1 and around[0] is None
 
 
 def _values(

@@ -9,7 +9,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.lines import lines_of
-from elmo_zh.corpus.readers.fields import BLANK_LINES, KNOWN_NAMES, SHORT_ROWS, joined_line, parse_fields
+from elmo_zh.corpus.readers.fields import BLANK_LINES, SHORT_ROWS, joined_line, known_field, parse_fields
 from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
@@ -31,31 +31,32 @@ class _Columns:
 
 def read_csv(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
     """Yield the text of each row as a document; quoted cells may hold line ends."""
-    return _documents(_cells(text, config, tally, _csv_rows(text)), tally)
+    return _documents(_cells(text, config, tally, csv_rows(text)), tally)
 
 
 def read_csv_records(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Iterator[str]:
     """Yield the text of each row as one line."""
-    return _records(_cells(text, config, tally, _csv_rows(text)), tally)
+    return _records(_cells(text, config, tally, csv_rows(text)), tally)
 
 
 def read_tsv(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
     """Yield the text of each row as a document; cells end at tabs, rows at line ends, and quotes have no meaning."""
-    return _documents(_cells(text, config, tally, filter(None, _tsv_rows(text))), tally)
+    return _documents(_cells(text, config, tally, filter(None, tsv_rows(text))), tally)
 
 
 def read_tsv_records(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Iterator[str]:
     """Yield the text of each row as one line."""
-    return _records(_cells(text, config, tally, _tsv_rows(text)), tally)
+    return _records(_cells(text, config, tally, tsv_rows(text)), tally)
 
 
-def _csv_rows(text: DecodedText) -> Iterator[Row]:
+def csv_rows(text: DecodedText) -> Iterator[Row]:
+    """Return the rows of a CSV file, separated as its first line is; a blank line is a row without cells."""
     lines = _RowLines(text)
     csv.field_size_limit(LONGEST_CELL)
     return lines.rows(csv.reader(lines, delimiter=_delimiter(text)))
 
 
-def _tsv_rows(text: DecodedText) -> Iterator[Row]:
+def tsv_rows(text: DecodedText) -> Iterator[Row]:
     """Return the rows; a blank line is a row without cells, as it is in CSV."""
     return (line.split("\t") if line else [] for line in text.whole_lines(LONGEST_CELL))
 
@@ -91,22 +92,24 @@ class _RowLines:
 
 def _cells(text: DecodedText, config: TextConfig, tally: Tally, rows: Iterator[Row]) -> Iterator[tuple[Row, Row]]:
     """Yield each row with its cells that are text."""
-    rows = _checked(text, rows)
+    rows = checked_rows(text, rows)
     sample = list(islice(rows, _SAMPLE_ROWS))
     if not sample:
         return
     columns = _columns(text, config, sample)
     tally.read_field = _describe(columns, sample[0])
+    if not config.field:
+        tally.other_fields.update(_others(columns, sample))
     for row in chain(sample[1:] if columns.has_header else sample, rows):
         yield row, [row[number] for number in columns.numbers if number < len(row)]
 
 
 def _documents(rows: Iterator[tuple[Row, Row]], tally: Tally) -> Documents:
-    for _, cells in rows:
+    for row, cells in rows:
         if cells:
             yield lines_of(cells[0]) if len(cells) == 1 else chain.from_iterable(map(lines_of, cells))
         else:
-            tally.drop(SHORT_ROWS, 0)
+            tally.drop(SHORT_ROWS, sum(map(len, row)))
 
 
 def _records(rows: Iterator[tuple[Row, Row]], tally: Tally) -> Iterator[str]:
@@ -115,7 +118,7 @@ def _records(rows: Iterator[tuple[Row, Row]], tally: Tally) -> Iterator[str]:
             tally.drop(BLANK_LINES, 0)
             continue
         if not cells:
-            tally.drop(SHORT_ROWS, 0)
+            tally.drop(SHORT_ROWS, sum(map(len, row)))
         yield joined_line(cells)
 
 
@@ -125,7 +128,17 @@ def _describe(columns: _Columns, first: Row) -> str:
     return f"column {numbers}" + (f" ({names})" if names else ", no header")
 
 
-def _checked(text: DecodedText, rows: Iterator[Row]) -> Iterator[Row]:
+def _others(columns: _Columns, sample: Sequence[Row]) -> Iterator[str]:
+    """Yield the other columns with Han characters."""
+    rows = sample[1:] if columns.has_header else sample
+    for number in range(max(map(len, sample))):
+        if number not in columns.numbers and any(_num_han(row, number) for row in rows):
+            has_name = columns.has_header and number < len(sample[0])
+            yield _describe(_Columns((number,), has_name), sample[0]).removesuffix(", no header")
+
+
+def checked_rows(text: DecodedText, rows: Iterator[Row]) -> Iterator[Row]:
+    """Yield the rows; raise CorpusError if the file is not CSV."""
     try:
         yield from rows
     except csv.Error as error:
@@ -139,10 +152,10 @@ def _columns(text: DecodedText, config: TextConfig, sample: Sequence[Row]) -> _C
     """Return the columns that the user named, or the one that certainly holds the text."""
     if config.field:
         return _named_columns(text, parse_fields(config.field), sample[0])
-    header = [cell.strip().lower() for cell in sample[0]]
-    for name in KNOWN_NAMES:
-        if name in header:
-            return _Columns((header.index(name),), has_header=True)
+    header = [cell.strip() for cell in sample[0]]
+    num_han = {name: sum(_num_han(row, header.index(name)) for row in sample[1:]) for name in header}
+    if name := known_field(num_han):
+        return _Columns((header.index(name),), has_header=True)
     number = _main_column(sample)
     if number is None:
         raise UnsuitableError(

@@ -19,12 +19,14 @@ class OutputForm:
         layout: Layout of HDF5: lines (one dataset per line) or packed (one for all lines, with a table of offsets).
         compression: Compression of packed HDF5.
         sentence_index: Add AllenNLP's sentence_to_index to HDF5 with one dataset per line.
+        by_token: One row per token in Parquet, else one per line.
     """
 
     format: str = "hdf5"
     layout: str = "lines"
     compression: str = "none"
     sentence_index: bool = False
+    by_token: bool = False
 
 
 class Writer(Protocol):

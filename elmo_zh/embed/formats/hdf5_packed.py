@@ -2,13 +2,15 @@
 
 `vectors` (N, 2P), or (L + 1, N, 2P) for all layers; `line_offsets` int64 (lines + 1): line i has the rows from
 line_offsets[i] to line_offsets[i + 1]; `tokens` (N,) and `unknown` (N,); `character_offsets` int32 (N, 2) of raw text;
-`line` int64 (lines,) if lines were split: the line of the text that each sentence comes from.
+`line` int64 (lines,) if lines were split: the line of the text that each sentence comes from;
+`text` (lines,): the raw line, or sentence, in which HDF5 needs U+FFFD in place of a NUL character.
 With pooling the table holds for the tokens only, and `vectors` has one row for each line. Shards and the parts of an
 unfinished dump are such files too.
 """
 
+import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,12 +21,17 @@ from numpy.typing import NDArray
 
 from elmo_zh.embed.formats import OutputForm
 from elmo_zh.embed.line_blocks import Contents, LineBlock, TextBlock
-from elmo_zh.hdf5 import create_hdf5
+from elmo_zh.embed.shard_digest import create_place
+from elmo_zh.hdf5 import create_hdf5, holds_its_data, own_dataset
+from elmo_zh.run.sealed import Region
 
 SUFFIX = ".hdf5"
 
 # HDF5 stores a string of variable length with this much around it, and an entry in the dataset.
 _TOKEN_BYTES = 50
+_TEXT_BYTES = 32
+# Measured size of a token in the raw text.
+_TOKEN_TEXT_BYTES = 6
 _CHUNK_BYTES = 2**18
 # Most lines and tokens read at a time.
 BLOCK_LINES = 2000
@@ -43,6 +50,7 @@ def estimate_bytes(contents: Contents) -> int:
         contents.vector_bytes
         + contents.num_tokens * _TOKEN_BYTES
         + contents.num_lines * (16 if contents.has_source_lines else 8)
+        + (contents.num_lines * _TEXT_BYTES + contents.num_tokens * _TOKEN_TEXT_BYTES) * contents.has_text
     )
 
 
@@ -59,7 +67,9 @@ def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: Out
     return {}
 
 
-def write_text(path: Path, contents: Contents, blocks: Iterable[TextBlock], *, with_vectors: bool) -> None:
+def write_text(
+    path: Path, contents: Contents, blocks: Iterable[TextBlock], *, with_vectors: bool, with_digest: bool = False
+) -> None:
     """Write everything but the values of the vectors.
 
     Args:
@@ -67,8 +77,11 @@ def write_text(path: Path, contents: Contents, blocks: Iterable[TextBlock], *, w
         contents: Description of the lines.
         blocks: The lines.
         with_vectors: Create the dataset of the vectors too, for `VectorFile` to fill: it takes up no disk space before.
+        with_digest: Create the place of a shard's digest too.
     """
     with create_hdf5(path) as file:
+        if with_digest:
+            create_place(file)
         if with_vectors:
             allocated = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
             allocated.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
@@ -97,6 +110,8 @@ def _create_text(file: Any, contents: Contents) -> None:
         file.create_dataset("character_offsets", (contents.num_tokens, 2), np.int32)
     if contents.has_source_lines:
         file.create_dataset("line", (contents.num_lines,), np.int64)
+    if contents.has_text:
+        file.create_dataset("text", (contents.num_lines,), h5py.string_dtype())
 
 
 def _write_text(file: Any, blocks: Iterable[Block]) -> Iterator[Block]:
@@ -106,6 +121,8 @@ def _write_text(file: Any, blocks: Iterable[Block]) -> Iterator[Block]:
         file["line_offsets"][line + 1 : line + block.num_lines + 1] = block.line_offsets[1:] + token
         if block.source_lines is not None:
             file["line"][line : line + block.num_lines] = block.source_lines
+        if block.texts is not None and "text" in file:
+            file["text"][line : line + block.num_lines] = np.array(block.texts, object)
         line += block.num_lines
         if block.tokens:
             own = slice(token, token + len(block.tokens))
@@ -131,28 +148,83 @@ class VectorFile:
             # None if there are no rows.
             self._start = vectors.id.get_offset()
 
-    def write(self, first_row: int, vectors: NDArray[Any]) -> None:
+    @property
+    def region(self) -> Region:
+        """The place of all vectors in the file."""
+        return Region(self._path, self._start or 0, math.prod(self._shape) * self._dtype.itemsize)
+
+    def write(self, first_row: int, vectors: NDArray[Any]) -> list[Region]:
         """Write consecutive rows in every layer, and wait until they are on the disk.
 
         Args:
             first_row: Number of the first row.
             vectors: The rows, in the dtype of the file, shape (R, 2P) or (L + 1, R, 2P).
+
+        Returns:
+            Where they are in the file.
         """
         if vectors.size == 0:
-            return
+            return []
         assert vectors.dtype == self._dtype, vectors.dtype
         num_rows, dimension = self._shape[-2:]
+        written = []
         with self._path.open("r+b") as file:
             for number, layer in enumerate(vectors if vectors.ndim == 3 else vectors[None]):
-                file.seek(self._start + (number * num_rows + first_row) * dimension * self._dtype.itemsize)
+                start = self._start + (number * num_rows + first_row) * dimension * self._dtype.itemsize
+                file.seek(start)
                 file.write(np.ascontiguousarray(layer).data)
+                written.append(Region(self._path, start, layer.nbytes))
             file.flush()
             os.fsync(file.fileno())
+        return written
+
+
+def check_shapes(file: Any, contents: Contents) -> None:
+    """Raise KeyError or ValueError unless an open packed file holds the data that its description says."""
+    num_lines, num_tokens = contents.num_lines, contents.num_tokens
+    expected = {
+        "vectors": (contents.shape, np.dtype(contents.dtype)),
+        "line_offsets": ((num_lines + 1,), np.dtype(np.int64)),
+        "unknown": ((num_tokens,), np.dtype(np.bool_)),
+        **({"character_offsets": ((num_tokens, 2), np.dtype(np.int32))} if contents.has_offsets else {}),
+        **({"line": ((num_lines,), np.dtype(np.int64))} if contents.has_source_lines else {}),
+    }
+    for name, (shape, dtype) in expected.items():
+        dataset = own_dataset(file, name)
+        # HDF5 stores nothing for the one offset, 0, of a file without lines.
+        is_unwritten = num_lines == 0 and not dataset.external and not dataset.is_virtual
+        if (dataset.shape, dataset.dtype) != (shape, dtype) or not (is_unwritten or holds_its_data(dataset)):
+            raise ValueError(f"{name} is {dataset.dtype} {dataset.shape}, expected {dtype} {shape}")
+    for name, size in (("tokens", num_tokens), *([("text", num_lines)] if contents.has_text else [])):
+        strings = own_dataset(file, name)
+        is_text = h5py.check_string_dtype(strings.dtype) == h5py.check_string_dtype(h5py.string_dtype())
+        if not is_text or strings.shape != (size,) or not holds_its_data(strings):
+            raise ValueError(f"{name} is {strings.dtype} {strings.shape}, expected text of shape ({size},)")
+    if contents.dtype not in ("float16", "float32"):
+        raise ValueError(f"vectors are {contents.dtype}")
+    offsets = file["line_offsets"][()]
+    if offsets[0] != 0 or offsets[-1] != num_tokens or (np.diff(offsets) < 0).any():
+        raise ValueError("line_offsets do not rise from 0 to the number of tokens")
 
 
 def iter_blocks(paths: Iterable[Path]) -> Iterator[LineBlock]:
-    """Yield the lines of packed files in order, with their vectors, some thousand tokens at a time."""
-    return chain.from_iterable(map(_iter_line_blocks, paths))
+    """Yield the lines of packed files in order, with their vectors, some thousand tokens at a time.
+
+    The blocks are the same however the lines are divided among the files.
+    """
+    pieces: list[LineBlock] = []
+    for path in paths:
+        with h5py.File(path, "r") as file:
+            num_lines, start = len(file["line_offsets"]) - 1, 0
+            while start < num_lines:
+                if stop := _end_of_block(file, start, pieces):
+                    pieces.append(_read_vectors(file, start, stop))
+                    start = stop
+                if start < num_lines:
+                    yield LineBlock.joined(pieces)
+                    pieces = []
+    if pieces:
+        yield LineBlock.joined(pieces)
 
 
 def iter_text_blocks(paths: Iterable[Path]) -> Iterator[TextBlock]:
@@ -160,14 +232,28 @@ def iter_text_blocks(paths: Iterable[Path]) -> Iterator[TextBlock]:
     return chain.from_iterable(map(_iter_text_blocks, paths))
 
 
-def _iter_line_blocks(path: Path) -> Iterator[LineBlock]:
-    with h5py.File(path, "r") as file:
-        is_pooled = "pool" in file.attrs
-        row = 0
-        for block in _read_text_blocks(file):
-            end = row + (block.num_lines if is_pooled else len(block.tokens))
-            yield block.with_vectors(file["vectors"][..., row:end, :], is_pooled=is_pooled)
-            row = end
+def _end_of_block(file: Any, start: int, pieces: Sequence[TextBlock] = ()) -> int:
+    """Return the line after those that a block still takes from a line on; 0 if it takes none.
+
+    Args:
+        file: The h5py.File.
+        start: The line, counted from the first one of the file.
+        pieces: What is in the block already.
+    """
+    lines_left = BLOCK_LINES - sum(piece.num_lines for piece in pieces)
+    tokens_left = BLOCK_TOKENS - sum(len(piece.tokens) for piece in pieces)
+    offsets = file["line_offsets"][start : start + lines_left + 1]
+    count = int(np.searchsorted(offsets, offsets[0] + tokens_left, side="right")) - 1
+    if not pieces:
+        count = max(1, count)
+    return start + count if count > 0 else 0
+
+
+def _read_vectors(file: Any, start: int, stop: int) -> LineBlock:
+    block = read_lines(file, start, stop)
+    is_pooled = "pool" in file.attrs
+    first, last = (start, stop) if is_pooled else file["line_offsets"][[start, stop]].tolist()
+    return block.with_vectors(file["vectors"][..., first:last, :], is_pooled=is_pooled)
 
 
 def _iter_text_blocks(path: Path) -> Iterator[TextBlock]:
@@ -178,10 +264,9 @@ def _iter_text_blocks(path: Path) -> Iterator[TextBlock]:
 def _read_text_blocks(file: Any) -> Iterator[TextBlock]:
     num_lines, start = len(file["line_offsets"]) - 1, 0
     while start < num_lines:
-        offsets = file["line_offsets"][start : start + BLOCK_LINES + 1]
-        count = max(1, int(np.searchsorted(offsets, offsets[0] + BLOCK_TOKENS, side="right")) - 1)
-        yield read_lines(file, start, start + count)
-        start += count
+        stop = _end_of_block(file, start)
+        yield read_lines(file, start, stop)
+        start = stop
 
 
 def read_lines(file: Any, start: int, stop: int) -> TextBlock:
@@ -201,4 +286,5 @@ def read_lines(file: Any, start: int, stop: int) -> TextBlock:
         unknown=file["unknown"][own],
         character_offsets=file["character_offsets"][own] if "character_offsets" in file else None,
         source_lines=file["line"][start:stop] if "line" in file else None,
+        texts=file["text"][start:stop].tolist() if "text" in file else None,
     )

@@ -1,4 +1,8 @@
-"""Apache Parquet, one row per line: line, tokens, offsets (raw text), and vectors, or layer_0, layer_1, ... for all."""
+"""Apache Parquet, for tables and viewers.
+
+One row per line: line, text, tokens, offsets (raw text), and vectors, or layer_0, layer_1, ... for all layers. By token
+one row per token: line, place, token, start and end (raw text), unknown, text, and the same vectors.
+"""
 
 import importlib.util
 import json
@@ -17,6 +21,10 @@ from elmo_zh.extras import install_line
 SUFFIX = ".parquet"
 
 _FIRST_BYTES = b"PAR1"
+# Measured sizes, compressed: a token with its text in a row per line, and what a row per token adds.
+_TOKEN_BYTES, _TOKEN_ROW_BYTES = 16, 12
+# Lines repeated in rows of tokens are numbers in a dictionary, which must never become too large to be one.
+_DICTIONARY_BYTES = 2**30
 
 
 def check() -> None:
@@ -30,7 +38,7 @@ def check() -> None:
 
 def estimate_bytes(contents: Contents) -> int:
     """Return the approximate size of the file."""
-    return contents.vector_bytes + contents.num_tokens * 12
+    return contents.vector_bytes + contents.num_tokens * (_TOKEN_BYTES + _TOKEN_ROW_BYTES)
 
 
 def is_output(path: Path) -> bool:
@@ -55,16 +63,25 @@ def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: Out
     """Write the file, one row group per block."""
     import pyarrow.parquet
 
-    schema = _schema(contents)
-    small = [name for name in schema.names if not name.startswith(("vectors", "layer_"))]
+    columns = _token_columns if form.by_token else _line_columns
+    # Of no lines, for the types.
+    nothing = columns(_empty_block(contents), contents)
+    attributes = {key: value if isinstance(value, str) else json.dumps(value) for key, value in _plain(contents)}
+    schema = pyarrow.schema([(name, column.type) for name, column in nothing.items()], metadata=attributes)
     # Vectors hardly compress, and dictionary encoding does not help numbers.
-    compression = {name: "snappy" if name in small else "none" for name in schema.names}
+    compression = {name: "none" if name in _vector_columns(contents) else "snappy" for name in schema.names}
     with (
         path.open("wb") as file,
-        pyarrow.parquet.ParquetWriter(file, schema, compression=compression, use_dictionary=["tokens"]) as writer,
+        pyarrow.parquet.ParquetWriter(
+            file,
+            schema,
+            compression=compression,
+            use_dictionary=["token", "text"] if form.by_token else ["tokens"],
+            dictionary_pagesize_limit=_DICTIONARY_BYTES if form.by_token else None,
+        ) as writer,
     ):
         for block in blocks:
-            writer.write_batch(pyarrow.record_batch(_columns(block, contents), schema=schema))
+            writer.write_batch(pyarrow.record_batch(list(columns(block, contents).values()), schema=schema))
     return {}
 
 
@@ -72,40 +89,84 @@ def _vector_columns(contents: Contents) -> list[str]:
     return ["vectors"] if contents.num_layers is None else [f"layer_{n}" for n in range(contents.num_layers)]
 
 
-def _schema(contents: Contents) -> Any:
-    import pyarrow as pa
-
-    vector = pa.list_(pa.float16() if contents.dtype == "float16" else pa.float32(), contents.dimension)
-    fields = [("line", pa.int64()), ("tokens", pa.list_(pa.string()))]
-    if contents.has_offsets:
-        fields.append(("offsets", pa.list_(pa.list_(pa.int32(), 2))))
-    fields += [(name, vector if contents.is_pooled else pa.list_(vector)) for name in _vector_columns(contents)]
-    attributes = {key: value if isinstance(value, str) else json.dumps(value) for key, value in _plain(contents)}
-    return pa.schema(fields, metadata=attributes)
-
-
 def _plain(contents: Contents) -> Iterator[tuple[str, Any]]:
     for key, value in sorted(contents.attributes.items()):
         yield key, value.tolist() if isinstance(value, np.generic | np.ndarray) else value
 
 
-def _columns(block: LineBlock, contents: Contents) -> list[Any]:
+def _empty_block(contents: Contents) -> LineBlock:
+    return LineBlock(
+        first_line=0,
+        line_offsets=np.zeros(1, np.int64),
+        tokens=[],
+        unknown=np.zeros(0, np.bool_),
+        character_offsets=np.zeros((0, 2), np.int32) if contents.has_offsets else None,
+        texts=[],
+        vectors=np.zeros(contents.with_size(num_lines=0, num_tokens=0).shape, contents.dtype),
+        is_pooled=contents.is_pooled,
+    )
+
+
+def _line_columns(block: LineBlock, contents: Contents) -> dict[str, Any]:
+    """Return one row per line."""
     import pyarrow as pa
 
     offsets = pa.array(block.line_offsets.astype(np.int32))
 
-    def fixed(rows: NDArray[Any]) -> Any:
-        flat = pa.array(np.ascontiguousarray(rows).reshape(-1))
-        return pa.FixedSizeListArray.from_arrays(flat, rows.shape[-1])
-
     def by_line(values: Any) -> Any:
         return pa.ListArray.from_arrays(offsets, values)
 
-    numbers = np.arange(block.first_line, block.first_line + block.num_lines, dtype=np.int64)
-    lines = pa.array(numbers if block.source_lines is None else block.source_lines)
-    columns = [lines, by_line(pa.array([token.decode() for token in block.tokens], pa.string()))]
+    columns = {"line": pa.array(_line_numbers(block))}
+    if contents.has_text:
+        columns["text"] = _strings(block.texts or [])
+    columns["tokens"] = by_line(_strings(block.tokens))
     if block.character_offsets is not None:
-        columns.append(by_line(fixed(block.character_offsets)))
+        columns["offsets"] = by_line(_fixed(block.character_offsets))
+    vectors = {name: _fixed(layer) for name, layer in _layers(block, contents).items()}
+    return columns | (vectors if block.is_pooled else {name: by_line(layer) for name, layer in vectors.items()})
+
+
+def _token_columns(block: LineBlock, contents: Contents) -> dict[str, Any]:
+    """Return one row per token; the text of a line is kept once for each block."""
+    import pyarrow as pa
+
+    line_of_token = np.repeat(np.arange(block.num_lines, dtype=np.int32), np.diff(block.line_offsets))
+    columns = {
+        "line": pa.array(_line_numbers(block)[line_of_token]),
+        "place": pa.array(np.arange(len(block.tokens)) - block.line_offsets[line_of_token], pa.int32()),
+        "token": _strings(block.tokens),
+        "unknown": pa.array(block.unknown),
+    }
+    if block.character_offsets is not None:
+        for name, places in zip(("start", "end"), block.character_offsets.T, strict=True):
+            columns[name] = pa.array(places)
+    if contents.has_text:
+        columns["text"] = pa.DictionaryArray.from_arrays(pa.array(line_of_token), _strings(block.texts or []))
+    return columns | {name: _fixed(layer) for name, layer in _layers(block, contents).items()}
+
+
+def _line_numbers(block: LineBlock) -> NDArray[np.int64]:
+    """Return the number of each line in the text, int64, shape (lines,)."""
+    if block.source_lines is not None:
+        return block.source_lines
+    return np.arange(block.first_line, block.first_line + block.num_lines, dtype=np.int64)
+
+
+def _layers(block: LineBlock, contents: Contents) -> dict[str, NDArray[Any]]:
+    """Return the vectors of each layer by the name of their column, shape (R, 2P)."""
     layers = [block.vectors] if contents.num_layers is None else list(block.vectors)
-    columns += [fixed(layer) if block.is_pooled else by_line(fixed(layer)) for layer in layers]
-    return columns
+    return dict(zip(_vector_columns(contents), layers, strict=True))
+
+
+def _strings(values: list[bytes]) -> Any:
+    import pyarrow as pa
+
+    return pa.array([value.decode() for value in values], pa.string())
+
+
+def _fixed(rows: NDArray[Any]) -> Any:
+    """Return rows of numbers as lists of one length."""
+    import pyarrow as pa
+
+    flat = pa.array(np.ascontiguousarray(rows).reshape(-1))
+    return pa.FixedSizeListArray.from_arrays(flat, rows.shape[-1])

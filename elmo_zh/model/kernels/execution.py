@@ -71,10 +71,14 @@ def _get_helper() -> ThreadPoolExecutor:
     return _helper
 
 
-def _forget_helper() -> None:
-    """Drop the helper thread: a forked process has only the thread that forked."""
-    global _helper
-    _helper = None
+def _compute_alone() -> None:
+    """Prepare a forked process, which has only the thread that forked, for computing.
+
+    A lock that another thread held would never be released, and GNU OpenMP would wait for threads that do not exist.
+    """
+    global _helper, _compilation_lock
+    _helper, _compilation_lock = None, threading.Lock()
+    torch.set_num_threads(1)
 
 
-os.register_at_fork(after_in_child=_forget_helper)
+os.register_at_fork(after_in_child=_compute_alone)

@@ -1,0 +1,76 @@
+"""How well does a model predict texts of several kinds, beside the bigram model of its own training text?
+
+Usage: python benchmarks/starter.py BUNDLE RUN FILE...
+
+RUN is the run that the bundle was exported from: its token ids train the bigram model. FILE holds one paragraph a line,
+none of them in the training text. Prints a Markdown table with a row for each file: tokens, unknown words, and exact
+perplexity and bits per character of the model and of the Kneser-Ney bigram model, mean of both directions.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from elmo_zh.bundle.read import Bundle, load_bundle
+from elmo_zh.contexts.line_scorer import LineReading, LineScorer
+from elmo_zh.corpus.text_files import iter_lines
+from elmo_zh.id_store.load import load_id_store
+from elmo_zh.run.layout import RunDir
+from elmo_zh.run.markdown import table
+from elmo_zh.training.baselines import KneserNeyBigram, pairs
+from elmo_zh.training.scoring import TextMeasure
+from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, load_vocabulary
+
+
+def bigram_models(run: RunDir) -> list[tuple[int, KneserNeyBigram]]:
+    """Return each direction, 1 or -1, with its bigram model."""
+    store = load_id_store(run.ids, load_vocabulary(run.vocab))
+    num_tokens = len(store.lexicon.vocabulary)
+    found = pairs(store.train, np.arange(len(store.train)), store.lexicon)
+    return [
+        (direction, KneserNeyBigram(*found[:, ::direction].T, num_tokens, start))
+        for direction, start in ((1, BEGIN_ID), (-1, END_ID))
+    ]
+
+
+def bigram_nats(models: list[tuple[int, KneserNeyBigram]], bundle: Bundle, sentences: list[list[str]]) -> float:
+    """Return the cost of sentences in nats, mean of the directions."""
+    assert bundle.vocabulary is not None
+    marked = [[BEGIN_ID, *bundle.vocabulary.encode(sentence), END_ID] for sentence in sentences]
+    adjacent = np.concatenate([np.stack([ids[:-1], ids[1:]], axis=1) for ids in map(np.array, marked)])
+    return sum(-float(np.log(model.probabilities(*adjacent[:, ::way].T)).sum()) for way, model in models) / 2
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bundle", type=Path)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
+    arguments = parser.parse_args()
+    bundle, models = load_bundle(arguments.bundle), bigram_models(RunDir(arguments.run))
+    scorer, preparation = LineScorer(bundle, "cpu", LineReading(split_sentences=True)), bundle.build_preparation()
+    rows = []
+    for path in arguments.files:
+        lines = list(dict.fromkeys(line for line in iter_lines(path) if line.strip()))
+        scores = [score for score in scorer.score(lines) if score.num_sentences]
+        measure = TextMeasure(
+            num_predictions=sum(score.measure.num_predictions for score in scores),
+            num_tokens=sum(score.num_tokens for score in scores),
+            num_unknown=sum(score.num_unknown for score in scores),
+            num_characters=sum(score.num_characters for score in scores),
+            spelling_nats=sum(score.spelling_nats for score in scores),
+        )
+        sentences = [tokens for line in lines for tokens in preparation.sentences(line) if tokens]
+        assert sum(map(len, sentences)) == measure.num_tokens
+        figures = [f"{measure.num_tokens:,}", f"{measure.num_unknown / measure.num_tokens:.1%}"]
+        for nats in (sum(score.mean_nats for score in scores), bigram_nats(models, bundle, sentences)):
+            figures += [f"{measure.perplexity(nats):,.1f}", f"{measure.bits_per_character(nats):.3f}"]
+        rows.append((path.stem, *figures))
+        print(*rows[-1], sep="\t", flush=True)
+    head = ("text", "tokens", "unknown", "perplexity", "bits per character", "bigram: perplexity", "bits per character")
+    print(table(head, rows))
+
+
+if __name__ == "__main__":
+    main()

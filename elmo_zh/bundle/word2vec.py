@@ -1,0 +1,128 @@
+"""The word2vec vectors that a model's token layer started from: one vector a word, whatever its context.
+
+In word2vec.hdf5 the dataset `vectors` is float16, shape (V, P): a row for each line of vocab.data, zeros for special
+tokens and for words without a vector.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.bundle.find_bundle import find_given_bundle
+from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.bundle.weights import check_array, open_hdf5
+from elmo_zh.corpus.text_files import iter_lines
+from elmo_zh.errors import BundleError, RunError
+from elmo_zh.hdf5 import create_hdf5
+from elmo_zh.invocation import command
+from elmo_zh.run.layout import RunDir
+from elmo_zh.vocabulary.vocabulary import Vocabulary, load_vocabulary
+from elmo_zh.word2vec.vectors import WordVectors, load_word_vectors
+
+_DATASET = "vectors"
+
+
+@dataclass(frozen=True, eq=False)
+class Word2Vec:
+    """The vectors of a vocabulary's words.
+
+        word2vec = Word2Vec.load("runs/latest/model")
+        [vectors] = word2vec.embed_tokens([["今天", "天气", "很", "好"]])  # float32, (4, P)
+
+    Attributes:
+        vocabulary: The words.
+        table: A row for each token of the vocabulary, zeros for one without a vector, float16, shape (V, P).
+    """
+
+    vocabulary: Vocabulary
+    table: NDArray[np.float16]
+
+    @classmethod
+    def load(cls, path: str | Path | None = None) -> "Word2Vec":
+        """Load the vectors of a bundle, or those of a run.
+
+        Args:
+            path: The folder of a bundle, the name of an installed model, or the folder of a run.
+
+        Raises:
+            TypeError: If the path is missing.
+            BundleError: If the bundle has no such vectors, or they are damaged.
+            RunError: If the run has none.
+        """
+        folder = find_given_bundle(path, "Word2Vec.load")
+        layout, run = BundleLayout(folder), RunDir(folder)
+        if not layout.info.is_file() and run.vocab.is_file():
+            return cls._of_run(run)
+        if not layout.word2vec.is_file():
+            raise BundleError(
+                f"{folder} has no word2vec vectors (word2vec.hdf5). Export its run again with:"
+                f" {command('export', '--run', 'RUN', '--force')}; models that started from another model, or were"
+                " converted, have none."
+            )
+        vocabulary = load_vocabulary(layout.vocab)
+        return cls(vocabulary, read_table(layout.word2vec, len(vocabulary)))
+
+    @classmethod
+    def _of_run(cls, run: RunDir) -> "Word2Vec":
+        if not run.word2vec.is_file():
+            raise RunError(f"{run.word2vec} is missing. Make it with: {command('word2vec', '--run', run.path)}")
+        vocabulary = load_vocabulary(run.vocab)
+        return cls(vocabulary, build_table(load_run_vectors(run, vocabulary), len(vocabulary)))
+
+    @property
+    def dimension(self) -> int:
+        """P: the length of each vector."""
+        return int(self.table.shape[1])
+
+    def rows(self, tokens: Iterable[str]) -> NDArray[np.int64]:
+        """Return the row of each token in `table`; that of <UNK>, which is zero, for words outside the vocabulary."""
+        return np.array(self.vocabulary.encode(tokens), np.int64)
+
+    def embed_tokens(self, sentences: Iterable[Sequence[str]]) -> list[NDArray[np.float32]]:
+        """Return the vectors of segmented sentences, each float32, shape (n, P); zeros for words without a vector."""
+        return [self.table[self.rows(tokens)].astype(np.float32) for tokens in sentences]
+
+
+def load_run_vectors(run: RunDir, vocabulary: Vocabulary) -> WordVectors:
+    """Read word2vec.txt of a run; its first line tells how long the vectors are."""
+    header = next(iter_lines(run.word2vec), "").split(" ")
+    if len(header) != 2 or not all(number.isdecimal() for number in header):
+        raise RunError(
+            f"{run.word2vec}: the first line is {' '.join(header)[:40]!r}, expected the number of words and the length"
+            f" of their vectors. Make it again with: {command('word2vec', '--run', run.path, '--force')}"
+        )
+    return load_word_vectors(run.word2vec, vocabulary, int(header[1]))
+
+
+def build_table(vectors: WordVectors, num_tokens: int) -> NDArray[np.float16]:
+    """Return vectors as a row for each token of the vocabulary, float16, shape (V, P); numbers beyond it are cut."""
+    table = np.zeros((num_tokens, vectors.vectors.shape[1]), np.float16)
+    most = np.finfo(np.float16).max
+    table[vectors.rows] = vectors.vectors.clip(-most, most)
+    return table
+
+
+def write_table(path: Path, table: NDArray[np.float16]) -> None:
+    """Write word2vec.hdf5, compressed: it is read whole, and becomes a seventh smaller."""
+    with create_hdf5(path) as file:
+        file.create_dataset(_DATASET, data=table, compression="gzip", shuffle=True)
+
+
+def read_table(path: Path, num_tokens: int) -> NDArray[np.float16]:
+    """Read word2vec.hdf5.
+
+    Raises:
+        BundleError: If it is damaged, was changed, or belongs to another vocabulary.
+    """
+    with open_hdf5(path) as file:
+        dataset: Any = file.get(_DATASET)
+        width = dataset.shape[1] if getattr(dataset, "ndim", 0) == 2 else 0
+        check_array(file, path, _DATASET, (num_tokens, width))
+        table = np.asarray(dataset[()], np.float16)
+    if not np.isfinite(table).all():
+        raise BundleError(f"{path} holds numbers that are not finite. Copy or export the bundle again.")
+    return table

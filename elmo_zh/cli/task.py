@@ -1,0 +1,30 @@
+"""The commands of labelled tasks: train a model on a bundle, use it, score it, and see what ELMo adds."""
+
+import click
+
+from elmo_zh.cli.settings_group import SettingsGroup
+from elmo_zh.cli.task_compare import compare
+from elmo_zh.cli.task_fit import fit
+from elmo_zh.cli.task_predict import predict
+from elmo_zh.cli.task_probe import probe
+from elmo_zh.cli.task_score import score
+
+
+@click.group(cls=SettingsGroup)
+def task() -> None:
+    """Train, use, score and compare models of labelled tasks.
+
+    Use it with a few thousand labelled texts: classes or numbers of texts, tags of characters or words, or pairs of
+    texts. The model is a small network on the vectors of a bundle; compare says whether ELMo helps on your labels.
+
+    \b
+    Example:
+      elmo-zh task fit tag names.conll --output my-tagger
+      elmo-zh task predict file.txt --task my-tagger
+      elmo-zh task score more-names.conll --task my-tagger
+      elmo-zh task compare tag names.conll --output my-comparison
+    """
+
+
+for _command in (fit, predict, score, compare, probe):
+    task.add_command(_command)

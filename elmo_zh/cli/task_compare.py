@@ -1,0 +1,92 @@
+"""The command that says whether ELMo helps on labelled texts."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from elmo_zh.cli.model_options import load_embedder, model_option, model_path, refuse_settings_of_the_model
+from elmo_zh.cli.options import Common, common_options, device_option
+from elmo_zh.cli.task_training import KINDS, data_options, job_of, training_options
+from elmo_zh.invocation import command
+
+
+def _shares(_context: click.Context, _parameter: click.Parameter, value: str) -> tuple[float, ...]:
+    """Return fractions above 0 and at most 1 that commas separate, the largest first."""
+    try:
+        shares = tuple(float(part) for part in value.split(","))
+    except ValueError:
+        shares = ()
+    if not shares or not all(0 < share <= 1 for share in shares) or len(set(shares)) != len(shares):
+        raise click.BadParameter(f"{value!r}: expected fractions above 0 and at most 1, each once, such as 1,0.3,0.1")
+    return tuple(sorted(shares, reverse=True))
+
+
+@click.command()
+@click.argument("kind", type=click.Choice(KINDS))
+@click.argument("data", type=click.Path(path_type=Path, exists=True))
+@model_option
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    metavar="COMPARISON",
+    help="Folder to write.",
+)
+@click.option(
+    "--word2vec",
+    type=click.Path(path_type=Path, exists=True),
+    metavar="PATH",
+    help="Model or run whose word2vec vectors to compare with. Default: those of the model.",
+)
+@click.option(
+    "--shares",
+    callback=_shares,
+    default="1,0.3,0.1",
+    show_default=True,
+    metavar="SHARE,...",
+    help="Fractions of the training examples to train with.",
+)
+@data_options
+@training_options
+@click.option(
+    "--seeds",
+    "num_seeds",
+    type=click.IntRange(1, 100),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Train each setting N times, from consecutive seeds, each with its own choice of the labels.",
+)
+@device_option
+@common_options
+@click.pass_obj
+def compare(common: Common, /, kind: str, data: Path, output: Path, **chosen: Any) -> None:
+    """Compare ELMo with word2vec on your labels.
+
+    Use it before you rely on ELMo for a task. The same network is trained on word2vec, on ELMo and on both, [word2vec;
+    ELMo], with all labels and with some of them; beside them stand the most frequent label and, for classes, a linear
+    model on characters (TF-IDF; extra sklearn). 95% intervals of the differences are bootstrapped over the test
+    examples. KIND and DATA are those of task fit. COMPARISON gets tables, a picture of the learning curves, and JSON.
+    An interrupted command resumes and trains nothing again that was finished.
+
+    \b
+    Example:
+      elmo-zh task compare classify reviews.csv --output my-comparison
+      elmo-zh task compare tag names/ --model runs/mine/model --output my-comparison --shares 1,0.1 --seeds 1
+    """
+    config = common.resolve()
+    refuse_settings_of_the_model(common, "task compare", also="embed")
+    fit = job_of(kind, data, config.text.encoding, chosen)
+    from elmo_zh.tasks.compare import CompareJob, compare_task
+
+    job = CompareJob(fit=fit, shares=chosen["shares"], word2vec=chosen["word2vec"])
+    embedder = load_embedder(common, model_path(chosen["model"]), config.embed, chosen["device"])
+    comparison = compare_task(job, embedder, output, force=common.force, reporter=common.console)
+    model = ("--model", chosen["model"]) if chosen["model"] else ()
+    common.finish(
+        {"output": str(output), **comparison.to_json()},
+        *comparison.lines(),
+        f"Comparison: {output}",
+        f"Next: {command('task', 'fit', kind, data, *model, '--output', f'my-{kind}')}",
+    )

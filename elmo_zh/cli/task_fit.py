@@ -1,0 +1,100 @@
+"""The command that trains a model of a labelled task."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from elmo_zh.cli.model_options import load_embedder, model_option, model_path, refuse_settings_of_the_model
+from elmo_zh.cli.options import Common, common_options, device_option
+from elmo_zh.cli.task_training import INPUTS, KINDS, data_options, job_of, training_options
+from elmo_zh.invocation import command
+from elmo_zh.run.reporter import counted
+
+if TYPE_CHECKING:
+    from elmo_zh.tasks.prepared_task import FitReport
+
+
+@click.command()
+@click.argument("kind", type=click.Choice(KINDS))
+@click.argument("data", type=click.Path(path_type=Path, exists=True))
+@model_option
+@click.option(
+    "--output", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="TASK", help="Folder to write."
+)
+@data_options
+@click.option(
+    "--inputs",
+    metavar="NAME,...",
+    help=f"What the network reads of each unit: some of {','.join(INPUTS)}. Default: word2vec,elmo; with characters"
+    " where these are tagged.",
+)
+@click.option(
+    "--elmo-at",
+    type=click.Choice(("input", "output", "both")),
+    default="input",
+    show_default=True,
+    help="Where ELMo goes: [x; ELMo] before the network, [h; ELMo] after it, or both.",
+)
+@training_options
+@click.option(
+    "--seeds",
+    "num_seeds",
+    type=click.IntRange(1, 100),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Train N times, from consecutive seeds, and keep the best on the development examples.",
+)
+@device_option
+@common_options
+@click.pass_obj
+def fit(common: Common, /, kind: str, data: Path, output: Path, **chosen: Any) -> None:
+    """Train a classifier, a tagger or a model of pairs.
+
+    Use it on labelled texts. KIND is classify, tag or pairs. DATA is a file, or a folder of files train.*, dev.* and
+    test.*: CSV, TSV or JSON lines for classify and pairs; CoNLL (BIO, BMES, BIOES, or a tag for each unit) or JSON
+    lines with spans of characters for tag. The vectors of the model are computed once. TASK gets the network, its
+    scores, metrics.jsonl and pictures; an interrupted command resumes. docs/tasks.md describes data, networks and
+    files.
+
+    \b
+    Example:
+      elmo-zh task fit classify reviews.csv --output my-classifier
+      elmo-zh task fit tag names/ --model runs/mine/model --output my-tagger --seeds 3
+      elmo-zh task fit pairs questions.csv --inputs word2vec --output without-elmo
+    """
+    config = common.resolve()
+    refuse_settings_of_the_model(common, "task fit", also="embed")
+    job = job_of(kind, data, config.text.encoding, chosen)
+    from elmo_zh.tasks.fit import fit_task
+
+    embedder = load_embedder(common, model_path(chosen["model"]), config.embed, chosen["device"])
+    report = fit_task(job, embedder, output, force=common.force, reporter=common.console)
+    common.finish(
+        {
+            "output": str(report.output),
+            "metric": report.metric,
+            "scores": report.description.scores,
+            "layer_weights": report.description.layer_weights,
+            "inputs": report.description.settings.inputs,
+            "examples": {part: report.description.training[f"{part}_examples"] for part in ("train", "dev", "test")},
+        },
+        *_described(report),
+    )
+
+
+def _described(report: "FitReport") -> list[str]:
+    scores, metric = report.description.scores, report.metric
+    lines = []
+    for part in ("dev", "test"):
+        if part in scores:
+            by_seed = [each[part] for each in scores["seeds"].values()]
+            shown = f" (seeds: {', '.join(f'{value:.4f}' for value in by_seed)})" if len(by_seed) > 1 else ""
+            examples = counted(report.description.training[f"{part}_examples"], f"{part} example")
+            lines.append(f"{metric} {scores[part][metric]:.4f} on {examples}{shown}")
+    for place, weights in report.description.layer_weights.items():
+        lines.append(f"Weights of ELMo's layers at the {place}: {', '.join(f'{weight:.3f}' for weight in weights)}")
+    lines.append(f"Trained task: {report.output}")
+    lines.append(f"Next: {command('task', 'predict', 'file.txt', '--task', report.output)}")
+    return lines

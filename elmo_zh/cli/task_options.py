@@ -1,0 +1,85 @@
+"""What the commands of labelled tasks share: options for labelled data, and the trained task."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from elmo_zh.cli.options import Common, encoding_option, with_options
+
+if TYPE_CHECKING:
+    from elmo_zh.tasks.data.read_labelled import Reading
+    from elmo_zh.tasks.task_model import TaskModel
+
+# Also in elmo_zh.tasks, which is imported only when a command works; a test compares them.
+LABELLED_FORMATS = ("auto", "csv", "tsv", "jsonl", "conll")
+
+
+def labelled_options(function: Any) -> Any:
+    """Add the options for how labelled data is read."""
+    text_column = click.option(
+        "--text-column",
+        "text_columns",
+        multiple=True,
+        metavar="NAME",
+        help="Column or field of the text, by name or number from 1; twice for pairs. Default: found.",
+    )
+    label_column = click.option(
+        "--label-column", default="", metavar="NAME", help="Column or field of the label. Default: found."
+    )
+    input_format = click.option(
+        "--input-format",
+        type=click.Choice(LABELLED_FORMATS),
+        default="auto",
+        show_default=True,
+        help="Format of the labelled files.",
+    )
+    return with_options(function, [text_column, label_column, input_format, encoding_option])
+
+
+task_option = click.option(
+    "--task",
+    "task_path",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    metavar="TASK",
+    help="Folder that task fit has written.",
+)
+moved_model_option = click.option(
+    "--model",
+    type=click.Path(path_type=Path),
+    metavar="BUNDLE",
+    help="Model that the task was trained on, if it has been moved.",
+)
+
+
+def reading_of(kind: str, encoding: str, chosen: dict[str, Any], *, regression: bool) -> "Reading":
+    """Return how labelled files are read; raise UsageError for a wrong number of columns."""
+    from elmo_zh.tasks.data.read_labelled import Reading
+
+    columns = chosen["text_columns"]
+    wanted = 2 if kind == "pairs" else 1
+    if columns and len(columns) != wanted:
+        raise click.UsageError(f"--text-column is needed {'twice' if wanted == 2 else 'once'}, found {len(columns)}.")
+    return Reading(
+        kind=kind,
+        regression=regression,
+        format=chosen["input_format"],
+        encoding=encoding,
+        text_columns=columns or ("",) * wanted,
+        label_column=chosen["label_column"],
+    )
+
+
+def load_task(common: Common, path: Path, chosen: dict[str, Any]) -> "TaskModel":
+    """Load a trained task, and say on which model it was trained."""
+    from elmo_zh.allocator import keep_few_kernels, keep_freed_memory
+
+    keep_few_kernels()
+    keep_freed_memory()
+    from elmo_zh.bundle.description import model_line
+    from elmo_zh.tasks.task_model import TaskModel
+
+    model = TaskModel.load(path, chosen["model"], chosen["device"] or "auto")
+    common.console.note(model_line(model.embedder.bundle))
+    return model

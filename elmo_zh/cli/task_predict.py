@@ -1,0 +1,144 @@
+"""The command that labels texts with a trained task."""
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+
+from elmo_zh.cli.model_options import refuse_settings_of_the_model
+from elmo_zh.cli.options import Common, common_options, device_option, input_argument, input_options
+from elmo_zh.cli.task_options import LABELLED_FORMATS, load_task, moved_model_option, task_option
+from elmo_zh.run.reporter import counted
+
+if TYPE_CHECKING:
+    from elmo_zh.tasks.task_model import TaskModel
+
+# Also in elmo_zh.tasks, which is imported only when a command works; a test compares them.
+PREDICTION_FORMATS = ("jsonl", "tsv", "conll")
+SCHEMES = ("BIO", "BMES", "BIOES")
+
+
+@click.command()
+@input_argument
+@task_option
+@moved_model_option
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="File to write. Default: standard output.",
+)
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(PREDICTION_FORMATS),
+    default="jsonl",
+    show_default=True,
+    help="JSON lines; a table of labels or spans (tsv); or a unit and its tag a line (conll).",
+)
+@click.option("--scheme", type=click.Choice(SCHEMES), help="Scheme of conll. Default: that of the training data.")
+@click.option(
+    "--text-column",
+    "text_columns",
+    multiple=True,
+    metavar="NAME",
+    help="For pairs, the columns of the two texts: give it twice. Default: found.",
+)
+@input_options
+@device_option
+@common_options
+@click.pass_obj
+def predict(common: Common, /, files: tuple[str, ...], task_path: Path, **chosen: Any) -> None:
+    """Label texts with a trained task.
+
+    Use it on text of any size: it is read and labelled piece by piece. FILE is a text in any form that segment reads, a
+    folder, or - for standard input; a line is one text. For pairs it is a table or JSON lines with two texts each.
+
+    \b
+    Example:
+      elmo-zh task predict file.txt --task my-classifier --format tsv
+      elmo-zh task predict file.txt --task my-tagger --output names.jsonl
+      elmo-zh task predict file.txt --task my-tagger --format conll --scheme BMES
+    """
+    config = common.resolve()
+    refuse_settings_of_the_model(common, "task predict")
+    if common.as_json and chosen["output"] is None:
+        raise click.UsageError("With --json stdout holds the result. Give the predictions a file: --output FILE")
+    model = load_task(common, task_path, chosen)
+    _check_form(model, chosen)
+    from elmo_zh.embed.join import claimed_output
+    from elmo_zh.run.files import atomic_path
+
+    output: Path | None = chosen["output"]
+    with ExitStack() as stack:
+        if output is None:
+            file: BinaryIO = sys.stdout.buffer
+        else:
+            stack.enter_context(
+                claimed_output(output, [task_path, *map(Path, files)], Path.is_file, force=common.force)
+            )
+            file = stack.enter_context(stack.enter_context(atomic_path(output)).open("wb"))
+        count = _write_predictions(common, model, files, config, chosen, file)
+    if output is None:
+        common.console.note(f"{counted(count, 'text')} labelled")
+    else:
+        common.finish({"output": str(output), "texts": count}, f"{counted(count, 'text')} labelled: {output}")
+
+
+def _check_form(model: "TaskModel", chosen: dict[str, Any]) -> None:
+    kind = model.description.settings.kind
+    if chosen["kind"] == "conll" and kind != "tag":
+        raise click.UsageError("--format conll is for tags, and this task has none. Give jsonl or tsv.")
+    if chosen["scheme"] and (chosen["kind"] != "conll" or not model.description.scheme):
+        raise click.UsageError("--scheme is for --format conll of a task whose tags mark spans. Leave it out.")
+    if chosen["text_columns"] and kind != "pairs":
+        raise click.UsageError("--text-column is for pairs. Name the fields of other texts with --field.")
+
+
+def _write_predictions(
+    common: Common, model: "TaskModel", files: tuple[str, ...], config: Any, chosen: dict[str, Any], file: BinaryIO
+) -> int:
+    """Write the predictions of all texts; return their number."""
+    from itertools import tee
+
+    from elmo_zh.tasks.predict_file import header_of, rows_of
+
+    settings = model.description.settings
+    is_pair = settings.kind == "pairs"
+    header = header_of(
+        chosen["kind"], of_tags=settings.kind == "tag", of_numbers=settings.regression, num_texts=1 + is_pair
+    )
+    file.write(header.encode())
+    count = 0
+    with ExitStack() as stack:
+        texts, again = tee(_iter_texts(common, files, config, chosen, stack, is_pair=is_pair))
+        progress = stack.enter_context(common.console.progress("predict", unit="texts"))
+        predictions = model.iter_predict(texts if is_pair else (each[0] for each in texts))
+        for number, (given, prediction) in enumerate(zip(again, predictions, strict=True)):
+            row = rows_of(chosen["kind"], number, given, prediction, chosen["scheme"] or "")
+            file.write(row.encode("utf-8", "surrogatepass"))
+            progress.update(1)
+            count += 1
+    return count
+
+
+def _iter_texts(
+    common: Common, files: tuple[str, ...], config: Any, chosen: dict[str, Any], stack: ExitStack, *, is_pair: bool
+) -> Any:
+    """Yield the text or the two texts of each example."""
+    from elmo_zh.corpus.input_texts import input_text, opened_inputs
+    from elmo_zh.tasks.data.read_labelled import Reading, iter_pairs
+
+    columns = chosen["text_columns"] or ("", "")
+    if is_pair and len(columns) != 2:
+        raise click.UsageError(f"--text-column is needed twice, found {len(columns)}.")
+    kind = config.text.format if config.text.format in LABELLED_FORMATS else "auto"
+    reading = Reading(kind="pairs", format=kind, encoding=config.text.encoding, text_columns=columns)
+    for source in stack.enter_context(opened_inputs(files, common.console)).sources:
+        if is_pair:
+            yield from iter_pairs(source, reading)
+            continue
+        for line in input_text(source, config.text).lines_if_text(common.console):
+            yield (line,)

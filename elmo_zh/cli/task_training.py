@@ -1,0 +1,110 @@
+"""Options of the commands that train networks of labelled tasks, and the training that they ask for."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from elmo_zh.cli.options import with_options
+from elmo_zh.cli.task_options import labelled_options, reading_of
+
+if TYPE_CHECKING:
+    from elmo_zh.tasks.prepared_task import FitJob
+
+# Also in elmo_zh.tasks, which is imported only when a command works; a test compares them.
+KINDS = ("classify", "tag", "pairs")
+INPUTS = ("word2vec", "elmo", "characters")
+
+_FILES = [
+    click.option(
+        "--dev",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        metavar="FILE",
+        help="Development examples, which decide when to stop. Default: a tenth of DATA.",
+    ),
+    click.option(
+        "--test",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        metavar="FILE",
+        help="Test examples, scored at the end. Default: a tenth of DATA, but none if --dev is given.",
+    ),
+]
+_EXAMPLES = [
+    click.option("--regression", is_flag=True, help="Labels are numbers."),
+    click.option("--limit", type=click.IntRange(1), metavar="N", help="Use N of the training examples at most."),
+]
+_TRAINING = [
+    click.option(
+        "--head",
+        type=click.Choice(("bilstm", "linear")),
+        default="bilstm",
+        show_default=True,
+        help="Network of classify: a BiLSTM, or a linear model on the mean of the vectors.",
+    ),
+    click.option("--hidden", type=click.IntRange(1, 4096), default=200, show_default=True, help="Size of the LSTMs."),
+    click.option("--epochs", type=click.IntRange(1), default=30, show_default=True, help="Epochs at most."),
+    click.option(
+        "--patience",
+        type=click.IntRange(1),
+        default=5,
+        show_default=True,
+        help="Stop after so many epochs without a better score on the development examples.",
+    ),
+    click.option("--batch-size", type=click.IntRange(1), default=32, show_default=True, help="Texts in each step."),
+    click.option(
+        "--learning-rate",
+        type=click.FloatRange(0, 1, min_open=True),
+        default=0.001,
+        show_default=True,
+        help="Learning rate of Adam; the weights of ELMo's layers have their own.",
+    ),
+    click.option(
+        "--seed", type=click.IntRange(0, 2**31), default=1, show_default=True, help="Seed of split and training."
+    ),
+]
+
+
+def data_options(function: Any) -> Any:
+    """Add the options for labelled data: its files, how they are read, and how much of them is used."""
+    return with_options(labelled_options(with_options(function, _EXAMPLES)), _FILES)
+
+
+def training_options(function: Any) -> Any:
+    """Add the options for the network and its training."""
+    return with_options(function, _TRAINING)
+
+
+def job_of(kind: str, data: Path, encoding: str, chosen: dict[str, Any]) -> "FitJob":
+    """Return the training that options ask for; raise UsageError for options that do not go together."""
+    from elmo_zh.tasks.data.datasets import DataFiles
+    from elmo_zh.tasks.networks.settings import HeadSettings
+    from elmo_zh.tasks.prepared_task import FitJob
+    from elmo_zh.tasks.train_head import TrainSettings
+
+    inputs = tuple(name.strip() for name in (chosen.get("inputs") or "").split(",") if name.strip())
+    wrong = [name for name in inputs if name not in INPUTS]
+    if wrong or len(set(inputs)) != len(inputs):
+        raise click.UsageError(f"--inputs {chosen['inputs']}: expected some of {','.join(INPUTS)}, each once.")
+    if chosen["regression"] and kind == "tag":
+        raise click.UsageError("--regression is for classify and pairs: tags are no numbers. Leave it out.")
+    if chosen["head"] != "bilstm" and kind != "classify":
+        raise click.UsageError(f"--head {chosen['head']} is for classify. Leave it out.")
+    return FitJob(
+        files=DataFiles(data=data, dev=chosen["dev"], test=chosen["test"], seed=chosen["seed"], limit=chosen["limit"]),
+        reading=reading_of(kind, encoding, chosen, regression=chosen["regression"]),
+        settings=HeadSettings(
+            kind=kind,
+            head=chosen["head"],
+            inputs=tuple(name for name in INPUTS if name in inputs),
+            elmo_at=chosen.get("elmo_at", "input"),
+            regression=chosen["regression"],
+            hidden_dim=chosen["hidden"],
+        ),
+        training=TrainSettings(
+            epochs=chosen["epochs"],
+            patience=chosen["patience"],
+            batch_size=chosen["batch_size"],
+            learning_rate=chosen["learning_rate"],
+        ),
+        num_seeds=chosen["num_seeds"],
+    )

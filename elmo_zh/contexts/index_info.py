@@ -1,0 +1,65 @@
+"""index.json of an index, and the checks of what it says of the other files."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from elmo_zh.contexts.layout import INDEX_FORMAT, IndexLayout
+from elmo_zh.errors import OutputError
+from elmo_zh.invocation import program
+from elmo_zh.run.files import read_json
+
+
+def load_info(folder: Path) -> dict[str, Any]:
+    """Read index.json.
+
+    Raises:
+        OutputError: If the folder is no index, or the index is damaged or of another version.
+    """
+    path = IndexLayout(folder).info
+    if not path.is_file():
+        raise OutputError(
+            f"{folder} is no index: {path.name} is missing. Make one with: {program()} index TEXT --output INDEX"
+        )
+    try:
+        info = read_json(path)
+        number = info["format"]
+    except (ValueError, KeyError, TypeError):
+        raise damaged(path) from None
+    if number != INDEX_FORMAT:
+        raise OutputError(
+            f"{path} has format {number}, expected {INDEX_FORMAT}. Make the index again with this version of elmo-zh."
+        )
+    if not _is_sound(info):
+        raise damaged(path)
+    return dict(info)
+
+
+def _is_sound(info: Any) -> bool:
+    """Return whether index.json has all values that are used, of their types."""
+    try:
+        counts = [info["counts"][name] for name in ("words", "kept_lines", "occurrences")]
+        numbers = [*counts, *info["settings"]["layers"], *info["bytes"].values(), info["dimension"]]
+        names = [*(info["model"][name] for name in ("path", "model_digest", "precision", "unknown"))]
+        names += [text["name"] for text in info["texts"]]
+    except (KeyError, TypeError, AttributeError):
+        return False
+    are_numbers = all(isinstance(number, int) and number >= 0 for number in numbers)
+    return are_numbers and min(counts) > 0 and all(isinstance(name, str) for name in names)
+
+
+def check_sizes(layout: IndexLayout, info: dict[str, Any], layers: Sequence[int]) -> None:
+    """Raise OutputError if a file is missing or its size is not the recorded one, before any is read."""
+    for path in layout.files(layers):
+        if not path.is_file():
+            raise OutputError(f"{path} is missing. Make the index again.")
+        expected, found = info["bytes"].get(path.name), path.stat().st_size
+        if found != expected:
+            raise OutputError(
+                f"{path} has {found:,} bytes, expected {expected:,}. It is damaged: make the index again."
+            )
+
+
+def damaged(path: Path) -> OutputError:
+    """Return the error for a file of an index whose content cannot be right."""
+    return OutputError(f"{path} is damaged. Make the index again.")

@@ -1,0 +1,33 @@
+"""Checks of what an ElmoEmbedder is built from."""
+
+from pathlib import Path
+
+from elmo_zh.bundle.find_bundle import DEFAULT_MODEL
+from elmo_zh.bundle.read import Bundle
+from elmo_zh.choices import DEVICES, UNKNOWN_WAYS, VECTOR_DTYPES
+from elmo_zh.errors import ElmoZhError
+from elmo_zh.model.precision import PRECISIONS
+
+_KNOWN = {
+    "device": DEVICES,
+    "precision": tuple(PRECISIONS),
+    "unknown": UNKNOWN_WAYS,
+    "dtype": VECTOR_DTYPES,
+}
+
+
+def check_bundle(given: object) -> Bundle:
+    """Return a loaded bundle; raise TypeError with the right call for anything else."""
+    if isinstance(given, Bundle):
+        return given
+    path = str(given if isinstance(given, str | Path) else DEFAULT_MODEL)
+    found = "nothing" if given is None else f"{given!r:.60}"
+    raise TypeError(f"ElmoEmbedder takes a loaded bundle, found {found}. Call ElmoEmbedder.load({path!r}).")
+
+
+def check_choices(**given: str) -> None:
+    """Raise ElmoZhError unless each argument, by its name, is one of those listed."""
+    for name, value in given.items():
+        known = _KNOWN[name]
+        if value not in known:
+            raise ElmoZhError(f"{name} {value}: expected {', '.join(known[:-1])} or {known[-1]}.")

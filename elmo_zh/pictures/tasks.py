@@ -1,0 +1,131 @@
+"""Pictures of a trained task: its curve, and which label was taken for which."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.pictures.canvas import DATA_COLOUR, QUIET_COLOUR, add_title, font_families, save_picture
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_MOST_LABELS = 30
+
+
+def draw_curve(lines: Sequence[Mapping[str, Any]], output: Path, metric: str, title: str) -> None:
+    """Draw loss and development score by epoch, a line for each seed."""
+    save_picture(build_curve_figure(lines, metric, title), output)
+
+
+def build_curve_figure(lines: Sequence[Mapping[str, Any]], metric: str, title: str) -> Figure:
+    """Return the figure that `draw_curve` saves."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    figure = Figure(figsize=(8, 6))
+    figure.set_layout_engine("constrained", h_pad=0.08)
+    score_axes, loss_axes = figure.subplots(2, 1, sharex=True)
+    seeds = list(dict.fromkeys(line["seed"] for line in lines))
+    for number, seed in enumerate(seeds):
+        own = [line for line in lines if line["seed"] == seed]
+        epochs = [line["epoch"] for line in own]
+        style = {"marker": "o", "markersize": 4, "alpha": 1 - 0.6 * number / len(seeds), "color": DATA_COLOUR}
+        for axes, name in ((score_axes, "dev_score"), (loss_axes, "train_loss")):
+            axes.plot(epochs, [line[name] for line in own], label=f"seed {seed}", **style)
+    score_axes.set_ylabel(f"{metric}, development examples")
+    loss_axes.set(ylabel="training loss", xlabel="epoch")
+    loss_axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    for axes in (score_axes, loss_axes):
+        axes.grid(alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+    if len(seeds) > 1:
+        score_axes.legend(frameon=False)
+    best = max(line["dev_score"] for line in lines)
+    add_title(figure, title, [f"best {metric} {best:.4f}"])
+    return figure
+
+
+def draw_learning_curves(
+    curves: Mapping[str, Sequence[tuple[int, Sequence[float]]]], output: Path, metric: str, title: str, detail: str
+) -> None:
+    """Draw the score of each model by its number of training examples: the mean over the seeds, and each seed.
+
+    Args:
+        curves: For each model the numbers of training examples, each with the scores of all seeds.
+        output: The file.
+        metric: Name of the score.
+        title: Title of the picture.
+        detail: A line below it.
+    """
+    save_picture(build_learning_figure(curves, metric, title, detail), output)
+
+
+def build_learning_figure(
+    curves: Mapping[str, Sequence[tuple[int, Sequence[float]]]], metric: str, title: str, detail: str
+) -> Figure:
+    """Return the figure that `draw_learning_curves` saves."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 5))
+    figure.set_layout_engine("constrained")
+    axes = figure.subplots()
+    for number, (model, points) in enumerate(curves.items()):
+        colour = f"C{number}"
+        axes.plot(
+            [count for count, _ in points],
+            [float(np.mean(scores)) for _, scores in points],
+            label=model,
+            marker="o",
+            color=colour,
+        )
+        seeds = [(count, score) for count, scores in points for score in scores]
+        axes.scatter([count for count, _ in seeds], [score for _, score in seeds], s=9, color=colour, alpha=0.5)
+    counts = [count for count, _ in next(iter(curves.values()))]
+    axes.set_xscale("log")
+    axes.set_xticks(counts, [f"{count:,}" for count in counts])
+    axes.minorticks_off()
+    axes.set(xlabel="training examples", ylabel=f"{metric}, test examples")
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    add_title(figure, title, textwrap.wrap(detail, 100))
+    return figure
+
+
+def draw_confusion(matrix: NDArray[np.int64], labels: Sequence[str], output: Path, title: str) -> None:
+    """Draw how often each label (row) was predicted as each label (column); of many labels the most frequent."""
+    save_picture(build_confusion_figure(matrix, labels, title), output)
+
+
+def build_confusion_figure(matrix: NDArray[np.int64], labels: Sequence[str], title: str) -> Figure:
+    """Return the figure that `draw_confusion` saves."""
+    from matplotlib.figure import Figure
+
+    shown = np.sort(np.argsort(-matrix.sum(axis=1), kind="stable")[:_MOST_LABELS])
+    matrix, names = matrix[np.ix_(shown, shown)], [labels[place][:20] for place in shown]
+    fractions = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
+    size = 3.5 + 0.42 * len(names)
+    figure = Figure(figsize=(size, size))
+    figure.set_layout_engine("constrained")
+    axes = figure.subplots()
+    axes.imshow(fractions, cmap="Blues", vmin=0, vmax=1)
+    families = font_families("".join(names))
+    places = range(len(names))
+    axes.set_xticks(places, names, rotation=60, ha="right", fontfamily=families)
+    axes.set_yticks(places, names, fontfamily=families)
+    axes.set(xlabel="predicted", ylabel="true")
+    for row in places:
+        for column in places:
+            if matrix[row, column]:
+                colour = "white" if fractions[row, column] > 0.5 else QUIET_COLOUR
+                count = f"{matrix[row, column]:,}"
+                axes.text(column, row, count, ha="center", va="center", fontsize=7, color=colour)
+    left_out = len(labels) - len(names)
+    add_title(figure, title, [f"the {left_out} least frequent labels are left out"] if left_out else [])
+    return figure

@@ -1,0 +1,81 @@
+"""Records of unfinished work that know when they, or the bytes that they vouch for, are damaged."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from elmo_zh.run.files import read_json, write_json
+
+_BUFFER_BYTES = 2**20
+
+
+class Region(NamedTuple):
+    """Consecutive bytes of a file."""
+
+    path: Path
+    start: int
+    num_bytes: int
+
+    @classmethod
+    def whole(cls, path: Path) -> "Region":
+        """Return all bytes of a file."""
+        return cls(path, 0, path.stat().st_size)
+
+
+def write_sealed(path: Path, value: Mapping[str, Any], regions: Iterable[Region] = ()) -> None:
+    """Write a record as JSON, atomically, with a digest of itself and one of some bytes.
+
+    Args:
+        path: Path of the record.
+        value: The record; its names are none of "regions", "content" and "digest".
+        regions: The bytes, in files in the folder of the record or below.
+    """
+    folder = path.parent
+    named = [(str(region.path.relative_to(folder)), region.start, region.num_bytes) for region in regions]
+    content = {"regions": named, "content": _content_digest(folder, named)} if named else {}
+    record = {**value, **content}
+    write_json(path, {**record, "digest": _own_digest(record)})
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """Return a record without its digests.
+
+    Raises:
+        FileNotFoundError: If it is missing.
+        ValueError: If it is damaged.
+    """
+    record = _read(path)
+    return {name: value for name, value in record.items() if name not in ("regions", "content")}
+
+
+def has_its_content(path: Path) -> bool:
+    """Return whether a record is sound, and the bytes that it vouches for are as they were."""
+    try:
+        record = _read(path)
+        return not record.get("regions") or _content_digest(path.parent, record["regions"]) == record["content"]
+    except (FileNotFoundError, ValueError):
+        return False
+
+
+def _read(path: Path) -> dict[str, Any]:
+    record = read_json(path)
+    if not isinstance(record, dict) or record.pop("digest", None) != _own_digest(record):
+        raise ValueError(f"{path} is damaged")
+    return record
+
+
+def _own_digest(record: Mapping[str, Any]) -> str:
+    return f"sha256:{hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()}"
+
+
+def _content_digest(folder: Path, regions: Iterable[tuple[str, int, int]]) -> str:
+    digest = hashlib.sha256()
+    for name, start, num_bytes in regions:
+        with (folder / name).open("rb") as file:
+            file.seek(start)
+            while num_bytes and (data := file.read(min(num_bytes, _BUFFER_BYTES))):
+                digest.update(data)
+                num_bytes -= len(data)
+    return f"sha256:{digest.hexdigest()}"

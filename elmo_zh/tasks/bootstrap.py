@@ -1,0 +1,120 @@
+"""How sure a difference of two scores is: the paired bootstrap over test examples (Efron and Tibshirani 1993).
+
+Examples are drawn with replacement, the same ones for both models, and the whole score is computed again from what each
+example adds to it. The interval is that of the examples; the models are those that were trained.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.tasks.data.examples import Example
+from elmo_zh.tasks.data.schemes import spans_of
+from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, Prediction, TagPrediction
+from elmo_zh.tasks.scores import rank_correlation
+
+Rows = NDArray[np.float64]
+# Draws of a score that is a ratio of sums, and of a rank correlation, which has to be sorted anew for each.
+_DRAWS, _DRAWS_OF_RANKS = 10_000, 1_000
+_CHUNK_NUMBERS = 2**22
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How much a score is higher than another one.
+
+    Attributes:
+        value: The difference on all test examples.
+        low: Lower end of its 95% interval.
+        high: Upper end.
+    """
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the interval leaves out zero."""
+        return self.low > 0 or self.high < 0
+
+
+def example_rows(examples: Sequence[Example], predictions: Sequence[Prediction], *, marks_spans: bool) -> Rows:
+    """Return what each example adds to the main score, float64, shape (N, 2).
+
+    For accuracy these are the right labels and all labels, for the F1 of spans twice the right spans and the predicted
+    plus the true ones: the score is the sum of the first column over that of the second. For numbers they are the true
+    number and the predicted one.
+    """
+    pairs = zip(examples, predictions, strict=True)
+    return np.array([_row(example, each, marks_spans) for example, each in pairs], np.float64).reshape(-1, 2)
+
+
+def _row(example: Example, prediction: Prediction, marks_spans: bool) -> tuple[float, float]:
+    if isinstance(prediction, NumberPrediction):
+        return float(example.labels[0]), prediction.value
+    if isinstance(prediction, ClassPrediction):
+        return float(prediction.label == example.labels[0]), 1.0
+    return _tag_row(example, prediction, marks_spans)
+
+
+def _tag_row(example: Example, prediction: TagPrediction, marks_spans: bool) -> tuple[float, float]:
+    if not marks_spans:
+        right = sum(gold == found for gold, found in zip(example.labels, prediction.tags, strict=True))
+        return float(right), float(len(example.labels))
+    gold, found = set(spans_of(example.labels)[0]), set(spans_of(prediction.tags)[0])
+    return 2.0 * len(gold & found), float(len(gold) + len(found))
+
+
+def score_rows(rows: Rows, *, of_numbers: bool) -> float:
+    """Return the score of all examples: a ratio of sums, or for numbers Spearman's correlation."""
+    return float(_ratios(rows.sum(axis=0))) if not of_numbers else rank_correlation(rows[:, 0], rows[:, 1])
+
+
+def bootstrap_difference(first: Sequence[Rows], second: Sequence[Rows], *, of_numbers: bool, seed: int) -> Difference:
+    """Return how much the first model scores higher than the second, with a percentile interval of 95%.
+
+    Args:
+        first: The rows of the first model, one array (N, 2) for each of its trainings; their scores are averaged.
+        second: Those of the second model, for the same examples in the same order.
+        of_numbers: Whether the score is Spearman's correlation.
+        seed: Seed of the draws.
+    """
+    models = (np.stack(first), np.stack(second))
+    draw = _draw_ranks if of_numbers else _draw_ratios
+    drawn = draw(models, np.random.default_rng(seed))
+    low, high = np.quantile(drawn, (0.025, 0.975))
+    ours, others = (np.mean([score_rows(rows, of_numbers=of_numbers) for rows in model]) for model in models)
+    return Difference(float(ours - others), float(low), float(high))
+
+
+def _draw_ratios(models: Sequence[Rows], generator: np.random.Generator) -> Rows:
+    """Return the difference in each draw; an example that was drawn k times counts k times."""
+    num_examples = models[0].shape[1]
+    chunk = max(1, min(_DRAWS, _CHUNK_NUMBERS // num_examples))
+    found = []
+    for start in range(0, _DRAWS, chunk):
+        size = min(chunk, _DRAWS - start)
+        drawn = generator.integers(num_examples, size=(size, num_examples))
+        drawn += np.arange(size)[:, None] * num_examples
+        counts = np.bincount(drawn.ravel(), minlength=size * num_examples).reshape(size, num_examples)
+        ours, others = (_ratios(counts.astype(np.float64) @ model).mean(axis=0) for model in models)
+        found.append(ours - others)
+    return np.concatenate(found)
+
+
+def _draw_ranks(models: Sequence[Rows], generator: np.random.Generator) -> Rows:
+    num_examples = models[0].shape[1]
+
+    def score(model: Rows) -> float:
+        return float(np.mean([rank_correlation(rows[:, 0], rows[:, 1]) for rows in model]))
+
+    draws = (generator.integers(num_examples, size=num_examples) for _ in range(_DRAWS_OF_RANKS))
+    return np.array([score(models[0][:, drawn]) - score(models[1][:, drawn]) for drawn in draws])
+
+
+def _ratios(sums: Rows) -> Rows:
+    """Return the first number over the second along the last axis; 0 where the second is 0."""
+    return np.divide(sums[..., 0], sums[..., 1], out=np.zeros(sums.shape[:-1]), where=sums[..., 1] > 0)

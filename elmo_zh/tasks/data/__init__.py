@@ -1,0 +1,1 @@
+"""Labelled data: read from tables, JSON lines and CoNLL, checked, and split."""

@@ -1,0 +1,132 @@
+"""Tagging data in columns: CoNLL with one unit and its tag a line, and CoNLL-U."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from elmo_zh.corpus.decoding import DecodedText
+from elmo_zh.errors import CorpusError
+from elmo_zh.tasks.data.examples import Example
+from elmo_zh.text.han import HAN
+
+LONGEST_LINE = 2**20
+# Columns of CoNLL-U, counted from 1: the word, and its universal part of speech.
+_CONLLU_COLUMNS, _FORM, _UPOS = 10, 2, 4
+_NUMBERED = re.compile(r"(.)(\d+)", re.DOTALL)
+# Least fraction of the tokens with Han characters that are one character in a file of characters.
+_CHARACTER_FRACTION = 0.98
+
+
+@dataclass(frozen=True)
+class _Row:
+    token: str
+    tag: str
+    is_conllu: bool
+
+
+def read_conll(text: DecodedText, text_column: str, label_column: str) -> tuple[list[Example], list[str], bool]:
+    """Return the sentences of a CoNLL file, notes on how it was read, and whether its units are words.
+
+    Args:
+        text: The file: sentences end at blank lines; columns are separated by tabs, else by spaces.
+        text_column: Number of the token's column from 1; "" for the first, in CoNLL-U the second.
+        label_column: Number of the tag's column from 1; "" for the last, in CoNLL-U the fourth.
+
+    Raises:
+        CorpusError: If a line lacks a column, or a tag is empty.
+    """
+    sentences = list(_sentences(text, text_column, label_column))
+    if not sentences:
+        raise CorpusError(f"{text.name}: no sentence was found. Expected one token and its tag a line.")
+    notes: list[str] = []
+    if _are_numbered(sentences):
+        sentences = [[replace(row, token=_without_place(row.token)) for row in rows] for rows in sentences]
+        notes.append("each token is a character and its place in a word: the place was left out")
+    by_words = sentences[0][0].is_conllu or _are_words(sentences)
+    return [_example(rows, by_words=by_words) for rows in sentences], notes, by_words
+
+
+def _sentences(text: DecodedText, text_column: str, label_column: str) -> Iterator[list[_Row]]:
+    rows: list[_Row] = []
+    for number, line in enumerate(text.whole_lines(LONGEST_LINE), start=1):
+        if not line.strip("\r\n\t "):
+            if rows:
+                yield rows
+            rows = []
+        elif not (line.startswith("#") and "\t" not in line and " " in line) and not line.startswith("-DOCSTART-"):
+            row = _row(text.name, number, line, text_column, label_column)
+            rows += [row] if row else []
+    if rows:
+        yield rows
+
+
+def _row(name: str, number: int, line: str, text_column: str, label_column: str) -> _Row | None:
+    # A token may be a space.
+    cells = line.split("\t") if "\t" in line else [line[0], *line[1:].split()] if line[0] == " " else line.split()
+    is_conllu = len(cells) == _CONLLU_COLUMNS and cells[0][:1].isdecimal()
+    if is_conllu and not cells[0].isdecimal():
+        return None  # a word that stands for several, or one that is not in the text
+    columns = (
+        _column(text_column, _FORM if is_conllu else 1),
+        _column(label_column, _UPOS if is_conllu else len(cells)),
+    )
+    if len(cells) < 2 or max(columns) > len(cells):
+        raise CorpusError(
+            f"{name}: line {number} has {len(cells)} columns ({line[:40]!r}), expected a token and a tag in columns"
+            f" {text_column or 'first'} and {label_column or 'last'}. Correct it, or name the columns:"
+            " --text-column 1 --label-column 2"
+        )
+    token, tag = (cells[column - 1] for column in columns)
+    if not token or not tag.strip():
+        raise CorpusError(f"{name}: line {number} has no {'tag' if token else 'token'} ({line[:40]!r}). Correct it.")
+    return _Row(token, tag.strip(), is_conllu)
+
+
+def _column(given: str, default: int) -> int:
+    if given and not (given.isdecimal() and int(given)):
+        raise CorpusError(f"Columns of CoNLL have no names, found {given[:40]!r}. Give a number from 1.")
+    return int(given) if given else default
+
+
+def _are_numbered(sentences: Sequence[Sequence[_Row]]) -> bool:
+    """Return whether tokens are characters with their places in words: 0, or one more than the one before."""
+    fitting = Counter[bool]()
+    for rows in sentences:
+        matches = [_NUMBERED.fullmatch(row.token) for row in rows]
+        places = [int(match[2]) if match else -1 for match in matches]
+        fitting.update(after in (0, before + 1) for before, after in pairwise([-1, *places]))
+    return fitting[True] >= _CHARACTER_FRACTION * fitting.total()
+
+
+def _without_place(token: str) -> str:
+    match = _NUMBERED.fullmatch(token)
+    return match[1] if match else token.rstrip("0123456789") or token
+
+
+def _are_words(sentences: Sequence[Sequence[_Row]]) -> bool:
+    lengths = Counter(len(row.token) == 1 for rows in sentences for row in rows if HAN.search(row.token))
+    return lengths[True] < _CHARACTER_FRACTION * lengths.total()
+
+
+def _example(rows: Sequence[_Row], *, by_words: bool) -> Example:
+    pieces: list[str] = []
+    units = np.zeros((len(rows), 2), np.int32)
+    end = 0
+    for place, row in enumerate(rows):
+        if by_words and place and _needs_space(rows[place - 1].token, row.token):
+            pieces.append(" ")
+            end += 1
+        pieces.append(row.token)
+        units[place] = (end, end + len(row.token))
+        end += len(row.token)
+    words = tuple(row.token for row in rows) if by_words else None
+    return Example(("".join(pieces),), tuple(row.tag for row in rows), units, words)
+
+
+def _needs_space(before: str, after: str) -> bool:
+    """Return whether two words would run together: both are of letters that are separated by spaces."""
+    return before[-1].isascii() and before[-1].isalnum() and after[0].isascii() and after[0].isalnum()

@@ -1,0 +1,233 @@
+"""The data of a task: training, development and test examples, split and checked."""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from elmo_zh.corpus.names import without_compression
+from elmo_zh.errors import CorpusError
+from elmo_zh.run.reporter import Reporter, counted
+from elmo_zh.tasks.data.examples import Example, Labelled
+from elmo_zh.tasks.data.read_labelled import Reading, read_labelled
+
+# Fraction of the texts that a split takes for each.
+DEV_FRACTION = TEST_FRACTION = 0.1
+# Names of files in a folder of data.
+_PARTS = {
+    "train": re.compile(r"train(ing)?\b|train[._-]"),
+    "dev": re.compile(r"(dev|valid|validation|val)\b|(dev|valid)[._-]"),
+    "test": re.compile(r"test\b|test[._-]"),
+}
+_SHOWN_CLASSES = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """The examples of a task.
+
+    Attributes:
+        train: What networks learn from.
+        dev: What decides when to stop.
+        test: What is scored at the end; empty if there is none.
+        scheme: In tagging the scheme of the data, "" for tags that mark no spans.
+        by_words: In tagging whether the units are words.
+        files: The files that were read.
+    """
+
+    train: Sequence[Example]
+    dev: Sequence[Example]
+    test: Sequence[Example]
+    scheme: str
+    by_words: bool
+    files: tuple[Path, ...]
+
+    def parts(self) -> dict[str, Sequence[Example]]:
+        """Return the examples by the name of their part."""
+        return {"train": self.train, "dev": self.dev, "test": self.test}
+
+    def labels(self) -> tuple[str, ...]:
+        """Return the labels of the training examples in alphabetical order."""
+        return tuple(sorted({label for example in self.train for label in example.labels}))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataFiles:
+    """The files that hold the examples, and how they are divided.
+
+    Attributes:
+        data: A file of examples; or a folder of files train.*, dev.* and test.*.
+        dev: A file of development examples; else they are taken from `data`.
+        test: A file of test examples; else, without `dev`, they are taken from `data`.
+        seed: Seed of the split.
+        limit: Use this many of the training examples at most.
+    """
+
+    data: Path
+    dev: Path | None = None
+    test: Path | None = None
+    seed: int = 1
+    limit: int | None = None
+
+    def resolved(self) -> "DataFiles":
+        """Return the files that a folder holds.
+
+        Raises:
+            CorpusError: If the folder has no file of training examples, or several.
+        """
+        if not self.data.is_dir():
+            return self
+        found = {part: _part_of_folder(self.data, part) for part in _PARTS}
+        train = found["train"]
+        if train is None:
+            raise CorpusError(
+                f"{self.data} has no file whose name begins with train. Give a file of labelled examples."
+            )
+        return DataFiles(
+            data=train,
+            dev=self.dev or found["dev"],
+            test=self.test or found["test"],
+            seed=self.seed,
+            limit=self.limit,
+        )
+
+
+def _part_of_folder(folder: Path, part: str) -> Path | None:
+    files = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+    found = [path for path in files if _PARTS[part].match(without_compression(path.name))]
+    if len(found) > 1:
+        named = ", ".join(path.name for path in found[:3])
+        option = "as the data" if part == "train" else f"with --{part}"
+        raise CorpusError(f"{folder} has several files of {part} examples ({named}). Give one of them {option}.")
+    return found[0] if found else None
+
+
+def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter) -> Dataset:
+    """Read, split and check the data of a task.
+
+    Raises:
+        CorpusError: If a file cannot be read, the parts do not fit together, or there is too little data.
+    """
+    files = files.resolved()
+    given = {"train": files.data, "dev": files.dev, "test": files.test}
+    read = {part: read_labelled(path, reading) for part, path in given.items() if path is not None}
+    for labelled in read.values():
+        reporter.note(
+            f"Reading {labelled.name}: {counted(len(labelled.examples), 'example')}; {'; '.join(labelled.notes)}"
+        )
+    _require_alike(read)
+    parts = {part: list(labelled.examples) for part, labelled in read.items()}
+    _split(parts, files.seed, reporter)
+    if files.limit is not None:
+        parts["train"] = choose_examples(parts["train"], files.limit, files.seed)
+    dataset = Dataset(
+        train=parts["train"],
+        dev=parts["dev"],
+        test=parts.get("test", []),
+        scheme=read["train"].scheme,
+        by_words=read["train"].by_words,
+        files=tuple(path for path in given.values() if path is not None),
+    )
+    _check(dataset, reading, reporter)
+    return dataset
+
+
+def _require_alike(read: dict[str, Labelled]) -> None:
+    train = read["train"]
+    for part, labelled in read.items():
+        if bool(labelled.scheme) != bool(train.scheme) or labelled.by_words != train.by_words:
+            raise CorpusError(
+                f"{labelled.name}: the tags of {part} examples mark other things than those of {train.name}"
+                f" ({_kind(labelled)}, not {_kind(train)}). Give files that are alike."
+            )
+
+
+def _kind(labelled: Labelled) -> str:
+    units = "words" if labelled.by_words else "characters"
+    return f"{f'spans in {labelled.scheme}' if labelled.scheme else 'a tag for each'} of {units}"
+
+
+def _split(parts: dict[str, list[Example]], seed: int, reporter: Reporter) -> None:
+    """Take missing parts from the training examples: by text, so that copies of a text are in one part."""
+    if "dev" in parts:
+        return
+    fractions = {"dev": DEV_FRACTION} if "test" in parts else {"dev": DEV_FRACTION, "test": TEST_FRACTION}
+    train: list[Example] = []
+    taken: dict[str, list[Example]] = {part: [] for part in fractions}
+    for example in parts["train"]:
+        place = _place(example, seed, "split")
+        for part, fraction in fractions.items():
+            if place < fraction:
+                taken[part].append(example)
+                break
+            place -= fraction
+        else:
+            train.append(example)
+    parts["train"] = train
+    parts |= taken
+    shown = ", ".join(f"{len(examples):,} {part}" for part, examples in parts.items())
+    reporter.note(f"Split by text with seed {seed}: {shown} examples.")
+
+
+def _place(example: Example, seed: int, purpose: str) -> float:
+    """Return a number from 0 to 1 that depends on nothing but the text, the seed and the purpose."""
+    digest = hashlib.sha256(f"{purpose} {seed}\0{example.key}".encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "big") / 2**64
+
+
+def choose_examples(examples: Sequence[Example], limit: int, seed: int) -> list[Example]:
+    """Return some of the examples, in their order; those of a smaller limit are among those of a larger one.
+
+    Args:
+        examples: The examples.
+        limit: How many of them, at most.
+        seed: Which ones.
+    """
+    ranked = sorted(range(len(examples)), key=lambda index: (_place(examples[index], seed, "limit"), index))
+    return [examples[index] for index in sorted(ranked[:limit])]
+
+
+def _check(dataset: Dataset, reading: Reading, reporter: Reporter) -> None:
+    """Raise CorpusError for data that nothing can be learned from; report what makes scores worth less."""
+    for part in ("train", "dev"):
+        if not dataset.parts()[part]:
+            raise CorpusError(
+                f"There are no {part} examples. Give more data, or a file of {part} examples"
+                f"{': --dev FILE' if part == 'dev' else '.'}"
+            )
+    if not reading.regression:
+        classes = dataset.labels()
+        if len(classes) < 2:
+            raise CorpusError(
+                f"All {len(dataset.train):,} training examples have the label {classes[0]!r}. At least two are needed."
+            )
+        for part in ("dev", "test"):
+            _warn_of_new_labels(dataset, part, set(classes), reporter)
+    _report_copies(dataset, reporter)
+
+
+def _warn_of_new_labels(dataset: Dataset, part: str, known: set[str], reporter: Reporter) -> None:
+    new = Counter(label for example in dataset.parts()[part] for label in example.labels if label not in known)
+    if new:
+        shown = ", ".join(label[:40] for label in sorted(new)[:_SHOWN_CLASSES])
+        reporter.warn(
+            f"{counted(new.total(), f'{part} label')} never occur in training and so count as wrong: {shown}."
+        )
+
+
+def _report_copies(dataset: Dataset, reporter: Reporter) -> None:
+    of_train: dict[str, set[tuple[str, ...]]] = {}
+    for example in dataset.train:
+        of_train.setdefault(example.key, set()).add(example.labels)
+    for part in ("dev", "test"):
+        copies = sum(example.key in of_train for example in dataset.parts()[part])
+        if copies:
+            reporter.warn(
+                f"{copies:,} of {len(dataset.parts()[part]):,} {part} texts are training texts too, so their scores"
+                " are too good."
+            )
+    contradictions = sum(len(labels) > 1 for labels in of_train.values())
+    if contradictions:
+        reporter.warn(f"{counted(contradictions, 'training text')} occur with different labels.")

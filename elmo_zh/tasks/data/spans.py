@@ -1,0 +1,174 @@
+"""Tagging data in JSON lines: a text and spans of its characters.
+
+Two forms are known. CLUENER's: {"text": ..., "label": {type: {surface: [[start, end], ...]}}}. Lists, as annotation
+programs write them: {"text": ..., "entities": [[start, end, type], ...]}, or objects with start, end and label. The
+text of a span, where it is given, tells whether `end` is the last character or the one after it.
+"""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from elmo_zh.corpus.decoding import DecodedText
+from elmo_zh.errors import CorpusError
+from elmo_zh.tasks.data.examples import Example
+from elmo_zh.tasks.data.records import TEXT_NAMES, iter_objects
+from elmo_zh.tasks.data.schemes import Span, tags_of
+from elmo_zh.text.alignment import identity_spans
+
+_LIST_NAMES = ("label", "labels", "entities", "spans", "annotations", "ner", "entity", "实体")
+_TYPE_NAMES = ("label", "type", "tag", "category", "entity_type", "类型")
+_START_NAMES = ("start", "start_idx", "start_offset", "begin", "start_index")
+_END_NAMES = ("end", "end_idx", "end_offset", "end_index")
+_SURFACE_NAMES = ("text", "entity", "word", "name", "mention", "surface")
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A span as the file has it; its surface is "" if the file does not tell it."""
+
+    start: int
+    end: int
+    kind: str
+    surface: str
+
+
+@dataclass(frozen=True)
+class _Sentence:
+    number: int
+    text: str
+    spans: tuple[_Given, ...]
+
+
+def read_spans(text: DecodedText, text_column: str, label_column: str) -> tuple[list[Example], list[str]]:
+    """Return the texts of JSON lines with a BIOES tag for each character, and notes on how the file was read.
+
+    Args:
+        text: The file.
+        text_column: Field of the text; "" if it has to be found.
+        label_column: Field of the spans; "" if it has to be found.
+
+    Raises:
+        CorpusError: If a field is missing, or a span is outside its text, is not what the file says, or cuts a
+            character.
+    """
+    sentences = list(_sentences(text, text_column, label_column))
+    if not sentences:
+        raise CorpusError(f"{text.name}: it has no records. Give one JSON object a line.")
+    past_end = _end_offset(text.name, sentences)
+    notes = ["ends of spans are last characters"] if past_end else []
+    examples, num_overlaps = [], 0
+    for sentence in sentences:
+        spans = _checked(text.name, sentence, past_end)
+        kept = _without_overlaps(spans)
+        num_overlaps += len(spans) - len(kept)
+        units = identity_spans(len(sentence.text))
+        examples.append(Example((sentence.text,), tuple(tags_of(kept, len(units))), units))
+    if num_overlaps:
+        notes.append(f"{num_overlaps:,} spans overlap longer ones and were left out")
+    return examples, notes
+
+
+def _sentences(text: DecodedText, text_column: str, label_column: str) -> Iterator[_Sentence]:
+    for number, record in enumerate(iter_objects(text), start=1):
+        where = f"{text.name}: record {number}"
+        text_names = [text_column] if text_column else TEXT_NAMES
+        list_names = [label_column] if label_column else _LIST_NAMES
+        field = next((name for name in text_names if isinstance(record.get(name), str)), None)
+        spans = next((name for name in list_names if isinstance(record.get(name), dict | list)), None)
+        if field is None or spans is None:
+            what, option = ("text", "text") if field is None else ("spans", "label")
+            raise CorpusError(
+                f"{where} has no field of the {what} among {', '.join(list(record)[:8])}. Name it:"
+                f" --{option}-column NAME"
+            )
+        yield _Sentence(number, record[field], tuple(_given(record[spans], where)))
+
+
+def _given(value: Any, where: str) -> Iterator[_Given]:
+    """Yield the spans of one record."""
+    try:
+        if isinstance(value, dict):
+            for kind, surfaces in value.items():
+                for surface, places in surfaces.items():
+                    for start, end in places:
+                        yield _Given(int(start), int(end), kind, surface)
+            return
+        for entry in value:
+            if isinstance(entry, dict):
+                start, end, kind = (
+                    next(entry[name] for name in names if name in entry)
+                    for names in (_START_NAMES, _END_NAMES, _TYPE_NAMES)
+                )
+                surface = next((entry[name] for name in _SURFACE_NAMES if name in entry), "")
+            else:
+                start, end, kind, *_ = entry
+                surface = ""
+            yield _Given(int(start), int(end), str(kind), str(surface))
+    except (TypeError, ValueError, AttributeError, RuntimeError, StopIteration):
+        raise CorpusError(
+            f"{where}: its spans are {str(value)[:60]!r}, expected [[start, end, type], ...], objects with start, end"
+            " and label, or {type: {text: [[start, end], ...]}}. Correct it."
+        ) from None
+
+
+def _end_offset(name: str, sentences: Sequence[_Sentence]) -> int:
+    """Return 1 if `end` is the last character of a span, 0 if it is the one after it."""
+    votes = Counter(
+        offset
+        for sentence in sentences
+        for span in sentence.spans
+        for offset in (0, 1)
+        if span.surface
+        and span.end + offset <= len(sentence.text)
+        and sentence.text[span.start : span.end + offset] == span.surface
+    )
+    if votes[0] and votes[1] and min(votes.values()) > 0.05 * votes.total():
+        raise CorpusError(
+            f"{name}: the ends of {votes[0]:,} spans are the character after the last, and those of {votes[1]:,} the"
+            " last one. Make them all alike."
+        )
+    return int(votes[1] > votes[0])
+
+
+def _checked(name: str, sentence: _Sentence, past_end: int) -> list[Span]:
+    """Return the spans of a text; raise CorpusError for one that cannot be."""
+    spans = []
+    for span in sentence.spans:
+        start, end = span.start, span.end + past_end
+        found = sentence.text[start:end] if 0 <= start < end <= len(sentence.text) else None
+        problem = ""
+        if found is None:
+            problem = f"is outside the text of {len(sentence.text)} characters, or empty"
+        elif span.surface and found != span.surface:
+            problem = f"holds {found[:20]!r}, not {span.surface[:20]!r}"
+        elif _continues(sentence.text, start) or _continues(sentence.text, end):
+            problem = "cuts a character with its accent or variant"
+        if problem or not span.kind.strip():
+            problem = problem or "has no type"
+            raise CorpusError(
+                f"{name}: record {sentence.number}: the span ({span.start}, {span.end}, {span.kind[:20]}) {problem}."
+                " Correct it."
+            )
+        spans.append((start, end, span.kind.strip()))
+    return spans
+
+
+def _continues(text: str, place: int) -> bool:
+    """Return whether a character belongs to the one before it: a combining mark, a joiner or a variant's mark."""
+    if not 0 < place < len(text):
+        return False
+    return (
+        bool(unicodedata.combining(text[place])) or text[place] in "\u200d\ufe0e\ufe0f" or text[place - 1] == "\u200d"
+    )
+
+
+def _without_overlaps(spans: Sequence[Span]) -> list[Span]:
+    """Return the spans without those that overlap a longer one."""
+    kept: list[Span] = []
+    for span in sorted(dict.fromkeys(spans), key=lambda span: (span[0] - span[1], span[0], span[2])):
+        if all(span[1] <= other[0] or other[1] <= span[0] for other in kept):
+            kept.append(span)
+    return sorted(kept)

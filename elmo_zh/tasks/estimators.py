@@ -1,0 +1,239 @@
+"""Networks of labelled tasks as estimators of scikit-learn, for pipelines, cross-validation and searches.
+
+Requires the package scikit-learn (extra `sklearn`).
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.embed.sentence_arguments import check_texts, single_string
+from elmo_zh.extras import install_line
+from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.tasks.data.datasets import DEV_FRACTION, DataFiles, Dataset, choose_examples
+from elmo_zh.tasks.data.examples import Example
+from elmo_zh.tasks.data.read_labelled import Reading
+from elmo_zh.tasks.data.schemes import detect_scheme, spans_of, tags_of
+from elmo_zh.tasks.fit import with_inputs
+from elmo_zh.tasks.networks.settings import HeadSettings
+from elmo_zh.tasks.predictions import ClassPrediction, TagPrediction
+from elmo_zh.tasks.prepared_task import FitJob, PreparedTask
+from elmo_zh.tasks.score_task import main_metric, score_predictions
+from elmo_zh.tasks.task_model import TaskModel
+from elmo_zh.tasks.train_head import TrainSettings
+from elmo_zh.text.alignment import identity_spans
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.utils.validation import check_is_fitted
+except ImportError:
+    raise ImportError(
+        f"elmo_zh.tasks.estimators needs scikit-learn. Install it with: {install_line('sklearn')}", name="sklearn"
+    ) from None
+
+
+class _TaskEstimator(BaseEstimator):  # type: ignore[misc]
+    """A network on the vectors of a bundle. `fit` sets aside a tenth of the texts to decide when to stop."""
+
+    _kind = ""
+
+    def __init__(
+        self,
+        model: str | Path = "runs/latest/model",
+        *,
+        inputs: Sequence[str] = (),
+        hidden_dim: int = 200,
+        epochs: int = 30,
+        patience: int = 5,
+        batch_size: int = 32,
+        learning_rate: float = 0.001,
+        seed: int = 1,
+        device: str = "auto",
+    ) -> None:
+        """Store the settings.
+
+        Args:
+            model: Folder of the bundle.
+            inputs: What the network reads: some of word2vec, elmo and characters; empty for what `task fit` takes.
+            hidden_dim: Size of each direction of the LSTMs.
+            epochs: Epochs at most.
+            patience: Training ends after so many epochs without a better score on the tenth that is set aside.
+            batch_size: Texts of a step.
+            learning_rate: Learning rate of Adam.
+            seed: Seed of the choice of that tenth, and of the training.
+            device: Device of the biLM: auto (a GPU if there is one), cpu or cuda.
+        """
+        self.model = model
+        self.inputs = inputs
+        self.hidden_dim = hidden_dim
+        self.epochs = epochs
+        self.patience = patience
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.seed = seed
+        self.device = device
+
+    def _fit(self, examples: Sequence[Example], scheme: str = "") -> None:
+        """Train on examples; set `task_`."""
+        if len(examples) < 2:
+            raise ValueError(f"fit: {len(examples)} texts, expected two at least, of which one decides when to stop")
+        dev = choose_examples(examples, max(1, round(DEV_FRACTION * len(examples))), self.seed)
+        chosen = set(map(id, dev))
+        train = [example for example in examples if id(example) not in chosen]
+        dataset = Dataset(train=train, dev=dev, test=[], scheme=scheme, by_words=False, files=())
+        embedder, reporter = ElmoEmbedder.load(self.model, self.device), SilentReporter()
+        settings = HeadSettings(kind=self._kind, inputs=tuple(self.inputs), hidden_dim=self.hidden_dim)
+        job = FitJob(
+            files=DataFiles(data=Path(), seed=self.seed),
+            reading=Reading(kind=self._kind),
+            settings=with_inputs(settings, dataset, embedder, reporter),
+            training=TrainSettings(
+                epochs=self.epochs,
+                patience=self.patience,
+                batch_size=self.batch_size,
+                learning_rate=self.learning_rate,
+            ),
+        )
+        with TemporaryDirectory() as folder:
+            task = PreparedTask.prepare(job, dataset, embedder, Path(folder), reporter)
+            trained = task.train(self.seed, Path(folder, "seed"))
+        head = task.head(self.seed)
+        head.load_state_dict(trained.weights)
+        mixes = {place: mix.layer_weights() for place, mix in head.mixes().items()}
+        description = task.describe(scores={"dev": trained.best_score}, layer_weights=mixes)
+        self.task_ = TaskModel(description, head, embedder, task.encoder.word2vec)
+
+    def __sklearn_tags__(self) -> Any:
+        """Declare the input, a list of strings, which scikit-learn cannot check."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.no_validation = True
+        return tags
+
+
+class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
+    """Classifies texts: the BiLSTM of `task fit classify`.
+
+        scores = cross_val_score(ElmoClassifier("runs/latest/model"), texts, labels, cv=5)
+
+    Attributes:
+        classes_: The labels in order; set by `fit`.
+        task_: The trained model; set by `fit`.
+    """
+
+    _kind = "classify"
+
+    def fit(self, X: Iterable[str], y: Iterable[Any]) -> "ElmoClassifier":
+        """Train on texts and their labels.
+
+        Args:
+            X: Strings.
+            y: A label of each.
+
+        Raises:
+            ValueError: If there are not as many labels as texts, fewer than two classes, or X is a single string.
+            TypeError: If an item of X is not a string.
+            BundleError: If the folder is not a sound bundle.
+        """
+        texts, labels = _list_strings(X, "fit"), list(y)
+        _require_as_many(texts, labels)
+        self.classes_, numbers = np.unique(np.asarray(labels), return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError("fit: all texts have the same label, expected two at least")
+        self._fit([Example((text,), (str(number),)) for text, number in zip(texts, numbers, strict=True)])
+        return self
+
+    def predict(self, X: Iterable[str]) -> NDArray[Any]:
+        """Return the most probable label of each string."""
+        probabilities = self.predict_proba(X)
+        found: NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
+        return found
+
+    def predict_proba(self, X: Iterable[str]) -> NDArray[np.float64]:
+        """Return the probability of each label, in the order of `classes_`, float64, shape (N, K)."""
+        check_is_fitted(self, "task_")
+        predictions = self.task_.predict(_list_strings(X, "predict"))
+        found = np.zeros((len(predictions), len(self.classes_)))
+        for row, prediction in enumerate(predictions):
+            assert isinstance(prediction, ClassPrediction)
+            for number, probability in prediction.probabilities.items():
+                found[row, int(number)] = probability
+        return found
+
+
+class ElmoTagger(_TaskEstimator):
+    """Tags the characters of texts: the BiLSTM-CRF of `task fit tag`.
+
+        tagger = ElmoTagger("runs/latest/model").fit(["我在北京"], [["O", "O", "B-LOC", "I-LOC"]])
+
+    Attributes:
+        task_: The trained model; set by `fit`.
+    """
+
+    _kind = "tag"
+
+    def fit(self, X: Iterable[str], y: Iterable[Sequence[str]]) -> "ElmoTagger":
+        """Train on texts and the tags of their characters.
+
+        Args:
+            X: Strings.
+            y: For each a tag a character: BIO, BMES or BIOES, or tags that mark no spans.
+
+        Raises:
+            ValueError: If a text has not one tag a character, or X is a single string.
+            TypeError: If an item of X is not a string.
+            CorpusError: If the tags belong to no scheme.
+            BundleError: If the folder is not a sound bundle.
+        """
+        examples = _tagged(X, y, "fit")
+        scheme = detect_scheme((tag for example in examples for tag in example.labels), "fit")
+        self._fit(_in_bioes(examples) if scheme else examples, scheme)
+        return self
+
+    def predict(self, X: Iterable[str]) -> list[list[str]]:
+        """Return a tag for each character of each string, in the scheme of the training."""
+        check_is_fitted(self, "task_")
+        predictions = self.task_.predict(_list_strings(X, "predict"))
+        return [prediction.tags for prediction in predictions if isinstance(prediction, TagPrediction)]
+
+    def score(self, X: Iterable[str], y: Iterable[Sequence[str]]) -> float:
+        """Return the F1 of whole spans; the accuracy of tags that mark none."""
+        examples = _tagged(X, y, "score")
+        check_is_fitted(self, "task_")
+        predictions = self.task_.predict([example.texts[0] for example in examples])
+        marks_spans = self.task_.description.marks_spans
+        metric = main_metric(kind="tag", regression=False, marks_spans=marks_spans)
+        return float(score_predictions(examples, predictions, marks_spans=marks_spans)[metric])
+
+
+def _tagged(X: Iterable[str], y: Iterable[Sequence[str]], call: str) -> list[Example]:
+    texts, tags = _list_strings(X, call), [tuple(map(str, each)) for each in y]
+    _require_as_many(texts, tags)
+    for number, (text, each) in enumerate(zip(texts, tags, strict=True)):
+        if len(text) != len(each):
+            raise ValueError(f"{call}: text {number} has {len(text)} characters and {len(each)} tags")
+    return [Example((text,), each, identity_spans(len(text))) for text, each in zip(texts, tags, strict=True)]
+
+
+def _in_bioes(examples: Sequence[Example]) -> list[Example]:
+    return [
+        Example(example.texts, tuple(tags_of(spans_of(example.labels)[0], len(example.labels))), example.units)
+        for example in examples
+    ]
+
+
+def _list_strings(X: Iterable[str], call: str) -> list[str]:
+    if isinstance(X, str):
+        raise ValueError(single_string(X, call))
+    return check_texts(X, call, "X")
+
+
+def _require_as_many(texts: Sequence[str], labels: Sequence[Any]) -> None:
+    if len(texts) != len(labels):
+        raise ValueError(f"fit: {len(texts)} texts and {len(labels)} labels, expected as many")

@@ -1,0 +1,121 @@
+"""Train a task on a bundle: read and check the data, compute the vectors once, train, score, and write the folder."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.embed.join import claimed_output
+from elmo_zh.errors import OptionError, OutputError
+from elmo_zh.run.files import file_digest, remove, write_json
+from elmo_zh.run.reporter import Reporter, SilentReporter
+from elmo_zh.tasks.data.datasets import DataFiles, Dataset, load_dataset
+from elmo_zh.tasks.networks.settings import HeadSettings
+from elmo_zh.tasks.prepared_task import FitJob, FitReport, PreparedTask
+from elmo_zh.tasks.task_files import TaskLayout
+from elmo_zh.version import __version__
+
+
+def fit_task(
+    job: FitJob, embedder: ElmoEmbedder, output: Path, *, force: bool = False, reporter: Reporter | None = None
+) -> FitReport:
+    """Train a task and write its folder; an interrupted call resumes.
+
+    Args:
+        job: What to train.
+        embedder: The bundle.
+        output: The folder, which appears when it is complete; `OUTPUT.parts` holds what is unfinished.
+        force: Replace a trained task, and do not resume an unfinished one.
+        reporter: Receives messages and progress.
+
+    Raises:
+        CorpusError: If the data cannot be read, or nothing can be learned from it.
+        OptionError: If the settings do not go together or with the model.
+        OutputError: If the output exists, or an unfinished one is of other data, another model or other settings.
+    """
+    reporter = reporter or SilentReporter()
+    files = job.files.resolved()
+    read = [path for path in (files.data, files.dev, files.test) if path is not None]
+    parts = output.with_name(output.name + ".parts")
+    with claimed_output(output, [*read, embedder.bundle.path], is_trained_task, force=force):
+        dataset = load_dataset(files, job.reading, reporter)
+        job = replace(job, settings=with_inputs(job.settings, dataset, embedder, reporter))
+        open_parts(parts, manifest_of(job, files, embedder), force=force)
+        task = PreparedTask.prepare(job, dataset, embedder, parts, reporter)
+        trained = [task.train(seed, parts / f"seed-{seed}") for seed in task.seeds()]
+        report = task.write(output, trained)
+        remove(parts)
+    return report
+
+
+def is_trained_task(path: Path) -> bool:
+    """Return whether a folder is one that `fit_task` wrote."""
+    return TaskLayout(path).description.is_file()
+
+
+def with_inputs(settings: HeadSettings, dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> HeadSettings:
+    """Return the settings with inputs that the data and the model allow."""
+    has_word2vec = BundleLayout(embedder.bundle.path).word2vec.is_file()
+    inputs = settings.inputs
+    if not inputs:
+        by_characters = settings.kind == "tag" and not dataset.by_words
+        inputs = ("word2vec", "elmo", *(("characters",) if by_characters else ()))
+        if not has_word2vec:
+            inputs = tuple(name for name in inputs if name != "word2vec")
+            reporter.note(f"{embedder.bundle.path} has no word2vec vectors, so the input is {', '.join(inputs)} only.")
+    elif "word2vec" in inputs and not has_word2vec:
+        Word2Vec.load(embedder.bundle.path)  # raises the error that says what to do
+    check_head(settings, inputs)
+    return replace(settings, inputs=inputs)
+
+
+def check_head(settings: HeadSettings, inputs: Sequence[str]) -> None:
+    """Raise OptionError if a network has no place for ELMo where the settings put it."""
+    if settings.head == "linear" and settings.elmo_at != "input":
+        raise OptionError(f"--elmo-at {settings.elmo_at}: a linear head has no other place for ELMo than its input.")
+    if "elmo" in inputs and settings.elmo_at == "output" and len(inputs) == 1:
+        raise OptionError("--elmo-at output needs another input: --inputs word2vec,elmo")
+
+
+def manifest_of(job: FitJob, files: DataFiles, embedder: ElmoEmbedder) -> dict[str, Any]:
+    """Return what a trained task depends on, for `manifest.json`."""
+    digests = {
+        part: file_digest(path)
+        for part, path in (("data", files.data), ("dev", files.dev), ("test", files.test))
+        if path is not None
+    }
+    return {
+        "elmo_zh": __version__,
+        "digests": digests,
+        "seed": files.seed,
+        "limit": files.limit,
+        "reading": asdict(job.reading),
+        "settings": asdict(job.settings),
+        "training": asdict(job.training),
+        "num_seeds": job.num_seeds,
+        "model_digest": embedder.bundle.digest,
+        "precision": embedder.precision,
+    }
+
+
+def open_parts(parts: Path, manifest: Mapping[str, Any], *, force: bool) -> None:
+    """Create the folder of unfinished work, or keep what is finished in it.
+
+    Raises:
+        OutputError: If it holds trainings of other data, another model or other settings, and `force` is not given.
+    """
+    known = parts / "manifest.json"
+    expected = json.loads(json.dumps(manifest))
+    is_same = known.is_file() and json.loads(known.read_text(encoding="utf-8")) == expected
+    if not is_same and not force and known.is_file() and any(parts.glob("seed-*")):
+        raise OutputError(
+            f"{parts} holds an unfinished training with other data, another model or other settings."
+            " Give the same ones to continue it, or --force to start over."
+        )
+    if force or not is_same:
+        remove(parts)
+    write_json(known, manifest)

@@ -1,0 +1,1 @@
+"""The networks of tasks, one file each, on the vectors of a bundle."""

@@ -1,0 +1,91 @@
+"""A linear-chain conditional random field (Lafferty et al. 2001; Lample et al. 2016).
+
+The published packages for torch are no longer kept (pytorch-crf since 2019), so it is our own.
+
+Shape letters: B texts, T units, K tags.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from elmo_zh.tasks.data.schemes import may_follow
+
+# Added to the score of a transition that cannot be.
+_FORBIDDEN = -1e4
+
+
+class CRF(nn.Module):
+    """Scores of tags beside one another, and the best sequence of tags."""
+
+    def __init__(self, tags: Sequence[str], *, marks_spans: bool) -> None:
+        """Start from equal scores.
+
+        Args:
+            tags: The K tags.
+            marks_spans: They are BIOES tags, of which not each may follow each.
+        """
+        super().__init__()
+        count = len(tags)
+        self.transitions = nn.Parameter(torch.zeros(count, count))
+        self.starts = nn.Parameter(torch.zeros(count))
+        self.ends = nn.Parameter(torch.zeros(count))
+        rules = torch.zeros(count + 1, count + 1)
+        if marks_spans:
+            names = [*tags, ""]
+            forbidden = [[not may_follow(tag, following) for following in names] for tag in names]
+            rules = torch.tensor(forbidden).float() * _FORBIDDEN
+        self.register_buffer("rules", rules, persistent=False)
+
+    def _scores(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the scores of transitions (K, K), of starts (K,) and of ends (K,)."""
+        rules = self.get_buffer("rules")
+        return self.transitions + rules[:-1, :-1], self.starts + rules[-1, :-1], self.ends + rules[:-1, -1]
+
+    def negative_log_likelihood(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
+        """Return the cost of tags, in nats, shape (B,); 0 for a text without units.
+
+        Args:
+            emissions: Score of each tag for each unit, shape (B, T, K).
+            tags: The tags, int64, anything where padded, shape (B, T).
+            mask: True where there is a unit, none after padding, shape (B, T).
+        """
+        cost = self._log_partition(emissions, mask) - self._score(emissions, tags, mask)
+        return cost * mask[:, 0]
+
+    def _score(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
+        transitions, starts, ends = self._scores()
+        tags = tags.masked_fill(~mask, 0)
+        score = starts[tags[:, 0]]
+        score = score + (emissions.gather(2, tags[:, :, None])[:, :, 0] * mask).sum(dim=1)
+        score = score + (transitions[tags[:, :-1], tags[:, 1:]] * mask[:, 1:]).sum(dim=1)
+        last = (mask.sum(dim=1) - 1).clamp(min=0)
+        return score + ends[tags.gather(1, last[:, None])[:, 0]]
+
+    def _log_partition(self, emissions: Tensor, mask: Tensor) -> Tensor:
+        transitions, starts, ends = self._scores()
+        alpha = starts + emissions[:, 0]
+        for place in range(1, emissions.shape[1]):
+            following = torch.logsumexp(alpha[:, :, None] + transitions, dim=1) + emissions[:, place]
+            alpha = torch.where(mask[:, place, None], following, alpha)
+        return torch.logsumexp(alpha + ends, dim=1)
+
+    @torch.no_grad()
+    def best_tags(self, emissions: Tensor, mask: Tensor) -> list[list[int]]:
+        """Return the most probable tags of each text (Viterbi); of equal ones those of lower number at the end."""
+        transitions, starts, ends = self._scores()
+        score, origins = starts + emissions[:, 0], []
+        for place in range(1, emissions.shape[1]):
+            best, origin = (score[:, :, None] + transitions).max(dim=1)
+            score = torch.where(mask[:, place, None], best + emissions[:, place], score)
+            origins.append(origin)
+        last_tags = (score + ends).argmax(dim=1).tolist()
+        back = torch.stack(origins, dim=1).tolist() if origins else [[]] * len(emissions)
+        found = []
+        for tag, steps, length in zip(last_tags, back, mask.sum(dim=1).tolist(), strict=True):
+            path = [tag]
+            for step in reversed(steps[: max(length - 1, 0)]):
+                path.append(step[path[-1]])
+            found.append(path[::-1] if length else [])
+        return found

@@ -1,0 +1,128 @@
+"""The input of all networks: [x; ELMo] for each unit, and ELMo again at the output.
+
+Shape letters: B texts, T units, C characters of a unit, L layers and P projection of the biLM.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from elmo_zh.model.scalar_mix import ScalarMix
+from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
+from elmo_zh.tasks.units import PLACES
+
+PADDING, UNKNOWN_CHARACTER, FIRST_CHARACTER = range(3)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """A padded batch of texts; what is no input is empty.
+
+    Attributes:
+        mask: True where there is a unit, shape (B, T); T is 1 at least.
+        elmo: Layers of each unit's token, float32, shape (L + 1, B, T, 2P).
+        word2vec: Its word2vec vector, float32, shape (B, T, P).
+        characters: Numbers of the unit's characters, 0 where padded, int64, shape (B, T, C).
+        places: Place of the unit in its token, int64, shape (B, T).
+    """
+
+    mask: Tensor
+    elmo: Tensor
+    word2vec: Tensor
+    characters: Tensor
+    places: Tensor
+
+
+class CharacterEmbedding(nn.Module):
+    """The mean of the learned vectors of a unit's characters, and a vector of the unit's place in its word."""
+
+    def __init__(self, num_characters: int, dimension: int) -> None:
+        super().__init__()
+        self.characters = nn.Embedding(num_characters, dimension, padding_idx=PADDING)
+        self.places = nn.Embedding(len(PLACES), dimension // 5)
+        self.dimension = dimension + dimension // 5
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Return float32, shape (B, T, dimension)."""
+        num_characters = (batch.characters != PADDING).sum(dim=2, keepdim=True).clamp(min=1)
+        mean = self.characters(batch.characters).sum(dim=2) / num_characters
+        return torch.cat([mean, self.places(batch.places)], dim=2)
+
+
+class InputLayer(nn.Module):
+    """Concatenates the inputs of each unit: word2vec, characters and the mix of ELMo's layers."""
+
+    def __init__(self, settings: HeadSettings, sizes: Sizes) -> None:
+        super().__init__()
+        self.mix = ScalarMix(sizes.num_layers) if _has_elmo(settings, "input") else None
+        self.embedding = (
+            CharacterEmbedding(sizes.num_characters, settings.character_dim)
+            if "characters" in settings.inputs
+            else None
+        )
+        self.has_word2vec = "word2vec" in settings.inputs
+        self.dimension = (
+            (sizes.elmo_dim if self.mix else 0)
+            + (self.embedding.dimension if self.embedding else 0)
+            + (sizes.word2vec_dim if self.has_word2vec else 0)
+        )
+        self.dropout = nn.Dropout(settings.dropout)
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Return float32, shape (B, T, dimension)."""
+        parts = [batch.word2vec] if self.has_word2vec else []
+        if self.embedding is not None:
+            parts.append(self.embedding(batch))
+        if self.mix is not None:
+            parts.append(self.mix(batch.elmo))
+        dropped: Tensor = self.dropout(torch.cat(parts, dim=2))
+        return dropped
+
+
+class OutputElmo(nn.Module):
+    """Puts ELMo beside the output of a network, [h; ELMo], with a mix of its own; or leaves the output as it is."""
+
+    def __init__(self, settings: HeadSettings, sizes: Sizes) -> None:
+        super().__init__()
+        self.mix = ScalarMix(sizes.num_layers) if _has_elmo(settings, "output") else None
+        self.dimension = sizes.elmo_dim if self.mix else 0
+        self.dropout = nn.Dropout(settings.dropout)
+
+    def forward(self, hidden: Tensor, batch: Batch) -> Tensor:
+        """Return float32, shape (B, T, length of the hidden vectors plus `dimension`)."""
+        if self.mix is None:
+            return hidden
+        return torch.cat([hidden, self.dropout(self.mix(batch.elmo))], dim=2)
+
+
+def _has_elmo(settings: HeadSettings, place: str) -> bool:
+    return "elmo" in settings.inputs and settings.elmo_at in (place, "both")
+
+
+class BiLSTM(nn.Module):
+    """A bidirectional LSTM over texts of any length; padding has no influence and stays zero."""
+
+    def __init__(self, input_dim: int, hidden_dim: int) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(input_dim, hidden_dim, batch_first=True, bidirectional=True)
+        self.dimension = 2 * hidden_dim
+
+    def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
+        """Return the outputs of both directions, float32, shape (B, T, 2 * hidden_dim)."""
+        lengths = mask.sum(dim=1).clamp(min=1).cpu()
+        packed = pack_padded_sequence(inputs, lengths, batch_first=True, enforce_sorted=False)
+        outputs, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=mask.shape[1])
+        return outputs * mask[:, :, None]
+
+
+def pool_mean(vectors: Tensor, mask: Tensor) -> Tensor:
+    """Return the mean over the units of each text, zeros for a text without units, shape (B, dimension)."""
+    return (vectors * mask[:, :, None]).sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1)
+
+
+def pool_max(vectors: Tensor, mask: Tensor) -> Tensor:
+    """Return the maximum over the units of each text, zeros for a text without units, shape (B, dimension)."""
+    lowest = vectors.masked_fill(~mask[:, :, None], -torch.inf).amax(dim=1)
+    return lowest.masked_fill(~mask.any(dim=1, keepdim=True), 0.0)

@@ -1,0 +1,325 @@
+"""A task ready for training: its data as numbers, the vectors computed; trained, scored and written from here."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+
+from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.pictures.canvas import can_draw
+from elmo_zh.pictures.tasks import draw_confusion, draw_curve
+from elmo_zh.run.files import atomic_path
+from elmo_zh.run.reporter import Reporter, counted
+from elmo_zh.tasks.data.datasets import DataFiles, Dataset
+from elmo_zh.tasks.data.examples import Example
+from elmo_zh.tasks.data.read_labelled import Reading
+from elmo_zh.tasks.encode_texts import Alphabet, TextEncoder
+from elmo_zh.tasks.networks.build import TaskHead
+from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
+from elmo_zh.tasks.predictions import Prediction
+from elmo_zh.tasks.score_task import confusable_labels, main_metric, score_predictions
+from elmo_zh.tasks.scores import confusion_matrix
+from elmo_zh.tasks.task_files import TaskDescription, TaskLayout
+from elmo_zh.tasks.task_model import as_prediction, read_example
+from elmo_zh.tasks.train_head import (
+    DEFAULT_TRAINING,
+    Item,
+    Target,
+    TrainedHead,
+    TrainSettings,
+    predict_items,
+    train_head,
+)
+from elmo_zh.tasks.units import TextReader, UnitText
+from elmo_zh.tasks.vector_cache import VectorCache
+
+# The texts of the examples of each part; a pair has two.
+Texts = Mapping[str, Sequence[Sequence[UnitText]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitJob:
+    """The data and settings of a training.
+
+    Attributes:
+        files: The labelled data.
+        reading: How it is read.
+        settings: The network; its inputs are chosen by the data and the model if they are empty.
+        training: How it is trained.
+        num_seeds: Number of trainings, whose seeds are consecutive; the best on the development examples is kept.
+    """
+
+    files: DataFiles
+    reading: Reading
+    settings: HeadSettings
+    training: TrainSettings = DEFAULT_TRAINING
+    num_seeds: int = 1
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """The result of a training.
+
+    Attributes:
+        output: The folder.
+        description: What its task.json says.
+        metric: Name of the main score.
+    """
+
+    output: Path
+    description: TaskDescription
+    metric: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PreparedTask:
+    """The data as numbers, and what is needed to train, score and write."""
+
+    job: FitJob
+    dataset: Dataset
+    embedder: ElmoEmbedder
+    encoder: TextEncoder
+    sizes: Sizes
+    labels: tuple[str, ...]
+    mean: float
+    scale: float
+    texts: Texts
+    items: Mapping[str, Sequence[Item]]
+    reporter: Reporter
+
+    @classmethod
+    def prepare(
+        cls, job: FitJob, dataset: Dataset, embedder: ElmoEmbedder, parts: Path, reporter: Reporter
+    ) -> "PreparedTask":
+        """Read the texts and compute their vectors, unless they are in `parts` already."""
+        texts = read_texts(dataset, embedder, reporter)
+        cache = cached_vectors(texts, embedder, parts, reporter) if "elmo" in job.settings.inputs else None
+        word2vec = Word2Vec.load(embedder.bundle.path) if "word2vec" in job.settings.inputs else None
+        return cls.of_texts(job, dataset, embedder, texts, cache=cache, word2vec=word2vec, reporter=reporter)
+
+    @classmethod
+    def of_texts(
+        cls,
+        job: FitJob,
+        dataset: Dataset,
+        embedder: ElmoEmbedder,
+        texts: Texts,
+        *,
+        cache: VectorCache | None,
+        word2vec: Word2Vec | None,
+        reporter: Reporter,
+    ) -> "PreparedTask":
+        """Return texts that are read already, and their vectors, ready for training.
+
+        Args:
+            job: What to train.
+            dataset: The examples.
+            embedder: The model.
+            texts: The texts of each part of the examples.
+            cache: Their ELMo vectors, if they are an input.
+            word2vec: The word2vec vectors, if they are an input.
+            reporter: Receives messages and progress.
+        """
+        settings = job.settings
+        alphabet = None
+        if "characters" in settings.inputs:
+            alphabet = Alphabet.of(text.text for each in texts["train"] for text in each)
+        encoder = TextEncoder(cache, word2vec, alphabet)
+        labels = () if settings.regression else _labels(dataset)
+        numbers = np.array([float(example.labels[0]) for example in dataset.train] if settings.regression else [0.0])
+        mean, scale = float(numbers.mean()), max(float(numbers.std()), 1e-6)
+        target = _target_function(settings, labels, mean, scale)
+        items = {
+            part: [
+                Item(tuple(map(encoder.encode, each)), target(example))
+                for each, example in zip(texts[part], examples, strict=True)
+            ]
+            for part, examples in dataset.parts().items()
+        }
+        sizes = Sizes(
+            num_layers=embedder.num_layers,
+            elmo_dim=embedder.dimension,
+            word2vec_dim=word2vec.dimension if word2vec else 0,
+            num_characters=len(alphabet) if alphabet else 0,
+            num_outputs=max(1, len(labels)),
+        )
+        return cls(
+            job=job,
+            dataset=dataset,
+            embedder=embedder,
+            encoder=encoder,
+            sizes=sizes,
+            labels=labels,
+            mean=mean,
+            scale=scale,
+            texts=texts,
+            items=items,
+            reporter=reporter,
+        )
+
+    def seeds(self) -> range:
+        """Return the seeds of the trainings."""
+        return range(self.job.files.seed, self.job.files.seed + self.job.num_seeds)
+
+    def head(self, seed: int) -> TaskHead:
+        """Return the network with the first weights of a seed."""
+        torch.manual_seed(seed)
+        return TaskHead(self.job.settings, self.sizes, self.labels, marks_spans=bool(self.dataset.scheme))
+
+    @property
+    def metric(self) -> str:
+        """Name of the main score."""
+        settings = self.job.settings
+        return main_metric(kind=settings.kind, regression=settings.regression, marks_spans=bool(self.dataset.scheme))
+
+    def train(self, seed: int, folder: Path) -> TrainedHead:
+        """Train a network from one seed."""
+        trained = train_head(
+            self.head(seed),
+            self.items["train"],
+            lambda head: float(self._scores(self.predictions(head, "dev"), "dev")[self.metric]),
+            encoder=self.encoder,
+            settings=self.job.training,
+            seed=seed,
+            folder=folder,
+            reporter=self.reporter,
+        )
+        self.reporter.note(
+            f"Seed {seed}: {self.metric} {trained.best_score:.4f} on the development examples,"
+            f" {counted(len(trained.lines), 'epoch')}."
+        )
+        return trained
+
+    def predictions(self, head: TaskHead, part: str) -> list[Prediction]:
+        """Return what a network predicts for a part of the data; the tags of spans are BIOES tags."""
+        description = self.describe(scores={}, layer_weights={})
+        if self.dataset.scheme:
+            description = replace(description, scheme="BIOES")
+        found = predict_items(head, self.items[part], self.encoder)
+        return [as_prediction(description, each, raw) for each, raw in zip(self.texts[part], found, strict=True)]
+
+    def describe(self, *, scores: Mapping[str, Any], layer_weights: Mapping[str, list[float]]) -> TaskDescription:
+        """Return what task.json says."""
+        bundle, job = self.embedder.bundle, self.job
+        return TaskDescription(
+            settings=job.settings,
+            sizes=self.sizes,
+            labels=self.labels,
+            scheme=self.dataset.scheme,
+            by_words=self.dataset.by_words or job.settings.kind != "tag",
+            alphabet=self.encoder.alphabet.characters if self.encoder.alphabet else "",
+            mean=self.mean,
+            scale=self.scale,
+            model={"path": str(bundle.path), "digest": bundle.digest},
+            training={
+                **asdict(job.training),
+                "seeds": list(self.seeds()),
+                "files": [path.name for path in self.dataset.files],
+                **{f"{part}_examples": len(examples) for part, examples in self.dataset.parts().items()},
+            },
+            scores=scores,
+            layer_weights=layer_weights,
+        )
+
+    def write(self, output: Path, trained: Sequence[TrainedHead]) -> FitReport:
+        """Write the folder of the best of the trained networks."""
+        best = max(range(len(trained)), key=lambda number: (trained[number].best_score, -number))
+        by_seed: dict[str, Any] = {}
+        for number, (seed, each) in enumerate(zip(self.seeds(), trained, strict=True)):
+            head = self.head(seed)
+            head.load_state_dict(each.weights)
+            predictions = {part: self.predictions(head, part) for part in self._scored_parts()}
+            scores = {part: self._scores(found, part) for part, found in predictions.items()}
+            by_seed[str(seed)] = {part: found[self.metric] for part, found in scores.items()}
+            if number == best:
+                chosen, chosen_predictions, chosen_scores = head, predictions, scores
+        description = self.describe(
+            scores={"metric": self.metric, "chosen_seed": self.seeds()[best], "seeds": by_seed, **chosen_scores},
+            layer_weights={place: mix.layer_weights() for place, mix in chosen.mixes().items()},
+        )
+        lines = [line for each in trained for line in each.lines]
+        with atomic_path(output) as unfinished:
+            unfinished.mkdir()
+            layout = TaskLayout(unfinished)
+            save_file(trained[best].weights, layout.head)
+            layout.metrics.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+            self._draw(layout, lines, chosen_predictions, output.name)
+            description.save(layout.description)
+        return FitReport(output, description, self.metric)
+
+    def _scored_parts(self) -> list[str]:
+        return ["dev", "test"] if self.dataset.test else ["dev"]
+
+    def _scores(self, predictions: Sequence[Prediction], part: str) -> dict[str, Any]:
+        examples = self.dataset.parts()[part]
+        return score_predictions(examples, predictions, marks_spans=bool(self.dataset.scheme))
+
+    def _draw(
+        self,
+        layout: TaskLayout,
+        lines: Sequence[Mapping[str, Any]],
+        predictions: Mapping[str, Sequence[Prediction]],
+        name: str,
+    ) -> None:
+        if not can_draw():
+            self.reporter.warn("No pictures were drawn: matplotlib is not installed.")
+            return
+        draw_curve(lines, layout.curve, self.metric, name)
+        if self.job.settings.regression:
+            return
+        part = self._scored_parts()[-1]
+        examples = self.dataset.parts()[part]
+        gold, found = confusable_labels(examples, predictions[part], marks_spans=bool(self.dataset.scheme))
+        labels = sorted({*gold, *found})
+        title = f"{name}: {counted(len(examples), f'{part} example')}"
+        draw_confusion(confusion_matrix(gold, found, labels), labels, layout.confusion, title)
+
+
+def read_texts(dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> dict[str, list[list[UnitText]]]:
+    """Return the texts of each example with their units and tokens, by the name of the part."""
+    reader = TextReader(embedder, by_words=True)
+    parts = dataset.parts()
+    with reporter.progress("segment", unit="texts", total=sum(map(len, parts.values()))) as progress:
+
+        def read(example: Example) -> list[UnitText]:
+            progress.update(1)
+            return read_example(reader, example)
+
+        return {part: [read(example) for example in examples] for part, examples in parts.items()}
+
+
+def cached_vectors(texts: Texts, embedder: ElmoEmbedder, parts: Path, reporter: Reporter) -> VectorCache:
+    """Compute the vectors of all sentences of all texts, unless they are in `parts/vectors` already."""
+    sentences = (sentence for part in texts.values() for each in part for text in each for sentence in text.sentences)
+    return VectorCache.on_disk(parts / "vectors", embedder, sentences, reporter)
+
+
+def _labels(dataset: Dataset) -> tuple[str, ...]:
+    """Return the labels of the training examples; for spans the tags of all forms of each type."""
+    labels = dataset.labels()
+    if not dataset.scheme:
+        return labels
+    types = sorted({label[1:] for label in labels if label != "O"})
+    return ("O", *(letter + kind for kind in types for letter in "BIES"))
+
+
+def _target_function(
+    settings: HeadSettings, labels: Sequence[str], mean: float, scale: float
+) -> Callable[[Example], Target]:
+    numbers = {label: number for number, label in enumerate(labels)}
+
+    def target(example: Example) -> Target:
+        if settings.regression:
+            return (float(example.labels[0]) - mean) / scale
+        if settings.kind == "tag":
+            # Labels of development and test examples may be unknown; they are not trained on.
+            return [numbers.get(label, 0) for label in example.labels]
+        return numbers.get(example.labels[0], 0)
+
+    return target

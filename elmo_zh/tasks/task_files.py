@@ -1,0 +1,113 @@
+"""The folder of a trained task: its files, and task.json, which describes it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from elmo_zh.errors import RunError
+from elmo_zh.run.files import write_json
+from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
+from elmo_zh.version import __version__
+
+TASK_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class TaskLayout:
+    """The names of all files of a trained task."""
+
+    path: Path
+
+    @property
+    def description(self) -> Path:
+        """What the task is, and what it was trained with."""
+        return self.path / "task.json"
+
+    @property
+    def head(self) -> Path:
+        """The weights of the network."""
+        return self.path / "head.safetensors"
+
+    @property
+    def metrics(self) -> Path:
+        """The figures of each epoch, one JSON object a line."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def curve(self) -> Path:
+        """The picture of loss and score by epoch."""
+        return self.path / "curve.png"
+
+    @property
+    def confusion(self) -> Path:
+        """The picture of which label was taken for which."""
+        return self.path / "confusion.png"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskDescription:
+    """What task.json holds.
+
+    Attributes:
+        settings: The choices for the network.
+        sizes: Its sizes.
+        labels: Names of the classes or tags, in the order of the network's outputs; empty for numbers.
+        scheme: In tagging the scheme of the data, BIO, BMES or BIOES; "" for tags that mark no spans.
+        by_words: Whether units are words; else characters.
+        alphabet: The characters with vectors of their own.
+        mean: Mean of the numbers in training, for regression.
+        scale: Their standard deviation.
+        model: The bundle: its path as it was given, and its digest.
+        training: Seeds, epochs and the other settings of the training, and the files with their digests.
+        scores: Scores on the development and test examples, of each seed and of the chosen one.
+        layer_weights: The factor of each layer of ELMo, where it goes in.
+    """
+
+    settings: HeadSettings
+    sizes: Sizes
+    labels: tuple[str, ...]
+    scheme: str
+    by_words: bool
+    alphabet: str
+    mean: float
+    scale: float
+    model: Mapping[str, Any]
+    training: Mapping[str, Any]
+    scores: Mapping[str, Any]
+    layer_weights: Mapping[str, list[float]]
+
+    @property
+    def marks_spans(self) -> bool:
+        """Whether tags mark spans."""
+        return bool(self.scheme)
+
+    def save(self, path: Path) -> None:
+        """Write task.json."""
+        write_json(path, {"format": TASK_FORMAT, "elmo_zh": __version__, **asdict(self)})
+
+
+def load_description(layout: TaskLayout) -> TaskDescription:
+    """Read task.json.
+
+    Raises:
+        RunError: If the folder holds no trained task, or the file is damaged or of another version.
+    """
+    path = layout.description
+    if not path.is_file():
+        raise RunError(f"{layout.path} holds no trained task (task.json is missing). Train one with: elmo-zh task fit")
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if found["format"] != TASK_FORMAT:
+            raise RunError(f"{path}: format {found['format']}, expected {TASK_FORMAT}. Update elmo-zh.")
+        values = {field.name: found[field.name] for field in fields(TaskDescription)}
+        values["settings"] = HeadSettings(**{**found["settings"], "inputs": tuple(found["settings"]["inputs"])})
+        values["sizes"] = Sizes(**found["sizes"])
+        values["labels"] = tuple(str(label) for label in found["labels"])
+        numbers = list(asdict(values["sizes"]).values())
+        if not all(type(number) is int and 0 <= number < 2**31 for number in numbers):
+            raise ValueError("a size is not a number")
+        return TaskDescription(**values)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RunError(f"{path} is damaged ({error!r:.80}). Train the task again with: elmo-zh task fit") from None

@@ -1,0 +1,238 @@
+"""Train a network on encoded examples: with early stopping, resumable after each epoch, bit for bit repeatable.
+
+All random numbers of an epoch come from the seed and the number of the epoch, so no generator state is kept.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from elmo_zh.model.batches import iter_length_sorted
+from elmo_zh.model.scalar_mix import MIX_LEARNING_RATE, mix_parameter_groups
+from elmo_zh.run.files import atomic_path
+from elmo_zh.run.reporter import Progress, Reporter
+from elmo_zh.tasks.encode_texts import EncodedText, TextEncoder
+from elmo_zh.tasks.networks.build import TaskHead
+
+# Batches are of texts of similar length, from so many batches of shuffled texts.
+_SORTED_BATCHES = 50
+_LARGEST_GRADIENT = 5.0
+# Units of a batch with padding: so that long texts need no more memory than short ones. A longer text is alone.
+_BATCH_UNITS = 8192
+Target = int | float | list[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainSettings:
+    """How a network is trained.
+
+    Attributes:
+        epochs: Number of epochs at most.
+        patience: Training ends after so many epochs without a better score on the development examples.
+        batch_size: Texts of a step.
+        learning_rate: Learning rate of Adam.
+        mix_learning_rate: Learning rate of the weights of ELMo's layers.
+    """
+
+    epochs: int = 30
+    patience: int = 5
+    batch_size: int = 32
+    learning_rate: float = 0.001
+    mix_learning_rate: float = MIX_LEARNING_RATE
+
+
+DEFAULT_TRAINING = TrainSettings()
+
+
+@dataclass(frozen=True, eq=False)
+class Item:
+    """An encoded example: its text, or the two of a pair, and what the network should give."""
+
+    texts: tuple[EncodedText, ...]
+    target: Target
+
+    @property
+    def length(self) -> int:
+        """Units of the longest text."""
+        return max(map(len, self.texts))
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedHead:
+    """The outcome of a training.
+
+    Attributes:
+        weights: The weights with the best score on the development examples.
+        lines: The figures of each epoch.
+        best_score: That score.
+    """
+
+    weights: dict[str, Tensor]
+    lines: list[dict[str, Any]]
+    best_score: float
+
+
+def train_head(
+    head: TaskHead,
+    items: Sequence[Item],
+    score: Callable[[TaskHead], float],
+    *,
+    encoder: TextEncoder,
+    settings: TrainSettings,
+    seed: int,
+    folder: Path,
+    reporter: Reporter,
+) -> TrainedHead:
+    """Train a network, or continue where an interrupted training stopped.
+
+    Args:
+        head: The network with its first weights; it is changed.
+        items: The training examples.
+        score: Returns the score of the network on the development examples, more being better.
+        encoder: Makes batches.
+        settings: How to train.
+        seed: Seed of order and dropout.
+        folder: Where the state after each epoch is kept.
+        reporter: Receives the progress.
+    """
+    optimizer = torch.optim.Adam(mix_parameter_groups(head, settings.learning_rate, settings.mix_learning_rate))
+    state = _State.load(folder / "state", head, optimizer)
+    total = settings.epochs * len(items)
+    done = len(state.lines)
+    with reporter.progress(f"seed {seed}", unit="texts", total=total, initial=done * len(items)) as progress:
+        while not state.is_over(settings):
+            epoch = len(state.lines) + 1
+            started = time.perf_counter()
+            loss = _train_epoch(head, items, optimizer, encoder, settings, [seed, epoch], progress)
+            head.eval()
+            line = {"seed": seed, "epoch": epoch, "train_loss": loss, "dev_score": score(head)}
+            state.lines.append({**line, "seconds": round(time.perf_counter() - started, 3)})
+            if state.best_epoch() == epoch:
+                state.best = {name: value.clone() for name, value in head.state_dict().items()}
+            state.save(folder / "state", head, optimizer)
+            progress.update(0, loss=loss, dev=line["dev_score"])
+    return TrainedHead(state.best, state.lines, state.lines[state.best_epoch() - 1]["dev_score"])
+
+
+def _train_epoch(
+    head: TaskHead,
+    items: Sequence[Item],
+    optimizer: torch.optim.Optimizer,
+    encoder: TextEncoder,
+    settings: TrainSettings,
+    seeds: list[int],
+    progress: Progress,
+) -> float:
+    """Train once on all examples; return the mean loss."""
+    head.train()
+    generator = np.random.default_rng(seeds)
+    torch.manual_seed(int(generator.integers(2**62)))
+    total = 0.0
+    for batch in shuffled_batches([item.length for item in items], settings.batch_size, generator):
+        chosen = [items[index] for index in batch]
+        optimizer.zero_grad()
+        loss = head.loss(batches_of(chosen, encoder), targets_of(chosen))
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(head.parameters(), _LARGEST_GRADIENT)
+        optimizer.step()
+        total += loss.item() * len(chosen)
+        progress.update(len(chosen))
+    return total / len(items)
+
+
+def shuffled_batches(lengths: Sequence[int], batch_size: int, generator: np.random.Generator) -> list[list[int]]:
+    """Return each index once, in batches of texts of similar length, in random order."""
+    order = generator.permutation(len(lengths)).tolist()
+    chunk = _SORTED_BATCHES * batch_size
+    batches = []
+    for start in range(0, len(order), chunk):
+        by_length = sorted(order[start : start + chunk], key=lambda index: lengths[index])
+        for place in range(0, len(by_length), batch_size):
+            batch = by_length[place : place + batch_size]
+            batches += [[batch[row] for row in rows] for rows in _short_batches([lengths[index] for index in batch])]
+    return [batches[number] for number in generator.permutation(len(batches))]
+
+
+def _short_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the indexes of texts in batches that take up little memory; a text without units takes up one."""
+    return iter_length_sorted([max(1, length) for length in lengths], _BATCH_UNITS)
+
+
+def batches_of(items: Sequence[Item], encoder: TextEncoder) -> list[Any]:
+    """Return the batch of the texts, for pairs the two batches."""
+    return [encoder.batch(texts) for texts in zip(*(item.texts for item in items), strict=True)]
+
+
+def targets_of(items: Sequence[Item]) -> Tensor:
+    """Return classes, int64, or numbers, float32, shape (B,); or tags, int64, shape (B, T), 0 where padded."""
+    targets = [item.target for item in items]
+    if not isinstance(targets[0], list):
+        return torch.tensor(targets)
+    found = torch.zeros(len(items), max(1, *(item.length for item in items)), dtype=torch.int64)
+    for row, tags in enumerate(targets):
+        found[row, : len(tags)] = torch.tensor(tags, dtype=torch.int64)  # type: ignore[arg-type]
+    return found
+
+
+@torch.no_grad()
+def predict_items(head: TaskHead, items: Sequence[Item], encoder: TextEncoder) -> list[Any]:
+    """Return what `TaskHead.predict` gives for each example, in order."""
+    head.eval()
+    found: list[Any] = [None] * len(items)
+    for chosen in _short_batches([item.length for item in items]):
+        predicted = head.predict(batches_of([items[index] for index in chosen], encoder))
+        for index, each in zip(chosen, predicted, strict=True):
+            found[index] = each
+    return found
+
+
+@dataclass
+class _State:
+    """What a training has come to after an epoch: figures, and the best weights; the others are in the network."""
+
+    lines: list[dict[str, Any]]
+    best: dict[str, Tensor]
+
+    @classmethod
+    def load(cls, folder: Path, head: TaskHead, optimizer: torch.optim.Optimizer) -> "_State":
+        """Return the state in a folder, after filling in the network and the optimiser; a new one if there is none."""
+        if not folder.is_dir():
+            return cls([], {})
+        head.load_state_dict(load_file(folder / "head.safetensors"))
+        flat = load_file(folder / "optimizer.safetensors")
+        known: dict[int, dict[str, Tensor]] = {}
+        for name, value in flat.items():
+            number, _, key = name.partition(".")
+            known.setdefault(int(number), {})[key] = value
+        optimizer.load_state_dict({"state": known, "param_groups": optimizer.state_dict()["param_groups"]})
+        lines = json.loads((folder / "lines.json").read_text(encoding="utf-8"))
+        return cls(lines, load_file(folder / "best.safetensors"))
+
+    def save(self, folder: Path, head: TaskHead, optimizer: torch.optim.Optimizer) -> None:
+        """Write the state; it replaces the one of the epoch before in one step."""
+        states = optimizer.state_dict()["state"]
+        flat = {f"{number}.{key}": value for number, each in states.items() for key, value in each.items()}
+        with atomic_path(folder) as unfinished:
+            unfinished.mkdir()
+            save_file(head.state_dict(), unfinished / "head.safetensors")
+            save_file(self.best, unfinished / "best.safetensors")
+            save_file(flat, unfinished / "optimizer.safetensors")
+            (unfinished / "lines.json").write_text(json.dumps(self.lines), encoding="utf-8")
+
+    def best_epoch(self) -> int:
+        """Return the first epoch with the best score, from 1; 0 before the first."""
+        scores = [line["dev_score"] for line in self.lines]
+        return scores.index(max(scores)) + 1 if scores else 0
+
+    def is_over(self, settings: TrainSettings) -> bool:
+        """Return whether all epochs are done, or the score has not become better for too long."""
+        done = len(self.lines)
+        return done >= settings.epochs or (done > 0 and done - self.best_epoch() >= settings.patience)

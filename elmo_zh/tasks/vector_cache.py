@@ -1,0 +1,119 @@
+"""The vectors of sentences, each computed once and kept in float16: all layers of all tokens, one after the other.
+
+On disk they are one .npy file, mapped into memory: an epoch reads them and runs no biLM. `done.json` says how many
+sentences have been written, so that an interrupted command continues.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.contexts.unfinished_index import RowFile
+from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.run.disk_space import require_room
+from elmo_zh.run.files import atomic_path, write_json
+from elmo_zh.run.reporter import Reporter, SilentReporter
+
+Sentence = tuple[str, ...]
+# Sentences computed together and then written: little is lost by an interruption, and memory stays bounded.
+_WINDOW_SENTENCES, _WINDOW_TOKENS = 2000, 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class VectorCache:
+    """Vectors of sentences.
+
+    Attributes:
+        first_rows: Row of the first token of each sentence.
+        vectors: All layers of all tokens, float16, shape (N + 1, L + 1, 2P); row 0 is zero, for units without a token.
+    """
+
+    first_rows: dict[Sentence, int]
+    vectors: NDArray[np.float16]
+
+    def rows(self, sentences: Iterable[Sentence]) -> NDArray[np.int64]:
+        """Return the rows of the tokens of sentences, int64, shape (m,)."""
+        ranges = [np.arange(len(tokens)) + self.first_rows[tokens] for tokens in sentences]
+        return np.concatenate([np.zeros(0, np.int64), *ranges]).astype(np.int64)
+
+    @classmethod
+    def in_memory(cls, embedder: ElmoEmbedder, sentences: Iterable[Sentence]) -> "VectorCache":
+        """Compute the vectors of a few sentences."""
+        first_rows = _first_rows(sentences)
+        shape = (embedder.num_layers, embedder.dimension)
+        vectors = [np.zeros((1, *shape), np.float16)]
+        for layers in embedder.compute_vectors(list(first_rows)):
+            vectors.append(_to_float16(layers))
+        return cls(first_rows, np.concatenate(vectors))
+
+    @classmethod
+    def on_disk(
+        cls, folder: Path, embedder: ElmoEmbedder, sentences: Iterable[Sentence], reporter: Reporter | None = None
+    ) -> "VectorCache":
+        """Compute the vectors of all sentences that are not in the folder yet.
+
+        Args:
+            folder: Where the vectors are; made for the same sentences and the same model.
+            embedder: The model.
+            sentences: The sentences; equal ones are computed once.
+            reporter: Receives the progress.
+
+        Raises:
+            OutputError: If they do not fit on the disk.
+        """
+        first_rows = _first_rows(sentences)
+        distinct = list(first_rows)
+        num_tokens = sum(map(len, distinct))
+        shape = (num_tokens + 1, embedder.num_layers, embedder.dimension)
+        path, record = folder / "vectors.npy", folder / "done.json"
+        if not path.is_file():
+            require_room(path, 2 * int(np.prod(shape)))
+            folder.mkdir(parents=True, exist_ok=True)
+            with atomic_path(path) as unfinished:
+                RowFile.create(unfinished, np.dtype(np.float16), shape)
+        file = RowFile(path)
+        done = json.loads(record.read_text(encoding="utf-8"))["sentences"] if record.is_file() else 0
+        reporter = reporter or SilentReporter()
+        rows_done = sum(map(len, distinct[:done]))
+        with reporter.progress("vectors", unit="tokens", total=num_tokens, initial=rows_done) as progress:
+            for window in _windows(distinct, done):
+                layers = [_to_float16(each) for each in embedder.compute_vectors(window)]
+                file.write(first_rows[window[0]], np.concatenate(layers))
+                done += len(window)
+                write_json(record, {"sentences": done})
+                progress.update(sum(map(len, window)))
+        vectors: Any = np.load(path, mmap_mode="r", allow_pickle=False)
+        return cls(first_rows, vectors)
+
+
+def _first_rows(sentences: Iterable[Sentence]) -> dict[Sentence, int]:
+    rows: dict[Sentence, int] = {}
+    row = 1
+    for tokens in sentences:
+        if tokens not in rows:
+            rows[tokens] = row
+            row += len(tokens)
+    return rows
+
+
+def _to_float16(layers: NDArray[Any]) -> NDArray[np.float16]:
+    """Return the layers (L + 1, n, 2P) token by token, float16, shape (n, L + 1, 2P)."""
+    return np.ascontiguousarray(layers.transpose(1, 0, 2)).astype(np.float16)
+
+
+def _windows(sentences: Sequence[Sentence], start: int) -> Iterable[Sequence[Sentence]]:
+    """Yield the sentences from one on in windows; a window ends at the same sentences wherever one starts."""
+    window: list[Sentence] = []
+    num_tokens = 0
+    for number, tokens in enumerate(sentences):
+        window.append(tokens)
+        num_tokens += len(tokens)
+        if len(window) == _WINDOW_SENTENCES or num_tokens >= _WINDOW_TOKENS or number == len(sentences) - 1:
+            if number >= start:
+                yield window
+            window, num_tokens = [], 0

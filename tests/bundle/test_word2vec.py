@@ -1,0 +1,83 @@
+"""The word2vec vectors in a bundle, and those of a run."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from contract.command_line import PROJECTION, SampleRun, contents_alone, elmo_zh
+from messages import message_of
+from test_write import drawn_source
+
+from elmo_zh import Word2Vec
+from elmo_zh.bundle.read import load_bundle
+from elmo_zh.bundle.word2vec import read_table
+from elmo_zh.bundle.write import write_bundle
+from elmo_zh.errors import BundleError, RunError
+
+
+def test_the_bundle_of_a_run_holds_its_vectors(sample_run: SampleRun) -> None:
+    """Against the text file itself, read here line by line."""
+    lines = (sample_run.path / "word2vec.txt").read_text(encoding="utf-8").splitlines()[1:]
+    vectors = {word: np.array(numbers, np.float32) for word, *numbers in (line.split(" ") for line in lines)}
+    of_bundle, of_run = Word2Vec.load(sample_run.model), Word2Vec.load(sample_run.path)
+    np.testing.assert_array_equal(of_bundle.table, of_run.table)
+    assert of_bundle.dimension == PROJECTION
+    words = [*list(vectors)[:50], "没有这个词", "<UNK>"]
+    [found] = of_bundle.embed_tokens([words])
+    for word, vector in zip(words, found, strict=True):
+        np.testing.assert_array_equal(vector, vectors.get(word, np.zeros(PROJECTION)).astype(np.float16))
+    assert found.dtype == np.float32
+    assert of_bundle.embed_tokens([[]])[0].shape == (0, PROJECTION)
+
+
+def test_the_vectors_can_be_left_out_and_nothing_else_changes(sample_run: SampleRun, tmp_path: Path) -> None:
+    answer = elmo_zh("export", "--run", sample_run.path, "--output", tmp_path / "model", "--no-word2vec")
+    assert answer.status == 0, answer.stderr
+    without, with_vectors = contents_alone(tmp_path / "model"), dict(contents_alone(sample_run.model))
+    with_vectors.pop("word2vec.hdf5")
+    different = {name for name in with_vectors if with_vectors[name] != without.get(name)}
+    assert different == {"bundle.json"}  # it holds the digests of the files
+    assert set(without) == set(with_vectors)
+    told = message_of(BundleError, lambda: Word2Vec.load(tmp_path / "model"))
+    assert told.startswith(f"{tmp_path / 'model'} has no word2vec vectors (word2vec.hdf5). Export its run again with: ")
+
+
+def test_leaving_them_out_needs_another_folder(sample_run: SampleRun) -> None:
+    answer = elmo_zh("export", "--run", sample_run.path, "--no-word2vec")
+    assert answer.status == 2
+    assert "--no-word2vec needs --output DIR, because RUN/model is for the float32 bundle." in answer.stderr
+
+
+def test_changed_vectors_are_refused(tmp_path: Path) -> None:
+    source = drawn_source()
+    table = np.full((len(source.vocabulary or ()), 5), 0.5, np.float16)
+    write_bundle(tmp_path / "model", replace(source, word2vec=table))
+    path = tmp_path / "model" / "word2vec.hdf5"
+    assert load_bundle(tmp_path / "model").info["digests"].keys() >= {"word2vec.hdf5"}
+    with h5py.File(path, "r+") as file:
+        file["vectors"][0, 0] = 1
+    told = message_of(BundleError, lambda: load_bundle(tmp_path / "model"))
+    assert told.startswith(f"{path} is not the file that bundle.json was written with")
+
+
+@pytest.mark.parametrize("shape", [(7, 5), (8,), ()])
+def test_a_table_of_another_vocabulary_is_refused(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    with h5py.File(tmp_path / "word2vec.hdf5", "w") as file:
+        file.create_dataset("vectors", data=np.zeros(shape, np.float16))
+    told = message_of(BundleError, lambda: read_table(tmp_path / "word2vec.hdf5", 8))
+    assert "vectors is float16" in told
+
+
+def test_numbers_that_are_not_finite_are_refused(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "word2vec.hdf5", "w") as file:
+        file.create_dataset("vectors", data=np.full((8, 5), np.inf, np.float16))
+    told = message_of(BundleError, lambda: read_table(tmp_path / "word2vec.hdf5", 8))
+    assert told.endswith("holds numbers that are not finite. Copy or export the bundle again.")
+
+
+def test_a_run_without_vectors(run: Path) -> None:
+    (run / "word2vec.txt").unlink()
+    told = message_of(RunError, lambda: Word2Vec.load(run))
+    assert told.startswith(f"{run / 'word2vec.txt'} is missing. Make it with: ")

@@ -1,0 +1,41 @@
+"""Messages stay one line each, and a stream that cannot be written does not end the work."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from contract.command_line import elmo_zh
+
+from elmo_zh.cli.console import one_line
+
+
+def test_what_is_escaped() -> None:
+    assert one_line("甲\u3000乙 a\tb\nc\r\x1b[2J\u2028\udcff\ue000") == (
+        "甲\u3000乙 a\\tb\\nc\\r\\x1b[2J\\u2028\\udcff\ue000"
+    )
+
+
+@pytest.mark.usefixtures("empty_folder")
+@pytest.mark.parametrize("command", [("info",), ("inspect",), ("plan",), ("merge",)])
+def test_a_name_with_a_line_feed(command: tuple[str, ...]) -> None:
+    answer = elmo_zh(*command, "a\nb")
+    assert "a\\nb" in answer.only_error()
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_two_lines_of_one_name() -> None:
+    Path("a\nb.txt").write_text("今天下雨。\n", encoding="utf-8")
+    answer = elmo_zh("segment", "a\nb.txt", "--run", "run\nn", "--set", "text.segmenter=character")
+    assert answer.status == 0
+    assert all(line.startswith(("segment: ", "Warning: ", "Next: ")) for line in answer.stderr.splitlines())
+
+
+@pytest.mark.parametrize("stderr", ["2>/dev/full", "2>&-"])
+@pytest.mark.parametrize(("arguments", "status"), [("--run run", 0), ("nothing.txt --run run", 1)])
+def test_messages_that_cannot_be_written(empty_folder: Path, stderr: str, arguments: str, status: int) -> None:
+    Path("a.txt").write_text("今天下雨。\n" * 7, encoding="utf-8")
+    command = f"{sys.executable} -m elmo_zh segment a.txt {arguments} --json --set text.segmenter=character {stderr}"
+    done = subprocess.run(command, shell=True, cwd=empty_folder, stdout=subprocess.PIPE, encoding="utf-8")
+    assert done.returncode == status
+    assert done.stdout.startswith('{"') == (status == 0)

@@ -1,0 +1,120 @@
+"""Which field of a record is taken as the text."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from corpus.readers.reading import documents_of
+from messages import message_of
+
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.input_texts import input_text
+from elmo_zh.corpus.readers.fields import known_field
+from elmo_zh.corpus.readers.json_lines import read_json_lines
+from elmo_zh.corpus.readers.json_values import read_json
+from elmo_zh.corpus.readers.tables import read_csv
+from elmo_zh.corpus.sources import find_sources
+from elmo_zh.corpus.tally import Tally
+from elmo_zh.errors import CorpusError
+from elmo_zh.run.reporter import SilentReporter
+
+LONG = "今天天气很好，我们去公园散步，然后回家吃饭。"
+
+
+def json_lines(records: list[Any]) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+class Messages(SilentReporter):
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.warnings: list[str] = []
+
+    def note(self, message: str) -> None:
+        self.notes.append(message)
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+
+
+SQUAD = {"title": "公园", "context": LONG, "qas": [{"question": "去哪里？", "answers": [{"text": "公园"}]}]}
+
+
+@pytest.mark.parametrize(
+    ("records", "field", "others"),
+    [
+        ([{"text": LONG}] * 7 + [{"TEXT": "短的。"}], "text", {"TEXT"}),
+        ([{"TEXT": LONG}] * 7 + [{"text": "短"}], "TEXT", {"text"}),
+        ([{"TEXT": LONG, "text": LONG}], "text", {"TEXT"}),
+        ([{"body": LONG, "picture": {"text": "公园"}}], "body", {"picture.text"}),
+        ([{"text": "id-17", "content": LONG}], "content", set()),
+        ([{"text": LONG, "content": LONG}], "text", {"content"}),
+        ([SQUAD], "context", {"title", "qas.question", "qas.answers.text"}),
+        ([{"text": LONG, "html": LONG * 3}], "text", {"html"}),
+    ],
+)
+def test_the_field_with_the_text(records: list[Any], field: str, others: set[str]) -> None:
+    for read, text in ((read_json_lines, json_lines(records)), (read_json, json.dumps(records))):
+        tally = Tally()
+        documents = documents_of(read, text, tally)
+        assert (tally.read_field, set(tally.other_fields)) == (field, others)
+        assert LONG in documents[0]
+
+
+@pytest.mark.parametrize("read", [read_json_lines, read_json])
+def test_a_known_name_beside_far_more_text_is_not_certain(read: Callable[..., Any]) -> None:
+    record = {"text": "公园", "story": LONG}
+    text = json_lines([record]) if read is read_json_lines else json.dumps([record])
+    assert message_of(CorpusError, lambda: documents_of(read, text)) == (
+        "a.txt: no field is text for sure among story, text. Name one or several: --field NAME"
+    )
+
+
+def test_columns_are_weighed_too() -> None:
+    tally = Tally()
+    text = f"text,content,title\nid-17,{LONG},公园\n"
+    assert documents_of(read_csv, text, tally) == [[LONG]]
+    assert (tally.read_field, set(tally.other_fields)) == ("column 2 (content)", {"column 3 (title)"})
+    assert documents_of(read_csv, f"text,story\n公园,{LONG}\n") == [[LONG]]
+
+
+def test_names_alone_decide_without_chinese_text() -> None:
+    assert known_field({"id": 0, "body": 0, "content": 0}) == "content"
+    assert known_field({"data.text": 0, "body": 0}) == "body"
+    assert known_field({"id": 0, "name": 0}) is None
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (read_json_lines, json_lines([{"text": LONG}, {"note": "甲乙", "tags": ["丙", "丁戊"]}, {"text": LONG}])),
+        (read_json, json.dumps([{"text": LONG}, {"note": "甲乙", "tags": ["丙", "丁戊"]}, {"text": LONG}])),
+        (read_csv, f"id,text\n1,{LONG}\n甲乙丙丁戊\n2,{LONG}\n"),
+    ],
+)
+def test_records_that_were_not_read_are_counted_with_their_characters(read: Callable[..., Any], text: str) -> None:
+    tally = Tally()
+    assert documents_of(read, text, tally) == [[LONG], [LONG]]
+    assert [(tally.dropped[reason], items) for reason, items in tally.dropped_items.items()] == [(5, 1)]
+    assert tally.characters == 5
+
+
+def test_the_tally_survives_a_record() -> None:
+    tally = Tally()
+    documents_of(read_csv, f"text,title\n{LONG},公园\n", tally)
+    assert Tally.restored(json.loads(json.dumps(tally.described()))).other_fields == tally.other_fields
+    assert "other_fields" not in Tally().described()
+
+
+def test_a_reader_of_lines_warns_if_most_records_lack_the_field(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(json_lines([{"text": LONG}] + [{"note": "甲"}] * 2))
+    messages = Messages()
+    [source] = find_sources([str(path)]).sources
+    assert list(input_text(source, TextConfig()).lines(messages)) == [LONG, "", ""]
+    assert messages.notes[1:] == ["Not read, though they hold Chinese text: note. --field NAME reads other fields."]
+    assert messages.warnings == [
+        f"{source.name}: records without the field become empty lines (2 of 3). Name the right field with --field."
+    ]

@@ -1,0 +1,94 @@
+"""Embedders in forked processes: what other threads held or started does not stop them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from drawn_bundles import TOKENS, WORDS, write_model
+
+from elmo_zh.embed.fork_safe_lock import ForkSafeLock
+
+# The thread is inside `compute_vectors` and stays there until the child has ended.
+HELD = """
+import os, sys, threading
+import torch
+from elmo_zh import ElmoEmbedder
+
+torch.set_num_threads(4)
+embedder = ElmoEmbedder.load(sys.argv[1], device="cpu")
+sentences = [["我们", "吃", "苹果"], ["今天"]]
+expected = embedder.embed_tokens(sentences)
+is_inside, may_leave = threading.Event(), threading.Event()
+read = embedder._vectors.read
+
+def slow(*arguments):
+    is_inside.set()
+    may_leave.wait()
+    return read(*arguments)
+
+embedder._vectors.read = slow
+thread = threading.Thread(target=embedder.embed_tokens, args=(sentences,))
+thread.start()
+assert is_inside.wait(100)
+child = os.fork()
+if not child:
+    found = embedder.embed_tokens(sentences)
+    os._exit(0 if all((a == b).all() for a, b in zip(found, expected, strict=True)) else 3)
+status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+may_leave.set()
+thread.join()
+sys.exit(status)
+"""
+
+# Products of this size are computed by several OpenMP threads, so that the parent has a team of them.
+POOL = """
+import multiprocessing
+import torch
+
+from elmo_zh.model.kernels import execution
+
+def product(_):
+    left = torch.ones(600, 600)
+    return float((left @ left).relu_().sum())
+
+torch.set_num_threads(4)
+expected = product(0)
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    assert pool.map(product, range(2)) == [expected] * 2
+"""
+
+
+def ends_well(program: str, *arguments: str) -> None:
+    environment = {**os.environ, "OMP_NUM_THREADS": "4"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program, *arguments], capture_output=True, env=environment, timeout=200
+    )
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_a_process_forked_while_another_thread_computes(tmp_path: Path) -> None:
+    ends_well(HELD, str(write_model(tmp_path / "model", TOKENS, words=WORDS)))
+
+
+def test_a_pool_forked_after_several_threads_computed() -> None:
+    ends_well(POOL)
+
+
+class Owner:
+    def __init__(self) -> None:
+        self.made: str | None = None
+        self.lock = ForkSafeLock(self, "made")
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_the_forking_thread_keeps_its_lock() -> None:
+    owner = Owner()
+    with owner.lock:
+        owner.made = "whole"
+        child = os.fork()
+        if not child:
+            with owner.lock:
+                os._exit(0 if owner.made == "whole" else 3)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

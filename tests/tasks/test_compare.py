@@ -1,0 +1,207 @@
+"""Comparing inputs: ELMo wins where only context tells, nothing where nothing tells; no training is repeated."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from contract.command_line import SampleRun, contents_alone, elmo_zh
+from drawn_bundles import TOKENS, add_word2vec, write_model
+from messages import message_of
+
+from elmo_zh import ElmoEmbedder
+from elmo_zh.config import TextConfig
+from elmo_zh.errors import BundleError, CorpusError, OutputError
+from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.tasks.compare import CompareJob, compare_task
+from elmo_zh.tasks.comparison import BOTH, ELMO, MAJORITY, TFIDF, WORD2VEC, Comparison, Run
+from elmo_zh.tasks.data.datasets import DataFiles
+from elmo_zh.tasks.data.read_labelled import Reading
+from elmo_zh.tasks.networks.settings import HeadSettings
+from elmo_zh.tasks.prepared_task import FitJob
+from elmo_zh.tasks.train_head import TrainSettings
+
+WORDS = ("我", "吃", "苹", "果", "。", "他", "来")
+
+
+@pytest.fixture(scope="module")
+def embedder(tmp_path_factory: pytest.TempPathFactory) -> ElmoEmbedder:
+    folder = tmp_path_factory.mktemp("bundle") / "model"
+    add_word2vec(write_model(folder, TOKENS, words=WORDS, text=TextConfig(segmenter="character")))
+    return ElmoEmbedder.load(folder, "cpu")
+
+
+def write_tags(folder: Path, tag_of: Callable[[str, int], str], count: int = 80) -> Path:
+    generator = np.random.default_rng(7)
+    path = folder / "tags.conll"
+    with path.open("w", encoding="utf-8") as file:
+        for _ in range(count):
+            text = "".join(generator.choice(list("我他吃来"), size=5))
+            file.write("".join(f"{character}\t{tag_of(text, place)}\n" for place, character in enumerate(text)) + "\n")
+    return path
+
+
+def job_of(path: Path, kind: str = "classify", **changes: Any) -> CompareJob:
+    fit = FitJob(
+        files=DataFiles(data=path),
+        reading=Reading(kind=kind),
+        settings=HeadSettings(kind=kind, hidden_dim=7, head="linear" if kind == "classify" else "bilstm"),
+        training=TrainSettings(epochs=2, batch_size=8, learning_rate=0.02),
+        num_seeds=2,
+    )
+    return replace(CompareJob(fit=fit, shares=(1.0, 0.5)), **changes)
+
+
+def write_classes(folder: Path, label_of: Callable[[str], object], count: int = 300) -> Path:
+    generator = np.random.default_rng(7)
+    texts = ["".join(generator.choice(list(WORDS), size=6)) for _ in range(count)]
+    path = folder / "data.jsonl"
+    rows = [json.dumps({"text": text, "label": str(label_of(text))}) for text in dict.fromkeys(texts)]
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+class Recorder(SilentReporter):
+    """Keeps the notes, and stops after some of them."""
+
+    def __init__(self, most: int = 10**9) -> None:
+        self.notes: list[str] = []
+        self.most = most
+
+    def note(self, message: str) -> None:
+        self.notes.append(message)
+        if "training example" in message:
+            self.most -= 1
+            if not self.most:
+                raise KeyboardInterrupt
+
+    def trained(self) -> list[str]:
+        return [note for note in self.notes if note.startswith("Seed ")]
+
+
+def test_elmo_wins_where_only_the_order_tells(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    """A linear model on the mean of word2vec cannot know what stands first; the biLM's vectors can."""
+    texts = ["".join(order) for other in "吃苹果。来" for order in permutations("我他" + other)]
+    rows = [json.dumps({"text": text, "label": str(text.index("我") < text.index("他"))}) + "\n" for text in texts]
+    path = tmp_path / "data.jsonl"
+    path.write_text("".join(rows * 8), encoding="utf-8")
+    job = job_of(path, shares=(1.0,))
+    fit = replace(
+        job.fit,
+        files=DataFiles(data=path, dev=path, test=path),
+        settings=replace(job.fit.settings, dropout=0.0),
+        training=TrainSettings(epochs=20, batch_size=10, learning_rate=0.05, patience=20),
+        num_seeds=1,
+    )
+    comparison = compare_task(replace(job, fit=fit), embedder, tmp_path / "found")
+    [word2vec] = comparison.of_setting(WORD2VEC, 1.0)
+    assert word2vec.score == pytest.approx(0.5, abs=0.05)
+    assert comparison.differences[BOTH][1.0].low > 0.05
+    assert comparison.verdict().startswith("ELMo helps here: [word2vec; ELMo] beats word2vec by ")
+
+
+def test_nothing_wins_where_nothing_tells(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    generator = np.random.default_rng(3)
+    path = write_classes(tmp_path, lambda _: generator.integers(2), 200)
+    comparison = compare_task(job_of(path), embedder, tmp_path / "found")
+    assert not comparison.differences[BOTH][1.0].is_sure
+    assert comparison.verdict().startswith("ELMo does not surely help here: ")
+    assert comparison.models == [MAJORITY, TFIDF, WORD2VEC, ELMO, BOTH]
+    assert contents_alone(tmp_path / "found").keys() == {"comparison.json", "comparison.md", "curves.png"}
+    assert not (tmp_path / "found.parts").exists()
+    found = json.loads((tmp_path / "found" / "comparison.json").read_text(encoding="utf-8"))
+    counts = {run["share"]: run["num_examples"] for run in found["runs"]}
+    assert counts[0.5] == round(0.5 * counts[1.0])
+    # Of a baseline with all labels one run; else one for each seed.
+    assert len(found["runs"]) == 2 * 1 + 2 * 2 + 3 * 2 * 2
+
+
+def test_an_interrupted_comparison_trains_nothing_twice(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    path = write_tags(tmp_path, lambda text, place: "S-X" if text[place] == "吃" else "O")
+    whole = Recorder()
+    compare_task(job_of(path, "tag"), embedder, tmp_path / "whole", reporter=whole)
+    assert len(whole.trained()) == 3 * 2 * 2
+    first, second = Recorder(most=6), Recorder()
+    with pytest.raises(KeyboardInterrupt):
+        compare_task(job_of(path, "tag"), embedder, tmp_path / "found", reporter=first)
+    assert not (tmp_path / "found").exists()
+    other = job_of(path, "tag", shares=(1.0,))
+    told = message_of(OutputError, lambda: compare_task(other, embedder, tmp_path / "found"))
+    assert "holds an unfinished training with other data" in told
+    compare_task(job_of(path, "tag"), embedder, tmp_path / "found", reporter=second)
+    assert len(first.trained()) + len(second.trained()) == len(whole.trained())
+
+    def scores(name: str) -> list[Any]:
+        runs = json.loads((tmp_path / name / "comparison.json").read_text(encoding="utf-8"))["runs"]
+        return [(run["model"], run["share"], run["seed"], run["score"], run["dev_score"]) for run in runs]
+
+    assert scores("found") == scores("whole")
+    told = message_of(OutputError, lambda: compare_task(job_of(path, "tag"), embedder, tmp_path / "found"))
+    assert told.startswith(f"{tmp_path / 'found'} exists already.")
+
+
+def test_the_development_file_is_tested_on_if_there_is_no_other(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    path = write_tags(tmp_path, lambda text, place: text[place])
+    path.rename(tmp_path / "train.conll")
+    write_tags(tmp_path, lambda text, place: text[place], 30).rename(tmp_path / "dev.conll")
+    reporter = Recorder()
+    job = job_of(tmp_path, "tag", shares=(1.0,))
+    comparison = compare_task(
+        replace(job, fit=replace(job.fit, num_seeds=1)), embedder, tmp_path / "found", reporter=reporter
+    )
+    assert reporter.notes[0].startswith("There is no file of test examples, so dev.conll is tested on;")
+    assert comparison.facts["examples"]["test"] == 30
+
+
+def test_what_is_missing_is_one_line(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    path = write_classes(tmp_path, len)
+    bare = write_model(tmp_path / "bare", TOKENS, words=WORDS, text=TextConfig(segmenter="character"))
+    told = message_of(
+        BundleError, lambda: compare_task(job_of(path), ElmoEmbedder.load(bare, "cpu"), tmp_path / "found")
+    )
+    assert "has no word2vec vectors" in told
+    told = message_of(CorpusError, lambda: compare_task(job_of(path), embedder, tmp_path / "found"))
+    assert "have the label '6'" in told
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["bare", "data.jsonl"]
+
+
+def run_of(model: str, right: list[int]) -> Run:
+    rows = np.array([[each, 1] for each in right], float)
+    score = float(np.mean(right))
+    return Run(model=model, share=1.0, seed=1, num_examples=9, score=score, dev_score=None, seconds=60.0, rows=rows)
+
+
+def test_a_verdict_of_harm_and_the_tables_by_hand() -> None:
+    runs = [run_of(WORD2VEC, [1] * 8), run_of(ELMO, [1, 0] * 4), run_of(BOTH, [0] * 8)]
+    comparison = Comparison.of(
+        runs, name="n", metric="accuracy", of_numbers=False, seed=1, facts={"vectors_seconds": 90.0}
+    )
+    assert comparison.verdict() == (
+        "ELMo does not help here: [word2vec; ELMo] is 100.0 points of accuracy below word2vec (95% interval -100.0 to"
+        " -100.0) with 9 training examples."
+    )
+    lines = comparison.lines()
+    assert "| [word2vec; ELMo] | 0.0000 |" in lines
+    assert "| [word2vec; ELMo] | -100.00 (-100.00 to -100.00) |" in lines
+    assert "| word2vec | 1.00 |" in lines
+    assert "ELMo's vectors took 1.50 minutes, once for all trainings." in lines
+    assert Run.from_json(json.loads(json.dumps(runs[1].to_json()))).rows.tolist() == runs[1].rows.tolist()
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_the_command(sample_run: SampleRun) -> None:
+    rows = [f"我{'不' * (number % 2)}喜欢第{number}条街。,{number % 2}" for number in range(60)]
+    Path("likes.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
+    arguments = ("task", "compare", "classify", "likes.csv", "--model", sample_run.model, "--output", "found")
+    for shares in ("0", "1,x", "1,1", "2", ""):
+        assert "expected fractions above 0" in " ".join(elmo_zh(*arguments, "--shares", shares).stderr.split())
+    answer = elmo_zh(*arguments, "--seeds", "1", "--shares", "0.4,1", "--epochs", "1", "--hidden", "5")
+    assert answer.status == 0, answer.stderr
+    assert answer.stdout.startswith("| accuracy on the test examples | 100% of the labels (")
+    assert answer.stdout.splitlines()[-2] == "Comparison: found"
+    assert answer.stdout.splitlines()[-1].startswith("Next: elmo-zh task fit classify likes.csv --model ")
+    assert Path("found", "curves.png").stat().st_size > 5000

@@ -1,0 +1,73 @@
+"""Tasks as scikit-learn's estimators."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from drawn_bundles import TOKENS, add_word2vec, write_model
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+
+from elmo_zh import ElmoClassifier, ElmoTagger
+from elmo_zh.config import TextConfig
+
+WORDS = ("我", "吃", "苹", "果", "。", "他", "来")
+SETTINGS: dict[str, Any] = {"hidden_dim": 11, "epochs": 12, "patience": 12, "batch_size": 8, "learning_rate": 0.02}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bundle") / "model"
+    return add_word2vec(write_model(folder, TOKENS, words=WORDS, text=TextConfig(segmenter="character")))
+
+
+def texts() -> list[str]:
+    generator = np.random.default_rng(7)
+    return ["".join(generator.choice(list(WORDS), size=generator.integers(2, 7))) for _ in range(90)]
+
+
+def test_a_classifier(model: Path) -> None:
+    labels = np.array(["我" in text for text in texts()])
+    classifier = ElmoClassifier(model, **SETTINGS)
+    with pytest.raises(NotFittedError):
+        classifier.predict(["我"])
+    assert clone(classifier).get_params() == classifier.get_params()
+    scores = cross_val_score(classifier, texts(), labels, cv=2)
+    assert scores.shape == (2,)
+    assert scores.mean() > 0.75
+    classifier.fit(texts(), labels)
+    assert classifier.classes_.tolist() == [False, True]
+    found = classifier.predict(["他吃我", "他来"])
+    assert found.tolist() == [True, False]
+    assert found.dtype == bool
+    probabilities = classifier.predict_proba(["他吃我", "他来"])
+    assert probabilities.sum(axis=1) == pytest.approx(1)
+    copied = pickle.loads(pickle.dumps(classifier))
+    assert copied.predict_proba(["他吃我", "他来"]) == pytest.approx(probabilities, abs=1e-6)
+
+
+@pytest.mark.parametrize("scheme", ["BIO", ""])
+def test_a_tagger(model: Path, scheme: str) -> None:
+    inside = "B-FOOD" if scheme else "food"
+    tags = [[inside if character in "苹果" else "O" for character in text] for text in texts()]
+    tagger = ElmoTagger(model, **SETTINGS).fit(texts(), tags)
+    assert tagger.predict(["他吃苹", ""]) == [["O", "O", inside], []]
+    assert tagger.score(texts(), tags) > 0.9
+    assert clone(tagger).get_params() == tagger.get_params()
+
+
+def test_wrong_input_is_an_error_that_says_so(model: Path) -> None:
+    classifier, tagger = ElmoClassifier(model), ElmoTagger(model)
+    for call, kind, problem in (
+        (lambda: classifier.fit("我吃", [1, 2]), ValueError, "single string"),
+        (lambda: classifier.fit(["我", "他"], [1]), ValueError, "2 texts and 1 labels"),
+        (lambda: classifier.fit(["我", "他"], [1, 1]), ValueError, "the same label"),
+        (lambda: classifier.fit(["我", None], [1, 2]), TypeError, "expected a string"),
+        (lambda: tagger.fit(["我吃"], [["O"]]), ValueError, "text 0 has 2 characters and 1 tags"),
+        (lambda: tagger.fit(["我"], [["O"]]), ValueError, "expected two at least"),
+    ):
+        with pytest.raises(kind, match=problem):
+            call()

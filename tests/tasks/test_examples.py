@@ -1,0 +1,49 @@
+"""The programs in docs/examples run on small data and learn what is in it."""
+
+import re
+from pathlib import Path
+
+import pytest
+from contract.command_line import ROOT, SampleRun, run_python
+
+PLACES = ("家", "天", "我")
+EXAMPLES = ROOT / "docs" / "examples"
+
+
+def run(name: str, sample_run: SampleRun, data: Path) -> list[float]:
+    """Return the scores that an example prints."""
+    answer = run_python(str(EXAMPLES / name), str(sample_run.model), str(data), cwd=data.parent)
+    assert answer.status == 0, answer.stderr
+    return [float(score) for score in re.findall(r"epoch \d+: \w+ ([\d.]+) ", answer.stdout)]
+
+
+def test_sentiment(sample_run: SampleRun, tmp_path: Path) -> None:
+    path = tmp_path / "reviews.csv"
+    rows = [f"{number % 2},{'很好' if number % 2 else '不'}，{PLACES[number % 3]}" for number in range(240)]
+    path.write_text("\n".join(["label,text", *rows]), encoding="utf-8")
+    scores = run("sentiment.py", sample_run, path)
+    assert len(scores) == 10
+    assert scores[-1] > 0.7
+
+
+def test_names(sample_run: SampleRun, tmp_path: Path) -> None:
+    path = tmp_path / "names.conll"
+    texts = [
+        ("我在" if number % 3 else "我不在", "北京" if number % 2 else "上海", "。我" * (number % 3))
+        for number in range(240)
+    ]
+    blocks = [
+        "".join(f"{character} O\n" for character in before)
+        + f"{place[0]} B-LOC\n{place[1]} I-LOC\n"
+        + "".join(f"{character} O\n" for character in after)
+        for before, place, after in texts
+    ]
+    path.write_text("\n".join(blocks), encoding="utf-8")
+    scores = run("names.py", sample_run, path)
+    assert len(scores) == 10
+    assert scores[-1] > 0.7
+
+
+@pytest.mark.parametrize(("name", "most"), [("sentiment.py", 52), ("names.py", 80)])
+def test_they_stay_short(name: str, most: int) -> None:
+    assert len((EXAMPLES / name).read_text(encoding="utf-8").splitlines()) <= most

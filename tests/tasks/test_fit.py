@@ -1,0 +1,277 @@
+"""Training a task: it learns, repeats itself bit for bit, resumes, and predicts what it was taught."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from contract.command_line import contents_alone
+from drawn_bundles import TOKENS, write_model
+from messages import message_of
+
+from elmo_zh import ElmoEmbedder
+from elmo_zh.config import TextConfig
+from elmo_zh.errors import BundleError, CorpusError, OptionError, OutputError, RunError
+from elmo_zh.run.reporter import Progress, SilentReporter
+from elmo_zh.tasks.data.datasets import DataFiles
+from elmo_zh.tasks.data.read_labelled import Reading
+from elmo_zh.tasks.fit import fit_task
+from elmo_zh.tasks.networks.settings import HeadSettings
+from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, TagPrediction
+from elmo_zh.tasks.prepared_task import FitJob
+from elmo_zh.tasks.task_model import TaskModel
+from elmo_zh.tasks.train_head import TrainSettings
+
+WORDS = ("我", "吃", "苹", "果", "。", "他", "来")
+
+
+@pytest.fixture(scope="module")
+def embedder(tmp_path_factory: pytest.TempPathFactory) -> ElmoEmbedder:
+    folder = tmp_path_factory.mktemp("bundle") / "model"
+    return ElmoEmbedder.load(write_model(folder, TOKENS, words=WORDS, text=TextConfig(segmenter="character")), "cpu")
+
+
+def drawn_texts(count: int) -> list[str]:
+    generator = np.random.default_rng(7)
+    return ["".join(generator.choice(list(WORDS), size=generator.integers(2, 7))) for _ in range(count)]
+
+
+def write_data(folder: Path, kind: str) -> Path:
+    """Texts whose labels depend on one character: a task that any working network learns."""
+    texts = drawn_texts(90)
+    if kind == "tag":
+        lines = [
+            f"{character}\t{'S-FOOD' if character in '苹果' else 'O'}\n" for text in texts for character in text + "\n"
+        ]
+        path = folder / "data.conll"
+        path.write_text("".join(line if line[0] != "\n" else "\n" for line in lines), encoding="utf-8")
+        return path
+    rows = []
+    for text, other in zip(texts, reversed(texts), strict=True):
+        has = "我" in text
+        if kind == "pairs":
+            rows.append({"text1": text, "text2": other, "label": "same" if has == ("我" in other) else "different"})
+        else:
+            rows.append(
+                {"text": text, "label": text.count("我") if kind == "regression" else "me" if has else "others"}
+            )
+    path = folder / "data.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def job_of(path: Path, kind: str, **changes: Any) -> FitJob:
+    regression = kind == "regression"
+    kind = "classify" if regression else kind
+    job = FitJob(
+        files=DataFiles(data=path),
+        reading=Reading(kind=kind, regression=regression),
+        settings=HeadSettings(kind=kind, inputs=(), regression=regression, hidden_dim=13, dropout=0.1),
+        training=TrainSettings(epochs=12, patience=12, batch_size=8, learning_rate=0.02),
+    )
+    return replace(job, **changes)
+
+
+@pytest.fixture(scope="module")
+def trained(embedder: ElmoEmbedder, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Each kind of task, trained once; tests only read it."""
+    found: dict[str, Path] = {}
+
+    def train(kind: str) -> Path:
+        if kind not in found:
+            folder = tmp_path_factory.mktemp(kind)
+            fit_task(job_of(write_data(folder, kind), kind), embedder, folder / "task")
+            found[kind] = folder / "task"
+        return found[kind]
+
+    return train
+
+
+@pytest.mark.parametrize("kind", ["classify", "tag", "regression"])
+def test_it_learns_and_predicts(trained: Callable[[str], Path], kind: str) -> None:
+    path = trained(kind)
+    assert sorted(contents_alone(path)) == sorted(
+        ["curve.png", "head.safetensors", "metrics.jsonl", "task.json"] + ["confusion.png"] * (kind != "regression")
+    )
+    assert not path.with_name("task.parts").exists()
+    model = TaskModel.load(path)
+    scores = model.description.scores
+    assert scores["test"][scores["metric"]] > (0.8 if kind == "regression" else 0.9)  # ties lower a rank correlation
+    texts = ["他吃我苹果", "他来", ""]
+    found = model.predict(texts)
+    assert len(found) == 3
+    if kind == "classify":
+        first, second, _ = found
+        assert isinstance(first, ClassPrediction)
+        assert isinstance(second, ClassPrediction)
+        assert (first.label, second.label) == ("me", "others")
+        assert sum(first.probabilities.values()) == pytest.approx(1)
+        assert first.probabilities["me"] == max(first.probabilities.values())
+    elif kind == "tag":
+        first = found[0]
+        assert isinstance(first, TagPrediction)
+        assert first.units == list(texts[0])
+        assert [(span.start, span.end, span.label, span.text) for span in first.spans] == [
+            (3, 4, "FOOD", "苹"),
+            (4, 5, "FOOD", "果"),
+        ]
+        assert first.tags == ["O", "O", "O", "S-FOOD", "S-FOOD"]
+    else:
+        values = [each.value for each in found if isinstance(each, NumberPrediction)]
+        assert values[0] - values[1] > 0.4
+
+
+def test_pairs_are_predicted(trained: Callable[[str], Path]) -> None:
+    model = TaskModel.load(trained("pairs"))
+    [found] = model.predict([("我来", "他吃")])
+    assert isinstance(found, ClassPrediction)
+    assert set(found.probabilities) == {"same", "different"}
+    with pytest.raises(TypeError, match="is no pair"):
+        model.predict(["我来"])
+
+
+def test_company_changes_nothing(trained: Callable[[str], Path]) -> None:
+    model = TaskModel.load(trained("classify"))
+    texts = drawn_texts(30)
+    together = list(model.iter_predict(iter(texts)))
+    for text, each in zip(texts[:5], together, strict=False):
+        [alone] = model.predict([text])
+        assert isinstance(alone, ClassPrediction)
+        assert isinstance(each, ClassPrediction)
+        assert alone.probabilities == pytest.approx(each.probabilities, abs=1e-3)
+    with pytest.raises(TypeError, match="single string"):
+        model.predict("我吃")
+    with pytest.raises(TypeError, match="expected a string"):
+        model.predict([None])  # type: ignore[list-item]
+
+
+def without_seconds(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = dict(contents_alone(folder))
+    lines = [json.loads(line) for line in found["metrics.jsonl"].splitlines()]
+    found["metrics.jsonl"] = [{name: value for name, value in line.items() if name != "seconds"} for line in lines]
+    return found
+
+
+class _StoppedError(Exception):
+    pass
+
+
+class StoppedAfter(SilentReporter):
+    """Stops the training after a number of steps."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+
+    @contextmanager
+    def progress(self, description: str, **_: object) -> Iterator[Progress]:  # type: ignore[override]
+        reporter = self
+
+        class Counted:
+            def update(self, amount: int, **figures: float) -> None:
+                reporter.steps -= description.startswith("seed")
+                if not reporter.steps:
+                    raise _StoppedError
+
+        yield Counted()
+
+
+@pytest.mark.parametrize("kind", ["classify", "tag"])
+def test_an_interrupted_training_ends_with_the_same_bytes(embedder: ElmoEmbedder, tmp_path: Path, kind: str) -> None:
+    job = job_of(write_data(tmp_path, kind), kind, num_seeds=2)
+    job = replace(job, training=replace(job.training, epochs=3))
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "stopped").mkdir()
+    fit_task(job, embedder, tmp_path / "whole" / "task")
+    stopped = tmp_path / "stopped" / "task"
+    for steps in (3, 25, 42):
+        with pytest.raises(_StoppedError):
+            fit_task(job, embedder, stopped, reporter=StoppedAfter(steps))
+        assert not stopped.exists()
+    fit_task(job, embedder, stopped)
+    assert without_seconds(stopped) == without_seconds(tmp_path / "whole" / "task")
+    seeds = json.loads((stopped / "task.json").read_text(encoding="utf-8"))["scores"]["seeds"]
+    assert list(seeds) == ["1", "2"]
+
+
+def test_an_unfinished_training_with_other_settings_is_refused(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    path = write_data(tmp_path, "classify")
+    job = job_of(path, "classify")
+    with pytest.raises(_StoppedError):
+        fit_task(job, embedder, tmp_path / "task", reporter=StoppedAfter(20))
+    other = replace(job, settings=replace(job.settings, hidden_dim=7))
+    told = message_of(OutputError, lambda: fit_task(other, embedder, tmp_path / "task"))
+    assert told.startswith(f"{tmp_path / 'task.parts'} holds an unfinished training with other data, another model")
+    fit_task(replace(other, training=TrainSettings(epochs=1)), embedder, tmp_path / "task", force=True)
+    told = message_of(OutputError, lambda: fit_task(job, embedder, tmp_path / "task"))
+    assert told.startswith(f"{tmp_path / 'task'} exists already.")
+
+
+def test_word2vec_needs_a_bundle_that_has_it(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    path = write_data(tmp_path, "classify")
+    job = job_of(path, "classify")
+    wanted = replace(job, settings=replace(job.settings, inputs=("word2vec",)))
+    told = message_of(BundleError, lambda: fit_task(wanted, embedder, tmp_path / "task"))
+    assert "has no word2vec vectors" in told
+    linear = replace(job, settings=replace(job.settings, head="linear", elmo_at="both"))
+    assert "linear head" in message_of(OptionError, lambda: fit_task(linear, embedder, tmp_path / "task"))
+    alone = replace(job, settings=replace(job.settings, inputs=("elmo",), elmo_at="output"))
+    assert "needs another input" in message_of(OptionError, lambda: fit_task(alone, embedder, tmp_path / "task"))
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["data.jsonl"]
+
+
+def copied(path: Path, folder: Path) -> Path:
+
+    return Path(shutil.copytree(path, folder / "copy"))
+
+
+def changed(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    found = json.loads((path / "task.json").read_text(encoding="utf-8"))
+    change(found)
+    (path / "task.json").write_text(json.dumps(found), encoding="utf-8")
+
+
+DAMAGES: list[tuple[Callable[[Path], object], type[Exception], str]] = [
+    (lambda path: (path / "task.json").unlink(), RunError, "holds no trained task"),
+    (lambda path: (path / "task.json").write_text("{"), RunError, "is damaged"),
+    (lambda path: changed(path, lambda found: found.pop("labels")), RunError, "is damaged"),
+    (lambda path: changed(path, lambda found: found.update(format=99)), RunError, "format 99, expected 1"),
+    (lambda path: changed(path, lambda f: f["sizes"].update(num_outputs=10**9)), RunError, "has too few bytes"),
+    (lambda path: changed(path, lambda f: f["sizes"].update(num_outputs="2")), RunError, "is damaged"),
+    (lambda path: changed(path, lambda f: f["settings"].update(hidden_dim=5)), RunError, "is not the network"),
+    (lambda path: (path / "head.safetensors").unlink(), RunError, "head.safetensors is missing"),
+    (lambda path: (path / "head.safetensors").write_bytes(b"x" * 10**6), RunError, "is not the network"),
+    (lambda path: changed(path, lambda f: f["model"].update(digest="sha256:0")), BundleError, "is not the model that"),
+    (lambda path: changed(path, lambda f: f["model"].update(path="/nowhere")), BundleError, "is not there. Give its"),
+]
+
+
+@pytest.mark.parametrize(("damage", "kind", "problem"), DAMAGES)
+def test_a_damaged_task_is_one_line(
+    trained: Callable[[str], Path],
+    tmp_path: Path,
+    damage: Callable[[Path], object],
+    kind: type[Any],
+    problem: str,
+) -> None:
+    path = copied(trained("classify"), tmp_path)
+    damage(path)
+    assert problem in message_of(kind, lambda: TaskModel.load(path))
+
+
+def test_a_moved_model_is_given(trained: Callable[[str], Path], embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    path = copied(trained("classify"), tmp_path)
+    changed(path, lambda found: found["model"].update(path="/nowhere"))
+    assert TaskModel.load(path, model=embedder.bundle.path).predict(["我"])
+
+
+def test_data_is_checked_before_anything_is_computed(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    path = tmp_path / "data.jsonl"
+    path.write_text('{"text": "我", "label": ""}\n', encoding="utf-8")
+    told = message_of(CorpusError, lambda: fit_task(job_of(path, "classify"), embedder, tmp_path / "task"))
+    assert told == f"{path}: record 1 has an empty label. Correct or remove it."
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["data.jsonl"]

@@ -1,0 +1,295 @@
+"""Labelled data of every form, and wrong data of every kind, each with its one line."""
+
+import bz2
+import gzip
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from messages import message_of
+
+from elmo_zh.corpus.sources import find_sources
+from elmo_zh.errors import CorpusError
+from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.tasks.data.datasets import DataFiles, load_dataset
+from elmo_zh.tasks.data.examples import Example
+from elmo_zh.tasks.data.read_labelled import Reading, iter_pairs, read_labelled
+
+CLASSIFY, TAG, PAIRS = (Reading(kind=kind) for kind in ("classify", "tag", "pairs"))
+
+
+class Messages(SilentReporter):
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.warnings: list[str] = []
+
+    def note(self, message: str) -> None:
+        self.notes.append(message)
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+
+
+def written(folder: Path, name: str, text: str, encoding: str = "utf-8") -> Path:
+    path = folder / name
+    path.write_text(text, encoding=encoding)
+    return path
+
+
+def pairs_of(examples: Sequence[Example]) -> list[tuple[str, ...]]:
+    return [(*example.texts, *example.labels) for example in examples]
+
+
+TWO = [("好", "1"), ("不，坏", "0")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", "label,review\n1,好\n0,不，坏\n"),
+        ("a.csv", '"review","label"\n"好",1\n"不，坏",0\n'),
+        ("a.tsv", "好\t1\n不，坏\t0\n"),
+        ("a.txt", "1\t好\n\n0\t不，坏\n"),
+        ("a.csv", "id;text;label\n7;好;1\n8;不，坏;0\n"),
+        ("a.jsonl", '{"text": "好", "label": 1}\n{"text": "不，坏", "label": "0"}\n'),
+        ("a.data", '{"id": 3, "评论": "好", "情感": "1"}\n{"id": 4, "评论": "不，坏", "情感": "0"}\n'),
+    ],
+)
+def test_classes_in_every_form(tmp_path: Path, name: str, content: str) -> None:
+    assert pairs_of(read_labelled(written(tmp_path, name, content), CLASSIFY).examples) == TWO
+
+
+def test_encodings_and_compressions(tmp_path: Path) -> None:
+    """GB18030 is recognised by enough text."""
+    rows = "".join(f"{number % 2}\t第{number}行是一个足够长的句子，用来认出它的编码。\n" for number in range(40))
+    expected = pairs_of(read_labelled(written(tmp_path, "plain.tsv", rows), CLASSIFY).examples)
+    assert len(expected) == 40
+    for name, data in (
+        ("a.tsv.gz", gzip.compress(rows.encode())),
+        ("b.tsv", rows.encode("gb18030")),
+        ("c.tsv.bz2", bz2.compress(rows.encode("utf-16"))),
+    ):
+        (tmp_path / name).write_bytes(data)
+        assert pairs_of(read_labelled(tmp_path / name, CLASSIFY).examples) == expected, name
+
+
+def test_told_columns_come_before_known_names(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.csv", "text,label,other,mood\nA,1,好,x\nB,2,坏,y\n")
+    reading = Reading(kind="classify", text_columns=("other",), label_column="mood")
+    assert pairs_of(read_labelled(path, reading).examples) == [("好", "x"), ("坏", "y")]
+    path = written(tmp_path, "b.tsv", "x\t1\t好\ny\t2\t坏\n")
+    reading = Reading(kind="classify", text_columns=("3",), label_column="1")
+    assert pairs_of(read_labelled(path, reading).examples) == [("好", "x"), ("坏", "y")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", "sentence1,sentence2,label\n怎么还款,如何还款,1\n怎么借,天气,0\n"),
+        ("a.tsv", "怎么还款\t如何还款\t1\n怎么借\t天气\t0\n"),
+        ("a.jsonl", '{"q1": "怎么还款", "q2": "如何还款", "label": 1}\n{"q1": "怎么借", "q2": "天气", "label": 0}\n'),
+    ],
+)
+def test_pairs(tmp_path: Path, name: str, content: str) -> None:
+    path = written(tmp_path, name, content)
+    expected = [("怎么还款", "如何还款", "1"), ("怎么借", "天气", "0")]
+    assert pairs_of(read_labelled(path, PAIRS).examples) == expected
+    [source] = find_sources([str(path)]).sources
+    assert list(iter_pairs(source, PAIRS)) == [each[:2] for each in expected]
+
+
+def test_regression_needs_numbers(tmp_path: Path) -> None:
+    reading = Reading(kind="classify", regression=True)
+    path = written(tmp_path, "a.csv", "text,score\n好,0.5\n坏,-1e3\n")
+    assert [example.labels for example in read_labelled(path, reading).examples] == [("0.5",), ("-1e3",)]
+    for wrong in ("nan", "inf", "many"):
+        path = written(tmp_path, "b.csv", f"text,score\n好,{wrong}\n")
+        told = message_of(CorpusError, lambda path=path: read_labelled(path, reading))
+        assert told == f"{path}: row 2: the label {wrong!r} is not a finite number."
+
+
+def test_characters_in_conll(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.conll", "李 B-PER\n白 I-PER\n  O\n来 O\n\n好 O\n", "utf-8-sig")
+    labelled = read_labelled(path, TAG)
+    assert (labelled.scheme, labelled.by_words) == ("BIO", False)
+    first, second = labelled.examples
+    assert first.texts == ("李白 来",)
+    assert first.labels == ("B-PER", "E-PER", "O", "O")
+    assert first.units is not None
+    assert first.units.tolist() == [[0, 1], [1, 2], [2, 3], [3, 4]]
+    assert second.texts == ("好",)
+
+
+def test_characters_with_their_places(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.conll", "李0\tB-PER\n白1\tI-PER\n20\tO\n01\tO\n\n人0\tO\n")
+    labelled = read_labelled(path, TAG)
+    assert [example.texts[0] for example in labelled.examples] == ["李白20", "人"]
+    assert "each token is a character and its place in a word: the place was left out" in labelled.notes
+
+
+def test_words_in_conll_u(tmp_path: Path) -> None:
+    """Comments, words that stand for several, and columns of the format's own."""
+    rows = ["# text = 我爱New York", "1\t我\t_\tPRON" + "\t_" * 6, "2-3\t爱NY\t_\t_" + "\t_" * 6]
+    rows += ["2\t爱\t_\tVERB" + "\t_" * 6, "3\tNew\t_\tPROPN" + "\t_" * 6, "4\tYork\t_\tPROPN" + "\t_" * 6, ""]
+    labelled = read_labelled(written(tmp_path, "a.conllu", "\n".join(rows)), TAG)
+    [example] = labelled.examples
+    assert (labelled.scheme, labelled.by_words) == ("", True)
+    assert example.words == ("我", "爱", "New", "York")
+    assert example.labels == ("PRON", "VERB", "PROPN", "PROPN")
+    assert example.texts == ("我爱New York",)
+    assert example.units is not None
+    assert [example.texts[0][start:end] for start, end in example.units] == list(example.words)
+
+
+INCLUSIVE = {"text": "浙商银行的叶老桂", "label": {"company": {"浙商银行": [[0, 3]]}, "name": {"叶老桂": [[5, 7]]}}}
+LISTS = {"text": "浙商银行的叶老桂", "entities": [[0, 4, "company"], [5, 8, "name"]]}
+OBJECTS = {
+    "text": "浙商银行的叶老桂",
+    "spans": [
+        {"start": 5, "end": 8, "label": "name", "text": "叶老桂"},
+        {"start": 0, "end": 4, "label": "company", "text": "浙商银行"},
+        {"start": 0, "end": 2, "label": "place", "text": "浙商"},
+    ],
+}
+
+
+@pytest.mark.parametrize("record", [INCLUSIVE, LISTS, OBJECTS])
+def test_spans_in_json_lines(tmp_path: Path, record: object) -> None:
+    labelled = read_labelled(written(tmp_path, "a.json", json.dumps(record) + "\n"), TAG)
+    tags = ["B-company", "I-company", "I-company", "E-company", "O", "B-name", "I-name", "E-name"]
+    assert list(labelled.examples[0].labels) == tags
+    assert ("1 spans overlap longer ones and were left out" in labelled.notes) == (record is OBJECTS)
+
+
+SPAN_PROBLEMS = [
+    ([[0, 9, "name"]], "the span (0, 9, name) is outside the text of 5 characters, or empty."),
+    ([[2, 2, "name"]], "the span (2, 2, name) is outside the text of 5 characters, or empty."),
+    ([[0, 3, " "]], "the span (0, 3,  ) has no type."),
+    ([[3, 4, "name"]], "the span (3, 4, name) cuts a character with its accent or variant."),
+    ([{"start": 0, "end": 2, "label": "x", "text": "李黑"}], "the span (0, 2, x) holds '李白', not '李黑'."),
+]
+
+
+@pytest.mark.parametrize(("spans", "problem"), SPAN_PROBLEMS)
+def test_spans_that_cannot_be(tmp_path: Path, spans: object, problem: str) -> None:
+    path = written(tmp_path, "a.jsonl", json.dumps({"text": "李白，e\u0301", "spans": spans}) + "\n")
+    told = message_of(CorpusError, lambda: read_labelled(path, TAG))
+    assert told == f"{path}: record 1: {problem} Correct it."
+
+
+PROBLEMS = [
+    (CLASSIFY, "a.csv", "text,label\n好,1\n坏,\n", "row 3 has an empty label. Correct or remove it."),
+    (CLASSIFY, "a.csv", "text,label\n好,1\n坏\n", "row 3 has 1 columns, expected at least 2."),
+    (CLASSIFY, "a.csv", "text,label\n", "it has no rows below the names of the columns."),
+    (CLASSIFY, "a.csv", "", "it has no rows."),
+    (CLASSIFY, "a.csv", "好\n坏\n", "the column of the text was not found among 好. Name it: --text-column NAME"),
+    (CLASSIFY, "a.jsonl", '{"a": "好", "b": 1}\n', "the field of the text was not found among a, b."),
+    (CLASSIFY, "a.jsonl", '{"text": "好", "label": null}\n', "record 1 has no field label. Correct it."),
+    (CLASSIFY, "a.jsonl", '{"text": "好", "label": 1}\n{"text"\n', "line 2 is not JSON"),
+    (CLASSIFY, "a.jsonl", '{"text": "好", "label": 1}\n[1]\n', "record 2 is no object."),
+    (
+        Reading(kind="classify", label_column="mood"),
+        "a.csv",
+        "text,label\n好,1\n",
+        "has no column 'mood'. Its first row",
+    ),
+    (PAIRS, "a.csv", "text,label\n好,1\n", "the column of the text was not found"),
+    (TAG, "a.conll", "李\tB-PER\n白\n", "line 2 has 1 columns ('白'), expected a token and a tag"),
+    (TAG, "a.conll", "李\tB-PER\n白\t\n", "line 2 has no tag"),
+    (TAG, "a.conll", "\n\n", "no sentence was found."),
+    (TAG, "a.csv", "李,B-PER\n", "tags are read from CoNLL or JSON lines, not from CSV."),
+    (Reading(kind="classify", format="conll"), "a.csv", "李,B-PER\n", "CoNLL is for tags."),
+    (Reading(kind="tag", text_columns=("form",)), "a.conll", "李 O\n", "Columns of CoNLL have no names, found 'form'."),
+    (TAG, "a.jsonl", '{"text": "好", "tags": 3}\n', "record 1 has no field of the spans among text, tags."),
+    (
+        TAG,
+        "a.jsonl",
+        '{"text": "好", "label": [[0]]}\n',
+        "record 1: its spans are '[[0]]', expected [[start, end, type]",
+    ),
+]
+
+
+@pytest.mark.parametrize(("reading", "name", "content", "problem"), PROBLEMS)
+def test_wrong_data_is_one_line(tmp_path: Path, reading: Reading, name: str, content: str, problem: str) -> None:
+    path = written(tmp_path, name, content)
+    assert problem in message_of(CorpusError, lambda: read_labelled(path, reading))
+
+
+def test_bytes_that_do_not_decode(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("text,label\n好好好好好好,1\n".encode() * 20 + b"\xff\xfe,1\n")
+    assert "is not UTF-8" in message_of(CorpusError, lambda: read_labelled(tmp_path / "a.csv", CLASSIFY))
+
+
+def rows(count: int, copies: int = 1) -> str:
+    return "text,label\n" + "".join(f"第{number}个文本,{number % 3}\n" * copies for number in range(count))
+
+
+def test_a_split_keeps_copies_together(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.csv", rows(300, copies=2))
+    datasets = [load_dataset(DataFiles(data=path, seed=seed), CLASSIFY, Messages()) for seed in (1, 1, 2)]
+    texts = [{part: [e.texts[0] for e in examples] for part, examples in each.parts().items()} for each in datasets]
+    assert texts[0] == texts[1] != texts[2]
+    for each in texts:
+        sets = [set(part) for part in each.values()]
+        assert sum(map(len, each.values())) == 600
+        assert len(sets[0] | sets[1] | sets[2]) == sum(map(len, sets)) == 300
+        assert 20 <= len(sets[1]) <= 40 or 20 <= len(sets[2]) <= 45
+
+
+def test_limits_are_nested(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.csv", rows(300))
+    chosen = [
+        {example.key for example in load_dataset(DataFiles(data=path, limit=limit), CLASSIFY, Messages()).train}
+        for limit in (30, 100, 10_000)
+    ]
+    assert [len(each) for each in chosen[:2]] == [30, 100]
+    assert chosen[0] < chosen[1] < chosen[2]
+
+
+def test_a_folder_of_parts(tmp_path: Path) -> None:
+    for part, count in (("train", 9), ("valid", 5), ("test", 7)):
+        (tmp_path / f"{part}.csv.gz").write_bytes(gzip.compress(rows(count).encode()))
+    dataset = load_dataset(DataFiles(data=tmp_path), CLASSIFY, Messages())
+    assert [len(part) for part in dataset.parts().values()] == [9, 5, 7]
+    (tmp_path / "test2.csv").write_text("")
+    (tmp_path / "test-b.csv").write_text("")
+    told = message_of(CorpusError, lambda: load_dataset(DataFiles(data=tmp_path), CLASSIFY, Messages()))
+    assert "several files of test examples (test-b.csv, test.csv.gz)" in told
+    (tmp_path / "none").mkdir()
+    told = message_of(CorpusError, lambda: load_dataset(DataFiles(data=tmp_path / "none"), CLASSIFY, Messages()))
+    assert "no file whose name begins with train" in told
+
+
+def test_what_makes_scores_worth_less_is_reported(tmp_path: Path) -> None:
+    train = written(tmp_path, "train.csv", "text,label\n好,1\n坏,0\n好,0\n")
+    dev = written(tmp_path, "dev.csv", "text,label\n好,1\n新,2\n新的,2\n")
+    messages = Messages()
+    load_dataset(DataFiles(data=train, dev=dev), CLASSIFY, messages)
+    assert messages.warnings == [
+        "2 dev labels never occur in training and so count as wrong: 2.",
+        "1 of 3 dev texts are training texts too, so their scores are too good.",
+        "1 training text occur with different labels.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("train", "dev", "problem"),
+    [
+        ("text,label\n好,1\n坏,1\n", "text,label\n好,1\n", "All 2 training examples have the label '1'."),
+        ("text,label\n好,1\n", None, "There are no"),
+    ],
+)
+def test_too_little_data(tmp_path: Path, train: str, dev: str | None, problem: str) -> None:
+    files = DataFiles(
+        data=written(tmp_path, "train.csv", train), dev=written(tmp_path, "dev.csv", dev) if dev else None
+    )
+    assert problem in message_of(CorpusError, lambda: load_dataset(files, CLASSIFY, Messages()))
+
+
+def test_parts_of_different_kinds(tmp_path: Path) -> None:
+    train = written(tmp_path, "train.conll", "李 B-PER\n白 I-PER\n\n好 O\n")
+    dev = written(tmp_path, "dev.conll", "李白 NN\n来 VV\n\n今天 NN\n")
+    told = message_of(CorpusError, lambda: load_dataset(DataFiles(data=train, dev=dev), TAG, Messages()))
+    assert "(a tag for each of words, not spans in BIO of characters)" in told

@@ -1,0 +1,231 @@
+"""Networks: padding and company change nothing, alignments and pools by NumPy, places and rows by hand."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from drawn_bundles import TOKENS, P, write_model
+
+from elmo_zh import ElmoEmbedder
+from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.config import TextConfig
+from elmo_zh.tasks import train_head
+from elmo_zh.tasks.encode_texts import Alphabet, EncodedText, TextEncoder
+from elmo_zh.tasks.networks.build import TaskHead
+from elmo_zh.tasks.networks.inputs import pool_max, pool_mean
+from elmo_zh.tasks.networks.pairs import align
+from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
+from elmo_zh.tasks.units import ALONE, FIRST, INSIDE, LAST, NO_TOKEN, TextReader, find_owners
+from elmo_zh.tasks.vector_cache import VectorCache
+
+WORDS = ("我", "吃", "苹", "果", "。")
+TEXTS = ["我吃。果", "", "苹果。吃我我我", "吃"]
+TAGS = ("O", "B-X", "I-X", "E-X", "S-X")
+ALL_INPUTS = ("word2vec", "elmo", "characters")
+
+
+@pytest.fixture(scope="module")
+def embedder(tmp_path_factory: pytest.TempPathFactory) -> ElmoEmbedder:
+    folder = tmp_path_factory.mktemp("bundle") / "model"
+    return ElmoEmbedder.load(write_model(folder, TOKENS, words=WORDS, text=TextConfig(segmenter="character")), "cpu")
+
+
+def encoded(embedder: ElmoEmbedder, texts: Sequence[str]) -> tuple[TextEncoder, list[EncodedText]]:
+    reader = TextReader(embedder, by_words=False)
+    read = [reader.read(text) for text in texts]
+    vocabulary = embedder.bundle.vocabulary
+    assert vocabulary is not None
+    table = np.random.default_rng(3).normal(size=(len(vocabulary), 7)).astype(np.float16)
+    table[:3] = 0  # the special tokens
+    cache = VectorCache.in_memory(embedder, (sentence for text in read for sentence in text.sentences))
+    encoder = TextEncoder(cache, Word2Vec(vocabulary, table), Alphabet("我吃苹"))
+    return encoder, [encoder.encode(text) for text in read]
+
+
+def head_of(kind: str, **changes: object) -> TaskHead:
+    settings = replace(HeadSettings(kind=kind, inputs=ALL_INPUTS, hidden_dim=11, character_dim=10), **changes)
+    outputs = 1 if settings.regression else len(TAGS)
+    sizes = Sizes(num_layers=3, elmo_dim=2 * P, word2vec_dim=7, num_characters=6, num_outputs=outputs)
+    torch.manual_seed(5)
+    return TaskHead(settings, sizes, TAGS, marks_spans=True).eval()
+
+
+HEADS = [
+    ("classify", {}),
+    ("classify", {"elmo_at": "both"}),
+    ("classify", {"elmo_at": "output"}),
+    ("classify", {"head": "linear"}),
+    ("classify", {"regression": True}),
+    ("classify", {"inputs": ("word2vec",)}),
+    ("classify", {"inputs": ("characters",)}),
+    ("tag", {}),
+    ("tag", {"elmo_at": "both"}),
+    ("pairs", {}),
+    ("pairs", {"elmo_at": "output"}),
+]
+
+
+@pytest.mark.parametrize(("kind", "changes"), HEADS)
+def test_company_and_padding_change_nothing(embedder: ElmoEmbedder, kind: str, changes: dict[str, object]) -> None:
+    head = head_of(kind, **changes)
+    encoder, texts = encoded(embedder, TEXTS)
+    others = texts[::-1]
+    pairs = kind == "pairs"
+    together = head.network([encoder.batch(texts), *([encoder.batch(others)] if pairs else [])])
+    for row, text in enumerate(texts):
+        alone = head.network([encoder.batch([text]), *([encoder.batch([others[row]])] if pairs else [])])
+        found = together[row, : len(text)] if kind == "tag" else together[row]
+        expected = alone[0, : len(text)] if kind == "tag" else alone[0]
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+    assert torch.isfinite(together).all()
+    predicted = head.predict([encoder.batch(texts), *([encoder.batch(others)] if pairs else [])])
+    if kind == "tag":
+        assert [len(tags) for tags in predicted] == [len(text) for text in texts]
+    elif not changes.get("regression"):
+        assert np.sum(predicted, axis=1) == pytest.approx(np.ones(len(texts)))
+
+
+@pytest.mark.parametrize(("kind", "changes"), HEADS)
+def test_every_weight_learns(embedder: ElmoEmbedder, kind: str, changes: dict[str, object]) -> None:
+    """None is left out of the loss, but the vector of padding, which stays zero."""
+    head = head_of(kind, **changes)
+    encoder, texts = encoded(embedder, TEXTS)
+    batch = encoder.batch(texts)
+    targets = torch.zeros(len(texts)) if changes.get("regression") else torch.arange(len(texts))
+    if kind == "tag":
+        targets = torch.zeros(batch.mask.shape, dtype=torch.int64)
+    head.loss([batch, *([batch] if kind == "pairs" else [])], targets).backward()
+    without = [name for name, parameter in head.named_parameters() if parameter.grad is None]
+    assert without == []
+    assert set(head.mixes()) == {
+        place
+        for place in ("input", "output")
+        if "elmo" in head.settings.inputs and head.settings.elmo_at in (place, "both")
+    }
+
+
+def test_the_penalty_of_the_mixes_is_part_of_the_loss(embedder: ElmoEmbedder) -> None:
+    encoder, texts = encoded(embedder, TEXTS)
+    targets = torch.arange(len(texts))
+    losses = []
+    for mix_penalty in (0.0, 0.5):
+        head = head_of("classify", mix_penalty=mix_penalty)
+        with torch.no_grad():
+            head.mixes()["input"].scalar_parameters[0].fill_(2.0)
+        losses.append(float(head.loss([encoder.batch(texts)], targets).detach()))
+    assert losses[1] - losses[0] == pytest.approx(0.5 * 2.0**2, abs=1e-5)
+
+
+def test_alignment_is_the_mean_weighted_by_a_softmax_of_products() -> None:
+    generator = torch.Generator().manual_seed(3)
+    a, b = torch.randn(2, 3, 5, generator=generator), torch.randn(2, 4, 5, generator=generator)
+    mask_a = torch.tensor([[True, True, False], [True, True, True]])
+    mask_b = torch.tensor([[True, False, False, False], [True, True, True, True]])
+    to_b, to_a = align(a, b, mask_a, mask_b)
+    for row in range(2):
+        own, other = a[row, mask_a[row]].numpy(), b[row, mask_b[row]].numpy()
+        powers = np.exp(own @ other.T)
+        expected = powers / powers.sum(axis=1, keepdims=True) @ other
+        np.testing.assert_allclose(to_b[row, mask_a[row]].numpy(), expected, rtol=0, atol=1e-5)
+        expected = (powers / powers.sum(axis=0)).T @ own
+        np.testing.assert_allclose(to_a[row, mask_b[row]].numpy(), expected, rtol=0, atol=1e-5)
+
+
+def test_pools_by_hand() -> None:
+    vectors = torch.tensor([[[1.0, -5.0], [3.0, -7.0], [90.0, 90.0]], [[90.0, 90.0]] * 3])
+    mask = torch.tensor([[True, True, False], [False, False, False]])
+    assert pool_mean(vectors, mask).tolist() == [[2.0, -6.0], [0.0, 0.0]]
+    assert pool_max(vectors, mask).tolist() == [[3.0, -5.0], [0.0, 0.0]]
+
+
+def test_owners_and_places_by_hand() -> None:
+    """Characters 0 to 6; tokens (0, 3), (4, 5), (5, 7); a space at 3."""
+    tokens = np.array([(0, 3), (4, 5), (5, 7)], np.int32)
+    characters = np.array([(place, place + 1) for place in range(7)], np.int32)
+    owners, places = find_owners(characters, tokens, 7)
+    assert owners.tolist() == [0, 0, 0, -1, 1, 2, 2]
+    assert places.tolist() == [FIRST, INSIDE, LAST, NO_TOKEN, ALONE, FIRST, LAST]
+    owners, places = find_owners(np.array([(0, 3), (5, 6)], np.int32), tokens, 7)
+    assert (owners.tolist(), places.tolist()) == ([0, 2], [ALONE, FIRST])
+    nothing = np.zeros((0, 2), np.int32)
+    assert find_owners(characters[:2], nothing, 2)[0].tolist() == [-1, -1]
+    assert len(find_owners(nothing, tokens, 7)[0]) == 0
+
+
+def test_word_vectors_reach_the_characters_of_the_word(embedder: ElmoEmbedder) -> None:
+    """Against the vectors of the embedder, sentence by sentence and with a space, which has none."""
+    text = "我 吃。苹果"
+    encoder, [found] = encoded(embedder, [text])
+    batch = encoder.batch([found])
+    first, second = embedder.embed(["我 吃。", "苹果"])
+    expected = np.concatenate([first[:, :1], np.zeros((3, 1, 2 * P)), first[:, 1:], second], axis=1)
+    np.testing.assert_array_equal(batch.elmo[:, 0].numpy(), expected.astype(np.float16))
+    assert batch.characters[0, :, 0].tolist() == [2, 1, 3, 1, 4, 1]
+    assert batch.places[0].tolist() == [ALONE, NO_TOKEN, ALONE, ALONE, ALONE, ALONE]
+    assert encoder.word2vec is not None
+    rows = [encoder.word2vec.table[3 + WORDS.index(word)].astype(np.float32) for word in "我吃。苹果"]
+    np.testing.assert_array_equal(batch.word2vec[0].numpy(), [rows[0], np.zeros(7), *rows[1:]])
+
+
+def test_given_words_are_looked_up_in_the_form_that_the_model_knows(tmp_path: Path) -> None:
+    embedder = ElmoEmbedder.load(write_model(tmp_path / "model", TOKENS, words=("我", "，")), "cpu")
+    reader = TextReader(embedder, by_words=True)
+    units = np.array([(0, 1), (1, 2), (2, 3)], np.int32)
+    assert reader.read_words("我,桃", ["我", ",", "桃"], units).sentences == (("我", "，", "桃"),)
+
+
+class _StoppedError(Exception):
+    pass
+
+
+def test_an_interrupted_cache_continues_with_the_same_bytes(
+    embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("elmo_zh.tasks.vector_cache._WINDOW_SENTENCES", 3)
+    sentences = [tuple(text) for text in ("我", "吃苹果", "我", "果", "。我吃", "吃", "苹苹", "我我我")]
+    whole = VectorCache.on_disk(tmp_path / "whole", embedder, sentences)
+    for sentence in sentences:
+        [expected] = embedder.embed_tokens([sentence])
+        found = whole.vectors[whole.rows([sentence])].transpose(1, 0, 2)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=2e-3)
+    in_memory = VectorCache.in_memory(embedder, sentences)
+    assert in_memory.first_rows == whole.first_rows
+    np.testing.assert_allclose(in_memory.vectors, whole.vectors, rtol=0, atol=2e-3)
+
+    computed: list[object] = []
+    real = ElmoEmbedder.compute_vectors
+
+    def stop(self: ElmoEmbedder, window: Sequence[Sequence[str]]) -> object:
+        if len(computed) == 1:
+            raise _StoppedError
+        computed.append(window)
+        return real(self, window)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ElmoEmbedder, "compute_vectors", stop)
+        with pytest.raises(_StoppedError):
+            VectorCache.on_disk(tmp_path / "stopped", embedder, sentences)
+    VectorCache.on_disk(tmp_path / "stopped", embedder, sentences)
+    expected_bytes = (tmp_path / "whole" / "vectors.npy").read_bytes()
+    assert (tmp_path / "stopped" / "vectors.npy").read_bytes() == expected_bytes
+    VectorCache.on_disk(tmp_path / "stopped", embedder, sentences)
+    assert (tmp_path / "stopped" / "vectors.npy").read_bytes() == expected_bytes
+
+
+def test_no_vectors_at_all(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    assert VectorCache.on_disk(tmp_path / "cache", embedder, []).vectors.shape == (1, 3, 2 * P)
+
+
+def test_batches_hold_each_text_once_and_no_more_units_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train_head, "_BATCH_UNITS", 50)
+    lengths = [0, 3, 17, 60, 5, 9, 24, 25, 1, 0, 2, 11]
+    batches = train_head.shuffled_batches(lengths, 5, np.random.default_rng(3))
+    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
+    for batch in batches:
+        assert len(batch) <= 5
+        assert len(batch) == 1 or len(batch) * max(lengths[index] for index in batch) <= 50
+    assert batches == train_head.shuffled_batches(lengths, 5, np.random.default_rng(3))
+    assert batches != train_head.shuffled_batches(lengths, 5, np.random.default_rng(4))

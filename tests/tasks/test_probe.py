@@ -1,0 +1,155 @@
+"""Probes of single layers: linear models against a closed case, nearest neighbours by hand, and the tables."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from contract.command_line import ROOT, SampleRun, elmo_zh
+from messages import message_of
+
+from elmo_zh.errors import CorpusError
+from elmo_zh.tasks.data.senses import MarkedWord, read_senses
+from elmo_zh.tasks.linear_probe import LabelledVectors, fit_linear_probe
+from elmo_zh.tasks.probe import nearest_senses
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+
+def drawn(count: int, seed: int) -> LabelledVectors:
+    """Three classes that lie far from the origin, each at a place of its own on one axis, in large numbers."""
+    generator = np.random.default_rng(seed)
+    classes = generator.integers(3, size=count)
+    vectors = generator.normal(size=(count, 5)) + 100
+    vectors[:, 1] += 8 * (classes == 1)
+    vectors[:, 3] += 8 * (classes == 2)
+    return LabelledVectors(vectors.astype(np.float16), classes)
+
+
+def test_a_linear_probe_separates_what_a_plane_separates() -> None:
+    train, dev, test = drawn(1500, 1), drawn(150, 2), drawn(150, 3)
+    found, dev_score = fit_linear_probe(train, dev, test, 3, seed=1)
+    assert (found == test.classes).mean() > 0.97
+    assert dev_score > 0.97
+    again, _ = fit_linear_probe(train, dev, test, 3, seed=1)
+    assert (again == found).all()
+
+
+def test_a_linear_probe_cannot_do_what_no_plane_can() -> None:
+    """An exclusive or of two signs."""
+
+    def crossed(count: int, seed: int) -> LabelledVectors:
+        vectors = np.random.default_rng(seed).normal(size=(count, 2))
+        return LabelledVectors(vectors.astype(np.float16), (vectors[:, 0] * vectors[:, 1] > 0).astype(np.int64))
+
+    test = crossed(600, 3)
+    found, _ = fit_linear_probe(crossed(600, 1), crossed(200, 2), test, 2, seed=1)
+    assert (found == test.classes).mean() < 0.75
+
+
+def test_nearest_neighbours_by_hand() -> None:
+    marked = [MarkedWord(word=word, sense=sense) for word, sense in ("a1", "a2", "a1", "b1", "b2")]
+    vectors = np.array([[1, 0], [0, 5], [3, 0.1], [1, 1], [-1, -1]], np.float32)
+    # Within a word only: the first a is nearest to the third, the second to the third by the angle, not by length.
+    assert nearest_senses(marked, vectors) == ["1", "1", "1", "2", "1"]
+
+
+def write_objects(*changes: dict[str, Any]) -> Path:
+    path = Path("senses.jsonl")
+    base = {"context": ["我", "<target>", "。"], "target_word": "花", "target_position": 1, "sense": ["spend"]}
+    path.write_text("".join(json.dumps({**base, **change}) + "\n" for change in changes), encoding="utf-8")
+    return path
+
+
+def test_marked_words_of_json_lines() -> None:
+    path = write_objects({}, {"context": [" ", "花"], "sense": "flower"}, {"sense": ["a", "b"]})
+    found = read_senses(path, None)
+    assert [(each.sense, each.tokens, each.position) for each in found] == [
+        ("spend", ("我", "花", "。"), 1),
+        ("flower", ("花",), 0),
+        ("a|b", ("我", "花", "。"), 1),
+    ]
+
+
+WRONG_OBJECTS: list[tuple[dict[str, Any], str]] = [
+    ({"target_position": 3}, "is no position in context"),
+    ({"target_position": -1}, "is no position in context"),
+    ({"target_position": 0}, "expected '花'"),
+    ({"sense": []}, "an empty word or sense"),
+    ({"context": "我花"}, "is no position in context"),
+]
+
+
+@pytest.mark.parametrize(("change", "problem"), WRONG_OBJECTS)
+def test_wrong_objects_are_one_line(change: dict[str, Any], problem: str) -> None:
+    path = write_objects({}, change)
+    told = message_of(CorpusError, lambda: read_senses(path, None))
+    assert told.startswith(f"{path}: line 2 is no marked word")
+    assert problem in told
+
+
+TABLE = "file\tline\tstart\tend\tword\tsense\n"
+WRONG_TABLES = [
+    ("word\tsense\n花\tflower\n", "the columns are 'word, sense', expected file, line, start, end, word, sense"),
+    (TABLE, "it has no marked words"),
+    (TABLE + "a.txt\t0\t1\t2\t花\n", "line 2 has not the cells file, line"),
+    (TABLE + "a.txt\t0\tx\t2\t花\tf\n", "line 2 has not the cells file, line"),
+    (TABLE + "a.txt\t0\t0\t1\t花\tf\n", "line 0 of a.txt has '我' at 0 to 1, expected '花'"),
+    (TABLE + "a.txt\t9\t1\t2\t花\tf\n", "line 9 of a.txt has '' at 1 to 2, expected '花'"),
+    (TABLE + "b.txt\t0\t1\t2\t花\tf\n", "the text b.txt does not exist. Name its folder with --text."),
+]
+
+
+@pytest.mark.parametrize(("content", "problem"), WRONG_TABLES)
+def test_wrong_tables_are_one_line(content: str, problem: str) -> None:
+    Path("a.txt").write_text("我花钱。\n", encoding="utf-8")
+    Path("senses.tsv").write_text(content, encoding="utf-8")
+    assert problem in message_of(CorpusError, lambda: read_senses(Path("senses.tsv"), None))
+
+
+def test_senses_from_the_first_line_to_the_last(sample_run: SampleRun) -> None:
+    arguments = ("task", "probe", "senses", ROOT / "data" / "senses.tsv", "--model", sample_run.model)
+    answer = elmo_zh(*arguments, "--text", ROOT / "data" / "sample", "--output", "found")
+    assert answer.status == 0, answer.stderr
+    assert "558 occurrences of 17 words with several senses" in answer.stderr
+    names = [line.split("|")[1].strip() for line in answer.stdout.splitlines() if line.startswith("| ")]
+    assert names[2:] == [
+        "most frequent sense of the word", "word2vec of the words around", "layer 0", "layer 1", "layer 2",
+    ]  # fmt: skip
+    found = json.loads(Path("found", "probe.json").read_text(encoding="utf-8"))
+    layers = {row["layer"]: row["accuracy"] for row in found["rows"] if row["layer"] is not None}
+    assert layers[found["best_layer"]] == max(layers.values())
+    assert answer.stdout.splitlines()[-1].endswith(f"--layers {found['best_layer']}")
+    assert not Path("found.parts").exists()
+    told = elmo_zh(*arguments, "--output", "other").only_error()
+    assert told.endswith("does not exist. Name its folder with --text.")
+    assert elmo_zh(*arguments, "--dev", "found/probe.json", "--output", "other").status == 2
+
+
+def test_tags_from_the_first_line_to_the_last(sample_run: SampleRun) -> None:
+    generator = np.random.default_rng(4)
+    rows = []
+    for number in range(60):
+        words = [("我们", "PN"), ("喜欢", "VV"), (f"第{generator.integers(50)}", "OD"), ("街", "NN"), ("。", "PU")]
+        rest = "\t_" * 6
+        rows.append("".join(f"{place}\t{word}\t_\t{tag}{rest}\n" for place, (word, tag) in enumerate(words, 1)))
+        rows.append(f"# {number}\n\n" if number % 2 else "\n")
+    Path("bank.conllu").write_text("".join(rows), encoding="utf-8")
+    arguments = ("task", "probe", "tags", "bank.conllu", "--model", sample_run.model)
+    answer = elmo_zh(*arguments, "--output", "found", "--json")
+    result = answer.result()
+    assert result["what"] == "tag of a word, 5 tags"
+    names = [row["name"] for row in result["rows"]]
+    assert names == ["most frequent tag of the word", "word2vec", "layer 0", "layer 1", "layer 2"]
+    # The numbers that training does not have get the most frequent tag of all, here the first of five as frequent.
+    assert all(0 <= row["accuracy"] <= 1 for row in result["rows"])
+    assert elmo_zh(*arguments, "--output", "found").only_error().startswith("found exists already.")
+    told = elmo_zh(*arguments, "--text", ".", "--output", "other")
+    assert told.status == 2
+    assert "--text has no effect on task probe tags" in told.stderr
+    Path("names.conll").write_text(
+        "".join(f"我 O\n{chr(0x4E00 + number)} B-X\n\n" for number in range(90)), encoding="utf-8"
+    )
+    told = elmo_zh("task", "probe", "tags", "names.conll", "--model", sample_run.model, "--output", "x").only_error()
+    assert told.startswith("names.conll: its tags mark spans, expected a tag for each word")

@@ -1,0 +1,202 @@
+"""The commands of labelled tasks, typed as users type them."""
+
+import importlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from contract.command_line import GROUPS, SampleRun, elmo_zh, run_python
+
+from elmo_zh.cli import task_options, task_predict, task_training
+from elmo_zh.tasks.data import read_labelled, schemes
+from elmo_zh.tasks.data.examples import KINDS
+from elmo_zh.tasks.networks.settings import INPUTS
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+QUICK = ("--epochs", "2", "--hidden", "7", "--batch-size", "5")
+PLACES = ("北京", "上海", "广州")
+
+
+def write_data(kind: str) -> Path:
+    """Sentences of places."""
+    texts = [f"我{'不' * (number % 2)}喜欢{PLACES[number % 3]}的第{number}条街。" for number in range(60)]
+    if kind == "tag":
+        path = Path("names.conll")
+        with path.open("w", encoding="utf-8") as file:
+            for text in texts:
+                start = next(text.index(place) for place in PLACES if place in text)
+                for place, character in enumerate(text):
+                    tag = {start: "B-LOC", start + 1: "I-LOC"}.get(place, "O")
+                    file.write(f"{character} {tag}\n")
+                file.write("\n")
+        return path
+    path = Path(f"{kind}.csv")
+    header = "sentence1,sentence2,label" if kind == "pairs" else "text,label"
+    rows = [f"{text},{text[::-1]},{'不' in text}" if kind == "pairs" else f"{text},{'不' in text}" for text in texts]
+    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def fit(sample_run: SampleRun, kind: str, *options: str) -> Any:
+    arguments = ("task", "fit", kind, write_data(kind), "--model", sample_run.model, "--output", f"my-{kind}")
+    return elmo_zh(*arguments, *QUICK, *options)
+
+
+def test_choices_are_those_of_the_code() -> None:
+    """The command line repeats them, so that --help imports nothing."""
+    assert task_training.KINDS == KINDS
+    assert task_training.INPUTS == INPUTS
+    assert task_options.LABELLED_FORMATS == read_labelled.FORMATS
+    assert task_predict.SCHEMES == schemes.SCHEMES
+    assert task_predict.PREDICTION_FORMATS == importlib.import_module("elmo_zh.tasks.predict_file").FORMATS
+
+
+@pytest.mark.parametrize("command", GROUPS["task"])
+def test_help_and_settings(command: str) -> None:
+    answer = elmo_zh("task", command, "--help")
+    assert answer.status == 0
+    assert f"elmo-zh task {command} " in answer.stdout.split("Example:\n")[1]
+    for option in ("--config FILE", "--set SECTION.KEY=VALUE", "--quiet", "--json", "--print-config"):
+        assert option in answer.stdout
+    assert "cell_dim" in elmo_zh("task", command, "--print-config").stdout
+    assert elmo_zh("task", command, "--no-such-option").status == 2
+
+
+def test_help_imports_no_library(tmp_path: Path) -> None:
+    program = """
+import sys
+from elmo_zh.cli import main
+
+sys.argv = ["elmo-zh", "task", "fit", "--help"]
+try:
+    main()
+except SystemExit as end:
+    assert end.code == 0
+print([name for name in ("torch", "jieba", "h5py", "scipy", "matplotlib") if name in sys.modules], file=sys.stderr)
+"""
+    assert run_python("-c", program, cwd=tmp_path).stderr == "[]\n"
+
+
+def test_a_tagger_from_the_first_line_to_the_last(sample_run: SampleRun) -> None:
+    answer = fit(sample_run, "tag")
+    assert answer.status == 0, answer.stderr
+    assert "Reading names.conll: 60 examples; conll, characters, spans in BIO" in answer.stderr
+    assert "Split by text with seed 1: " in answer.stderr
+    assert answer.stdout.splitlines()[-2:] == [
+        "Trained task: my-tag",
+        "Next: elmo-zh task predict file.txt --task my-tag",
+    ]
+    assert "Weights of ELMo's layers at the input: " in answer.stdout
+    description = json.loads(Path("my-tag", "task.json").read_text(encoding="utf-8"))
+    assert description["settings"]["inputs"] == ["word2vec", "elmo", "characters"]
+    assert description["labels"] == ["O", "B-LOC", "I-LOC", "E-LOC", "S-LOC"]
+    text = "我喜欢 上海。\n\n你好\n"
+    Path("file.txt").write_text(text, encoding="utf-8")
+    answer = elmo_zh("task", "predict", "file.txt", "--task", "my-tag")
+    assert answer.status == 0, answer.stderr
+    records = [json.loads(line) for line in answer.stdout.splitlines()]
+    assert [record["text"] for record in records] == ["我喜欢 上海。", "", "你好"]
+    for record in records:
+        for span in record["spans"]:
+            assert record["text"][span["start"] : span["end"]] == span["text"]
+    piped = elmo_zh("task", "predict", "-", "--task", "my-tag", stdin=text.encode())
+    assert piped.stdout == answer.stdout
+    conll = elmo_zh("task", "predict", "file.txt", "--task", "my-tag", "--format", "conll", "--scheme", "BMES").stdout
+    blocks = [[line.split("\t") for line in block.splitlines()] for block in conll.split("\n\n")[:-1]]
+    assert "".join(row[0] for row in blocks[0]) == "我喜欢 上海。"
+    table = elmo_zh("task", "predict", "file.txt", "--task", "my-tag", "--format", "tsv").stdout
+    assert table.splitlines()[0] == "line\tstart\tend\tlabel\ttext"
+    scored = elmo_zh("task", "score", "names.conll", "--task", "my-tag", "--json").result()
+    assert (scored["metric"], scored["examples"]) == ("f1", 60)
+    assert scored["by_label"]["LOC"]["count"] == 60
+
+
+def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
+    result = fit(sample_run, "classify", "--seeds", "2", "--elmo-at", "both", "--json").result()
+    assert (result["metric"], result["inputs"]) == ("accuracy", ["word2vec", "elmo"])
+    assert list(result["scores"]["seeds"]) == ["1", "2"]
+    assert set(result["layer_weights"]) == {"input", "output"}
+    assert sum(result["examples"].values()) == 60
+    Path("file.txt").write_text("我不喜欢\t你。\n", encoding="utf-8")
+    answer = elmo_zh("task", "predict", "file.txt", "--task", "my-classify", "--format", "tsv", "--output", "out.tsv")
+    assert answer.stdout == "1 text labelled: out.tsv\n"
+    header, row = Path("out.tsv").read_text(encoding="utf-8").splitlines()
+    assert header == "label\tprobability\ttext"
+    assert row.endswith("\t我不喜欢 你。")
+    again = elmo_zh("task", "predict", "file.txt", "--task", "my-classify", "--output", "out.tsv")
+    assert again.only_error() == "out.tsv exists already. Choose another --output, or replace it with --force."
+
+    assert fit(sample_run, "pairs", "--inputs", "characters,word2vec").status == 0
+    answer = elmo_zh("task", "predict", "pairs.csv", "--task", "my-pairs")
+    first = json.loads(answer.stdout.splitlines()[0])
+    assert (first["text1"], first["text2"]) == ("我喜欢北京的第0条街。", "。街条0第的京北欢喜我")
+    assert set(first["probabilities"]) == {"True", "False"}
+    piped = elmo_zh("task", "predict", "-", "--task", "my-pairs", stdin=Path("pairs.csv").read_bytes())
+    assert piped.stdout == answer.stdout
+    scored = elmo_zh("task", "score", "pairs.csv", "--task", "my-pairs")
+    assert scored.stdout.startswith("accuracy ")
+    told = elmo_zh("task", "score", "names.csv", "--task", "my-pairs")
+    assert told.status == 2
+
+
+WRONG: list[tuple[str, tuple[str, ...], str]] = [
+    (
+        "tag",
+        ("--inputs", "word2vec,glove"),
+        "--inputs word2vec,glove: expected some of word2vec,elmo,characters, each once.",
+    ),
+    ("tag", ("--regression",), "--regression is for classify and pairs: tags are no numbers."),
+    ("pairs", ("--head", "linear"), "--head linear is for classify."),
+    ("pairs", ("--text-column", "a"), "--text-column is needed twice, found 1."),
+    ("classify", ("--encoding", "nonsense"), "'nonsense' is not an encoding that Python knows"),
+    ("classify", ("--set", "text.segmenter=character"), "--set text.segmenter has no effect on task fit"),
+    ("classify", ("--dev", "nowhere.csv"), "nowhere.csv"),
+]
+
+
+@pytest.mark.parametrize(("kind", "options", "problem"), WRONG)
+def test_wrong_usage(sample_run: SampleRun, kind: str, options: tuple[str, ...], problem: str) -> None:
+    answer = fit(sample_run, kind, *options)
+    assert answer.status == 2
+    assert problem in " ".join(answer.stderr.split())
+    assert not Path(f"my-{kind}").exists()
+
+
+def test_known_problems_are_one_line(sample_run: SampleRun) -> None:
+    checks: list[tuple[Callable[[], Any], str]] = [
+        (lambda: fit(sample_run, "classify", "--label-column", "mood"), "classify.csv has no column 'mood'."),
+        (lambda: fit(sample_run, "classify", "--model", "nowhere"), "nowhere does not exist."),
+        (lambda: elmo_zh("task", "predict", "classify.csv", "--task", "nowhere"), "nowhere holds no trained task"),
+        (lambda: elmo_zh("task", "score", "classify.csv", "--task", "."), ". holds no trained task"),
+    ]
+    for attempt, problem in checks:
+        told = attempt().only_error()
+        assert told.startswith(problem), told
+    Path("full").mkdir()
+    Path("full", "other.txt").write_text("不要删", encoding="utf-8")
+    told = elmo_zh(
+        *("task", "fit", "classify", "classify.csv", "--model", sample_run.model, "--output", "full", "--force")
+    ).only_error()
+    assert told == "full is a folder with other content. Choose another --output."
+
+
+def test_tags_of_words(sample_run: SampleRun) -> None:
+    """Parts of speech: given words in training and scoring, the model's own words in prediction."""
+    rows = [
+        f"我们 PN\n喜欢 VV\n{place} NR\n{'。' if number % 2 else ','} PU\n\n"
+        for number, place in enumerate(PLACES * 12)
+    ]
+    Path("pos.conll").write_text("".join(rows), encoding="utf-8")
+    arguments = ("task", "fit", "tag", "pos.conll", "--model", sample_run.model, "--output", "pos", *QUICK)
+    answer = elmo_zh(*arguments, "--dev", "pos.conll", "--test", "pos.conll")
+    assert answer.status == 0, answer.stderr
+    assert "conll, words, a tag for each" in answer.stderr
+    assert "36 of 36 test texts are training texts too" in answer.stderr
+    [line] = elmo_zh("task", "predict", "-", "--task", "pos", stdin="我们喜欢北京。".encode()).stdout.splitlines()
+    found = json.loads(line)
+    assert "".join(found["units"]) == found["text"]
+    assert set(found["tags"]) <= {"PN", "VV", "NR", "PU"}
+    assert elmo_zh("task", "score", "pos.conll", "--task", "pos", "--json").result()["metric"] == "accuracy"

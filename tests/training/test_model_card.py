@@ -1,0 +1,70 @@
+"""Every exported bundle has a model card, which says what the run's records say."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from contract.command_line import SampleRun, elmo_zh
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+
+def record_of(run: Path, stage: str) -> Any:
+    return json.loads((run / "stages" / f"{stage}.json").read_text(encoding="utf-8"))
+
+
+def test_the_card_of_the_sample_run(sample_run: SampleRun) -> None:
+    card = (sample_run.model / "model_card.md").read_text(encoding="utf-8")
+    segment, train = (record_of(sample_run.path, stage) for stage in ("segment", "train"))
+    assert card.startswith("# Model card: 新闻 1\n")
+    for name, found in segment["sources"].items():
+        assert f"| `{name}` | {found['kept_characters']:,} |" in card
+        assert f"{segment['inputs'][name]['digest']}  {name}" in card
+    heldout, bigram = train["counts"]["heldout"], train["counts"]["baselines"]["bigram"]
+    assert f"| this model | {heldout['perplexity']:,.1f} | {heldout['bits_per_character']:.3f} |" in card
+    assert f"| bigram model | {bigram['perplexity']:,.1f} | {bigram['bits_per_character']:.3f} |" in card
+    assert f"{train['counts']['tokens']:,} ({train['counts']['epochs']:.2f} epochs)" in card
+    assert f"`batch_size = {train['settings']['train.batch_size']}`" in card
+    # A card is made to be passed on: it names no folder of this machine.
+    assert str(sample_run.folder) not in card
+    assert not re.search(r"init =", card)
+
+
+def test_the_card_is_no_part_of_what_identifies_the_model(sample_run: SampleRun) -> None:
+    info = json.loads((sample_run.model / "bundle.json").read_text(encoding="utf-8"))
+    assert "model_card.md" not in info["digests"]
+
+
+def test_the_card_begins_with_what_the_user_has_written(run: Path) -> None:
+    (run / "about.md").write_text("Recipes of my grandmother, CC0.\n", encoding="utf-8")
+    answer = elmo_zh("export", "--run", run)
+    assert answer.status == 0, answer.stderr
+    card = (run / "model" / "model_card.md").read_text(encoding="utf-8")
+    assert card.startswith("# Model card: copy\n\nRecipes of my grandmother, CC0.\n\n## Model\n")
+
+
+def test_text_in_another_encoding_is_refused_and_the_old_bundle_stays(run: Path) -> None:
+    before = (run / "model" / "bundle.json").read_bytes()
+    (run / "about.md").write_bytes("我的菜谱".encode("gb18030"))
+    answer = elmo_zh("export", "--run", run)
+    assert answer.status == 1
+    expected = f"Error: {run / 'about.md'} is not UTF-8. Save it as UTF-8, and export again."
+    assert answer.stderr.splitlines()[-1] == expected
+    assert (run / "model" / "bundle.json").read_bytes() == before
+
+
+def test_fifty_sources_are_named_and_the_others_counted(run: Path) -> None:
+    path = run / "stages" / "segment.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    found, given = next(iter(record["sources"].values())), next(iter(record["inputs"].values()))
+    record["sources"] = {f"{number:03}|`x`.txt": {**found, "kept_characters": 7} for number in range(60)}
+    record["inputs"] = dict.fromkeys(record["sources"], given)
+    path.write_text(json.dumps(record), encoding="utf-8")
+    assert elmo_zh("export", "--run", run, "--output", "copy").status == 0
+    card = Path("copy/model_card.md").read_text(encoding="utf-8")
+    assert card.count("|`x`.txt\n") == 50
+    assert "| 10 more | 70 |" in card
+    assert "    10 more\n" in card
+    assert r"| ``049\|`x`.txt`` | 7 |" in card
