@@ -79,7 +79,7 @@ class BundleSource:
 
 
 def least_bytes(source: BundleSource, form: BundleForm) -> int:
-    """Return the bytes that the weights of a model take up in a form; its other files are small."""
+    """Return the bytes that the weights of a model take up in a form; its other files are small or compressed."""
     if form.dtype == "float16":
         num_numbers = count_parameters(source.bilm, source.softmax)
     else:
@@ -88,8 +88,7 @@ def least_bytes(source: BundleSource, form: BundleForm) -> int:
         num_numbers = source.bilm.shape.num_parameters() + sum(parameter.numel() for parameter in softmax)
     if form.layout == "bundle" and _has_embedding_file(source, form.dtype):
         num_numbers += source.bilm.token_table.weight.numel()
-    word2vec_bytes = 0 if source.word2vec is None or form.layout != "bundle" else source.word2vec.nbytes
-    return num_numbers * np.dtype(form.dtype).itemsize + word2vec_bytes
+    return num_numbers * np.dtype(form.dtype).itemsize
 
 
 def write_model(folder: Path, source: BundleSource, form: BundleForm, command: str, reporter: Reporter) -> None:

@@ -13,6 +13,7 @@ from elmo_zh.bundle.missing import next_step_of_run
 from elmo_zh.bundle.options import TRAINING_KEYS, load_options
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.warm_state import warm_up
+from elmo_zh.bundle.word2vec import read_table
 from elmo_zh.bundle.write import BundleSource, least_bytes, write_model
 from elmo_zh.convert.manylangs import is_manylangs, read_manylangs
 from elmo_zh.convert.model_files import ChosenFiles, opened_source
@@ -118,10 +119,13 @@ def _read_bundle(folder: Path, text: KnownText) -> BundleSource:
         raise BundleError(f"{folder} already says how its text was segmented. Leave out --config and --set text.*")
     dictionary = layout.user_dictionary if layout.user_dictionary.exists() else text.user_dictionary
     options = load_options(layout.options)
+    vocabulary, word2vec = bundle.vocabulary, None
+    if vocabulary is not None and layout.word2vec.exists():
+        word2vec = read_table(layout.word2vec, len(vocabulary))
     return BundleSource(
         bilm=bundle.bilm,
         softmax=bundle.softmax,
-        vocabulary=bundle.vocabulary,
+        vocabulary=vocabulary,
         spelling=bundle.spelling,
         user_dictionary=dictionary,
         text=bundle.text or text.config,
@@ -131,6 +135,7 @@ def _read_bundle(folder: Path, text: KnownText) -> BundleSource:
         origin=bundle.info["origin"],
         alphabet=bundle.alphabet,
         history=bundle.history,
+        word2vec=word2vec,
     )
 
 
