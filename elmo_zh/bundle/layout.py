@@ -110,7 +110,7 @@ class BundleLayout:
 
     @property
     def card(self) -> Path:
-        """What the model is, for people; has no digest, and converted and older bundles lack it."""
+        """The model card; it has no digest, and converted and older bundles lack it."""
         return self.path / "model_card.md"
 
     def digested(self) -> list[Path]:

@@ -7,6 +7,7 @@ import click
 
 from elmo_zh.cli.model_options import load_embedder, model_option, model_path, refuse_settings_of_the_model
 from elmo_zh.cli.options import Common, common_options, device_option
+from elmo_zh.cli.task_options import output_folder_option, seeds_option, word2vec_option
 from elmo_zh.cli.task_training import KINDS, data_options, job_of, training_options
 from elmo_zh.invocation import command
 
@@ -26,19 +27,8 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
 @click.argument("kind", type=click.Choice(KINDS))
 @click.argument("data", type=click.Path(path_type=Path, exists=True))
 @model_option
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, file_okay=False),
-    required=True,
-    metavar="COMPARISON",
-    help="Folder to write.",
-)
-@click.option(
-    "--word2vec",
-    type=click.Path(path_type=Path, exists=True),
-    metavar="PATH",
-    help="Model or run whose word2vec vectors to compare with. Default: those of the model.",
-)
+@output_folder_option("COMPARISON")
+@word2vec_option("Model or run whose word2vec vectors to compare with. Default: those of the model.")
 @click.option(
     "--shares",
     callback=_shares,
@@ -49,15 +39,7 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
 )
 @data_options
 @training_options
-@click.option(
-    "--seeds",
-    "num_seeds",
-    type=click.IntRange(1, 100),
-    default=3,
-    show_default=True,
-    metavar="N",
-    help="Train each setting N times, from consecutive seeds, each with its own choice of the labels.",
-)
+@seeds_option(3, "Train each setting N times, from consecutive seeds, each with its own choice of the labels.")
 @device_option
 @common_options
 @click.pass_obj

@@ -7,6 +7,7 @@ import click
 
 from elmo_zh.cli.model_options import load_embedder, model_option, model_path, refuse_settings_of_the_model
 from elmo_zh.cli.options import Common, common_options, device_option
+from elmo_zh.cli.task_options import output_folder_option, seeds_option
 from elmo_zh.cli.task_training import INPUTS, KINDS, data_options, job_of, training_options
 from elmo_zh.invocation import command
 from elmo_zh.run.reporter import counted
@@ -19,9 +20,7 @@ if TYPE_CHECKING:
 @click.argument("kind", type=click.Choice(KINDS))
 @click.argument("data", type=click.Path(path_type=Path, exists=True))
 @model_option
-@click.option(
-    "--output", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="TASK", help="Folder to write."
-)
+@output_folder_option("TASK")
 @data_options
 @click.option(
     "--inputs",
@@ -37,15 +36,7 @@ if TYPE_CHECKING:
     help="Where ELMo goes: [x; ELMo] before the network, [h; ELMo] after it, or both.",
 )
 @training_options
-@click.option(
-    "--seeds",
-    "num_seeds",
-    type=click.IntRange(1, 100),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Train N times, from consecutive seeds, and keep the best on the development examples.",
-)
+@seeds_option(1, "Train N times, from consecutive seeds, and keep the best on the development examples.")
 @device_option
 @common_options
 @click.pass_obj

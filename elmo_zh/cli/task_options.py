@@ -1,11 +1,12 @@
-"""What the commands of labelled tasks share: options for labelled data, and the trained task."""
+"""Options that several commands of labelled tasks have, and how these commands read data and trained tasks."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from elmo_zh.cli.options import Common, encoding_option, with_options
+from elmo_zh.cli.options import Common, Function, encoding_option, with_options
 
 if TYPE_CHECKING:
     from elmo_zh.tasks.data.read_labelled import Reading
@@ -35,6 +36,23 @@ def labelled_options(function: Any) -> Any:
         help="Format of the labelled files.",
     )
     return with_options(function, [text_column, label_column, input_format, encoding_option])
+
+
+def output_folder_option(metavar: str) -> Callable[[Function], Function]:
+    """Return the option --output of a command that writes a folder, which its help calls `metavar`."""
+    path = click.Path(path_type=Path, file_okay=False)
+    return click.option("--output", type=path, required=True, metavar=metavar, help="Folder to write.")
+
+
+def word2vec_option(help: str) -> Callable[[Function], Function]:  # noqa: A002
+    """Return the option --word2vec of a command that compares with these vectors."""
+    return click.option("--word2vec", type=click.Path(path_type=Path, exists=True), metavar="PATH", help=help)
+
+
+def seeds_option(default: int, help: str) -> Callable[[Function], Function]:  # noqa: A002
+    """Return the option --seeds of a command that trains several times."""
+    number = click.IntRange(1, 100)
+    return click.option("--seeds", "num_seeds", type=number, default=default, show_default=True, metavar="N", help=help)
 
 
 task_option = click.option(

@@ -7,7 +7,7 @@ import click
 
 from elmo_zh.cli.model_options import load_embedder, model_option, model_path, refuse_settings_of_the_model
 from elmo_zh.cli.options import Common, common_options, device_option
-from elmo_zh.cli.task_options import labelled_options, reading_of
+from elmo_zh.cli.task_options import labelled_options, output_folder_option, reading_of, word2vec_option
 from elmo_zh.invocation import command
 
 # What only one of the two probes reads.
@@ -18,18 +18,9 @@ _OF_TAGS, _OF_SENSES = ("dev", "test", "limit", "text_columns", "label_column"),
 @click.argument("kind", type=click.Choice(("tags", "senses")))
 @click.argument("data", type=click.Path(path_type=Path, exists=True))
 @model_option
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, file_okay=False),
-    required=True,
-    metavar="PROBE",
-    help="Folder to write.",
-)
-@click.option(
-    "--word2vec",
-    type=click.Path(path_type=Path, exists=True),
-    metavar="PATH",
-    help="Model or run whose word2vec vectors stand beside the layers. Default: those of the model, if it has any.",
+@output_folder_option("PROBE")
+@word2vec_option(
+    "Model or run whose word2vec vectors stand beside the layers. Default: those of the model, if it has any."
 )
 @click.option(
     "--text",

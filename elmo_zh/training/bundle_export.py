@@ -80,6 +80,25 @@ def export_checkpoint(
         RunError: If the checkpoint was made for another model or vocabulary.
     """
     require_replaceable(output, [run.checkpoints, run.vocab, run.character_counts, run.start], force=force)
+    source = _load_source(run, config, step, form, reporter)
+    require_room(output, least_bytes(source, form))
+    with atomic_path(output) as unfinished:
+        write_model(unfinished, source, form, "export", reporter)
+        if form.layout == "bundle":
+            BundleLayout(unfinished).card.write_text(model_card(run, config, source), encoding="utf-8")
+    reporter.note(f"export: checkpoint of step {step:,} written to {output}")
+    if not load_record(run.stage_record("train"), damaged_is_none=True).get("finished"):
+        reporter.warn(
+            f"The training of {run.path} is not finished. To finish it: {command('train', '--run', run.path)};"
+            " then export again."
+        )
+    if form.layout != "safetensors":
+        for line in describe_readers(source.bilm.shape):
+            reporter.note(line)
+
+
+def _load_source(run: RunDir, config: Config, step: int, form: BundleForm, reporter: Reporter) -> BundleSource:
+    """Load a checkpoint and all that a bundle holds beside its weights."""
     vocabulary = load_vocabulary(run.vocab)
     checkpoint = CheckpointFolder(run.checkpoints).load(step, with_optimizer=False)
     model = LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.is_tied)
@@ -89,7 +108,7 @@ def export_checkpoint(
         _warm_up(model, run, config, reporter)
     start = load_start(run)
     training = _training_figures(checkpoint.state, load_counts(run.vocab_counts, vocabulary))
-    source = BundleSource(
+    return BundleSource(
         bilm=model.bilm,
         softmax=model.softmax,
         vocabulary=vocabulary,
@@ -103,20 +122,6 @@ def export_checkpoint(
         history=_history(run),
         word2vec=_word2vec(run, vocabulary) if form.with_word2vec and form.layout == "bundle" else None,
     )
-    require_room(output, least_bytes(source, form))
-    with atomic_path(output) as unfinished:
-        write_model(unfinished, source, form, "export", reporter)
-        if form.layout == "bundle":
-            BundleLayout(unfinished).card.write_text(model_card(run, config, source), encoding="utf-8")
-    reporter.note(f"export: checkpoint of step {step:,} written to {output}")
-    if not load_record(run.stage_record("train"), damaged_is_none=True).get("finished"):
-        reporter.warn(
-            f"The training of {run.path} is not finished. To finish it: {command('train', '--run', run.path)};"
-            " then export again."
-        )
-    if form.layout != "safetensors":
-        for line in describe_readers(model.bilm.shape):
-            reporter.note(line)
 
 
 def _warm_up(model: LanguageModel, run: RunDir, config: Config, reporter: Reporter) -> None:

@@ -71,18 +71,12 @@ def build_page_data(
     maps = _maps(index, words, choice.seed, reporter)
     lines = page_lines(index, embedder, numbers, device, reporter)
     places = {number: place for place, number in enumerate(numbers)}
-    ends = np.cumsum([len(word.occurrences) for word in words]).tolist()
     return {
-        "index": _short_name(index.path)
-        if index.path.name == RunDir(index.path.parent).index.name
-        else index.path.name,
+        "index": _name_of_index(index.path),
         "model": _short_name(Path(index.model["path"])),
         "segmented": index.is_segmented,
         "layers": list(index.layers),
-        "words": [
-            [word.word, index.count(word.word), end - len(word.occurrences), end]
-            for word, end in zip(words, ends, strict=True)
-        ],
+        "words": _word_records(index, words),
         "points": [[places[point.line], point.start, point.end] for point in points],
         "colourings": colour_points(index, words, names, labels, reporter),
         "maps": maps,
@@ -93,6 +87,15 @@ def build_page_data(
         ],
         "substitutes": point_substitutes(lines, embedder, points, reporter) if has_probabilities(embedder) else None,
     }
+
+
+def _word_records(index: ContextIndex, words: Sequence[WordPoints]) -> list[list[Any]]:
+    """Return for each word itself, its count in the texts, its first point and the point after its last one."""
+    ends = np.cumsum([len(word.occurrences) for word in words]).tolist()
+    return [
+        [word.word, index.count(word.word), end - len(word.occurrences), end]
+        for word, end in zip(words, ends, strict=True)
+    ]
 
 
 def _name_of_index(path: Path) -> str:
