@@ -194,7 +194,7 @@ def test_generated_pages_are_up_to_date(name: str, columns: str, monkeypatch: py
 
 def test_the_page_of_settings_has_the_ranges() -> None:
     rows = dict(re.findall(r"^\| `([\w.]+)` ?\*? \| (.+) \|$", load_script("generate").settings_page(), re.MULTILINE))
-    assert rows["train.dropout"].startswith("number | `0.1` | 0.0 to 0.95 | ")
+    assert rows["train.dropout"].startswith("number | `-1.0` | -1, or 0.0 to 0.95 | ")
     assert rows["vocab.size"].startswith("whole number | `30000` | 0, or at least 4 | ")
     assert "| jieba, rjieba, whitespace, character" in rows["text.segmenter"]
     assert rows["train.max_grad_norm"].startswith("number | `10.0` | above 0 | ")

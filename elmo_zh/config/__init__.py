@@ -10,6 +10,7 @@ from elmo_zh.config.load import (
 )
 from elmo_zh.config.preparation_settings import preparation_settings, with_defaults
 from elmo_zh.config.schema import (
+    CHOSEN,
     Config,
     EmbedConfig,
     ModelConfig,
@@ -20,6 +21,7 @@ from elmo_zh.config.schema import (
 from elmo_zh.config.text_section import CORPUS, TextConfig
 
 __all__ = [
+    "CHOSEN",
     "CORPUS",
     "Config",
     "EmbedConfig",

@@ -1,5 +1,6 @@
 """Export of a checkpoint as a bundle."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from elmo_zh.run.reporter import Reporter
 from elmo_zh.training.adaptation import load_start
 from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.training.model_card import model_card
+from elmo_zh.training.optimizer import choose_dropout
 from elmo_zh.vocabulary.spelling import load_spelling_model
 from elmo_zh.vocabulary.vocabulary import Vocabulary, load_counts, load_vocabulary
 
@@ -107,7 +109,9 @@ def _load_source(run: RunDir, config: Config, step: int, form: BundleForm, repor
     if config.train.carry_state and form.layout == "bundle":
         _warm_up(model, run, config, reporter)
     start = load_start(run)
-    training = _training_figures(checkpoint.state, load_counts(run.vocab_counts, vocabulary))
+    counts = load_counts(run.vocab_counts, vocabulary)
+    training = _training_figures(checkpoint.state, counts)
+    train_config = choose_dropout(config.train, _epoch_tokens(counts))
     return BundleSource(
         bilm=model.bilm,
         softmax=model.softmax,
@@ -115,7 +119,7 @@ def _load_source(run: RunDir, config: Config, step: int, form: BundleForm, repor
         spelling=load_spelling_model(run.character_counts),
         user_dictionary=run.user_dictionary if run.user_dictionary.exists() else None,
         text=config.text,
-        training_options=training_options(config.train, training["train_tokens"], training["epochs"]),
+        training_options=training_options(train_config, training["train_tokens"], training["epochs"]),
         carry_state=config.train.carry_state,
         training=training,
         origin={"program": OWN_PROGRAM, **({"started_from": start.describe()} if start else {})},
@@ -144,14 +148,18 @@ def _history(run: RunDir) -> History:
     return History.of(run.name, list(segmented.get("inputs", {})), trained_at)
 
 
+def _epoch_tokens(counts: Sequence[int]) -> int:
+    """Return the number of predictions in one pass over the training text: its words, and the end of each sentence."""
+    return sum(counts[2:]) + counts[0]
+
+
 def _training_figures(state: Any, counts: list[int]) -> dict[str, Any]:
     """Return the counts of a checkpoint and its held-out figures, on all held-out text if it was scored."""
-    train_tokens = sum(counts[2:])
     figures: dict[str, Any] = {
         "step": state["step"],
         "tokens": state["tokens"],
-        "train_tokens": train_tokens,
-        "epochs": round(state["tokens"] / (train_tokens + counts[0]), 3),
+        "train_tokens": sum(counts[2:]),
+        "epochs": round(state["tokens"] / _epoch_tokens(counts), 3),
     }
     for heldout_set in ("full", "sample"):
         heldout = state.get(f"heldout_{heldout_set}")

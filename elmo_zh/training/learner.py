@@ -18,7 +18,7 @@ from elmo_zh.training.checkpoint import Checkpoint
 from elmo_zh.training.data_parallel import average_table_gradients, build_network
 from elmo_zh.training.distributed import ProcessGroup
 from elmo_zh.training.memory import scores_every_word
-from elmo_zh.training.optimizer import Optimizers, clip_gradients
+from elmo_zh.training.optimizer import Optimizers, choose_dropout, clip_gradients
 from elmo_zh.training.streams import PackedStreams, StreamBatch
 
 
@@ -43,7 +43,7 @@ class Learner:
         precision: Precision = FLOAT32,
     ) -> None:
         self.model, self.device, self._precision = model, device, precision
-        self._store, self._config = store, config
+        self._store, self._config = store, choose_dropout(config, store.train.num_predictions)
         self._initialise, self._group = initialise, group
         num_tokens = model.bilm.shape.num_tokens
         self._scores_every_word = scores_every_word(config, num_tokens)

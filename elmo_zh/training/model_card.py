@@ -103,7 +103,8 @@ def _training_rows(train: Mapping[str, Any], source: BundleSource, config: Confi
     yield "program", f"elmo-zh {__version__}"
     if started_from := source.origin.get("started_from"):
         yield "started from", f"the bundle with digest {started_from['digest']}"
-    yield "settings", _join(result_settings(config.train, without=("init",)))
+    dropout = {"dropout": source.training_options["dropout"]}
+    yield "settings", _join({**result_settings(config.train, without=("init",)), **dropout})
 
 
 def _processor() -> str:

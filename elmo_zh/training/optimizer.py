@@ -1,16 +1,19 @@
-"""Optimisers, the learning-rate schedule, and gradient clipping, also of sparse gradients."""
+"""Optimisers, the learning-rate schedule, dropout for so many epochs, and clipping of gradients, also sparse ones."""
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
-from elmo_zh.config import TrainConfig
+from elmo_zh.config import CHOSEN, TrainConfig
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.softmax import Softmax
 from elmo_zh.training.row_adagrad import RowAdagrad
+
+DROPOUT_PER_DOUBLING = 0.07
+MOST_DROPOUT = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +35,7 @@ class Schedule:
     @classmethod
     def build(cls, config: TrainConfig, epoch_tokens: int) -> "Schedule":
         """Return the schedule for a training text of `epoch_tokens` predictions in one direction."""
-        limits = [limit for limit in (config.max_tokens, config.epochs * epoch_tokens) if limit > 0]
-        num_steps = max(1, math.ceil(min(limits) / step_tokens(config)))
+        num_steps = max(1, math.ceil(planned_tokens(config, epoch_tokens) / step_tokens(config)))
         warmup_steps = min(math.ceil(config.warmup_tokens / step_tokens(config)), num_steps // 10)
         return cls(
             num_steps=num_steps,
@@ -51,6 +53,24 @@ class Schedule:
         done = (step - self.warmup_steps) / max(1, self.num_steps - self.warmup_steps)
         decayed = 1 - done if self.kind == "linear" else (1 + math.cos(math.pi * done)) / 2
         return self.final_fraction + (1 - self.final_fraction) * decayed
+
+
+def planned_tokens(config: TrainConfig, epoch_tokens: int) -> float:
+    """Return the number of predictions in one direction that training stops after."""
+    return min(limit for limit in (config.max_tokens, config.epochs * epoch_tokens) if limit > 0)
+
+
+def choose_dropout(config: TrainConfig, epoch_tokens: int) -> TrainConfig:
+    """Return the settings with the dropout that suits the number of epochs, if they leave it open.
+
+    What is read once cannot be memorised, so dropout only hides it; what is read often is memorised without. So there
+    is none up to one epoch, and DROPOUT_PER_DOUBLING more for each doubling, up to MOST_DROPOUT (docs/log.md,
+    2026-11-23).
+    """
+    if config.dropout != CHOSEN:
+        return config
+    doublings = math.log2(max(1.0, planned_tokens(config, epoch_tokens) / max(1, epoch_tokens)))
+    return replace(config, dropout=round(min(MOST_DROPOUT, DROPOUT_PER_DOUBLING * doublings), 3))
 
 
 def step_tokens(config: TrainConfig) -> int:

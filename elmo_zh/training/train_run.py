@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from elmo_zh.allocator import keep_freed_memory, peak_memory_bytes
-from elmo_zh.config import Config
+from elmo_zh.config import CHOSEN, Config
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.id_store.load import load_id_store
@@ -31,7 +31,7 @@ from elmo_zh.training.heldout_sample import evaluate_heldout
 from elmo_zh.training.initial_weights import initialise_model, scale_vectors, unigram_bias
 from elmo_zh.training.memory import predict_memory
 from elmo_zh.training.metrics import MetricsFile, NoMetrics
-from elmo_zh.training.optimizer import step_tokens
+from elmo_zh.training.optimizer import choose_dropout, step_tokens
 from elmo_zh.training.trainer import Trainer, TrainerSetup
 from elmo_zh.training.training_report import draw_run, report_baselines, report_summary
 from elmo_zh.training.verdict import TrainingFigures, describe_verdict, judge
@@ -255,7 +255,10 @@ def _report_plan(context: _Context, trainer: Trainer, step_seconds: float, memor
     """Report, before the first step, the amount of text, the number of steps, and the memory and time needed."""
     store, group = context.store, context.group
     num_steps, epoch_tokens = trainer.schedule.num_steps, store.train.num_predictions
-    tokens = num_steps * step_tokens(context.config.train)
+    config = context.config.train
+    tokens = num_steps * step_tokens(config)
+    dropout = choose_dropout(config, epoch_tokens).dropout
+    chosen = f" Dropout {dropout:g}, chosen for so many epochs." if config.dropout == CHOSEN else ""
     seconds = step_seconds * max(0, num_steps - trainer.step)
     device = trainer.device.type
     where, per_process = (f"{device} in {group.size} processes", " per process") if group.size > 1 else (device, "")
@@ -268,7 +271,7 @@ def _report_plan(context: _Context, trainer: Trainer, step_seconds: float, memor
         f"Plan: {counted(num_steps, 'step')} = {tokens / epoch_tokens:.2f} epochs = {tokens:,} predicted tokens per"
         f" direction; {trainer.model.num_parameters():,} parameters; about {memory_bytes / 1e9:.1f} GB of"
         f" memory{per_process}; about {format_seconds(seconds)} on {where} ({trainer.computation.precision}), plus"
-        " evaluations."
+        f" evaluations.{chosen}"
     )
 
 

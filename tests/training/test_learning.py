@@ -8,10 +8,11 @@ import pytest
 import torch
 from gpu_trainings import ROWS, SENTENCES, SHORT, VOCABULARY, build_trainer, train_some_steps
 
-from elmo_zh.config import TrainConfig
+from elmo_zh.config import CHOSEN, TrainConfig
 from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.training.metrics import MetricsFile
+from elmo_zh.training.optimizer import MOST_DROPOUT
 from elmo_zh.training.scoring import Figures, TextMeasure, score_sentences
 from elmo_zh.vocabulary.lexicon import Lexicon
 
@@ -63,3 +64,17 @@ def test_on_a_processor_deterministic_changes_nothing(tmp_path: Path) -> None:
         assert not torch.are_deterministic_algorithms_enabled()
     assert results[0][0] == results[1][0]
     assert all(torch.equal(value, results[1][1][name]) for name, value in results[0][1].items())
+
+
+def test_a_dropout_left_open_is_chosen_by_the_epochs(tmp_path: Path) -> None:
+    """SHORT reads its text many times, so that the most dropout is chosen; within one epoch none is."""
+    device = torch.device("cpu")
+    weights = {
+        name: train_some_steps(tmp_path / name, device, replace(SHORT, dropout=dropout))[1]
+        for name, dropout in (("chosen", CHOSEN), ("most", MOST_DROPOUT), ("none", 0.0))
+    }
+    differs = {
+        name: any(not torch.equal(value, tensors[key]) for key, value in weights["chosen"].items())
+        for name, tensors in weights.items()
+    }
+    assert differs == {"chosen": False, "most": False, "none": True}

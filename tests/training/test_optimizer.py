@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from elmo_zh.config import TrainConfig
 from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.language_model import LanguageModel
-from elmo_zh.training.optimizer import Optimizers, Schedule, clip_gradients, step_tokens
+from elmo_zh.training.optimizer import Optimizers, Schedule, choose_dropout, clip_gradients, step_tokens
 
 ROWS, PROJECTION, CELL = 13, 5, 7
 CONFIG = TrainConfig(
@@ -67,6 +67,17 @@ def test_warm_up_is_at_most_a_tenth() -> None:
     for warmup_tokens, warmup_steps in [(0, 0), (1, 1), (77, 1), (78, 2), (10**6, 13)]:
         config = replace(CONFIG, max_tokens=77 * 131, epochs=0.0, warmup_tokens=warmup_tokens)
         assert Schedule.build(config, epoch_tokens=1).warmup_steps == warmup_steps
+
+
+def test_dropout_by_the_epochs_planned() -> None:
+    """None up to one epoch, 0.07 for each doubling, at most 0.2; a given value stays."""
+    for max_tokens, epochs, dropout in [
+        (500, 0.0, 0.0), (1000, 0.0, 0.0), (2000, 0.0, 0.07), (0, 4.0, 0.14), (3_000, 10.0, 0.111), (0, 8.0, 0.2),
+        (0, 100.0, 0.2),
+    ]:  # fmt: skip
+        config = replace(CONFIG, dropout=-1.0, max_tokens=max_tokens, epochs=epochs)
+        assert choose_dropout(config, epoch_tokens=1000) == replace(config, dropout=dropout)
+        assert choose_dropout(replace(config, dropout=0.3), epoch_tokens=1000).dropout == 0.3
 
 
 @pytest.mark.parametrize(
