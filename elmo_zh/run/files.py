@@ -155,16 +155,18 @@ def _sync_folder(path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a link or a whole folder, if it exists; a folder is renamed first and so vanishes in one step."""
+    """Remove a file, a link or a whole folder, if it exists; a folder is renamed first and so vanishes in one step.
+
+    What is left of a folder whose removal was interrupted is removed too.
+    """
+    doomed = path if path.name.endswith(UNFINISHED) else path.with_name(path.name + UNFINISHED)
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
-        return
-    doomed = path
-    if not path.name.endswith(UNFINISHED):
-        doomed = path.with_name(path.name + UNFINISHED)
+    elif doomed != path:
         remove(doomed)
         path.rename(doomed)
-    shutil.rmtree(doomed)
+    if doomed.is_dir() and not doomed.is_symlink():
+        shutil.rmtree(doomed)
 
 
 def write_json(path: Path, value: Any) -> None:
