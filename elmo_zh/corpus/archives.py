@@ -127,9 +127,7 @@ def _damaged_member(name: str, error: Exception) -> CorpusError:
 
 
 @contextmanager
-def _plain(
-    stream: BinaryIO, name: str, packed_bytes: int, member: object, allowance: Allowance
-) -> Iterator[BinaryIO]:
+def _plain(stream: BinaryIO, name: str, packed_bytes: int, member: object, allowance: Allowance) -> Iterator[BinaryIO]:
     """Yield a member's bytes, unpacked again if it is a compressed file."""
     compression = compression_of(stream.read(6))
     stream.seek(0)

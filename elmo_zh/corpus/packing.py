@@ -166,7 +166,9 @@ class _Unpacked(io.RawIOBase):
     its content silently. Here only zeros may follow, with which some programs fill blocks.
     """
 
-    def __init__(self, packed: BinaryIO, suffix: str, name: str, packed_bytes: int, allowance: Allowance | None) -> None:
+    def __init__(
+        self, packed: BinaryIO, suffix: str, name: str, packed_bytes: int, allowance: Allowance | None
+    ) -> None:
         self._packed, self._suffix, self._name = packed, suffix, name
         self._most_bytes, self._num_unpacked, self._allowance = most_unpacked_bytes(packed_bytes), 0, allowance
         # The open stream, None between two; input read but not yet unpacked; number of bytes read from the file.

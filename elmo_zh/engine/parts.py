@@ -26,7 +26,7 @@ Figures = dict[str, Any]
 SECONDS_UNTIL_SEEN = 70.0
 
 
-class _PartFile(NamedTuple):
+class PartFile(NamedTuple):
     """A file of a part, as the part's record describes it."""
 
     num_bytes: int
@@ -47,7 +47,7 @@ class PartWriter:
 
     def __init__(self, folder: Path, name: str) -> None:
         self._folder, self._name = folder, name
-        self.files: dict[str, _PartFile] = {}
+        self.files: dict[str, PartFile] = {}
 
     @contextmanager
     def file(self, suffix: str, *, lasts: bool = True) -> Iterator[Path]:
@@ -58,7 +58,7 @@ class PartWriter:
         path = self._folder / f"{self._name}.{suffix}"
         with written_once(path) as unfinished:
             yield unfinished
-            self.files[path.name] = _PartFile(unfinished.stat().st_size, file_digest(unfinished), lasts)
+            self.files[path.name] = PartFile(unfinished.stat().st_size, file_digest(unfinished), lasts)
 
 
 Work = Callable[[Task, PartWriter], Figures]
@@ -169,11 +169,11 @@ def _record(folder: Path, name: str) -> Path:
     return folder / f"{name}.json"
 
 
-def _read(folder: Path, name: str) -> tuple[dict[Path, _PartFile], Figures] | None:
+def _read(folder: Path, name: str) -> tuple[dict[Path, PartFile], Figures] | None:
     """Return the files of a part and its figures, or None if it has no sound record."""
     try:
         record = read_sealed(_record(folder, name))
-        return {folder / file: _PartFile(*described) for file, described in record["files"].items()}, record["figures"]
+        return {folder / file: PartFile(*described) for file, described in record["files"].items()}, record["figures"]
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         return None
 

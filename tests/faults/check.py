@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import random
 import re
 import shutil
 from collections import Counter
@@ -12,6 +13,7 @@ from typing import Any
 
 from faults.commands import Command
 from faults.layer import Kind, Outcome, WarmProcess
+from faults.power_cut import Call, Disk, iter_calls
 
 # Times and memory differ between any two runs, and so do digests of files that hold them.
 TIMES = (
@@ -22,7 +24,8 @@ TIMED_FILES = ("metrics.jsonl", "history.json", "model_card.md", "state.json", "
 _TIMED_LINE = re.compile(rb"(?m)^\| (time|date) \|.*$")
 # Names that say of themselves that they are not finished.
 UNFINISHED = re.compile(r"\.(unfinished|parts|lock)(/|$)|(^|/)\.lock$")
-_UNIQUE = re.compile(r"[0-9a-f]{32}")
+# Names drawn at random: of files that several workers may write at a time, and of those of safetensors.
+_UNIQUE = re.compile(r"(?<=\.)[0-9a-f]{32}(?=\.)|(?<=/\.tmp)\w{6}$")
 
 Contents = Mapping[str, str]
 
@@ -107,25 +110,69 @@ class Trial:
         left = contents(self._warm.folder)
         if not outcome.num_fired:
             if outcome.status or left != self.after:
-                self._note(kind, at, outcome, f"no fault, but {self._difference(left) or outcome.told}")
+                self.tally.wrong.append(f"{self._where(kind, at, outcome)}: no fault, but {self._difference(left)}")
             return False
         self.tally.points[kind.name] += 1
         for problem in (self._judge_message(kind, outcome, left), self._judge_names(left)):
             if problem:
-                self._note(kind, at, outcome, problem)
+                self.tally.wrong.append(f"{self._where(kind, at, outcome)}: {problem}")
+        self._judge_again(left, self._where(kind, at, outcome))
+        return True
+
+    def try_power_cuts(self, log: Path, num_points: int, variants: int, seed: int) -> None:
+        """Record the command's calls, and try what a power cut may leave after some of them.
+
+        Args:
+            log: A file to record to.
+            num_points: How many moments to try, drawn at random; all if there are fewer.
+            variants: How many possible outcomes of each.
+            seed: Seed of the choices.
+        """
+        disk, calls = self._record(log)
+        chance = random.Random(seed)
+        chosen = set(chance.sample(range(1, len(calls) + 1), min(num_points, len(calls))))
+        for at, call in enumerate(calls, start=1):
+            disk.call(call)
+            for variant in range(variants if at in chosen else 0):
+                shutil.rmtree(self._warm.folder)
+                disk.rebuild(self._warm.folder, random.Random(f"{seed} {at} {variant}"), self._start)
+                left = contents(self._warm.folder)
+                where = f"{self.command.name}, power cut after call {at} of {len(calls)}, variant {variant}"
+                self.tally.points["POWER"] += 1
+                if problem := self._judge_names(left):
+                    self.tally.wrong.append(f"{where}: {problem}")
+                self._judge_again(left, where)
+
+    def _record(self, log: Path) -> tuple[Disk, list[Call]]:
+        self._restore()
+        disk = Disk(self._warm.folder)
+        outcome = self._warm.run(self.command.arguments, Kind.RECORD, log=log)
+        assert outcome.status == 0, outcome.told
+        return disk, list(iter_calls(log))
+
+    def replayed(self, log: Path) -> Contents:
+        """Return what the recorded calls of the command make, with nothing lost."""
+        disk, calls = self._record(log)
+        for call in calls:
+            disk.call(call)
+        shutil.rmtree(self._warm.folder)
+        disk.rebuild(self._warm.folder, None, self._start)
+        return contents(self._warm.folder)
+
+    def _judge_again(self, left: Contents, where: str) -> None:
+        """Run the same command on what was left, and count what came of it."""
         state = hashlib.sha256(json.dumps(left).encode()).hexdigest()
         if state not in self._known:
             self.tally.states += 1
             self._known[state] = self._do_again()
         result = self._known[state]
         if result.startswith("wrong"):
-            self._note(kind, at, outcome, result)
-        self.tally.results[result if result == "same bytes" else result.partition(":")[0]] += 1
-        return True
+            self.tally.wrong.append(f"{where}: {result}")
+        self.tally.results[result.partition(":")[0]] += 1
 
-    def _note(self, kind: Kind, at: int, outcome: Outcome, problem: str) -> None:
-        where = Path(outcome.path).relative_to(self._warm.folder) if outcome.path else ""
-        self.tally.wrong.append(f"{self.command.name}, {kind.name} at {at} ({outcome.call} {where}): {problem}")
+    def _where(self, kind: Kind, at: int, outcome: Outcome) -> str:
+        path = Path(outcome.path).relative_to(self._warm.folder) if outcome.path else ""
+        return f"{self.command.name}, {kind.name} at {at} ({outcome.call} {path})"
 
     def _judge_message(self, kind: Kind, outcome: Outcome, left: Contents) -> str:
         """Return what is wrong with the end of the command that met the fault."""
@@ -160,5 +207,7 @@ class Trial:
 
     def _difference(self, found: Contents) -> str:
         names = [name for name in {**found, **self.after} if found.get(name) != self.after.get(name)]
-        shown = [f"{'new' if name not in self.after else 'no' if name not in found else 'other'} {name}" for name in names]
+        shown = [
+            f"{'new' if name not in self.after else 'no' if name not in found else 'other'} {name}" for name in names
+        ]
         return ", ".join(shown[:5])

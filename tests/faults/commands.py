@@ -39,7 +39,9 @@ keep_checkpoints = 2
 
 STAGES = ("segment", "vocab", "word2vec", "encode", "train", "export")
 TEXT = "今天天气很好\n\n我们吃米饭\n他喝茶\n春天来了\n我们喝茶\n今天下雨\n"
-LABELLED = "".join(f"{'今天天气很好' if k % 2 else '我们吃米饭'}{'一二三四五六七八九十'[k % 10]},{k % 2}\n" for k in range(24))
+LABELLED = "".join(
+    f"{'今天天气很好' if k % 2 else '我们吃米饭'}{'一二三四五六七八九十'[k % 10]},{k % 2}\n" for k in range(24)
+)
 
 
 @dataclass(frozen=True)
@@ -70,10 +72,15 @@ class Command:
         return importlib.util.find_spec(self.needs) is not None
 
 
+# A record says of itself whether its stage has finished; checkpoints and figures are there as training goes on.
+PROGRESS = r"/(stages/train\.json|metrics\.jsonl|checkpoints(/.*)?)$"
+
+
 def _stage(name: str) -> Command:
     corpus = ("corpus.txt",) if name == "segment" else ()
     config = ("--config", "tiny.toml") if name == "segment" else ()
-    return Command(name, (name, *corpus, "--run", "run", *config), f"before {name}")
+    progress = PROGRESS if name == "train" else ""
+    return Command(name, (name, *corpus, "--run", "run", *config), f"before {name}", progress=progress)
 
 
 def _embed(name: str, *options: str, needs: str = "torch") -> Command:
@@ -85,7 +92,12 @@ SHARDS = ("whole.vectors.shard-1-of-2", "whole.vectors.shard-2-of-2")
 MODEL = ("--model", "model")
 COMMANDS = (
     *map(_stage, STAGES),
-    Command("pipeline", ("pipeline", "corpus.txt", "--run", "runs/new", "--config", "tiny.toml"), "before segment"),
+    Command(
+        "pipeline",
+        ("pipeline", "corpus.txt", "--run", "runs/new", "--config", "tiny.toml"),
+        "before segment",
+        progress=PROGRESS,
+    ),
     Command("evaluate", ("evaluate", "heldout.txt", "--segmented", *MODEL), "with a model"),
     _embed("hdf5"),
     _embed("packed", "--layout", "packed"),
