@@ -63,6 +63,10 @@ def _strip(value: Any) -> Any:
     return list(map(_strip, value)) if isinstance(value, list) else value
 
 
+def _finished_names(found: Contents) -> Contents:
+    return {name: content for name, content in found.items() if not UNFINISHED.search(name)}
+
+
 @dataclass
 class Tally:
     """What came of the points of one command.
@@ -203,7 +207,8 @@ class Trial:
             return "same bytes" if made == self.after else f"wrong: status 0, but {self._difference(made)}"
         if not outcome.is_one_line:
             return f"wrong: again, status {outcome.status}: {outcome.told}"
-        return f"one line: {outcome.errors[0]}"
+        is_finished = _finished_names(made) == _finished_names(self.after)
+        return f"{'already finished' if is_finished else 'one line'}: {outcome.errors[0]}"
 
     def _difference(self, found: Contents) -> str:
         names = [name for name in {**found, **self.after} if found.get(name) != self.after.get(name)]

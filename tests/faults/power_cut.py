@@ -124,7 +124,7 @@ class Disk:
     def _load(self, path: Path) -> int:
         number = self._new(path.lstat().st_ino)
         if path.is_symlink():
-            self._links[number] = os.readlink(path)
+            self._links[number] = str(path.readlink())
         elif path.is_dir():
             self._folders[number] = _Folder({each.name: self._load(each) for each in path.iterdir()})
         else:

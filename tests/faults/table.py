@@ -4,15 +4,17 @@ With `--every N` only every N-th call, with `--power N` also N moments of a powe
 """
 
 import argparse
+import sys
 import tempfile
 from pathlib import Path
 
 from faults.check import Tally, Trial
 from faults.commands import COMMANDS, Command, prepare
-from faults.layer import FAULTS, Kind, WarmProcess, warm_process
+from faults.layer import FAULTS, WarmProcess, warm_process
 
 HEADINGS = (
-    "command", "calls that fail", "full disk", "killed", "power cut", "states left", "same bytes", "one line", "wrong",
+    "command", "calls that fail", "full disk", "killed", "power cut", "states left", "same bytes", "already finished", "one line",
+    "wrong",
 )  # fmt: skip
 
 
@@ -31,8 +33,13 @@ def try_command(warm: WarmProcess, folder: Path, command: Command, every: int = 
 def row(command: Command, tally: Tally) -> str:
     """Return a row of the table."""
     points = [tally.points[name] for name in (*(kind.name for kind in FAULTS), "POWER")]
-    results = [tally.results[name] for name in ("same bytes", "one line")]
+    results = [tally.results[name] for name in ("same bytes", "already finished", "one line")]
     return f"| {' | '.join([command.name, *map(str, [*points, tally.states, *results, len(tally.wrong)])])} |"
+
+
+def tell(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 def main() -> None:
@@ -41,13 +48,13 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--power", type=int, default=0)
     chosen = parser.parse_args()
-    print(f"| {' | '.join(HEADINGS)} |\n|{'---|' * len(HEADINGS)}", flush=True)
+    tell(f"| {' | '.join(HEADINGS)} |\n|{'---|' * len(HEADINGS)}")
     with tempfile.TemporaryDirectory() as made, warm_process(Path(made)) as warm:
         prepare(warm, Path(made))
         for command in COMMANDS:
             if command.can_run and (not chosen.commands or command.name in chosen.commands):
                 tally = try_command(warm, Path(made), command, chosen.every, chosen.power)
-                print(row(command, tally), *tally.wrong, sep="\n", flush=True)
+                tell("\n".join([row(command, tally), *tally.wrong]))
 
 
 if __name__ == "__main__":

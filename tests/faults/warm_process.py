@@ -15,7 +15,6 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-
 # A command that waits for ever is ended by a signal, which counts as wrong.
 SECONDS_UNTIL_HUNG = 60
 
