@@ -113,6 +113,43 @@ def test_without_syncing_a_renamed_file_may_be_empty(tmp_path: Path) -> None:
     assert {frozenset({("a", content)}) for content in (b"", b"\0\0\0", b"new")} == found
 
 
+@pytest.fixture(scope="module")
+def training(warm: Warm) -> list[Call]:
+    """The calls of a training, which keeps two checkpoints and removes the others."""
+    process, folder = warm
+    trial = Trial(process, folder, next(each for each in COMMANDS if each.name == "train"))
+    trial.try_power_cuts(folder / "log", 0, 0, seed=7)
+    return list(iter_calls(folder / "log"))
+
+
+@needs_compiler
+def test_no_folder_is_emptied_before_its_new_name_is_safe(training: list[Call]) -> None:
+    """A power cut would leave a checkpoint without some of its files."""
+    unsafe: set[Path] = set()
+    num_folders = 0
+    for each in training:
+        if each.name == "rename" and each.path.name.startswith("step-") and each.other.endswith(".unfinished"):
+            unsafe.add(Path(each.other))
+            num_folders += 1
+        elif each.name == "sync":
+            unsafe -= {path for path in unsafe if path.parent == each.path}
+        assert each.name != "remove" or each.path.parent not in unsafe, each.path
+    assert num_folders > 1
+
+
+@needs_compiler
+def test_lines_of_metrics_are_safe_before_the_checkpoint_after_them(training: list[Call]) -> None:
+    """They would be missing for good: training goes on after the checkpoint."""
+    is_safe, num_checkpoints = True, 0
+    for each in training:
+        if each.path.name == "metrics.jsonl" and each.name in ("write", "sync"):
+            is_safe = each.name == "sync"
+        if each.name == "rename" and each.path.name.startswith("step-") and not each.other.endswith(".unfinished"):
+            assert is_safe, each.other
+            num_checkpoints += 1
+    assert num_checkpoints > 2
+
+
 @needs_compiler
 def test_the_log_has_the_calls_of_a_command_in_order(warm: Warm) -> None:
     process, folder = warm
