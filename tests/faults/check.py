@@ -102,11 +102,6 @@ class Trial:
         shutil.rmtree(self._warm.folder)
         shutil.copytree(self._start, self._warm.folder, symlinks=True)
 
-    def num_points(self, kind: Kind) -> int:
-        """Return how many calls of the untouched command a fault of this kind can meet."""
-        self._restore()
-        return self._warm.run(self.command.arguments, kind, 10**9).num_calls
-
     def try_point(self, kind: Kind, at: int) -> bool:
         """Try one fault; return whether the command made so many calls."""
         self._restore()

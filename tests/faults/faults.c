@@ -31,7 +31,7 @@ enum { DIE = -1 };
 
 /* Shared with the process that forks the armed one, which reads it afterwards. */
 struct state {
-    long num_calls, num_fired;
+    long num_met[4], num_calls, num_fired;
     char call[24], path[PATH_MAX];
 };
 static struct state *state;
@@ -103,6 +103,7 @@ static void die(void) {
 
 /* Count a call. Return 0 if it goes on, DIE, or the error with which it fails. */
 static int meet(const char *call, const char *path, int need) {
+    __atomic_add_fetch(&state->num_met[need], 1, __ATOMIC_SEQ_CST);
     /* A process that is killed leaves the same before a read as after the write that came first. */
     if ((kind == FULL && (need == READS || need == WRITES)) || (kind == KILL && need < WRITES))
         return 0;

@@ -35,7 +35,7 @@ class Outcome:
     Attributes:
         status: Its exit status; negative for a signal.
         told: What it printed.
-        num_calls: How many calls the fault could have met.
+        num_met: How many calls it made that read, force to disk, change something without and with a need of space.
         num_fired: How many it has met; 0 if the command made fewer calls.
         call: The first of these.
         path: The file or folder that it was for.
@@ -43,10 +43,19 @@ class Outcome:
 
     status: int
     told: str
-    num_calls: int
+    num_met: list[int]
     num_fired: int
     call: str
     path: str
+
+    def num_points(self, kind: Kind) -> int:
+        """Return how many of its calls a fault of a kind can meet."""
+        reads, syncs, changes, with_space = self.num_met
+        return {
+            Kind.FAIL: reads + syncs + changes + with_space,
+            Kind.FULL: syncs + with_space,
+            Kind.KILL: changes + with_space,
+        }[kind]
 
     @property
     def errors(self) -> list[str]:
