@@ -1,6 +1,7 @@
 """The second half of an index: the lines that hold a chosen occurrence are computed, and their vectors written."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -62,7 +63,7 @@ def write_vectors(
     if parts.remove_damaged():
         reporter.warn(f"Some vectors in {parts.path} are damaged, so they are computed again.")
     done = parts.num_finished_lines()
-    rows = np.load(parts.rows, allow_pickle=False)
+    rows = np.load(BytesIO(parts.rows.read_bytes()), allow_pickle=False)
     files = [(RowFile(parts.layout.vectors(layer)), RowFile(parts.layout.norms(layer))) for layer in layers]
     with reporter.progress("index", unit="lines", total=len(rows), initial=done) as progress:
         lines = _in_parts(_iter_tokens(parts, num_texts, rows[done:]))

@@ -1,6 +1,7 @@
 """The computation of a part: from lines of tokens to an array of vectors, here or on workers."""
 
 from collections.abc import Sequence
+from io import BytesIO
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ class ArrayWork:
 
     def load(self, path: Path) -> NDArray[Any]:
         """Read an array."""
-        return np.asarray(np.load(path, allow_pickle=False))
+        return np.asarray(np.load(BytesIO(path.read_bytes()), allow_pickle=False))
 
 
 class LineVectors(ArrayWork):

@@ -175,7 +175,7 @@ class RenumberTask:
 
 def renumber_shard(task: RenumberTask, writer: PartWriter) -> Figures:
     """Write the final ids of a shard."""
-    numbers = np.fromfile(task.numbers, "<u4")
+    numbers = np.frombuffer(task.numbers.read_bytes(), "<u4")
     with writer.file("ids") as unfinished, unfinished.open("wb") as output, task.local.open("rb") as local:
         while content := local.read(4 * _CHUNK_IDS):
             ids: NDArray[Any] = np.frombuffer(content, "<u4").copy()

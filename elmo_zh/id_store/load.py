@@ -127,4 +127,4 @@ class _Shards:
         """Return the arrays of all shards concatenated, in memory."""
         dtype = self._description.array_dtype(suffix)
         paths = (self._folder / f"{shard_name(self._kind, number)}.{suffix}" for number in range(len(self._counts)))
-        return np.concatenate([np.zeros(0, dtype), *(np.fromfile(path, dtype) for path in paths)])
+        return np.concatenate([np.zeros(0, dtype), *(np.frombuffer(path.read_bytes(), dtype) for path in paths)])

@@ -31,7 +31,7 @@ def take_out(task: TakeOutTask, writer: PartWriter) -> Figures:
         Numbers of training sentences and tokens; key, text and number of tokens of each held-out paragraph.
     """
     parts = task.parts
-    index = np.fromfile(parts.index(task.number), INDEX)
+    index = np.frombuffer(parts.index(task.number).read_bytes(), INDEX)
     chosen = read_json(parts.chosen)
     is_heldout = _are_among(index["key"], np.array(chosen, np.uint64))
     sentences, tokens = index["sentences"] * ~is_heldout, index["tokens"] * ~is_heldout

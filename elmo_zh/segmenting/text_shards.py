@@ -54,7 +54,7 @@ class TextShard:
 
     def load_runs(self) -> NDArray[np.uint32]:
         """Return source, number of lines and whether a document starts, for each run of lines, shape (n, 3)."""
-        return np.fromfile(self.runs, "<u4").reshape(-1, 3)
+        return np.frombuffer(self.runs.read_bytes(), "<u4").reshape(-1, 3)
 
     def iter_lines(self) -> Iterator[str]:
         """Yield the lines without their line ends."""

@@ -65,7 +65,8 @@ def train_rows(
     with _encoded(train_files, vocabulary) as file, _single_threads() as compute:
         for _ in range(config.epochs):
             file.seek(0)
-            while len(ids := np.fromfile(file, np.int32, _CHUNK_IDS)):
+            while content := file.read(_CHUNK_IDS * np.dtype(np.int32).itemsize):
+                ids = np.frombuffer(content, np.int32).copy()
                 chunk_tokens = int(np.count_nonzero(ids != END_ID))
                 batches = sampler.batches(ids)
                 for number, parts in enumerate(batches):
