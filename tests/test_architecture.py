@@ -130,16 +130,16 @@ def test_training_and_embed_never_import_each_other() -> None:
 
 
 def test_no_module_reads_arrays_past_errors_of_the_disk() -> None:
-    """`np.fromfile`, which `np.load` of a path calls too, takes a failed read for the end of the file."""
+    """`elmo_zh/run/arrays.py` says which errors NumPy's own functions pass over."""
     found = [
         f"{module}: {ast.unparse(node)}"
         for module in MODULES
         for node in ast.walk(tree_of(module))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
-        and (node.func.attr == "fromfile" or ast.unparse(node.func) == "np.load")
+        and (node.func.attr in ("fromfile", "tofile") or ast.unparse(node.func) in ("np.load", "np.save", "np.savez"))
         and not any(keyword.arg == "mmap_mode" for keyword in node.keywords)
-        and not ast.unparse(node.args[0]).startswith("BytesIO(")
+        and module != "elmo_zh.run.arrays"
     ]
     assert found == []
 

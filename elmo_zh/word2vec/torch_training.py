@@ -127,7 +127,7 @@ def _encoded(files: Sequence[Path], vocabulary: Vocabulary) -> Iterator[IO[bytes
             ids += vocabulary.encode(sentence)
             ids.append(END_ID)
             if len(ids) >= _CHUNK_IDS:
-                np.array(ids, np.int32).tofile(file)
+                file.write(np.array(ids, np.int32).tobytes())
                 ids.clear()
-        np.array(ids, np.int32).tofile(file)
+        file.write(np.array(ids, np.int32).tobytes())
         yield file

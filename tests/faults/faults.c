@@ -412,7 +412,9 @@ size_t fread(void *data, size_t size, size_t count, FILE *file) {
     return REAL(fread)(data, size, count, file);
 }
 
-/* What is written goes to the system at once, so that it counts as one call there. */
+/* What is written goes to the system at once, so that it counts as one call there. Of a few bytes that cannot be written
+   the C library tells only when the file is closed. */
+static FILE *unwritten;
 size_t fwrite(const void *data, size_t size, size_t count, FILE *file) {
     char path[PATH_MAX];
     if (!watches(fileno(file), path))
@@ -420,7 +422,7 @@ size_t fwrite(const void *data, size_t size, size_t count, FILE *file) {
     int error = meet("fwrite", path, NEEDS_SPACE);
     if (error && error != DIE) {
         errno = error;
-        return 0;
+        return size * count < BUFSIZ ? (unwritten = file, count) : 0;
     }
     off_t start = ftello(file);
     size_t written = REAL(fwrite)(data, size, error == DIE ? count / 2 : count, file);
@@ -429,6 +431,15 @@ size_t fwrite(const void *data, size_t size, size_t count, FILE *file) {
         die();
     record("write", inode_of(fileno(file)), start, (long)(written * size), path, "", data);
     return written;
+}
+
+int fclose(FILE *file) {
+    int is_whole = file != unwritten, result = REAL(fclose)(file);
+    if (is_whole)
+        return result;
+    unwritten = NULL;
+    errno = kind == FULL ? ENOSPC : EIO;
+    return EOF;
 }
 
 DIR *opendir(const char *name) {
