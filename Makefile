@@ -46,7 +46,7 @@ train:  ## Train a model on raw text: make train CORPUS=my-texts/
 test: set-up-test  ## Run the test suite (some minutes)
 	@$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
-test-all: set-up-test  ## Run all tests but those that need a GPU (half an hour)
+test-all: set-up-test  ## Run all tests but those that need a GPU (more than an hour)
 	@$(BIN)/python -m pytest $(PARALLEL) -m 'not gpu' $(ARGS)
 
 # Stand-ins for older processors: oneDNN, MKL and torch limited to their instructions.

@@ -129,6 +129,21 @@ def test_training_and_embed_never_import_each_other() -> None:
     assert [pair for pair in own_imports() if (room_of(pair[0]), room_of(pair[1])) in KEPT_APART] == []
 
 
+def test_no_module_reads_arrays_past_errors_of_the_disk() -> None:
+    """`elmo_zh/run/arrays.py` says which errors NumPy's own functions pass over."""
+    found = [
+        f"{module}: {ast.unparse(node)}"
+        for module in MODULES
+        for node in ast.walk(tree_of(module))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and (node.func.attr in ("fromfile", "tofile") or ast.unparse(node.func) in ("np.load", "np.save", "np.savez"))
+        and not any(keyword.arg == "mmap_mode" for keyword in node.keywords)
+        and module != "elmo_zh.run.arrays"
+    ]
+    assert found == []
+
+
 def test_no_modules_import_each_other_in_a_circle() -> None:
     below = defaultdict(set)
     for module, other in own_imports():

@@ -31,6 +31,7 @@ from elmo_zh.embed.unfinished import DumpCounts
 from elmo_zh.embed.unknown_rate import describe_unknown_rate, is_far_above, training_unknown_rate
 from elmo_zh.engine.engine import Engine, ThisProcess
 from elmo_zh.errors import CorpusError, ElmoZhError
+from elmo_zh.run.arrays import save_npy
 from elmo_zh.run.files import atomic_path, link_or_copy, read_json, write_json
 from elmo_zh.run.reporter import Hints, Reporter, counted, format_bytes
 
@@ -243,7 +244,7 @@ class _Build:
             self._require_words(found, words)
             found = {**counts.recorded(), **found, "distinct_words": len(words.numbers)}
             self._make_room(layout, found)
-            np.save(unfinished / self.parts.rows.name, rows)
+            save_npy(unfinished / self.parts.rows.name, rows)
             sizes = {path.name: path.stat().st_size for path in layout.files(settings.layers)}
             missing = sorted(word for word in settings.choice.words or () if word.encode() not in words.numbers)
             made_of = self._manifest(surveys)

@@ -16,6 +16,7 @@ from elmo_zh.corpus.sources import changed_error
 from elmo_zh.embed.formats.hdf5_packed import iter_text_blocks
 from elmo_zh.embed.line_blocks import TextBlock
 from elmo_zh.embed.rows import Row, iter_rows
+from elmo_zh.run.arrays import save_npy
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.alignment import find_tokens
 
@@ -158,9 +159,9 @@ class _KeptWords:
         table["end"] = np.cumsum([len(word) for word in self.spellings], dtype=np.int64)
         table["count"] = self.counts
         table["postings_end"] = np.cumsum(np.bincount(column, minlength=len(table)))
-        np.save(layout.words, table)
+        save_npy(layout.words, table)
         layout.word_text.write_bytes(b"".join(self.spellings))
-        np.save(layout.postings, np.argsort(column, kind="stable").astype(POSTING))
+        save_npy(layout.postings, np.argsort(column, kind="stable").astype(POSTING))
         return len(column)
 
 

@@ -18,6 +18,7 @@ from elmo_zh.embed.vector_work import ArrayWork
 from elmo_zh.engine.engine import Engine
 from elmo_zh.engine.in_order import PartTask, compute_in_order
 from elmo_zh.engine.loaded_once import LoadedOnce
+from elmo_zh.run.arrays import load_npy
 from elmo_zh.run.reporter import Reporter
 
 # A part ends after so many lines or tokens: little is lost by an interruption, and memory stays bounded.
@@ -62,7 +63,7 @@ def write_vectors(
     if parts.remove_damaged():
         reporter.warn(f"Some vectors in {parts.path} are damaged, so they are computed again.")
     done = parts.num_finished_lines()
-    rows = np.load(parts.rows, allow_pickle=False)
+    rows = load_npy(parts.rows)
     files = [(RowFile(parts.layout.vectors(layer)), RowFile(parts.layout.norms(layer))) for layer in layers]
     with reporter.progress("index", unit="lines", total=len(rows), initial=done) as progress:
         lines = _in_parts(_iter_tokens(parts, num_texts, rows[done:]))

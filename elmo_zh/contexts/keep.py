@@ -85,9 +85,9 @@ def _write_ranks(lines: Iterable[ScoredLine], path: Path) -> int:
             num_scored += key is not None
             keys.append(np.inf if key is None else key)
             if len(keys) == _CHUNK_LINES:
-                _ranks(np.array(keys)).tofile(file)
+                file.write(_ranks(np.array(keys)).tobytes())
                 keys = []
-        _ranks(np.array(keys)).tofile(file)
+        file.write(_ranks(np.array(keys)).tobytes())
     return num_scored
 
 

@@ -8,6 +8,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from elmo_zh.run.arrays import write_header
+
 # Rises when a program that knows the old number would misread the new files.
 INDEX_FORMAT = 1
 
@@ -115,9 +117,3 @@ class ArrayWriter:
     def _write_header(self) -> None:
         # numpy leaves room for the first axis to grow, so that the header keeps its length.
         write_header(self._file, self._dtype, (self.num_rows,))
-
-
-def write_header(file: BinaryIO, dtype: DTypeLike, shape: tuple[int, ...]) -> None:
-    """Write the header of an .npy file."""
-    described = np.lib.format.dtype_to_descr(np.dtype(dtype))
-    np.lib.format.write_array_header_1_0(file, {"descr": described, "fortran_order": False, "shape": shape})

@@ -1,20 +1,22 @@
 """The unfinished output of `score`: a folder from which an interrupted command resumes.
 
 `manifest.json` says which texts, models and settings the scores belong to. Each `part-*.jsonl`, numbered from 0, holds
-the scores of consecutive lines, one JSON array a line. A part appears whole or not at all. `computed-*` are scores that
-other machines have computed.
+the scores of consecutive lines, one JSON array a line; a part is finished when its `.json` is there, with a digest of
+it (`run/sealed.py`). `computed-*` are scores that other machines have computed.
 """
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from elmo_zh.contexts.line_score import ScoredLine
-from elmo_zh.embed.unfinished import is_same_json
+from elmo_zh.embed.unfinished import is_same_json, remove_damaged_parts
 from elmo_zh.errors import OutputError
 from elmo_zh.run.files import atomic_path, remove, write_json
+from elmo_zh.run.sealed import Region, write_sealed
 
 
 @dataclass(frozen=True)
@@ -52,21 +54,26 @@ class ScoreParts:
     def _part(self, number: int) -> Path:
         return self.path / f"part-{number:08d}.jsonl"
 
+    def _record(self, number: int) -> Path:
+        return self._part(number).with_suffix(".json")
+
     def num_parts(self) -> int:
         """Return how many parts are finished, up to the first gap."""
-        number = 0
-        while self._part(number).is_file():
-            number += 1
-        return number
+        return next(number for number in count() if not self._record(number).is_file())
+
+    def remove_damaged(self) -> bool:
+        """Remove the records of parts from the first one on that is damaged; return whether there was any."""
+        return remove_damaged_parts(self.path)
 
     def save(self, number: int, lines: Sequence[ScoredLine]) -> None:
         """Write a part."""
         with atomic_path(self._part(number)) as unfinished, unfinished.open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(line.as_record(), ensure_ascii=False) + "\n" for line in lines)
+        write_sealed(self._record(number), {}, [Region.whole(self._part(number))])
 
     def load(self, number: int) -> list[ScoredLine] | None:
         """Return a part, or None if it is not finished."""
-        if not self._part(number).is_file():
+        if not self._record(number).is_file():
             return None
         with self._part(number).open(encoding="utf-8", newline="\n") as file:
             return [ScoredLine.of_record(json.loads(record)) for record in file]

@@ -171,6 +171,8 @@ def score_texts(
         else:
             parts = ScoreParts(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="elmo-zh-"))) / "parts")
         parts.open(job.manifest(), force=force)
+        if parts.remove_damaged():
+            reporter.warn(f"Some scores in {parts.path} are damaged, so they are computed again.")
         stack.callback(parts.remove, if_empty=True)
         for _ in _Scoring(job, parts, counts, reporter).iter_scored(engine):
             pass

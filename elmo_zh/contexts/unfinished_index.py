@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.contexts.layout import IndexLayout, write_header
+from elmo_zh.contexts.layout import IndexLayout
 from elmo_zh.embed.unfinished import Parts, finished_parts, is_same_json, record_part, remove_damaged_parts
 from elmo_zh.errors import OutputError
+from elmo_zh.run.arrays import write_header
 from elmo_zh.run.files import remove, write_json
 from elmo_zh.run.sealed import Region
 

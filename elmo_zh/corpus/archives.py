@@ -14,6 +14,7 @@ from typing import BinaryIO, cast
 from elmo_zh.corpus.content import Content, UnsuitableError
 from elmo_zh.corpus.names import is_archive_name, is_hidden, is_other_name, shown
 from elmo_zh.corpus.packing import (
+    Allowance,
     compression_of,
     damage_as_corpus_error,
     expansion_error,
@@ -58,10 +59,11 @@ def zip_contents(packed: BinaryIO, name: str, passed_over: PassedOver) -> Iterat
         # zipfile never reads past the sizes claimed here, so they are a bound.
         if sum(member.file_size for member in members) > most_unpacked_bytes(packed.seek(0, SEEK_END)):
             raise expansion_error(name)
+        allowance = Allowance(name)
         for member in members:
             own_name = _readable_name(member)
             if _is_taken(own_name, shown_name := f"{name}: {shown(own_name)}", passed_over):
-                yield _zip_member(archive, member, shown_name)
+                yield _zip_member(archive, member, shown_name, allowance)
 
 
 def _readable_name(member: zipfile.ZipInfo) -> str:
@@ -94,7 +96,7 @@ def _is_taken(path: str, name: str, passed_over: PassedOver) -> bool:
     return False
 
 
-def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> Content:
+def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str, allowance: Allowance) -> Content:
     if member.flag_bits & 1:
         raise CorpusError(f"{name} is encrypted. Unpack the archive with its password and give the folder.")
 
@@ -111,7 +113,7 @@ def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) ->
             with (
                 damage_as_corpus_error(name),
                 stream,
-                _plain(cast(BinaryIO, stream), name, member.file_size) as content,
+                _plain(cast(BinaryIO, stream), name, member.file_size, member, allowance) as content,
             ):
                 yield content
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:
@@ -125,14 +127,15 @@ def _damaged_member(name: str, error: Exception) -> CorpusError:
 
 
 @contextmanager
-def _plain(stream: BinaryIO, name: str, packed_bytes: int) -> Iterator[BinaryIO]:
+def _plain(stream: BinaryIO, name: str, packed_bytes: int, member: object, allowance: Allowance) -> Iterator[BinaryIO]:
     """Yield a member's bytes, unpacked again if it is a compressed file."""
     compression = compression_of(stream.read(6))
     stream.seek(0)
     if compression is None:
         yield stream
         return
-    with unpacked(stream, compression, name, packed_bytes) as content:
+    allowance.start(member, packed_bytes)
+    with unpacked(stream, compression, name, packed_bytes, allowance) as content:
         yield content
 
 
@@ -157,6 +160,7 @@ def tar_contents(stream: BinaryIO, name: str, passed_over: PassedOver) -> Iterat
     Raises:
         CorpusError: If it is damaged.
     """
+    allowance = Allowance(name)
     try:
         with tarfile.open(fileobj=stream, mode="r|", tarinfo=_BoundedTarInfo) as archive:
             for member in archive:
@@ -170,7 +174,7 @@ def tar_contents(stream: BinaryIO, name: str, passed_over: PassedOver) -> Iterat
                         extracted = archive.extractfile(member)
                         assert extracted is not None
                         copyfileobj(extracted, spool)
-                        yield _spooled_member(cast(BinaryIO, spool), member, own_name)
+                        yield _spooled_member(cast(BinaryIO, spool), member, own_name, allowance)
     except tarfile.TarError as error:
         raise CorpusError(f"{name} is a damaged tar archive ({error}). Fetch or pack it again.") from None
 
@@ -182,11 +186,11 @@ def _is_regular(member: tarfile.TarInfo, name: str, passed_over: PassedOver) -> 
     return False
 
 
-def _spooled_member(spool: BinaryIO, member: tarfile.TarInfo, name: str) -> Content:
+def _spooled_member(spool: BinaryIO, member: tarfile.TarInfo, name: str, allowance: Allowance) -> Content:
     @contextmanager
     def opened() -> Iterator[BinaryIO]:
         spool.seek(0)
-        with _plain(spool, name, member.size) as content:
+        with _plain(spool, name, member.size, member, allowance) as content:
             yield content
 
     return Content(name=name, file_name=member.name, open=opened, is_named=False)

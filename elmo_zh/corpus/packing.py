@@ -66,7 +66,39 @@ def _damage(name: str, message: str) -> CorpusError:
     return CorpusError(f"{name} is damaged or cut off ({message}). Fetch or compress it again.")
 
 
-def unpacked(packed: BinaryIO, suffix: str, name: str, packed_bytes: int) -> BinaryIO:
+class Allowance:
+    """How many bytes the compressed members of one archive may unpack to, all together.
+
+    Each may unpack to a gigabyte, so a thousand of them could fill a disk.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._packed = self._unpacked = 0
+        self._member: object = None
+        self._member_bytes = 0
+
+    def start(self, member: object, packed_bytes: int) -> None:
+        """Begin to unpack a member; one that is unpacked again counts once."""
+        if member is not self._member:
+            self._packed += packed_bytes
+            self._unpacked += self._member_bytes
+            self._member, self._member_bytes = member, 0
+
+    def note(self, num_bytes: int) -> None:
+        """Count the bytes that the member has unpacked to so far.
+
+        Raises:
+            CorpusError: If all members together have unpacked to far more than their size.
+        """
+        self._member_bytes = max(self._member_bytes, num_bytes)
+        if self._unpacked + self._member_bytes > most_unpacked_bytes(self._packed):
+            raise expansion_error(self._name)
+
+
+def unpacked(
+    packed: BinaryIO, suffix: str, name: str, packed_bytes: int, allowance: Allowance | None = None
+) -> BinaryIO:
     """Return a stream of the unpacked bytes of a stream.
 
     Args:
@@ -74,8 +106,9 @@ def unpacked(packed: BinaryIO, suffix: str, name: str, packed_bytes: int) -> Bin
         suffix: The compression, one of `COMPRESSED_SUFFIXES`.
         name: Name of the file in errors.
         packed_bytes: Size of the packed bytes, which limits the unpacked size.
+        allowance: Limits the unpacked size of a member of an archive together with the members before it.
     """
-    return io.BufferedReader(_Unpacked(packed, suffix, name, most_unpacked_bytes(packed_bytes)), _BUFFER_BYTES)
+    return io.BufferedReader(_Unpacked(packed, suffix, name, packed_bytes, allowance), _BUFFER_BYTES)
 
 
 def _zstd() -> Any:
@@ -133,9 +166,11 @@ class _Unpacked(io.RawIOBase):
     its content silently. Here only zeros may follow, with which some programs fill blocks.
     """
 
-    def __init__(self, packed: BinaryIO, suffix: str, name: str, most_bytes: int) -> None:
+    def __init__(
+        self, packed: BinaryIO, suffix: str, name: str, packed_bytes: int, allowance: Allowance | None
+    ) -> None:
         self._packed, self._suffix, self._name = packed, suffix, name
-        self._left = most_bytes
+        self._most_bytes, self._num_unpacked, self._allowance = most_unpacked_bytes(packed_bytes), 0, allowance
         # The open stream, None between two; input read but not yet unpacked; number of bytes read from the file.
         self._stream: _Decompressor | None = None
         self._input = b""
@@ -147,9 +182,11 @@ class _Unpacked(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         with damage_as_corpus_error(self._name):
             data = self._next(len(buffer))
-        self._left -= len(data)
-        if self._left < 0:
+        self._num_unpacked += len(data)
+        if self._num_unpacked > self._most_bytes:
             raise expansion_error(self._name)
+        if self._allowance is not None:
+            self._allowance.note(self._num_unpacked)
         buffer[: len(data)] = data
         return len(data)
 

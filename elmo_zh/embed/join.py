@@ -11,7 +11,7 @@ from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed
 from elmo_zh.embed.line_blocks import Contents, LineBlock, TextBlock
 from elmo_zh.embed.unfinished import DumpCounts
 from elmo_zh.errors import OptionError, OutputError
-from elmo_zh.run.files import atomic_path, link_or_copy, locked, require_no_input
+from elmo_zh.run.files import UNFINISHED, atomic_path, link_or_copy, locked, remove, require_no_input
 from elmo_zh.run.reporter import Progress, Reporter
 from elmo_zh.vocabulary.unknown_words import UnknownWords
 
@@ -78,6 +78,7 @@ def claimed_output(
     refusal = f"{output} is being written by another elmo-zh process. Wait for it, or choose another --output."
     with locked(output.with_name(output.name + ".lock"), refusal):
         if output.exists() and not force:
+            remove(output.with_name(f"{output.name}.parts{UNFINISHED}"))  # left by a command that was killed at its end
             raise OutputError(f"{output} exists already. Choose another --output, or replace it with --force.")
         if output.exists() and not is_own(output):
             raise OutputError(

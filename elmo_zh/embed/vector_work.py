@@ -12,6 +12,7 @@ from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.line_blocks import Contents
 from elmo_zh.embed.reduction import Reduction
 from elmo_zh.engine.loaded_once import LoadedOnce
+from elmo_zh.run.arrays import load_npy, save_npy
 
 Lines = Sequence[Sequence[str]]
 
@@ -21,12 +22,11 @@ class ArrayWork:
 
     def save(self, value: NDArray[Any], path: Path) -> None:
         """Write an array."""
-        with path.open("wb") as file:
-            np.save(file, value, allow_pickle=False)
+        save_npy(path, value)
 
     def load(self, path: Path) -> NDArray[Any]:
         """Read an array."""
-        return np.asarray(np.load(path, allow_pickle=False))
+        return load_npy(path)
 
 
 class LineVectors(ArrayWork):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from elmo_zh.engine.engine import Engine, ThisProcess
-from elmo_zh.engine.parts import Figures, PartWriter, num_finished, remove_part, run_parts_in_order
+from elmo_zh.engine.parts import Figures, PartWriter, is_intact, remove_part, run_parts_in_order
 
 Task = TypeVar("Task")
 Kept = TypeVar("Kept")
@@ -66,7 +66,7 @@ def compute_in_order(
     """
     if isinstance(engine, ThisProcess):
         for each in tasks:
-            if folder is not None and num_finished([each.name], folder):
+            if folder is not None and is_intact(folder, each.name):
                 yield each.kept, _load(work, folder, each.name)
                 remove_part(folder, each.name)
             else:

@@ -1,7 +1,8 @@
 """Parts of a stage on disk: a stage that was interrupted does not repeat its finished tasks.
 
 A task writes files `NAME.SUFFIX` in the folder of parts and, when all are complete, `NAME.json` with their sizes and
-the figures that it returns. It may run twice, even at the same time, if an engine takes a living worker for dead.
+digests and the figures that it returns. It may run twice, even at the same time, if an engine takes a living worker for
+dead. When a stage resumes, parts that were damaged meanwhile are made again.
 """
 
 import time
@@ -10,11 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from elmo_zh.engine.engine import Engine
 from elmo_zh.errors import ClusterError
-from elmo_zh.run.files import read_json, write_json_once, written_once
+from elmo_zh.run.files import file_digest, written_once
+from elmo_zh.run.sealed import read_sealed, write_sealed_once
 
 Task = TypeVar("Task")
 Figures = dict[str, Any]
@@ -24,12 +26,28 @@ Figures = dict[str, Any]
 SECONDS_UNTIL_SEEN = 70.0
 
 
+class PartFile(NamedTuple):
+    """A file of a part, as the part's record describes it."""
+
+    num_bytes: int
+    digest: str
+    lasts: bool
+
+    def is_whole(self, path: Path) -> bool:
+        """Return whether the file is there in its size, or was removed after use."""
+        return path.stat().st_size == self.num_bytes if path.exists() else not self.lasts
+
+    def is_intact(self, path: Path) -> bool:
+        """Return whether the file has its content too."""
+        return self.is_whole(path) and (not path.exists() or file_digest(path) == self.digest)
+
+
 class PartWriter:
     """Writes the files of one part."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._folder, self._name = folder, name
-        self.sizes: dict[str, int] = {}
+        self.files: dict[str, PartFile] = {}
 
     @contextmanager
     def file(self, suffix: str, *, lasts: bool = True) -> Iterator[Path]:
@@ -40,8 +58,7 @@ class PartWriter:
         path = self._folder / f"{self._name}.{suffix}"
         with written_once(path) as unfinished:
             yield unfinished
-            if lasts:
-                self.sizes[path.name] = unfinished.stat().st_size
+            self.files[path.name] = PartFile(unfinished.stat().st_size, file_digest(unfinished), lasts)
 
 
 Work = Callable[[Task, PartWriter], Figures]
@@ -76,7 +93,7 @@ def run_parts(
     folder.mkdir(parents=True, exist_ok=True)
     jobs = []
     for name, task in tasks.items():
-        done = _finished(folder, name)
+        done = _intact(folder, name)
         if done is None:
             jobs.append(_Job(work, task, folder, name))
         else:
@@ -107,7 +124,7 @@ def run_parts_in_order(
     def iter_unfinished() -> Iterator[_Job[Task]]:
         for name, task in tasks:
             waiting.append(name)
-            figures = _finished(folder, name)
+            figures = _intact(folder, name)
             if figures is None:
                 yield _Job(work, task, folder, name)
             else:
@@ -125,8 +142,8 @@ def run_parts_in_order(
 def remove_part(folder: Path, name: str) -> None:
     """Remove the files of a finished part that has been used; its record first, so that it is never half a part."""
     record = _record(folder, name)
-    sizes = read_json(record)["sizes"]
-    for path in (record, *(folder / file for file in sizes)):
+    files = read_sealed(record)["files"]
+    for path in (record, *(folder / file for file in files)):
         path.unlink(missing_ok=True)
 
 
@@ -135,31 +152,45 @@ def num_finished(tasks: Iterable[str], folder: Path) -> int:
     return sum(_finished(folder, name) is not None for name in tasks)
 
 
+def is_intact(folder: Path, name: str) -> bool:
+    """Return whether a part is finished; one that has been damaged since loses its record, so that it is made again."""
+    return _intact(folder, name) is not None
+
+
 def _make(job: _Job[Any]) -> None:
     if _finished(job.folder, job.name) is not None:
         return  # finished by a worker that was taken for dead; the task's inputs may be gone
     writer = PartWriter(job.folder, job.name)
     figures = job.work(job.task, writer)
-    write_json_once(_record(job.folder, job.name), {"sizes": writer.sizes, "figures": figures})
+    write_sealed_once(_record(job.folder, job.name), {"files": writer.files, "figures": figures})
 
 
 def _record(folder: Path, name: str) -> Path:
     return folder / f"{name}.json"
 
 
-def _finished(folder: Path, name: str) -> Figures | None:
-    """Return the figures of a part if all its files exist and are complete, else None."""
-    path = _record(folder, name)
-    if not path.exists():
-        return None
+def _read(folder: Path, name: str) -> tuple[dict[Path, PartFile], Figures] | None:
+    """Return the files of a part and its figures, or None if it has no sound record."""
     try:
-        record = read_json(path)
-        paths = {folder / file: size for file, size in record["sizes"].items()}
-        figures = dict(record["figures"])
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return None  # damaged, so the task runs again
-    is_complete = all(path.exists() and path.stat().st_size == size for path, size in paths.items())
-    return figures if is_complete else None
+        record = read_sealed(_record(folder, name))
+        return {folder / file: PartFile(*described) for file, described in record["files"].items()}, record["figures"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _finished(folder: Path, name: str) -> Figures | None:
+    """Return the figures of a part if all its files are complete, else None."""
+    found = _read(folder, name)
+    return found[1] if found and all(file.is_whole(path) for path, file in found[0].items()) else None
+
+
+def _intact(folder: Path, name: str) -> Figures | None:
+    """Return the figures of a part if all its files are as they were written; else remove its record."""
+    found = _read(folder, name)
+    if found and all(file.is_intact(path) for path, file in found[0].items()):
+        return found[1]
+    _record(folder, name).unlink(missing_ok=True)
+    return None
 
 
 def _wait_for(job: _Job[Any]) -> Figures:

@@ -14,6 +14,7 @@ from elmo_zh.corpus.segmented import iter_blocks
 from elmo_zh.engine.parts import Figures, PartWriter
 from elmo_zh.errors import RunError
 from elmo_zh.invocation import command
+from elmo_zh.run.arrays import read_numbers
 from elmo_zh.vocabulary.spelling import SpellingModel, load_spelling_model
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary, load_vocabulary
 
@@ -175,7 +176,7 @@ class RenumberTask:
 
 def renumber_shard(task: RenumberTask, writer: PartWriter) -> Figures:
     """Write the final ids of a shard."""
-    numbers = np.fromfile(task.numbers, "<u4")
+    numbers = read_numbers(task.numbers, "<u4")
     with writer.file("ids") as unfinished, unfinished.open("wb") as output, task.local.open("rb") as local:
         while content := local.read(4 * _CHUNK_IDS):
             ids: NDArray[Any] = np.frombuffer(content, "<u4").copy()

@@ -11,6 +11,7 @@ from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore, ShardArrays, ShardSize
 from elmo_zh.id_store.layout import ARRAYS, KINDS, OTHER_WORDS, Description, read_description, remedy, shard_name
+from elmo_zh.run.arrays import read_numbers
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import Vocabulary
 
@@ -127,4 +128,4 @@ class _Shards:
         """Return the arrays of all shards concatenated, in memory."""
         dtype = self._description.array_dtype(suffix)
         paths = (self._folder / f"{shard_name(self._kind, number)}.{suffix}" for number in range(len(self._counts)))
-        return np.concatenate([np.zeros(0, dtype), *(np.fromfile(path, dtype) for path in paths)])
+        return np.concatenate([np.zeros(0, dtype), *(read_numbers(path, dtype) for path in paths)])

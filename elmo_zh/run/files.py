@@ -133,10 +133,15 @@ def _restore(replaced: Path, path: Path) -> None:
 def _sync(path: Path) -> None:
     """Force the content of a file, or of a folder's files, to disk, so that a power cut leaves no empty file."""
     for file in sorted(path.iterdir()) if path.is_dir() else [path]:
-        with file.open("rb") as opened:
-            os.fsync(opened.fileno())
+        sync_file(file)
     if path.is_dir():
         _sync_folder(path)
+
+
+def sync_file(path: Path) -> None:
+    """Force the content of a file to disk."""
+    with path.open("rb") as opened:
+        os.fsync(opened.fileno())
 
 
 def _sync_folder(path: Path) -> None:
@@ -155,16 +160,20 @@ def _sync_folder(path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a link or a whole folder, if it exists; a folder is renamed first and so vanishes in one step."""
+    """Remove a file, a link or a whole folder, if it exists; a folder is renamed first and so vanishes in one step.
+
+    What is left of a folder whose removal was interrupted is removed too.
+    """
+    doomed = path if path.name.endswith(UNFINISHED) else path.with_name(path.name + UNFINISHED)
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
-        return
-    doomed = path
-    if not path.name.endswith(UNFINISHED):
-        doomed = path.with_name(path.name + UNFINISHED)
+    elif doomed != path:
         remove(doomed)
         path.rename(doomed)
-    shutil.rmtree(doomed)
+        # After a power cut the folder must not be there by its own name without some of its files.
+        _sync_folder(path.parent)
+    if doomed.is_dir() and not doomed.is_symlink():
+        shutil.rmtree(doomed)
 
 
 def write_json(path: Path, value: Any) -> None:

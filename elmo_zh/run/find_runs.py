@@ -7,6 +7,7 @@ from pathlib import Path
 
 from elmo_zh.errors import RunError
 from elmo_zh.invocation import program
+from elmo_zh.run.files import UNFINISHED
 from elmo_zh.run.layout import RunDir
 
 # Where runs are, by default.
@@ -63,7 +64,9 @@ def _new_run(path: Path) -> Path:
 def _other_content(path: Path) -> str:
     """Return the name of a file in a folder that is no run, hidden files not counted; empty for a run or no files."""
     names = sorted(each.name for each in path.iterdir() if not each.name.startswith(".")) if path.is_dir() else []
-    return names[0] if names and not set(names).intersection(_MARKS) else ""
+    # A run whose first command was killed may hold only config.toml.unfinished.
+    marks = {*names, *(name.removesuffix(UNFINISHED) for name in names)}
+    return names[0] if names and not marks.intersection(_MARKS) else ""
 
 
 def explain_no_run(path: Path) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from elmo_zh.run.files import read_json, write_json
+from elmo_zh.run.files import read_json, write_json, write_json_once
 
 _BUFFER_BYTES = 2**20
 
@@ -37,6 +37,12 @@ def write_sealed(path: Path, value: Mapping[str, Any], regions: Iterable[Region]
     content = {"regions": named, "content": _content_digest(folder, named)} if named else {}
     record = {**value, **content}
     write_json(path, {**record, "digest": _own_digest(record)})
+
+
+def write_sealed_once(path: Path, value: Mapping[str, Any]) -> None:
+    """Write a record with a digest of itself, as `written_once` does: several processes may write it at a time."""
+    record = json.loads(json.dumps(value))  # as it will be read, with names of numbers in their order as texts
+    write_json_once(path, {**record, "digest": _own_digest(record)})
 
 
 def read_sealed(path: Path) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from elmo_zh.config import TextConfig
 from elmo_zh.engine.engine import Engine
 from elmo_zh.engine.parts import Figures, PartWriter, run_parts
+from elmo_zh.run.arrays import write_numbers
 from elmo_zh.segmenting.text_shards import KeyRule, TextShard
 from elmo_zh.segmenting.work_dir import part_name
 
@@ -107,7 +108,7 @@ def search_bucket(task: BucketTask, writer: PartWriter) -> Figures:
     table = np.stack([shards[left_out], lines[left_out], reasons.astype(np.uint32)], axis=1)
     table = table[np.lexsort((table[:, 1], table[:, 0]))]
     with writer.file("lines") as unfinished:
-        table.astype("<u4").tofile(unfinished)
+        write_numbers(unfinished, table.astype("<u4"))
     return {}
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.engine.parts import Figures, PartWriter
+from elmo_zh.run.arrays import read_numbers, write_numbers
 from elmo_zh.run.files import link_or_copy, read_json
 from elmo_zh.segmenting.shard_task import INDEX
 from elmo_zh.segmenting.work_dir import SegmentParts
@@ -31,7 +32,7 @@ def take_out(task: TakeOutTask, writer: PartWriter) -> Figures:
         Numbers of training sentences and tokens; key, text and number of tokens of each held-out paragraph.
     """
     parts = task.parts
-    index = np.fromfile(parts.index(task.number), INDEX)
+    index = read_numbers(parts.index(task.number), INDEX)
     chosen = read_json(parts.chosen)
     is_heldout = _are_among(index["key"], np.array(chosen, np.uint64))
     sentences, tokens = index["sentences"] * ~is_heldout, index["tokens"] * ~is_heldout
@@ -43,7 +44,7 @@ def take_out(task: TakeOutTask, writer: PartWriter) -> Figures:
         else:
             link_or_copy(parts.paragraphs(task.number), unfinished)
     with writer.file("documents") as unfinished:
-        _add_up_documents(index["starts"], sentences).astype("<u4").tofile(unfinished)
+        write_numbers(unfinished, _add_up_documents(index["starts"], sentences).astype("<u4"))
     return {"train_sentences": int(sentences.sum()), "train_tokens": int(tokens.sum()), "heldout": heldout}
 
 

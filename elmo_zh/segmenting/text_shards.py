@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.engine.parts import PartWriter
+from elmo_zh.run.arrays import read_numbers, write_numbers
 
 # Lines are collected and written this many bytes at a time.
 _CHUNK_BYTES = 2**18
@@ -54,7 +55,7 @@ class TextShard:
 
     def load_runs(self) -> NDArray[np.uint32]:
         """Return source, number of lines and whether a document starts, for each run of lines, shape (n, 3)."""
-        return np.fromfile(self.runs, "<u4").reshape(-1, 3)
+        return read_numbers(self.runs, "<u4").reshape(-1, 3)
 
     def iter_lines(self) -> Iterator[str]:
         """Yield the lines without their line ends."""
@@ -192,7 +193,7 @@ class TextShardWriter:
 
     def _write_numbers(self, suffix: str, numbers: NDArray[Any], *, lasts: bool) -> None:
         with self._part_file(suffix, lasts=lasts) as unfinished:
-            numbers.tofile(unfinished)
+            write_numbers(unfinished, numbers)
 
 
 def text_shard_name(number: int) -> str:

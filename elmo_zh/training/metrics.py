@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_zh.errors import RunError
-from elmo_zh.run.files import atomic_path
+from elmo_zh.run.files import atomic_path, sync_file
 
 
 class MetricsFile:
@@ -19,6 +19,11 @@ class MetricsFile:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", encoding="utf-8", newline="\n") as file:
             file.write(json.dumps(figures) + "\n")
+
+    def sync(self) -> None:
+        """Force the lines to disk, before a checkpoint that comes after them."""
+        if self.path.exists():
+            sync_file(self.path)
 
     def lines(self) -> list[dict[str, Any]]:
         """Return all complete lines; a last line that a killed process left unfinished is ignored.
@@ -68,6 +73,9 @@ class NoMetrics(MetricsFile):
     """The metrics of ranks other than 0: writes nothing."""
 
     def append(self, **figures: Any) -> None:  # noqa: D102
+        pass
+
+    def sync(self) -> None:  # noqa: D102
         pass
 
     def lines(self) -> list[dict[str, Any]]:  # noqa: D102

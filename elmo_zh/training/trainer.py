@@ -287,6 +287,7 @@ class Trainer:
         )
 
     def _save_checkpoint(self, *, figures: Figures | None = None, interrupted: bool = False) -> None:
+        self._metrics.sync()
         self.checkpoints.save(
             Checkpoint(
                 state={

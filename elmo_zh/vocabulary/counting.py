@@ -95,7 +95,7 @@ def _count_file(path: Path, writer: PartWriter) -> Figures:
         suffix = f"{len(figures['runs'])}.run"
         with writer.file(suffix) as unfinished:
             write_run(unfinished, ((word.encode("utf-8"), words[word]) for word in sorted(words)))
-        figures["runs"] = list(writer.sizes)
+        figures["runs"] = list(writer.files)
         figures["tokens"] += words.total()
         for word, count in words.items():
             for character in word:

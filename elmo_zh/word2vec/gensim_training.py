@@ -1,7 +1,8 @@
 """gensim's Word2Vec on the run's text."""
 
+import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -15,15 +16,24 @@ from elmo_zh.vocabulary.vocabulary import BEGIN_ID, Vocabulary
 
 @dataclass(frozen=True)
 class _CountedSentences:
-    """Restartable sentences for gensim that move a progress count."""
+    """Restartable sentences for gensim that move a progress count.
+
+    gensim reads them in a thread of its own, and would wait forever for one that ends with an error. So they end early
+    instead, and the error is kept.
+    """
 
     files: Sequence[Path]
     progress: Progress
+    errors: list[Exception] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[list[str]]:
-        for sentence in iter_sentences(self.files):
-            self.progress.update(len(sentence))
-            yield sentence
+        try:
+            for sentence in iter_sentences(() if self.errors else self.files):
+                self.progress.update(len(sentence))
+                yield sentence
+        except Exception as error:
+            self.errors.append(error)
+            logging.getLogger("gensim").setLevel(logging.CRITICAL)  # it would warn of the missing sentences
 
 
 def train_rows(
@@ -54,4 +64,6 @@ def train_rows(
     )
     sentences = _CountedSentences(train_files, progress)
     model.train(corpus_iterable=sentences, total_examples=counts[BEGIN_ID], epochs=config.epochs)
+    if sentences.errors:
+        raise sentences.errors[0]
     return np.asarray(model.wv[words], np.float32)

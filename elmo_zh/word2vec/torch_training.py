@@ -65,7 +65,8 @@ def train_rows(
     with _encoded(train_files, vocabulary) as file, _single_threads() as compute:
         for _ in range(config.epochs):
             file.seek(0)
-            while len(ids := np.fromfile(file, np.int32, _CHUNK_IDS)):
+            while content := file.read(_CHUNK_IDS * np.dtype(np.int32).itemsize):
+                ids = np.frombuffer(content, np.int32).copy()
                 chunk_tokens = int(np.count_nonzero(ids != END_ID))
                 batches = sampler.batches(ids)
                 for number, parts in enumerate(batches):
@@ -126,7 +127,7 @@ def _encoded(files: Sequence[Path], vocabulary: Vocabulary) -> Iterator[IO[bytes
             ids += vocabulary.encode(sentence)
             ids.append(END_ID)
             if len(ids) >= _CHUNK_IDS:
-                np.array(ids, np.int32).tofile(file)
+                file.write(np.array(ids, np.int32).tobytes())
                 ids.clear()
-        np.array(ids, np.int32).tofile(file)
+        file.write(np.array(ids, np.int32).tobytes())
         yield file

@@ -212,6 +212,15 @@ def test_a_folder_of_other_files_is_no_run() -> None:
     assert [path.name for path in Path("texts").iterdir()] == ["a.txt"]
 
 
+def test_a_run_killed_at_its_first_file_is_a_run() -> None:
+    Path("a.txt").write_text(CHINESE * 50, encoding="utf-8")
+    Path("run").mkdir()
+    Path("run/config.toml.unfinished").write_text("[text]\n", encoding="utf-8")
+    answer = elmo_zh("segment", "a.txt", "--run", "run")
+    assert answer.status == 0, answer.stderr
+    assert not list(Path("run").glob("*.unfinished"))
+
+
 def test_a_folder_of_the_run_is_no_corpus(untrained_run: Path) -> None:
     """A run that was begun elsewhere, such as one of which only some files were copied, is a run nevertheless."""
     (untrained_run / "config.toml").unlink()

@@ -3,7 +3,7 @@
 import csv
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -213,7 +213,7 @@ def test_a_stopped_command_goes_on_to_the_same_bytes(
         answer = elmo_zh(*arguments, "--output", "out")
         assert (answer.status, answer.stdout) == (130, "")
         assert not Path("out").exists()
-        assert len(list(Path("out.parts").glob("part-*"))) == 2
+        assert len(list(Path("out.parts").glob("part-*.json"))) == 2
         refused = elmo_zh(*arguments, "--split-sentences", "--output", "out").only_error()
         assert refused.startswith("out.parts holds an unfinished output of another text, model or settings.")
         assert elmo_zh(*arguments, "--output", "out").status == 0
@@ -221,6 +221,31 @@ def test_a_stopped_command_goes_on_to_the_same_bytes(
     assert calls == [["我吃", "苹果"], [""], ["今天。", "果"], ["今天。", "果"], ["吃我"]]
     assert not Path("out.parts").exists()
     assert "exists already" in elmo_zh(*arguments, "--output", "out").only_error()
+
+
+@pytest.mark.parametrize("name", ["part-00000000.jsonl", "part-00000000.json", "part-00000001.jsonl"])
+@pytest.mark.parametrize("damage", [lambda data: data[:-3] + b"0" + data[-2:], lambda data: bytes(len(data))])
+def test_damaged_scores_are_computed_again(
+    bundle: Path, monkeypatch: pytest.MonkeyPatch, name: str, damage: Callable[[bytes], bytes]
+) -> None:
+    """One that is still JSON used to end in wrong scores with status 0."""
+    monkeypatch.setattr(score_texts, "PART_LINES", 2)
+    Path("a.txt").write_text("我吃\n苹果\n\n我吃\n今天。\n果\n吃我\n", encoding="utf-8")
+    arguments = ("score", "a.txt", "--model", bundle)
+    at_once = elmo_zh(*arguments).stdout
+
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as during:
+        during.setattr(score_texts, "_write", stopped)
+        assert elmo_zh(*arguments, "--output", "out").status == 130
+    path = Path("out.parts", name)
+    path.write_bytes(damage(path.read_bytes()))
+    answer = elmo_zh(*arguments, "--output", "out")
+    assert answer.status == 0
+    assert "Warning: Some scores in out.parts are damaged, so they are computed again." in answer.stderr
+    assert Path("out").read_bytes().decode() == at_once
 
 
 @pytest.mark.parametrize("text", ["", "\n\n"])

@@ -138,6 +138,19 @@ def test_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> No
     assert f"{path} unpacks to more than 250 times its size" in message_of(CorpusError, lambda: read(path))
 
 
+@pytest.mark.parametrize("name", ["a.zip", "a.tar"])
+def test_compressed_members_are_bounded_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Each of them may unpack to the size that is always allowed, a thousand of them may not."""
+    monkeypatch.setattr(packing, "ALWAYS_ALLOWED_BYTES", 2**20)
+    packed = gzip.compress("一\n".encode() * 2**17)
+    members = {f"{number}.txt.gz": packed for number in range(3)}
+    pack = zip_of if name == "a.zip" else tar_of
+    path = pack(tmp_path / name, members)
+    assert message_of(CorpusError, lambda: read(path)).startswith(f"{path} unpacks to more than 250 times its size")
+    del members["2.txt.gz"]
+    assert len(read(pack(path, members))) == 2 * 2**17
+
+
 def test_an_office_document_is_named_as_such(tmp_path: Path) -> None:
     path = zip_of(tmp_path / "a.docx", {"[Content_Types].xml": b"<x/>"})
     assert message_of(CorpusError, lambda: read(path)) == (

@@ -176,7 +176,10 @@ def test_an_existing_output_is_replaced_only_with_force(sample_run: SampleRun, s
     arguments = ("embed", source, "--segmented", "--model", sample_run.model)
     assert elmo_zh(*arguments, "--pool", "mean").status == 0
     before = output.read_bytes()
+    # A command that is killed while it removes its parts leaves this.
+    (rest := output.with_name("file.txt.hdf5.parts.unfinished")).mkdir()
     told = elmo_zh(*arguments).only_error()
+    assert not rest.exists()
     assert told == f"{output} exists already. Choose another --output, or replace it with --force."
     assert output.read_bytes() == before
     assert elmo_zh(*arguments, "--force").status == 0

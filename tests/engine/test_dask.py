@@ -4,28 +4,36 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from contract.command_line import contents_alone
 from engine.dask_cluster import IMPORTED, Cluster, started, wait_for_address
 from messages import message_of
+from waiting import wait_until
 
 from elmo_zh import __version__
 from elmo_zh.config import Config, ModelConfig, TextConfig, VocabConfig
 from elmo_zh.engine import dask_workers as module
 from elmo_zh.engine import parts as parts_module
 from elmo_zh.engine.dask_workers import dask_workers
-from elmo_zh.engine.parts import Figures, PartWriter, run_parts
+from elmo_zh.engine.engine import ThisProcess
+from elmo_zh.engine.parts import Figures, PartWriter, run_parts, run_parts_in_order
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import ClusterError, CorpusError
 from elmo_zh.extras import install_line
+from elmo_zh.id_store.encode_shard import ShardTask, encode_shard
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.stages.encode import encode
 from elmo_zh.stages.segment import segment
 from elmo_zh.stages.vocab import vocab
+from elmo_zh.vocabulary.counting import _count_file
+from elmo_zh.vocabulary.vocabulary import load_vocabulary
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'distributed>=2026.1'")
 
@@ -51,8 +59,29 @@ def make_nothing(task: Path, writer: PartWriter) -> Figures:
     """Take away what says that the part is finished, as a disk would that is not shared."""
     with writer.file("here") as unfinished:
         unfinished.touch()
-    writer.sizes["elsewhere"] = 7
+    writer.files["elsewhere"] = parts_module.PartFile(7, "sha256:", lasts=True)
     return {}
+
+
+@dataclass(frozen=True)
+class AtOnce:
+    """A task that two workers run at the same time: each waits for the other before it begins.
+
+    Attributes:
+        work: The function that runs the task itself.
+        task: The task.
+        meeting: Folder in which the workers leave their process ids.
+    """
+
+    work: Callable[..., Figures]
+    task: Any
+    meeting: Path
+
+
+def run_at_once(both: AtOnce, writer: PartWriter) -> Figures:
+    (both.meeting / str(os.getpid())).touch()
+    wait_until(lambda: len(list(both.meeting.iterdir())) == 2, None)
+    return both.work(both.task, writer)
 
 
 SETTINGS = Config(text=TextConfig(num_workers=1), vocab=VocabConfig(size=1009, min_count=2))
@@ -125,6 +154,40 @@ def test_in_character_mode_too(two_workers: Cluster, tmp_path: Path) -> None:
     do_stages(there, EngineChoice(kind="dask", scheduler=two_workers.address), CHARACTERS)
     assert made_files(there) == made_files(here)
     assert "ids/other_words.txt" in made_files(here)
+
+
+def encoding_of(run: RunDir, number: int) -> ShardTask:
+    return ShardTask(
+        text=run.segmented / f"train-{number:05d}.txt",
+        documents=None,
+        vocabulary=run.vocab,
+        vocabulary_digest=load_vocabulary(run.vocab).digest(),
+        id_dtype="<u2",
+        reads_characters=False,
+        character_counts=None,
+    )
+
+
+@pytest.mark.parametrize("work", [_count_file, encode_shard])
+def test_a_task_that_two_workers_run_at_once_or_again(
+    two_workers: Cluster, tmp_path: Path, work: Callable[..., Figures]
+) -> None:
+    run = build_run(tmp_path / "run")
+    vocab(run, SETTINGS, force=True, reporter=SilentReporter())
+    task = encoding_of(run, 0) if work is encode_shard else run.segmented / "train-00000.txt"
+    here, there, meeting = (tmp_path / name for name in ("here", "there", "meeting"))
+    meeting.mkdir()
+    expected = dict(run_parts(ThisProcess(), work, {"a": task}, here))
+    with dask_workers(two_workers.address) as engine:
+        both = ("a", AtOnce(work, task, meeting))
+        found = list(run_parts_in_order(engine, run_at_once, [both, both], there))
+        assert found == [("a", expected["a"])] * 2
+        assert contents_alone(there) == contents_alone(here)
+        (there / "a.json").unlink()
+        assert dict(run_parts(engine, work, {"a": task}, there)) == expected
+    assert len(list(meeting.iterdir())) == 2
+    assert contents_alone(there) == contents_alone(here)
+    assert len(contents_alone(here)) > 1
 
 
 def test_every_task_is_done_and_errors_of_tasks_are_told(two_workers: Cluster) -> None:

@@ -111,7 +111,7 @@ def test_one_engine_continues_what_another_began(
             during.setattr(module, "compute_in_order", stopping)
             assert elmo_zh(*typed, *engine).status == 130
     assert len(seen) == 6
-    assert len(list(tmp_path.glob("there.parts/part-*"))) == 6
+    assert len(list(tmp_path.glob("there.parts/part-*.json"))) == 6
     run(name, text, bundle, tmp_path / "there", *dask)
     assert files_of(tmp_path / "there") == files_of(tmp_path / "here")
 

@@ -262,3 +262,12 @@ def test_a_lock_in_a_folder_that_is_not_writable(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(Path, "open", refuse)
     expected = f"{tmp_path} is not writable. Change its permissions, or choose another folder."
     assert message_of(OutputError, lock) == expected
+
+
+def test_what_an_interrupted_removal_has_left_is_removed_too(tmp_path: Path) -> None:
+    """Killed after the renaming, it used to stay for ever."""
+    for name in ("a.parts.unfinished", "b.parts", "b.parts.unfinished"):
+        fill_folder(tmp_path / name, one="1")
+    for name in ("a.parts", "b.parts", "c.parts"):
+        remove(tmp_path / name)
+    assert names(tmp_path) == []

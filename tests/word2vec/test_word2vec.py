@@ -107,6 +107,15 @@ def test_one_worker_gives_the_same_every_time(tmp_path: Path, implementation: st
 
 
 @with_each_implementation
+def test_an_error_while_the_text_is_read_is_raised(tmp_path: Path, implementation: str) -> None:
+    """gensim reads it in a thread of its own, and used to wait forever."""
+    files, built = segmented(tmp_path)
+    config = Word2vecConfig(epochs=3, implementation=implementation)
+    with pytest.raises(FileNotFoundError):
+        train_word2vec([*files, tmp_path / "gone"], built.vocabulary, built.counts, 5, config, SilentReporter())
+
+
+@with_each_implementation
 def test_the_text_is_read_once_an_epoch(tmp_path: Path, implementation: str) -> None:
     files, built = segmented(tmp_path)
     amounts: list[int] = []

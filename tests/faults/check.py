@@ -1,0 +1,213 @@
+"""What a fault may leave behind, and what the same command must then make of it."""
+
+import hashlib
+import json
+import random
+import re
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from faults.commands import Command
+from faults.layer import Kind, Outcome, WarmProcess
+from faults.power_cut import Call, Disk, iter_calls
+
+# Times and memory differ between any two runs, and so do digests of files that hold them.
+TIMES = (
+    "started_at", "seconds", "modified_ns", "tokens_per_second", "elapsed_seconds", "trained_at", "training_seconds",
+    "memory",
+)  # fmt: skip
+TIMED_FILES = ("metrics.jsonl", "history.json", "model_card.md", "state.json", "task.json")
+_TIMED_LINE = re.compile(rb"(?m)^\| (time|date) \|.*$")
+# Names that say of themselves that they are not finished.
+UNFINISHED = re.compile(r"\.(unfinished|parts|lock)(/|$)|(^|/)\.lock$")
+# Names drawn at random: of files that several workers may write at a time, and of those of safetensors.
+_UNIQUE = re.compile(r"(?<=\.)[0-9a-f]{32}(?=\.)|(?<=/\.tmp)\w{6}$")
+
+Contents = Mapping[str, str]
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Return what is in a folder: a digest of each file without times, by path; "folder" and the target of links."""
+    found: dict[str, str] = {}
+    for path in sorted(folder.rglob("*")):
+        name = _UNIQUE.sub("UNIQUE", str(path.relative_to(folder)))
+        if path.is_symlink():
+            found[name] = f"link to {path.readlink()}"
+        elif path.is_dir():
+            found[name] = "folder"
+        else:
+            found[name] = hashlib.sha256(_without_times(path)).hexdigest()
+    return found
+
+
+def _without_times(path: Path) -> bytes:
+    data = path.read_bytes()
+    try:
+        if path.suffix == ".json":
+            return json.dumps(_strip(json.loads(data))).encode()
+        if path.suffix == ".jsonl":
+            return b"\n".join(json.dumps(_strip(json.loads(line))).encode() for line in data.splitlines())
+    except ValueError:
+        pass
+    return _TIMED_LINE.sub(b"", data) if path.suffix == ".md" else data
+
+
+def _strip(value: Any) -> Any:
+    if isinstance(value, dict):
+        kept = {key: each for key, each in value.items() if key not in TIMES}
+        return {key: _strip(each) for key, each in kept.items() if key.rpartition("/")[2] not in TIMED_FILES}
+    return list(map(_strip, value)) if isinstance(value, list) else value
+
+
+def _finished_names(found: Contents) -> Contents:
+    return {name: content for name, content in found.items() if not UNFINISHED.search(name)}
+
+
+@dataclass
+class Tally:
+    """What came of the points of one command.
+
+    Attributes:
+        points: Number of faults, by kind.
+        results: Number of points, by what the same command did afterwards.
+        states: How many different states of the folder the faults have left.
+        wrong: What was wrong, one line each.
+    """
+
+    points: Counter[str] = field(default_factory=Counter)
+    results: Counter[str] = field(default_factory=Counter)
+    states: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+class Trial:
+    """A command, tried with one fault after another."""
+
+    def __init__(self, warm: WarmProcess, folder: Path, command: Command) -> None:
+        self._warm, self._start, self.command = warm, folder / command.start, command
+        self._before = contents(self._start)
+        self.tally = Tally()
+        self._restore()
+        self.outcome = warm.run(command.arguments)
+        assert self.outcome.status == 0, self.outcome.told
+        self.after = contents(warm.folder)
+        # By the state that a fault has left: what the same command makes of it.
+        self._known: dict[str, str] = {}
+
+    def _restore(self) -> None:
+        shutil.rmtree(self._warm.folder)
+        shutil.copytree(self._start, self._warm.folder, symlinks=True)
+
+    def try_point(self, kind: Kind, at: int) -> bool:
+        """Try one fault; return whether the command made so many calls."""
+        self._restore()
+        outcome = self._warm.run(self.command.arguments, kind, at)
+        left = contents(self._warm.folder)
+        if not outcome.num_fired:
+            if outcome.status or left != self.after:
+                self.tally.wrong.append(f"{self._where(kind, at, outcome)}: no fault, but {self._difference(left)}")
+            return False
+        self.tally.points[kind.name] += 1
+        for problem in (self._judge_message(kind, outcome, left), self._judge_names(left)):
+            if problem:
+                self.tally.wrong.append(f"{self._where(kind, at, outcome)}: {problem}")
+        self._judge_again(left, self._where(kind, at, outcome))
+        return True
+
+    def try_power_cuts(self, log: Path, num_points: int, variants: int, seed: int) -> None:
+        """Record the command's calls, and try what a power cut may leave after some of them.
+
+        Args:
+            log: A file to record to.
+            num_points: How many moments to try, drawn at random; all if there are fewer.
+            variants: How many possible outcomes of each.
+            seed: Seed of the choices.
+        """
+        disk, calls = self._record(log)
+        chance = random.Random(seed)
+        chosen = set(chance.sample(range(1, len(calls) + 1), min(num_points, len(calls))))
+        for at, call in enumerate(calls, start=1):
+            disk.call(call)
+            for variant in range(variants if at in chosen else 0):
+                shutil.rmtree(self._warm.folder)
+                disk.rebuild(self._warm.folder, random.Random(f"{seed} {at} {variant}"), self._start)
+                left = contents(self._warm.folder)
+                where = f"{self.command.name}, power cut after call {at} of {len(calls)}, variant {variant}"
+                self.tally.points["POWER"] += 1
+                if problem := self._judge_names(left):
+                    self.tally.wrong.append(f"{where}: {problem}")
+                self._judge_again(left, where)
+
+    def _record(self, log: Path) -> tuple[Disk, list[Call]]:
+        self._restore()
+        disk = Disk(self._warm.folder)
+        outcome = self._warm.run(self.command.arguments, Kind.RECORD, log=log)
+        assert outcome.status == 0, outcome.told
+        return disk, list(iter_calls(log))
+
+    def replayed(self, log: Path) -> Contents:
+        """Return what the recorded calls of the command make, with nothing lost."""
+        disk, calls = self._record(log)
+        for call in calls:
+            disk.call(call)
+        shutil.rmtree(self._warm.folder)
+        disk.rebuild(self._warm.folder, None, self._start)
+        return contents(self._warm.folder)
+
+    def _judge_again(self, left: Contents, where: str) -> None:
+        """Run the same command on what was left, and count what came of it."""
+        state = hashlib.sha256(json.dumps(left).encode()).hexdigest()
+        if state not in self._known:
+            self.tally.states += 1
+            self._known[state] = self._do_again()
+        result = self._known[state]
+        if result.startswith("wrong"):
+            self.tally.wrong.append(f"{where}: {result}")
+        self.tally.results[result.partition(":")[0]] += 1
+
+    def _where(self, kind: Kind, at: int, outcome: Outcome) -> str:
+        path = Path(outcome.path).relative_to(self._warm.folder) if outcome.path else ""
+        return f"{self.command.name}, {kind.name} at {at} ({outcome.call} {path})"
+
+    def _judge_message(self, kind: Kind, outcome: Outcome, left: Contents) -> str:
+        """Return what is wrong with the end of the command that met the fault."""
+        if kind == Kind.KILL:
+            return "" if outcome.status == -9 else f"status {outcome.status}: {outcome.told}"
+        if outcome.status == 0:
+            return f"status 0, but {self._difference(left)}" if left != self.after else ""
+        if not outcome.is_one_line:
+            return f"status {outcome.status}, told: {outcome.told}"
+        if kind == Kind.FULL and "full" not in outcome.errors[0]:
+            return f"not told that the disk is full: {outcome.errors[0]}"
+        return ""
+
+    def _judge_names(self, left: Contents) -> str:
+        """Return which files look finished and are not."""
+        for name, content in left.items():
+            if UNFINISHED.search(name) or content in (self._before.get(name), self.after.get(name)):
+                continue
+            if not self.command.is_progress(name):
+                return f"{name} looks finished"
+        return ""
+
+    def _do_again(self) -> str:
+        """Run the same command on what is there now; return what came of it."""
+        outcome = self._warm.run(self.command.arguments)
+        made = contents(self._warm.folder)
+        if outcome.status == 0:
+            return "same bytes" if made == self.after else f"wrong: status 0, but {self._difference(made)}"
+        if not outcome.is_one_line:
+            return f"wrong: again, status {outcome.status}: {outcome.told}"
+        is_finished = _finished_names(made) == _finished_names(self.after)
+        return f"{'already finished' if is_finished else 'one line'}: {outcome.errors[0]}"
+
+    def _difference(self, found: Contents) -> str:
+        names = [name for name in {**found, **self.after} if found.get(name) != self.after.get(name)]
+        shown = [
+            f"{'new' if name not in self.after else 'no' if name not in found else 'other'} {name}" for name in names
+        ]
+        return ", ".join(shown[:5])

@@ -1,0 +1,154 @@
+"""The commands that are tried with faults, on inputs so small that each makes some hundred calls of the system."""
+
+import importlib.util
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from faults.layer import WarmProcess
+
+SAMPLE = Path(__file__).parents[2] / "data" / "sample"
+
+# Distinct primes as in the other tests; ten steps of training.
+SETTINGS = """
+[text]
+segmenter = "character"
+num_workers = 1
+
+[word2vec]
+epochs = 1
+
+[model]
+cell_dim = 5
+projection_dim = 3
+num_layers = 2
+
+[train]
+max_tokens = 210
+batch_size = 3
+unroll_steps = 7
+num_negatives = 29
+num_threads = 1
+device = "cpu"
+log_every_steps = 1
+evaluate_every_tokens = 84
+checkpoint_every_tokens = 63
+keep_checkpoints = 2
+"""
+
+STAGES = ("segment", "vocab", "word2vec", "encode", "train", "export")
+TEXT = "今天天气很好\n\n我们吃米饭\n他喝茶\n春天来了\n我们喝茶\n今天下雨\n"
+LABELLED = "".join(
+    f"{'今天天气很好' if k % 2 else '我们吃米饭'}{'一二三四五六七八九十'[k % 10]},{k % 2}\n" for k in range(24)
+)
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command to try.
+
+    Attributes:
+        name: Its name in the table.
+        arguments: What follows `elmo-zh`.
+        start: The folder from which it starts.
+        needs: A package without which it cannot run.
+        progress: Pattern of the files that grow with the work.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    start: str
+    needs: str = "torch"
+    progress: str = ""
+
+    def is_progress(self, name: str) -> bool:
+        """Whether a file grows with the work, so that an unfinished one has its final name."""
+        return bool(self.progress and re.search(self.progress, name))
+
+    @property
+    def can_run(self) -> bool:
+        """Whether the package that it needs is installed."""
+        return importlib.util.find_spec(self.needs) is not None
+
+
+# A record says of itself whether its stage has finished; checkpoints and figures are there as training goes on.
+PROGRESS = r"/(stages/train\.json|metrics\.jsonl|checkpoints(/.*)?)$"
+
+
+def _stage(name: str) -> Command:
+    corpus = ("corpus.txt",) if name == "segment" else ()
+    config = ("--config", "tiny.toml") if name == "segment" else ()
+    progress = PROGRESS if name == "train" else ""
+    return Command(name, (name, *corpus, "--run", "run", *config), f"before {name}", progress=progress)
+
+
+def _embed(name: str, *options: str, needs: str = "torch") -> Command:
+    arguments = ("embed", "text.txt", "--model", "model", "--output", f"{name}.vectors", *options)
+    return Command(f"embed {name}", arguments, "with a model", needs)
+
+
+SHARDS = ("whole.vectors.shard-1-of-2", "whole.vectors.shard-2-of-2")
+MODEL = ("--model", "model")
+COMMANDS = (
+    *map(_stage, STAGES),
+    Command(
+        "pipeline",
+        ("pipeline", "corpus.txt", "--run", "runs/new", "--config", "tiny.toml"),
+        "before segment",
+        progress=PROGRESS,
+    ),
+    Command("evaluate", ("evaluate", "heldout.txt", "--segmented", *MODEL), "with a model"),
+    _embed("hdf5"),
+    _embed("packed", "--layout", "packed"),
+    _embed("npy", "--format", "npy"),
+    _embed("parquet", "--format", "parquet", needs="pyarrow"),
+    _embed("jsonl", "--format", "jsonl"),
+    _embed("word2vec", "--format", "word2vec", "--layers", "top"),
+    _embed("stateful", "--stateful"),
+    Command("merge", ("merge", *SHARDS, "--output", "merged"), "with shards"),
+    Command("convert", ("convert", "model", "--output", "converted"), "with a model"),
+    Command("index", ("index", "text.txt", *MODEL, "--output", "an.index"), "with a model"),
+    Command("score", ("score", "text.txt", *MODEL, "--output", "scores"), "with a model"),
+    Command(
+        "score, kept lines",
+        ("score", "text.txt", *MODEL, "--keep-share", "0.5", "--output", "kept.txt"),
+        "with a model",
+    ),
+    Command(
+        "task fit",
+        ("task", "fit", "classify", "labelled.csv", *MODEL, "--output", "task", "--epochs", "2", "--hidden", "5"),
+        "with a model",
+    ),
+)  # fmt: skip
+
+
+def prepare(warm: WarmProcess, folder: Path) -> None:
+    """Make the folders from which commands start, by a whole run that also warms the process up."""
+    base = folder / "base"
+    base.mkdir()
+    corpus = (SAMPLE / "food.txt").read_text(encoding="utf-8").splitlines(keepends=True)[:17]
+    (base / "corpus.txt").write_text("".join(corpus), encoding="utf-8")
+    (base / "tiny.toml").write_text(SETTINGS, encoding="utf-8")
+    for stage in map(_stage, STAGES):
+        shutil.copytree(base, folder / f"before {stage.name}")
+        _require(warm, stage, base)
+    start = folder / "with a model"
+    start.mkdir()
+    shutil.copytree(base / "run" / "model", start / "model")
+    shutil.copyfile(base / "run" / "segmented" / "heldout-00000.txt", start / "heldout.txt")
+    (start / "text.txt").write_text(TEXT, encoding="utf-8")
+    (start / "labelled.csv").write_text(f"text,label\n{LABELLED}", encoding="utf-8")
+    shards = Path(shutil.copytree(start, folder / "with shards"))
+    for shard in ("1/2", "2/2"):
+        _require(warm, _embed("whole", "--shard", shard), shards)
+    # What the other commands load and compile once.
+    scratch = Path(shutil.copytree(shards, folder / "scratch"))
+    for command in COMMANDS:
+        if command.start.startswith("with") and command.can_run:
+            _require(warm, command, scratch)
+
+
+def _require(warm: WarmProcess, command: Command, folder: Path) -> None:
+    outcome = warm.run(command.arguments, here=folder)
+    assert outcome.status == 0, outcome.told

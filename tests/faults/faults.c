@@ -1,0 +1,452 @@
+/* Faults in the system calls of one process, for tests. Loaded with LD_PRELOAD; does nothing before faults_arm().
+
+   Calls are counted if they touch a path below one folder. At the chosen call the process is killed, or the call fails,
+   or every call from it on fails as on a full disk. Otherwise all calls that change something can be recorded, with the
+   data, so that a test can work out what a power cut might leave behind.
+
+   A file descriptor is looked up in /proc at each call, so copies of it need no bookkeeping. Most real calls are made
+   by number, not through the C library, as this library has their names. */
+
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { COUNT, FAIL, FULL, KILL, RECORD };
+enum { READS, SYNCS, WRITES, NEEDS_SPACE };
+enum { DIE = -1 };
+
+/* Shared with the process that forks the armed one, which reads it afterwards. */
+struct state {
+    long num_met[4], num_calls, num_fired;
+    char call[24], path[PATH_MAX];
+};
+static struct state *state;
+static int kind = COUNT, armed, log_fd = -1;
+static long chosen;
+static char folder[PATH_MAX];
+static size_t folder_length;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+__attribute__((constructor)) static void share(void) {
+    state = mmap(NULL, sizeof *state, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+
+struct state *faults_state(void) { return state; }
+
+void faults_reset(void) { memset(state, 0, sizeof *state); }
+
+/* Begin, in this process and those that it forks. */
+void faults_arm(const char *below, int what, long at, int log) {
+    snprintf(folder, sizeof folder, "%s", below);
+    folder_length = strlen(folder);
+    kind = what, chosen = at, log_fd = log, armed = 1;
+}
+
+static int is_below(const char *path) {
+    return !strncmp(path, folder, folder_length) && (path[folder_length] == '/' || !path[folder_length]);
+}
+
+static int path_of(int fd, char *path) {
+    char link[32];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = syscall(SYS_readlinkat, AT_FDCWD, link, path, PATH_MAX - 1);
+    path[length > 0 ? length : 0] = 0;
+    return length > 0;
+}
+
+/* Whether an open file is below the folder; its path. The error number stays as it is. */
+static int watches(int fd, char *path) {
+    int before = errno, found = armed && fd >= 0 && path_of(fd, path) && is_below(path);
+    errno = before;
+    return found;
+}
+
+/* The same for a name, perhaps in an open folder. */
+static int watches_name(int at, const char *name, char *path) {
+    int before = errno;
+    if (!armed || !name)
+        return 0;
+    if (name[0] == '/')
+        snprintf(path, PATH_MAX, "%s", name);
+    else {
+        char base[PATH_MAX];
+        if (at == AT_FDCWD) {
+            if (syscall(SYS_getcwd, base, sizeof base) < 0)
+                base[0] = 0;
+        } else
+            path_of(at, base);
+        snprintf(path, PATH_MAX, "%.2000s/%.2000s", base, name);
+    }
+    errno = before;
+    return is_below(path);
+}
+
+static void die(void) {
+    syscall(SYS_kill, syscall(SYS_getpid), SIGKILL);
+    for (;;)
+        pause();
+}
+
+/* Count a call. Return 0 if it goes on, DIE, or the error with which it fails. */
+static int meet(const char *call, const char *path, int need) {
+    __atomic_add_fetch(&state->num_met[need], 1, __ATOMIC_SEQ_CST);
+    /* A process that is killed leaves the same before a read as after the write that came first. */
+    if ((kind == FULL && (need == READS || need == WRITES)) || (kind == KILL && need < WRITES))
+        return 0;
+    long number = __atomic_add_fetch(&state->num_calls, 1, __ATOMIC_SEQ_CST);
+    if (kind == COUNT || kind == RECORD || (kind == FULL ? number < chosen : number != chosen))
+        return 0;
+    if (!state->num_fired++) {
+        snprintf(state->call, sizeof state->call, "%s", call);
+        snprintf(state->path, sizeof state->path, "%s", path);
+    }
+    return kind == KILL ? DIE : kind == FULL ? ENOSPC : EIO;
+}
+
+static int fails(const char *call, const char *path, int need) {
+    int error = meet(call, path, need);
+    if (error == DIE)
+        die();
+    if (error)
+        errno = error;
+    return error;
+}
+
+static uint64_t inode_of(int fd) {
+    struct stat found;
+    return fstat(fd, &found) ? 0 : found.st_ino;
+}
+
+static uint64_t inode_at(const char *path) {
+    struct stat found;
+    return lstat(path, &found) ? 0 : found.st_ino;
+}
+
+/* A line of the log: call, inode, two numbers, two paths, separated by tabs; then the data. */
+static void record(const char *call, uint64_t inode, long first, long size, const char *path, const char *other,
+                   const void *data) {
+    if (kind != RECORD)
+        return;
+    int before = errno;
+    char line[2 * PATH_MAX + 100];
+    int length = snprintf(line, sizeof line, "%s\t%lu\t%ld\t%ld\t%s\t%s\n", call, (unsigned long)inode, first, size,
+                          path, other);
+    pthread_mutex_lock(&lock);
+    syscall(SYS_write, log_fd, line, length);
+    for (long done = 0; data && done < size;)
+        done += syscall(SYS_write, log_fd, (const char *)data + done, size - done);
+    pthread_mutex_unlock(&lock);
+    errno = before;
+}
+
+/* Files */
+
+static int open_at(int at, const char *name, int flags, mode_t mode) {
+    char path[PATH_MAX];
+    if (!watches_name(at, name, path))
+        return syscall(SYS_openat, at, name, flags, mode);
+    int writes = (flags & O_ACCMODE) != O_RDONLY, creates = flags & O_CREAT && !inode_at(path);
+    if (fails("open", path, creates ? NEEDS_SPACE : writes ? WRITES : READS))
+        return -1;
+    int fd = syscall(SYS_openat, at, name, flags, mode);
+    if (fd >= 0 && creates)
+        record("create", inode_of(fd), 0, 0, path, "", NULL);
+    else if (fd >= 0 && writes && flags & O_TRUNC)
+        record("truncate", inode_of(fd), 0, 0, path, "", NULL);
+    return fd;
+}
+
+#define MODE                                                                                                           \
+    mode_t mode = 0;                                                                                                   \
+    if (flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE) {                                                         \
+        va_list more;                                                                                                  \
+        va_start(more, flags);                                                                                         \
+        mode = va_arg(more, int);                                                                                      \
+        va_end(more);                                                                                                  \
+    }
+int open(const char *name, int flags, ...) { MODE return open_at(AT_FDCWD, name, flags, mode); }
+int open64(const char *name, int flags, ...) { MODE return open_at(AT_FDCWD, name, flags, mode); }
+int openat(int at, const char *name, int flags, ...) { MODE return open_at(at, name, flags, mode); }
+int openat64(int at, const char *name, int flags, ...) { MODE return open_at(at, name, flags, mode); }
+int __open_2(const char *name, int flags) { return open_at(AT_FDCWD, name, flags, 0); }
+int __open64_2(const char *name, int flags) { return open_at(AT_FDCWD, name, flags, 0); }
+int creat(const char *name, mode_t mode) { return open_at(AT_FDCWD, name, O_CREAT | O_WRONLY | O_TRUNC, mode); }
+int creat64(const char *name, mode_t mode) { return creat(name, mode); }
+
+int close(int fd) {
+    char path[PATH_MAX];
+    int error = 0;
+    if (watches(fd, path) && (syscall(SYS_fcntl, fd, F_GETFL) & O_ACCMODE) != O_RDONLY)
+        error = fails("close", path, SYNCS);
+    int result = syscall(SYS_close, fd);
+    if (!error)
+        return result;
+    errno = error;
+    return -1;
+}
+
+/* A process that is killed while it writes has written a part. */
+static ssize_t write_or_part(const char *call, int fd, const void *data, size_t size, off_t offset) {
+    char path[PATH_MAX];
+    int error = watches(fd, path) ? meet(call, path, NEEDS_SPACE) : 0;
+    if (error && error != DIE) {
+        errno = error;
+        return -1;
+    }
+    size_t part = error == DIE ? size / 2 : size;
+    ssize_t result = offset < 0 ? syscall(SYS_write, fd, data, part) : syscall(SYS_pwrite64, fd, data, part, offset);
+    if (error == DIE)
+        die();
+    if (result > 0 && kind == RECORD && watches(fd, path)) {
+        off_t start = offset < 0 ? syscall(SYS_lseek, fd, 0, SEEK_CUR) - result : offset;
+        record("write", inode_of(fd), start, result, path, "", data);
+    }
+    return result;
+}
+
+ssize_t write(int fd, const void *data, size_t size) { return write_or_part("write", fd, data, size, -1); }
+ssize_t pwrite(int fd, const void *data, size_t size, off_t at) { return write_or_part("pwrite", fd, data, size, at); }
+ssize_t pwrite64(int fd, const void *data, size_t size, off_t at) {
+    return write_or_part("pwrite", fd, data, size, at);
+}
+ssize_t writev(int fd, const struct iovec *parts, int count) {
+    char path[PATH_MAX];
+    if (!watches(fd, path))
+        return syscall(SYS_writev, fd, parts, count);
+    /* Fewer bytes than asked for are no error: the caller goes on with the rest. */
+    for (int each = 0; each < count; each++)
+        if (parts[each].iov_len)
+            return write_or_part("writev", fd, parts[each].iov_base, parts[each].iov_len, -1);
+    return 0;
+}
+
+#define READ_CALL(name, parameters, number, ...)                                                            \
+    ssize_t name parameters {                                                                                          \
+        char path[PATH_MAX];                                                                                           \
+        if (watches(fd, path) && fails(#name, path, READS))                                                            \
+            return -1;                                                                                                 \
+        return syscall(number, fd, __VA_ARGS__);                                                                       \
+    }
+READ_CALL(read, (int fd, void *data, size_t size), SYS_read, data, size)
+READ_CALL(pread, (int fd, void *data, size_t size, off_t at), SYS_pread64, data, size, at)
+READ_CALL(pread64, (int fd, void *data, size_t size, off_t at), SYS_pread64, data, size, at)
+READ_CALL(readv, (int fd, const struct iovec *parts, int count), SYS_readv, parts, count)
+
+/* Copies within the kernel: refused while recording, so that the copied data passes through here. */
+static int refuses_copy(const char *call, int fd) {
+    char path[PATH_MAX];
+    if (!watches(fd, path))
+        return 0;
+    if (kind != RECORD)
+        return fails(call, path, NEEDS_SPACE);
+    return errno = EINVAL;
+}
+ssize_t sendfile(int to, int from, off_t *offset, size_t size) {
+    return refuses_copy("sendfile", to) ? -1 : syscall(SYS_sendfile, to, from, offset, size);
+}
+ssize_t sendfile64(int to, int from, off_t *offset, size_t size) { return sendfile(to, from, offset, size); }
+ssize_t copy_file_range(int from, off_t *start, int to, off_t *place, size_t size, unsigned flags) {
+    return refuses_copy("copy_file_range", to) ? -1 : syscall(SYS_copy_file_range, from, start, to, place, size, flags);
+}
+
+int ftruncate(int fd, off_t size) {
+    char path[PATH_MAX];
+    int is_watched = watches(fd, path);
+    if (is_watched && fails("ftruncate", path, NEEDS_SPACE))
+        return -1;
+    int result = syscall(SYS_ftruncate, fd, size);
+    if (is_watched && !result)
+        record("truncate", inode_of(fd), size, 0, path, "", NULL);
+    return result;
+}
+int ftruncate64(int fd, off_t size) { return ftruncate(fd, size); }
+int truncate(const char *name, off_t size) {
+    char path[PATH_MAX];
+    int is_watched = watches_name(AT_FDCWD, name, path);
+    if (is_watched && fails("truncate", path, NEEDS_SPACE))
+        return -1;
+    int result = syscall(SYS_truncate, name, size);
+    if (is_watched && !result)
+        record("truncate", inode_at(path), size, 0, path, "", NULL);
+    return result;
+}
+int truncate64(const char *name, off_t size) { return truncate(name, size); }
+
+/* The real call is left out: no test cuts the power, and it takes long. */
+static int sync_file(const char *call, int fd, int number) {
+    char path[PATH_MAX];
+    if (!watches(fd, path))
+        return syscall(number, fd);
+    if (fails(call, path, SYNCS))
+        return -1;
+    record("sync", inode_of(fd), 0, 0, path, "", NULL);
+    return 0;
+}
+int fsync(int fd) { return sync_file("fsync", fd, SYS_fsync); }
+int fdatasync(int fd) { return sync_file("fdatasync", fd, SYS_fdatasync); }
+
+static void *map(void *at, size_t size, int access, int flags, int fd, off_t offset) {
+    char path[PATH_MAX];
+    if (watches(fd, path)) {
+        if (fails("mmap", path, READS))
+            return MAP_FAILED;
+        if (access & PROT_WRITE && flags & MAP_SHARED)
+            record("unseen", inode_of(fd), 0, 0, path, "", NULL);
+    }
+    return (void *)syscall(SYS_mmap, at, size, access, flags, fd, offset);
+}
+void *mmap(void *at, size_t size, int access, int flags, int fd, off_t offset) {
+    return map(at, size, access, flags, fd, offset);
+}
+void *mmap64(void *at, size_t size, int access, int flags, int fd, off_t offset) {
+    return map(at, size, access, flags, fd, offset);
+}
+
+/* Names */
+
+static int rename_at(int from, const char *old, int to, const char *new, unsigned flags) {
+    char path[PATH_MAX], other[PATH_MAX];
+    int is_watched = watches_name(from, old, path) & watches_name(to, new, other);
+    if (is_watched && fails("rename", other, NEEDS_SPACE))
+        return -1;
+    uint64_t inode = is_watched ? inode_at(path) : 0;
+    int result = syscall(SYS_renameat2, from, old, to, new, flags);
+    if (is_watched && !result)
+        record("rename", inode, 0, 0, path, other, NULL);
+    return result;
+}
+int rename(const char *old, const char *new) { return rename_at(AT_FDCWD, old, AT_FDCWD, new, 0); }
+int renameat(int from, const char *old, int to, const char *new) { return rename_at(from, old, to, new, 0); }
+int renameat2(int from, const char *old, int to, const char *new, unsigned flags) {
+    return rename_at(from, old, to, new, flags);
+}
+
+int linkat(int from, const char *old, int to, const char *new, int flags) {
+    char path[PATH_MAX], other[PATH_MAX];
+    int is_watched = watches_name(from, old, path) & watches_name(to, new, other);
+    if (is_watched && fails("link", other, NEEDS_SPACE))
+        return -1;
+    int result = syscall(SYS_linkat, from, old, to, new, flags);
+    if (is_watched && !result)
+        record("link", inode_at(other), 0, 0, path, other, NULL);
+    return result;
+}
+int link(const char *old, const char *new) { return linkat(AT_FDCWD, old, AT_FDCWD, new, 0); }
+
+int symlinkat(const char *target, int to, const char *name) {
+    char path[PATH_MAX];
+    int is_watched = watches_name(to, name, path);
+    if (is_watched && fails("symlink", path, NEEDS_SPACE))
+        return -1;
+    int result = syscall(SYS_symlinkat, target, to, name);
+    if (is_watched && !result)
+        record("symlink", inode_at(path), 0, 0, path, target, NULL);
+    return result;
+}
+int symlink(const char *target, const char *name) { return symlinkat(target, AT_FDCWD, name); }
+
+int unlinkat(int at, const char *name, int flags) {
+    char path[PATH_MAX];
+    int is_watched = watches_name(at, name, path);
+    if (is_watched && fails(flags & AT_REMOVEDIR ? "rmdir" : "unlink", path, WRITES))
+        return -1;
+    int result = syscall(SYS_unlinkat, at, name, flags);
+    if (is_watched && !result)
+        record("remove", 0, 0, 0, path, "", NULL);
+    return result;
+}
+int unlink(const char *name) { return unlinkat(AT_FDCWD, name, 0); }
+int rmdir(const char *name) { return unlinkat(AT_FDCWD, name, AT_REMOVEDIR); }
+
+int mkdirat(int at, const char *name, mode_t mode) {
+    char path[PATH_MAX];
+    int is_watched = watches_name(at, name, path);
+    /* On an existing folder the call would fail anyhow. */
+    if (is_watched && !inode_at(path) && fails("mkdir", path, NEEDS_SPACE))
+        return -1;
+    int result = syscall(SYS_mkdirat, at, name, mode);
+    if (is_watched && !result)
+        record("mkdir", inode_at(path), 0, 0, path, "", NULL);
+    return result;
+}
+int mkdir(const char *name, mode_t mode) { return mkdirat(AT_FDCWD, name, mode); }
+
+/* The C library's own files and lists of folders: it does not call the functions above. */
+
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+static FILE *open_file(const char *name, const char *mode, FILE *(*real)(const char *, const char *)) {
+    char path[PATH_MAX];
+    int writes = !!strpbrk(mode, "wa+"), is_watched = watches_name(AT_FDCWD, name, path);
+    int creates = is_watched && writes && !inode_at(path);
+    if (is_watched && fails("fopen", path, creates ? NEEDS_SPACE : writes ? WRITES : READS))
+        return NULL;
+    FILE *file = real(name, mode);
+    if (file && is_watched && creates)
+        record("create", inode_of(fileno(file)), 0, 0, path, "", NULL);
+    else if (file && is_watched && strchr(mode, 'w'))
+        record("truncate", inode_of(fileno(file)), 0, 0, path, "", NULL);
+    return file;
+}
+FILE *fopen(const char *name, const char *mode) { return open_file(name, mode, REAL(fopen)); }
+FILE *fopen64(const char *name, const char *mode) { return open_file(name, mode, REAL(fopen64)); }
+
+size_t fread(void *data, size_t size, size_t count, FILE *file) {
+    char path[PATH_MAX];
+    if (watches(fileno(file), path) && fails("fread", path, READS))
+        return 0;
+    return REAL(fread)(data, size, count, file);
+}
+
+/* What is written goes to the system at once, so that it counts as one call there. Of a few bytes that cannot be written
+   the C library tells only when the file is closed. */
+static FILE *unwritten;
+size_t fwrite(const void *data, size_t size, size_t count, FILE *file) {
+    char path[PATH_MAX];
+    if (!watches(fileno(file), path))
+        return REAL(fwrite)(data, size, count, file);
+    int error = meet("fwrite", path, NEEDS_SPACE);
+    if (error && error != DIE) {
+        errno = error;
+        return size * count < BUFSIZ ? (unwritten = file, count) : 0;
+    }
+    off_t start = ftello(file);
+    size_t written = REAL(fwrite)(data, size, error == DIE ? count / 2 : count, file);
+    fflush(file);
+    if (error == DIE)
+        die();
+    record("write", inode_of(fileno(file)), start, (long)(written * size), path, "", data);
+    return written;
+}
+
+int fclose(FILE *file) {
+    int is_whole = file != unwritten, result = REAL(fclose)(file);
+    if (is_whole)
+        return result;
+    unwritten = NULL;
+    errno = kind == FULL ? ENOSPC : EIO;
+    return EOF;
+}
+
+DIR *opendir(const char *name) {
+    char path[PATH_MAX];
+    return watches_name(AT_FDCWD, name, path) && fails("opendir", path, READS) ? NULL : REAL(opendir)(name);
+}
+DIR *fdopendir(int fd) {
+    char path[PATH_MAX];
+    return watches(fd, path) && fails("opendir", path, READS) ? NULL : REAL(fdopendir)(fd);
+}

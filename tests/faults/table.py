@@ -1,0 +1,61 @@
+"""Try every command with a fault at every call, and print a table: `PYTHONPATH=.:tests python tests/faults/table.py`.
+
+With `--every N` only every N-th call, with `--power N` also N moments of a power cut; names of commands choose some.
+"""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from faults.check import Tally, Trial
+from faults.commands import COMMANDS, Command, prepare
+from faults.layer import FAULTS, WarmProcess, warm_process
+
+HEADINGS = (
+    "command", "calls that fail", "full disk", "killed", "power cut", "states left", "same bytes", "already finished",
+    "one line", "wrong",
+)  # fmt: skip
+
+
+def try_command(warm: WarmProcess, folder: Path, command: Command, every: int = 1, power: int = 0) -> Tally:
+    """Try a command with a fault at every n-th call, from the n-th on."""
+    trial = Trial(warm, folder, command)
+    for kind in FAULTS:
+        at = every
+        while trial.try_point(kind, at):
+            at += every
+    if power:
+        trial.try_power_cuts(folder / "log", power, 2, 1)
+    return trial.tally
+
+
+def row(command: Command, tally: Tally) -> str:
+    """Return a row of the table."""
+    points = [tally.points[name] for name in (*(kind.name for kind in FAULTS), "POWER")]
+    results = [tally.results[name] for name in ("same bytes", "already finished", "one line")]
+    return f"| {' | '.join([command.name, *map(str, [*points, tally.states, *results, len(tally.wrong)])])} |"
+
+
+def tell(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("commands", nargs="*")
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--power", type=int, default=0)
+    chosen = parser.parse_args()
+    tell(f"| {' | '.join(HEADINGS)} |\n|{'---|' * len(HEADINGS)}")
+    with tempfile.TemporaryDirectory() as made, warm_process(Path(made)) as warm:
+        prepare(warm, Path(made))
+        for command in COMMANDS:
+            if command.can_run and (not chosen.commands or command.name in chosen.commands):
+                tally = try_command(warm, Path(made), command, chosen.every, chosen.power)
+                tell("\n".join([row(command, tally), *tally.wrong]))
+
+
+if __name__ == "__main__":
+    main()

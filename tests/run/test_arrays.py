@@ -1,0 +1,43 @@
+"""Arrays in files: NumPy's bytes, and no error of the disk that nobody hears of."""
+
+import errno
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from elmo_zh.run.arrays import load_npy, read_numbers, save_npy, write_numbers
+
+FULL = Path("/dev/full")
+ARRAYS = [
+    np.arange(7, dtype="<u4"),
+    np.zeros((0, 3), np.float16),
+    np.arange(12.0).reshape(3, 4)[:, ::2],
+    np.array([(3, True), (5, False)], [("number", "<u8"), ("is_first", "?")]),
+    np.float32(2.5).reshape(()),
+]
+
+
+@pytest.mark.parametrize("array", ARRAYS, ids=lambda array: f"{array.dtype} {array.shape}")
+def test_the_bytes_are_those_of_numpy(tmp_path: Path, array: np.ndarray) -> None:
+    expected = BytesIO()
+    np.save(expected, array)
+    save_npy(tmp_path / "a.npy", array)
+    assert (tmp_path / "a.npy").read_bytes() == expected.getvalue()
+    found = load_npy(tmp_path / "a.npy")
+    assert (found.dtype, found.shape) == (array.dtype, array.shape)
+    np.testing.assert_array_equal(found, array)
+    write_numbers(tmp_path / "a", array)
+    assert (tmp_path / "a").read_bytes() == array.tobytes()
+    np.testing.assert_array_equal(read_numbers(tmp_path / "a", array.dtype), array.ravel())
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="this system has no disk that is always full")
+@pytest.mark.parametrize("write", [write_numbers, save_npy])
+@pytest.mark.parametrize("num_numbers", [3, 100_000])
+def test_numbers_that_do_not_fit_on_the_disk(write: object, num_numbers: int) -> None:
+    """`tofile` says nothing of a few."""
+    with pytest.raises(OSError, match="No space left") as caught:
+        write(FULL, np.zeros(num_numbers))  # type: ignore[operator]
+    assert caught.value.errno == errno.ENOSPC
