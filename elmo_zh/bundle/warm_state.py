@@ -100,6 +100,5 @@ def load_warm_state(path: Path, bilm: BiLM) -> None:
         BundleError: If the file is damaged or of another model.
     """
     L, P, D = bilm.shape.num_layers, bilm.shape.projection_dim, bilm.shape.cell_dim
-    file = ForeignFile.open(path)
-    output, cell = file.read_array("output", (L, 2, P)), file.read_array("cell", (L, 2, D))
-    bilm.set_warm_state(torch.from_numpy(output), torch.from_numpy(cell))
+    arrays = dict(ForeignFile.open(path).read_arrays({"output": (L, 2, P), "cell": (L, 2, D)}))
+    bilm.set_warm_state(torch.from_numpy(arrays["output"]), torch.from_numpy(arrays["cell"]))
