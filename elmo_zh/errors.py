@@ -29,6 +29,10 @@ class BundleError(ElmoZhError):
     """A model bundle is missing or damaged, or its files do not match its description."""
 
 
+class UnsafeFileError(BundleError):
+    """An HDF5 file of a model or a shard made its reader crash, or exceed its limits of time or memory."""
+
+
 class OutputError(ElmoZhError):
     """An output already exists or cannot be written."""
 

@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elmo_zh.bundle.weights import open_hdf5, read_array
-from elmo_zh.hdf5 import create_hdf5
+from elmo_zh.hdf5.create import create_hdf5
+from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.model.batches import build_inputs, mark_sentence, pad_sentences
 from elmo_zh.model.bilm import BiLM, State, read_both_ways
 from elmo_zh.model.token_encoder import TokenInputs
@@ -100,6 +100,5 @@ def load_warm_state(path: Path, bilm: BiLM) -> None:
         BundleError: If the file is damaged or of another model.
     """
     L, P, D = bilm.shape.num_layers, bilm.shape.projection_dim, bilm.shape.cell_dim
-    with open_hdf5(path) as file:
-        output, cell = read_array(file, path, "output", (L, 2, P)), read_array(file, path, "cell", (L, 2, D))
-    bilm.set_warm_state(torch.from_numpy(output), torch.from_numpy(cell))
+    arrays = dict(ForeignFile.open(path).read_arrays({"output": (L, 2, P), "cell": (L, 2, D)}))
+    bilm.set_warm_state(torch.from_numpy(arrays["output"]), torch.from_numpy(arrays["cell"]))

@@ -2,19 +2,17 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import h5py
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from elmo_zh.errors import BundleError
-from elmo_zh.hdf5 import create_hdf5, dataset_names, holds_its_data, own_dataset
+from elmo_zh.hdf5.create import create_hdf5
+from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.softmax import Softmax
@@ -180,21 +178,22 @@ def load_model(
         BundleError: If a dataset is missing, has another shape, is not a plain float array, or holds numbers that are
             not finite; if the file has datasets of a biLM that the options do not describe.
     """
-    with ExitStack() as stack:
-        file = stack.enter_context(open_hdf5(path))
-        has_softmax = with_softmax and "softmax" in file
-        table = weight_table(shape, has_softmax=has_softmax)
-        sources = {entry.dataset: (file, path) for entry in table}
-        if token_embeddings is not None:
-            sources["embedding"] = (stack.enter_context(open_hdf5(token_embeddings)), token_embeddings)
-        _refuse_unknown_datasets(file, path, sources)
-        for entry in table:
-            check_array(*sources[entry.dataset], entry.dataset, entry.shape)
-        bilm = BiLM(shape)
-        softmax = Softmax(shape.num_tokens, shape.projection_dim) if has_softmax else None
-        targets = named_parameters(bilm, softmax)
-        for entry in table:
-            _fill(targets, entry, read_array(*sources[entry.dataset], entry.dataset, entry.shape))
+    file = ForeignFile.open(path)
+    has_softmax = with_softmax and "softmax" in file.members
+    table = weight_table(shape, has_softmax=has_softmax)
+    sources = dict.fromkeys((entry.dataset for entry in table), file)
+    if token_embeddings is not None:
+        sources["embedding"] = ForeignFile.open(token_embeddings)
+    _refuse_unknown_datasets(file, sources)
+    for entry in table:
+        sources[entry.dataset].check_array(entry.dataset, entry.shape)
+    bilm = BiLM(shape)
+    softmax = Softmax(shape.num_tokens, shape.projection_dim) if has_softmax else None
+    targets, entries = named_parameters(bilm, softmax), {entry.dataset: entry for entry in table}
+    for source in dict.fromkeys(sources.values()):
+        shapes = {name: entry.shape for name, entry in entries.items() if sources[name] is source}
+        for name, array in source.read_arrays(shapes):
+            _fill(targets, entries[name], array)
     return bilm, softmax
 
 
@@ -204,11 +203,10 @@ def holds_softmax(path: Path) -> bool:
     Raises:
         BundleError: If it is not an HDF5 file.
     """
-    with open_hdf5(path) as file:
-        return "softmax" in file
+    return "softmax" in ForeignFile.open(path).members
 
 
-def _fill(targets: Mapping[str, Tensor], entry: Entry, array: NDArray[np.float32]) -> None:
+def _fill(targets: Mapping[str, Tensor], entry: Entry, array: NDArray[Any]) -> None:
     values, start = torch.from_numpy(array), 0
     for name in entry.parameters:
         target = _part(targets[name], entry.direction)
@@ -217,53 +215,13 @@ def _fill(targets: Mapping[str, Tensor], entry: Entry, array: NDArray[np.float32
         start = end
 
 
-def _refuse_unknown_datasets(file: Any, path: Path, known: Iterable[str]) -> None:
+def _refuse_unknown_datasets(file: ForeignFile, known: Iterable[str]) -> None:
     """Raise BundleError for datasets of a biLM that the options do not describe; other datasets are ignored."""
     known = set(known)
-    for name in dataset_names(file, path):
+    for name in file.names:
         is_ours = name.startswith(("RNN_", "CNN")) or name in ("char_embed", "word_embed", "embedding")
         if is_ours and name not in known:
             raise BundleError(
-                f"{path}: {name} is not in the model that options.json describes. The two files belong to different"
-                " models, or the options were changed."
+                f"{file.path}: {name} is not in the model that options.json describes. The two files belong to"
+                " different models, or the options were changed."
             )
-
-
-def open_hdf5(path: Path) -> Any:
-    """Open an HDF5 file for reading; raise BundleError if it is missing, truncated or not HDF5."""
-    try:
-        return h5py.File(path, "r")
-    except OSError as error:
-        raise BundleError(f"{path} cannot be read as HDF5 ({error}). Copy or export it again.") from None
-
-
-def check_array(file: Any, path: Path, name: str, shape: tuple[int, ...]) -> None:
-    """Raise BundleError unless the file itself holds a dataset of this shape, as plain floats."""
-    try:
-        dataset = own_dataset(file, name)
-    except KeyError:
-        raise BundleError(
-            f"{path}: dataset {name} is missing. The options belong to another model, or the file is truncated."
-        ) from None
-    if dataset.shape != shape or dataset.dtype.kind != "f":
-        raise BundleError(f"{path}: {name} is {dataset.dtype} {dataset.shape}, expected float32 {shape}.")
-    if not holds_its_data(dataset):
-        stored = dataset.id.get_storage_size()
-        raise BundleError(f"{path}: {name} has {stored} of {dataset.nbytes} bytes in this file.")
-
-
-def read_array(file: Any, path: Path, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
-    """Read a dataset whose data is in the file itself; memory is allocated only for data that is stored.
-
-    Raises:
-        BundleError: If it is missing, has another shape or type, is stored outside the file, or is not finite.
-    """
-    check_array(file, path, name, shape)
-    try:
-        with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite
-            array = np.asarray(file[name][()], np.float32)
-    except OSError as error:
-        raise BundleError(f"{path}: {name} cannot be read ({error}). Copy or export the file again.") from None
-    if not np.isfinite(array).all():
-        raise BundleError(f"{path}: {name} holds numbers that are not finite. Copy or export the file again.")
-    return array

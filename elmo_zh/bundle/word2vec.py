@@ -7,17 +7,16 @@ tokens and for words without a vector.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.bundle.find_bundle import find_given_bundle
 from elmo_zh.bundle.layout import BundleLayout
-from elmo_zh.bundle.weights import check_array, open_hdf5
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import BundleError, RunError
-from elmo_zh.hdf5 import create_hdf5
+from elmo_zh.hdf5.create import create_hdf5
+from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.invocation import command
 from elmo_zh.run.layout import RunDir
 from elmo_zh.vocabulary.vocabulary import Vocabulary, load_vocabulary
@@ -118,11 +117,11 @@ def read_table(path: Path, num_tokens: int) -> NDArray[np.float16]:
     Raises:
         BundleError: If it is damaged, was changed, or belongs to another vocabulary.
     """
-    with open_hdf5(path) as file:
-        dataset: Any = file.get(_DATASET)
-        width = dataset.shape[1] if getattr(dataset, "ndim", 0) == 2 else 0
-        check_array(file, path, _DATASET, (num_tokens, width))
-        table = np.asarray(dataset[()], np.float16)
+    file = ForeignFile.open(path)
+    shape = file.datasets.get(_DATASET, {}).get("shape")
+    width = shape[1] if shape and len(shape) == 2 else 0
+    with np.errstate(over="ignore"):  # a number too large for float16 becomes infinite
+        table = file.read_array(_DATASET, (num_tokens, width)).astype(np.float16)
     if not np.isfinite(table).all():
         raise BundleError(f"{path} holds numbers that are not finite. Copy or export the bundle again.")
     return table

@@ -19,7 +19,7 @@ from elmo_zh.bundle.weights import count_parameters, published_arrays, round_to_
 from elmo_zh.bundle.word2vec import write_table
 from elmo_zh.config import TextConfig, preparation_settings
 from elmo_zh.errors import BundleError
-from elmo_zh.hdf5 import create_hdf5
+from elmo_zh.hdf5.create import create_hdf5
 from elmo_zh.model.batches import build_inputs, build_lexicon, mark_sentence, pad_sentences
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.softmax import Softmax

@@ -64,6 +64,8 @@ def _read_toml(path: Path) -> Mapping[str, Any]:
         raise ConfigError(f"{path} is missing. Give --config an existing TOML file, such as configs/small.toml.")
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
+    except RecursionError:
+        raise ConfigError(f"{path} is nested too deep. Correct it or give another --config.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}. Correct it or give another --config.") from None
 
@@ -85,7 +87,7 @@ def _parse_value(text: str, *, is_text: bool) -> Any:
     """Return the TOML value of `text`, or the text itself for a text setting or invalid TOML, so it needs no quotes."""
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return text
     return text if is_text and not isinstance(value, str | list | dict) else value
 

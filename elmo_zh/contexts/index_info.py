@@ -44,7 +44,7 @@ def _is_sound(info: Any) -> bool:
         names += [text["name"] for text in info["texts"]]
     except (KeyError, TypeError, AttributeError):
         return False
-    are_numbers = all(isinstance(number, int) and number >= 0 for number in numbers)
+    are_numbers = all(isinstance(number, int) and 0 <= number < 2**62 for number in numbers)
     return are_numbers and min(counts) > 0 and all(isinstance(name, str) for name in names)
 
 
@@ -54,6 +54,8 @@ def check_sizes(layout: IndexLayout, info: dict[str, Any], layers: Sequence[int]
         if not path.is_file():
             raise OutputError(f"{path} is missing. Make the index again.")
         expected, found = info["bytes"].get(path.name), path.stat().st_size
+        if expected is None:
+            raise damaged(layout.info)
         if found != expected:
             raise OutputError(
                 f"{path} has {found:,} bytes, expected {expected:,}. It is damaged: make the index again."

@@ -106,7 +106,7 @@ class _OccurrenceVectors(ArrayWork):
 
     def compute(self, task: _Task) -> NDArray[np.float16]:
         """Return the vectors of the chosen tokens, float16, shape (layers, n, 2P)."""
-        with self._embedder.used() as embedder:
+        with self._embedder.used() as (embedder,):
             found = np.empty((len(self._layers), len(task.places), embedder.dimension), VECTOR)
             vectors = embedder.compute_vectors(task.lines)
             for activations, (start, end) in zip(vectors, pairwise(task.edges.tolist()), strict=True):

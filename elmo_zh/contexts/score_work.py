@@ -37,7 +37,7 @@ class LineScores:
             scorer: The model.
             other: The model to compare with, if any.
         """
-        self._scorers = LoadedOnce((scorer, other))
+        self._scorers = LoadedOnce(scorer, other)
 
     def compute(self, lines: Sequence[str]) -> ComputedScores:
         """Return the scores of lines."""

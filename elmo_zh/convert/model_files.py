@@ -13,9 +13,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-import h5py
-
 from elmo_zh.errors import BundleError, ElmoZhError
+from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.run.files import remove
 
 # Suffixes of the files of a model; nothing else is unpacked from an archive.
@@ -193,11 +192,7 @@ def _hdf5_files(folder: Path) -> list[Path]:
 
 
 def _holds(path: Path, group: str) -> bool:
-    try:
-        with h5py.File(path, "r") as file:
-            return group in file
-    except OSError as error:
-        raise BundleError(f"{path} cannot be read as HDF5 ({error}). Copy it again, or name the right file.") from None
+    return group in ForeignFile.open(path).members
 
 
 def _only(folder: Path, found: list[Path], what: str) -> Path:

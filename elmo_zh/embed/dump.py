@@ -22,7 +22,7 @@ from elmo_zh.embed.join import (
     count_unknown_words,
     finish_packed,
     is_plain_packed,
-    join_files,
+    join_blocks,
 )
 from elmo_zh.embed.line_blocks import Contents
 from elmo_zh.embed.merge import Shard
@@ -316,4 +316,5 @@ class _Dump:
             write_digest(self.parts.packed)
         if is_plain_packed(self.form):
             return finish_packed(self.parts.packed, self.output, self.counts)
-        return join_files([self.parts.packed], self.output, self._contents(), self.counts, self.form, reporter)
+        blocks = hdf5_packed.iter_blocks([self.parts.packed])
+        return join_blocks(blocks, self.output, self._contents(), self.counts, self.form, reporter)

@@ -121,7 +121,7 @@ class ElmoEmbedder:
         settings: dict[str, Any] = {"stateful": self.is_stateful, "batch_tokens": self.batch_tokens}
         settings |= {"unknown": self.unknown, "dtype": self.dtype}
         path, device = self.bundle.path.absolute(), self._device.type
-        return _load_same, (path, self.bundle.digest, device, self.precision, settings)
+        return _load_same, (path, self.bundle.digest, device, self.precision, tuple(settings.items()))
 
     @property
     def num_layers(self) -> int:
@@ -342,6 +342,8 @@ class ElmoEmbedder:
         return sum(self._lexicon.is_cut(token) for token in tokens)
 
 
-def _load_same(path: Path, digest: str, device: str, precision: str, settings: Mapping[str, Any]) -> ElmoEmbedder:
+def _load_same(
+    path: Path, digest: str, device: str, precision: str, settings: Iterable[tuple[str, Any]]
+) -> ElmoEmbedder:
     """Rebuild a pickled embedder."""
-    return ElmoEmbedder(load_same_bundle(path, digest), device, precision, **settings)
+    return ElmoEmbedder(load_same_bundle(path, digest), device, precision, **dict(settings))

@@ -109,20 +109,25 @@ def count_unknown_words(packed: Path) -> Counter[str]:
     return _decoded(unknown)
 
 
-def join_files(
-    paths: list[Path], output: Path, contents: Contents, counts: DumpCounts, form: OutputForm, reporter: Reporter
+def join_blocks(
+    joined: Iterable[LineBlock],
+    output: Path,
+    contents: Contents,
+    counts: DumpCounts,
+    form: OutputForm,
+    reporter: Reporter,
 ) -> DumpReport:
-    """Write the output from packed files of consecutive lines; it appears complete or not at all.
+    """Write the output from the lines of packed files; it appears complete or not at all.
 
     Raises:
-        OutputError: If the files hold more or fewer lines than they should.
+        OutputError: If there are more or fewer lines than there should be.
     """
     unknown = UnknownWords[bytes]()
     with (
         atomic_path(output) as unfinished,
         reporter.progress("join", unit="lines", total=contents.num_lines) as progress,
     ):
-        blocks = _check_blocks(hdf5_packed.iter_blocks(paths), contents, unknown, progress)
+        blocks = _check_blocks(joined, contents, unknown, progress)
         extra = choose_writer(form).write(unfinished, contents, blocks, form)
     unknown_words = dict(_decoded(unknown).most_common(_REPORTED_WORDS))
     return DumpReport(output=output, counts=counts, unknown_words=unknown_words, extra=extra)

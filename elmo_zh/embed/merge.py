@@ -2,29 +2,28 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import h5py
+import numpy as np
 
 from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed, is_output
-from elmo_zh.embed.join import DumpReport, check_form, claimed_output, join_files
-from elmo_zh.embed.line_blocks import Contents
+from elmo_zh.embed.join import DumpReport, check_form, claimed_output, join_blocks
+from elmo_zh.embed.line_blocks import Contents, LineBlock
 from elmo_zh.embed.shard_digest import is_whole
+from elmo_zh.embed.shard_file import SHARD_ATTRIBUTE, check_shard, describe_shard, find_digest, piece_of, read_shard
 from elmo_zh.embed.survey import check_disk_space
 from elmo_zh.embed.unfinished import DumpCounts
-from elmo_zh.errors import OptionError, OutputError
-from elmo_zh.hdf5 import own_dataset
+from elmo_zh.errors import BundleError, OptionError, OutputError, UnsafeFileError
+from elmo_zh.hdf5.foreign import read_foreign
 from elmo_zh.invocation import program
 from elmo_zh.run.reporter import Reporter
 
 _SUFFIX = re.compile(r"\.shard-\d+-of-\d+$")
-# The root attribute that makes a packed file a shard.
-_SHARD_ATTRIBUTE = "shard"
 _GIVE_SHARDS = "Give the files that the command embed wrote with --shard."
 
 
@@ -64,7 +63,7 @@ class Shard:
             "of": manifest,
             "counts": counts,
         }
-        return {_SHARD_ATTRIBUTE: json.dumps(described, ensure_ascii=False)}
+        return {SHARD_ATTRIBUTE: json.dumps(described, ensure_ascii=False)}
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,8 @@ def merge_shards(
     with claimed_output(output, paths, partial(is_output, form=form), force=force):
         check_disk_space(output, choose_writer(form).estimate_bytes(contents), is_exact=True, reporter=reporter)
         try:
-            return join_files([shard.path for shard in shards], output, contents, counts, form, reporter)
+            blocks = hdf5_packed.iter_blocks([shard.path for shard in shards], _iter_pieces)
+            return join_blocks(blocks, output, contents, counts, form, reporter)
         except UnicodeDecodeError:
             raise OutputError("The tokens of these shards are not UTF-8, so `embed` did not write them.") from None
 
@@ -116,15 +116,16 @@ def merge_shards(
 def _read(path: Path) -> _ShardFile:
     if not path.is_file():
         raise OutputError(f"{path} does not exist or is not a file. {_GIVE_SHARDS}")
+    is_shard = False
     try:
-        with h5py.File(path, "r") as file:
-            is_shard = _SHARD_ATTRIBUTE in file.attrs
-        if is_shard and is_whole(path):
+        [found] = read_foreign(find_digest, path)
+        is_shard = found.fields["is_shard"]
+        if is_shard and is_whole(path, found.fields["digest_start"]):
             return _described(path)
-    except OSError:
-        is_shard = False
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
-        is_shard = True
+    except UnsafeFileError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, BundleError):
+        pass  # told below
     if not is_shard:
         raise OutputError(f"{path} is not a shard. {_GIVE_SHARDS}")
     raise OutputError(f"{path} is damaged: it is not as `embed --shard` wrote it. Copy it again, or make it again.")
@@ -134,38 +135,42 @@ def _described(path: Path) -> _ShardFile:
     """Return the description of a shard.
 
     Raises:
-        KeyError, TypeError, ValueError, AttributeError, RecursionError: If it is not one of `embed`.
+        KeyError, TypeError, ValueError, AttributeError, RecursionError, BundleError: If it is not one of `embed`.
     """
-    with h5py.File(path, "r") as file:
-        attributes = dict(file.attrs)
-        described = json.loads(attributes.pop(_SHARD_ATTRIBUTE))
-        counts = DumpCounts(**described.pop("counts"))
-        vectors = own_dataset(file, "vectors")
-        *layers, _, dimension = vectors.shape
-        contents = Contents(
-            attributes={name: value for name, value in attributes.items() if name not in ("layout", "first_line")},
-            first_line=int(attributes["first_line"]),
-            num_lines=counts.lines,
-            num_tokens=counts.tokens,
-            num_layers=layers[0] if layers else None,
-            dimension=dimension,
-            dtype=vectors.dtype.name,
-            is_pooled="pool" in attributes,
-            has_offsets="character_offsets" in file,
-            has_source_lines="line" in file,
-            has_text="text" in file,
-        )
-        shard = _ShardFile(path, contents=contents, counts=counts, **described)
-        numbers = (shard.number, shard.count, shard.total_lines, *asdict(counts).values())
-        if not all(isinstance(number, int) and number >= 0 for number in numbers) or not {"layers", "pool"} <= {
-            *shard.of
-        }:
-            raise ValueError(f"the description is {described}")
-        hdf5_packed.check_shapes(file, contents)
+    [message] = read_foreign(describe_shard, path)
+    found = message.fields
+    attributes = dict(found["attributes"])
+    attributes |= {name: np.array(value) for name, value in attributes.items() if isinstance(value, list)}
+    described = json.loads(attributes.pop(SHARD_ATTRIBUTE))
+    counts = DumpCounts(**described.pop("counts"))
+    *layers, _, dimension = found["shape"]
+    contents = Contents(
+        attributes={name: value for name, value in attributes.items() if name not in ("layout", "first_line")},
+        first_line=int(attributes["first_line"]),
+        num_lines=counts.lines,
+        num_tokens=counts.tokens,
+        num_layers=layers[0] if layers else None,
+        dimension=dimension,
+        dtype=found["dtype"],
+        is_pooled="pool" in attributes,
+        has_offsets="character_offsets" in found["datasets"],
+        has_source_lines="line" in found["datasets"],
+        has_text="text" in found["datasets"],
+    )
+    shard = _ShardFile(path, contents=contents, counts=counts, **described)
+    numbers = (shard.number, shard.count, shard.total_lines, *asdict(counts).values())
+    if not all(isinstance(number, int) and number >= 0 for number in numbers) or not {"layers", "pool"} <= {*shard.of}:
+        raise ValueError(f"the description is {described}")
     own = Shard(shard.number, shard.count).lines(shard.total_lines)
     if not 1 <= shard.number <= shard.count or (own.start, len(own)) != (contents.first_line, contents.num_lines):
         raise ValueError(f"{contents.num_lines} lines from {contents.first_line} on, expected {own}")
+    [_] = read_foreign(check_shard, path, contents={**asdict(contents), "attributes": {}})
     return shard
+
+
+def _iter_pieces(path: Path, num_lines: int, num_tokens: int) -> Iterator[tuple[LineBlock | None, bool]]:
+    for message in read_foreign(read_shard, path, num_lines=num_lines, num_tokens=num_tokens):
+        yield piece_of(message), message.fields["is_full"]
 
 
 def _check_together(shards: Sequence[_ShardFile]) -> None:

@@ -12,10 +12,11 @@ from torch.nn import functional
 
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle
-from elmo_zh.bundle.weights import is_tied, open_hdf5, read_array
+from elmo_zh.bundle.weights import is_tied
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.golden import Golden, load_golden
 from elmo_zh.errors import BundleError
+from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.model.batches import build_inputs
 from elmo_zh.vocabulary.vocabulary import SPECIALS
 
@@ -148,9 +149,8 @@ def _check_tables(bundle: Bundle) -> Check:
         problems.append(f"vocab.data has digest {vocabulary.digest()}, not that of the export")
     if layout.vocab_embedding.exists():
         ours = bundle.bilm.token_table.weight.detach().cpu().numpy()
-        with open_hdf5(layout.vocab_embedding) as file:
-            if not np.array_equal(read_array(file, layout.vocab_embedding, "embedding", ours.shape), ours):
-                problems.append("vocab_embedding.hdf5 and weights.hdf5 hold different embeddings")
+        if not np.array_equal(ForeignFile.open(layout.vocab_embedding).read_array("embedding", ours.shape), ours):
+            problems.append("vocab_embedding.hdf5 and weights.hdf5 hold different embeddings")
     rows = f"{len(vocabulary):,} rows, digests as exported"
     return Check(name=name, passed=not problems, found="; ".join(problems) or rows)
 

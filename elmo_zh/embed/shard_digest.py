@@ -21,13 +21,18 @@ def create_place(file: Any) -> None:
     file.create_dataset(_NAME, (_BYTES,), np.uint8, dcpl=allocated)
 
 
+def digest_start(file: Any) -> int | None:
+    """Return the first byte of the digest in an open file; None if it has none."""
+    dataset = file.get(_NAME)
+    is_place = isinstance(dataset, h5py.Dataset) and (dataset.dtype, dataset.shape) == (np.uint8, (_BYTES,))
+    return dataset.id.get_offset() if is_place else None
+
+
 def digest_region(path: Path) -> Region | None:
-    """Return the place of the digest in a file; None if it has none."""
+    """Return the place of the digest in a file of this program; None if it has none."""
     with h5py.File(path, "r") as file:
-        dataset = file.get(_NAME)
-        is_place = isinstance(dataset, h5py.Dataset) and (dataset.dtype, dataset.shape) == (np.uint8, (_BYTES,))
-        start = dataset.id.get_offset() if is_place else None
-        return None if start is None else Region(path, start, _BYTES)
+        start = digest_start(file)
+    return None if start is None else Region(path, start, _BYTES)
 
 
 def write_digest(path: Path) -> None:
@@ -40,14 +45,13 @@ def write_digest(path: Path) -> None:
         file.write(digest)
 
 
-def is_whole(path: Path) -> bool:
-    """Return whether a file holds the digest of its other bytes."""
-    region = digest_region(path)
-    if region is None:
+def is_whole(path: Path, start: int | None) -> bool:
+    """Return whether a file holds the digest of its other bytes, whose place is given, if it has one."""
+    if start is None:
         return False
     with path.open("rb") as file:
-        file.seek(region.start)
-        return file.read(_BYTES) == _digest(region)
+        file.seek(start)
+        return file.read(_BYTES) == _digest(Region(path, start, _BYTES))
 
 
 def _digest(region: Region) -> bytes:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.embed.survey import Survey
 from elmo_zh.errors import OutputError
-from elmo_zh.hdf5 import create_hdf5
+from elmo_zh.hdf5.create import create_hdf5
 from elmo_zh.run.files import atomic_path, read_json, remove, write_json
 from elmo_zh.run.sealed import Region, has_its_content, read_sealed, write_sealed
 

@@ -48,7 +48,7 @@ class LineVectors(ArrayWork):
         contents = self._contents.with_size(num_lines=len(lines), num_tokens=sum(map(len, lines)))
         vectors = np.empty(contents.shape, contents.dtype)
         spans = pairwise(accumulate(map(len, lines), initial=0))
-        with self._embedder.used() as embedder:
+        with self._embedder.used() as (embedder,):
             for index, (activations, span) in enumerate(zip(embedder.compute_vectors(lines), spans, strict=True)):
                 vectors[..., index if contents.is_pooled else slice(*span), :] = self._reduction.apply(activations)
         return vectors

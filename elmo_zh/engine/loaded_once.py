@@ -1,46 +1,57 @@
 """Large values, such as models, that tasks bring to a worker by name and that it loads once."""
 
-import pickle
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVarTuple
 
 from elmo_zh.allocator import keep_freed_memory
 
-Value = TypeVar("Value")
+Values = TypeVarTuple("Values")
+# How a value is made: a function and its arguments, as `__reduce__` returns them; None stands for None.
+_Recipe = tuple[Any, tuple[Any, ...]] | None
 
 # A worker keeps as many of them: those of the two commands that used it last.
 _MOST_KEPT = 2
 _turn = threading.RLock()
 
 
-class LoadedOnce(Generic[Value]):
-    """A value that a worker loads when it is first used, and then keeps, however many tasks bring it.
+class LoadedOnce(Generic[*Values]):
+    """Values that a worker loads when they are first used, and then keeps, however many tasks bring them.
 
-    It is pickled together with this, so its pickle should be small: a model pickles as its folder and its digest.
+    Tasks carry how each is made: what its `__reduce__` returns, such as a function and the folder and digest of a
+    model. The arguments must be hashable.
     """
 
-    def __init__(self, value: Value) -> None:
-        self._value: Value | None = value
-        self._pickled: bytes | None = None
+    def __init__(self, *values: *Values) -> None:
+        self._values: tuple[*Values] | None = values
+        self._recipes: tuple[_Recipe, ...] | None = None
 
-    def __getstate__(self) -> bytes:
-        return pickle.dumps(self._value) if self._pickled is None else self._pickled
+    def __getstate__(self) -> tuple[_Recipe, ...]:
+        if self._values is None:
+            assert self._recipes is not None
+            return self._recipes
+        return tuple(None if value is None else _recipe(value) for value in self._values)
 
-    def __setstate__(self, pickled: bytes) -> None:
+    def __setstate__(self, recipes: tuple[_Recipe, ...]) -> None:
         # Not loaded here: schedulers unpickle tasks too.
-        self._value, self._pickled = None, pickled
+        self._values, self._recipes = None, recipes
 
     @contextmanager
-    def used(self) -> Iterator[Value]:
-        """Yield the value; threads of one process take turns."""
+    def used(self) -> Iterator[tuple[*Values]]:
+        """Yield the values; threads of one process take turns."""
         with _turn:
-            yield self._value if self._pickled is None else _loaded(self._pickled)  # type: ignore[misc]
+            yield _loaded(self._recipes) if self._values is None else self._values
+
+
+def _recipe(value: object) -> _Recipe:
+    reduced: Any = value.__reduce__()
+    function, arguments = reduced
+    return function, arguments
 
 
 @lru_cache(maxsize=_MOST_KEPT)
-def _loaded(pickled: bytes) -> Any:
+def _loaded(recipes: tuple[_Recipe, ...]) -> Any:
     keep_freed_memory()
-    return pickle.loads(pickled)  # noqa: S301 - it comes from the engine, whose tasks are pickled anyway
+    return tuple(None if recipe is None else recipe[0](*recipe[1]) for recipe in recipes)

@@ -1,6 +1,7 @@
 """The folder of a trained task: its files, and task.json, which describes it."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -8,7 +9,8 @@ from typing import Any
 
 from elmo_zh.errors import RunError
 from elmo_zh.run.files import write_json
-from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
+from elmo_zh.tasks.data.schemes import SCHEMES
+from elmo_zh.tasks.networks.settings import ELMO_PLACES, HEADS, INPUTS, HeadSettings, Sizes
 from elmo_zh.version import __version__
 
 TASK_FORMAT = 1
@@ -108,6 +110,41 @@ def load_description(layout: TaskLayout) -> TaskDescription:
         numbers = list(asdict(values["sizes"]).values())
         if not all(type(number) is int and 0 <= number < 2**31 for number in numbers):
             raise ValueError("a size is not a number")
-        return TaskDescription(**values)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        description = TaskDescription(**values)
+        _require_types(description)
+        return description
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RunError(f"{path} is damaged ({error!r:.80}). Train the task again with: elmo-zh task fit") from None
+
+
+def _require_types(description: TaskDescription) -> None:
+    """Raise ValueError, KeyError or TypeError for a value that no training has written."""
+    settings = description.settings
+    chosen = {
+        "kind": settings.kind in ("classify", "tag", "pairs"),
+        "head": settings.head in HEADS,
+        "elmo_at": settings.elmo_at in ELMO_PLACES,
+        "inputs": bool(settings.inputs) and set(settings.inputs) <= set(INPUTS),
+        "scheme": description.scheme in ("", *SCHEMES),
+        "alphabet": isinstance(description.alphabet, str),
+        "model": all(isinstance(description.model[name], str) for name in ("path", "digest")),
+    }
+    sizes = description.sizes
+    needed = {"word2vec": [sizes.word2vec_dim], "elmo": [sizes.num_layers, sizes.elmo_dim]}
+    needed["characters"] = [sizes.num_characters]
+    chosen["sizes"] = sizes.num_outputs > 0 and all(
+        size > 0 for name in settings.inputs for size in needed.get(name, [])
+    )
+    for name in ("hidden_dim", "character_dim"):
+        size = getattr(settings, name)
+        chosen[name] = type(size) is int and 0 < size < 2**31
+    for name, number in (("dropout", settings.dropout), ("mean", description.mean), ("scale", description.scale)):
+        chosen[name] = isinstance(number, int | float) and math.isfinite(number)
+    chosen["mix_penalty"] = isinstance(settings.mix_penalty, int | float)
+    chosen["dropout"] = chosen["dropout"] and 0 <= settings.dropout <= 1
+    for name, truth in (("regression", settings.regression), ("by_words", description.by_words)):
+        chosen[name] = isinstance(truth, bool)
+    for name in ("training", "scores", "layer_weights"):
+        chosen[name] = isinstance(getattr(description, name), dict)
+    if wrong := [name for name, is_right in chosen.items() if not is_right]:
+        raise ValueError(f"{wrong[0]} is not what a training writes")

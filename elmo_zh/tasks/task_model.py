@@ -181,8 +181,11 @@ def _load_head(layout: TaskLayout, description: TaskDescription) -> TaskHead:
     remedy = "Copy the folder again, or train the task again with: elmo-zh task fit"
     if not layout.head.is_file():
         raise RunError(f"{layout.head} is missing. {remedy}")
-    with torch.device("meta"):
-        num_bytes = 4 * sum(parameter.numel() for parameter in build().parameters())
+    try:
+        with torch.device("meta"):
+            num_bytes = 4 * sum(parameter.numel() for parameter in build().parameters())
+    except (RuntimeError, ValueError, ZeroDivisionError) as error:
+        raise RunError(f"{layout.description} describes no network ({str(error)[:100]!r}). {remedy}") from None
     # The sizes come from a file: memory is taken only for weights that are there.
     if num_bytes > layout.head.stat().st_size:
         raise RunError(f"{layout.head} has too few bytes for the network that task.json describes. {remedy}")

@@ -39,7 +39,7 @@ class MetricsFile:
     def _read(self, line: bytes, number: int) -> dict[str, Any]:
         try:
             figures = json.loads(line.decode("utf-8"))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             problem = str(error)
         else:
             if isinstance(figures, dict) and isinstance(figures.get("step"), int):

@@ -238,9 +238,9 @@ def test_a_value_is_loaded_once_and_only_if_it_is_used() -> None:
     copies = [pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(value)))) for value in values]
     assert Counted.loaded == start
     for number, loads in ((0, 1), (0, 1), (1, 2), (0, 2), (2, 3), (0, 3), (1, 4)):
-        with pickle.loads(pickle.dumps(copies[number])).used() as value:
+        with pickle.loads(pickle.dumps(copies[number])).used() as (value,):
             assert value.number == number + 1
         assert Counted.loaded == start + loads
-    with values[0].used() as own:
+    with values[0].used() as (own,):
         assert own.number == 1
     assert Counted.loaded == start + 4

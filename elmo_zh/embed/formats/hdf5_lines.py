@@ -15,6 +15,7 @@ import numpy as np
 from elmo_zh.embed.formats import OutputForm
 from elmo_zh.embed.formats.hdf5_bytes import LineFile
 from elmo_zh.embed.line_blocks import Contents, LineBlock
+from elmo_zh.hdf5.foreign_file import has_attributes
 
 SUFFIX = ".hdf5"
 
@@ -35,10 +36,7 @@ def estimate_bytes(contents: Contents) -> int:
 
 def is_output(path: Path) -> bool:
     """Return whether a file was written by embed, in either layout of HDF5."""
-    if not path.is_file() or not h5py.is_hdf5(path):
-        return False
-    with h5py.File(path, "r") as file:
-        return "layers" in file.attrs and "segmenter" in file.attrs
+    return path.is_file() and has_attributes(path, {"layers", "segmenter"})
 
 
 def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:

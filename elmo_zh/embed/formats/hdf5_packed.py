@@ -10,7 +10,7 @@ unfinished dump are such files too.
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from elmo_zh.embed.formats import OutputForm
 from elmo_zh.embed.line_blocks import Contents, LineBlock, TextBlock
 from elmo_zh.embed.shard_digest import create_place
-from elmo_zh.hdf5 import create_hdf5, holds_its_data, own_dataset
+from elmo_zh.hdf5.checks import holds_its_data, own_dataset
+from elmo_zh.hdf5.create import create_hdf5
 from elmo_zh.run.sealed import Region
 
 SUFFIX = ".hdf5"
@@ -207,22 +208,46 @@ def check_shapes(file: Any, contents: Contents) -> None:
         raise ValueError("line_offsets do not rise from 0 to the number of tokens")
 
 
-def iter_blocks(paths: Iterable[Path]) -> Iterator[LineBlock]:
+# Reads the lines of one file: its path, and the lines and tokens that are in the block already.
+PieceReader = Callable[[Path, int, int], Iterator[tuple[LineBlock | None, bool]]]
+
+
+def iter_pieces(path: Path, num_lines: int, num_tokens: int) -> Iterator[tuple[LineBlock | None, bool]]:
+    """Yield the lines of a packed file with their vectors, and after each piece whether it fills a block.
+
+    Args:
+        path: The file.
+        num_lines: Lines of earlier files that are in the first block.
+        num_tokens: Their tokens. A block that they fill gets None instead of a piece.
+    """
+    with h5py.File(path, "r") as file:
+        end, start = len(file["line_offsets"]) - 1, 0
+        while start < end:
+            stop = _end_of_block(file, start, num_lines, num_tokens)
+            piece = _read_vectors(file, start, stop) if stop else None
+            start = stop or start
+            yield piece, start < end
+            num_lines = num_tokens = 0
+
+
+def iter_blocks(paths: Iterable[Path], read: PieceReader = iter_pieces) -> Iterator[LineBlock]:
     """Yield the lines of packed files in order, with their vectors, some thousand tokens at a time.
 
     The blocks are the same however the lines are divided among the files.
+
+    Args:
+        paths: The files.
+        read: Reads each of them.
     """
     pieces: list[LineBlock] = []
     for path in paths:
-        with h5py.File(path, "r") as file:
-            num_lines, start = len(file["line_offsets"]) - 1, 0
-            while start < num_lines:
-                if stop := _end_of_block(file, start, pieces):
-                    pieces.append(_read_vectors(file, start, stop))
-                    start = stop
-                if start < num_lines:
-                    yield LineBlock.joined(pieces)
-                    pieces = []
+        taken = sum(piece.num_lines for piece in pieces), sum(len(piece.tokens) for piece in pieces)
+        for piece, is_full in read(path, *taken):
+            if piece is not None:
+                pieces.append(piece)
+            if is_full:
+                yield LineBlock.joined(pieces)
+                pieces = []
     if pieces:
         yield LineBlock.joined(pieces)
 
@@ -232,19 +257,18 @@ def iter_text_blocks(paths: Iterable[Path]) -> Iterator[TextBlock]:
     return chain.from_iterable(map(_iter_text_blocks, paths))
 
 
-def _end_of_block(file: Any, start: int, pieces: Sequence[TextBlock] = ()) -> int:
+def _end_of_block(file: Any, start: int, num_lines: int = 0, num_tokens: int = 0) -> int:
     """Return the line after those that a block still takes from a line on; 0 if it takes none.
 
     Args:
         file: The h5py.File.
         start: The line, counted from the first one of the file.
-        pieces: What is in the block already.
+        num_lines: Lines that are in the block already.
+        num_tokens: Their tokens.
     """
-    lines_left = BLOCK_LINES - sum(piece.num_lines for piece in pieces)
-    tokens_left = BLOCK_TOKENS - sum(len(piece.tokens) for piece in pieces)
-    offsets = file["line_offsets"][start : start + lines_left + 1]
-    count = int(np.searchsorted(offsets, offsets[0] + tokens_left, side="right")) - 1
-    if not pieces:
+    offsets = file["line_offsets"][start : start + BLOCK_LINES - num_lines + 1]
+    count = int(np.searchsorted(offsets, offsets[0] + BLOCK_TOKENS - num_tokens, side="right")) - 1
+    if num_lines == 0:
         count = max(1, count)
     return start + count if count > 0 else 0
 

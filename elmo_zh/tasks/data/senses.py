@@ -76,7 +76,7 @@ def _read_objects(text: DecodedText) -> Iterator[MarkedWord]:
         if line.strip():
             try:
                 yield _object(json.loads(line))
-            except (ValueError, KeyError, TypeError, IndexError) as error:
+            except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
                 raise CorpusError(
                     f"{text.name}: line {number} is no marked word ({error!r:.60}). Expected an object with context (a"
                     " list of tokens), target_word, target_position and sense."

@@ -1,7 +1,5 @@
-"""HDF5 files: created so that a full disk is an error instead of a crash, listed so that a stranger's does no harm."""
+"""Checks of a stranger's HDF5 file: nothing outside it is touched, and sizes are known before memory is taken."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +12,6 @@ _MOST_OBJECTS = 10_000
 # More than random float32 numbers can ever be compressed: a larger dataset claims data that it does not hold.
 _MOST_COMPRESSION = 100
 _SMALL_BYTES = 1 << 20
-
-
-@contextmanager
-def create_hdf5(path: Path, **options: Any) -> Iterator[Any]:
-    """Yield a new HDF5 file that is written through a Python file object.
-
-    HDF5's own file driver cannot close a file on a full disk, and the process then crashes at exit. Through a Python
-    file object the same failure is an OSError.
-
-    Args:
-        path: Path of the file; an existing file is replaced.
-        options: Options of h5py.File.
-    """
-    with path.open("w+b") as raw, h5py.File(raw, "w", **options) as file:
-        yield file
 
 
 def dataset_names(file: Any, path: Path) -> list[str]:
@@ -59,13 +42,18 @@ def dataset_names(file: Any, path: Path) -> list[str]:
                 continue
             # Names may be any bytes; h5py's objects open only those in UTF-8.
             member = h5py.h5o.open(group.id, name)
-            shown_name = prefix + name.decode("utf-8", "backslashreplace")
+            member_name = prefix + shown_name(name)
             if isinstance(member, h5py.h5d.DatasetID):
-                found.append(shown_name)
+                found.append(member_name)
             elif isinstance(member, h5py.h5g.GroupID) and (address := h5py.h5o.get_info(member).addr) not in seen:
                 seen.add(address)
-                waiting.append((f"{shown_name}/", depth + 1, h5py.Group(member)))
+                waiting.append((f"{member_name}/", depth + 1, h5py.Group(member)))
     return sorted(found)
+
+
+def shown_name(name: bytes) -> str:
+    """Return a name, with bytes that are not UTF-8 escaped."""
+    return name.decode("utf-8", "backslashreplace")
 
 
 def own_dataset(file: Any, name: str) -> Any:

@@ -1,0 +1,70 @@
+"""The reader of golden.hdf5, which runs in the process that reads foreign files."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from elmo_zh.errors import BundleError
+from elmo_zh.hdf5.checks import holds_its_data, own_dataset
+from elmo_zh.hdf5.messages import Message
+
+# Far more than the three sentences of a bundle have.
+_MOST_SENTENCES, _MOST_TOKENS, _MOST_CHARACTERS = 100, 1000, 2**16
+_MOST_VECTOR_BYTES = 2**28
+
+
+def read_golden(path: Path) -> Iterator[Message]:
+    """Yield the tolerance, then the text, the tokens and the vectors of each sentence.
+
+    Raises:
+        BundleError: If the file is damaged, or is not one of golden sentences.
+    """
+    try:
+        yield from _read(path)
+    except (OSError, KeyError, ValueError, TypeError, AttributeError) as error:
+        raise BundleError(f"{path} is damaged ({error}). Export or copy the bundle again.") from None
+
+
+def _read(path: Path) -> Iterator[Message]:
+    with h5py.File(path, "r") as file:
+        names = _names(file)
+        yield Message({"tolerance": float(file.attrs["tolerance"])})
+        for name in names:
+            tokens = _read_tokens(own_dataset(file, f"tokens/{name}"))
+            text = _read_text(own_dataset(file, f"texts/{name}"), ())
+            vectors = own_dataset(file, name)
+            _require_data(vectors)
+            if vectors.dtype.kind != "f" or vectors.nbytes > _MOST_VECTOR_BYTES:
+                raise ValueError(f"the vectors of a sentence are {vectors.dtype} {vectors.shape}")
+            yield Message({"text": text, "tokens": tokens}, [vectors[()]])
+
+
+def _names(file: Any) -> list[str]:
+    tokens = file.get("tokens", getlink=True)
+    if not isinstance(tokens, h5py.HardLink) or not 0 < len(file["tokens"]) <= _MOST_SENTENCES:
+        raise ValueError("sentences are missing, or too many")
+    return sorted(file["tokens"], key=int)
+
+
+def _read_tokens(dataset: Any) -> list[str]:
+    """Return the tokens of a sentence; one by one, as all of them may claim the same long text."""
+    if dataset.ndim != 1 or not 0 < len(dataset) <= _MOST_TOKENS:
+        raise ValueError(f"the tokens of a sentence have shape {dataset.shape}")
+    tokens: list[str] = []
+    for index in range(len(dataset)):
+        tokens.append(_read_text(dataset, index))
+        if sum(map(len, tokens)) > _MOST_CHARACTERS:
+            raise ValueError("the tokens of a sentence are too long")
+    return tokens
+
+
+def _read_text(dataset: Any, place: Any) -> str:
+    _require_data(dataset)
+    return str(dataset[place].decode("utf-8"))
+
+
+def _require_data(dataset: Any) -> None:
+    if not holds_its_data(dataset):
+        raise ValueError(f"{dataset.name} is not in this file as a whole")

@@ -1,0 +1,85 @@
+"""The readers of datasets, which run in the process that reads foreign files."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from elmo_zh.hdf5.checks import dataset_names, holds_its_data, own_dataset, shown_name
+from elmo_zh.hdf5.messages import Message
+
+# Read and sent at a time.
+_PIECE_BYTES = 1 << 24
+_MOST_ATTRIBUTES = 1000
+
+
+def describe(path: Path) -> Iterator[Message]:
+    """Yield one message: names at the top of the file, and the datasets that are in the file itself.
+
+    Raises:
+        BundleError: If groups are nested too deep, or there are too many of them.
+    """
+    with h5py.File(path, "r") as file:
+        names = dataset_names(file, path)
+        yield Message(
+            {
+                "names": names,
+                "members": [shown_name(name) for name in file.id],
+                "datasets": {name: described for name in names if (described := _describe(file, name))},
+            }
+        )
+
+
+def name_attributes(path: Path) -> Iterator[Message]:
+    """Yield one message: the names of the root attributes. The file may have any number of datasets."""
+    with h5py.File(path, "r") as file:
+        if len(file.attrs) > _MOST_ATTRIBUTES:
+            raise ValueError(f"it has more than {_MOST_ATTRIBUTES:,} attributes")
+        # Not as h5py lists them, which fails for names that are not UTF-8.
+        names = [h5py.h5a.open(file.id, index=index).name for index in range(len(file.attrs))]
+        yield Message({"attributes": [shown_name(name) for name in names]})
+
+
+def _describe(file: Any, name: str) -> dict[str, Any] | None:
+    """Return what is known of a dataset; None of one with a name or a type that h5py cannot express."""
+    try:
+        dataset = own_dataset(file, name)
+        dtype = dataset.dtype
+    except (KeyError, TypeError):
+        return None
+    return {
+        "shape": dataset.shape,
+        "dtype": str(dtype),
+        "kind": dtype.kind,
+        "stored_bytes": dataset.id.get_storage_size(),
+        "num_bytes": dataset.nbytes,
+        "holds_its_data": holds_its_data(dataset),
+    }
+
+
+def read_arrays(path: Path, names: Sequence[str]) -> Iterator[Message]:
+    """Yield datasets in the given order; none for one without rows.
+
+    A message has `name`, and some rows as its array. For a dataset that is stored as it is, it has instead the place of
+    all rows in the file, `offset`, and their `dtype`.
+
+    Raises:
+        KeyError: If one is missing.
+        ValueError: If one is not in the file as a whole.
+    """
+    with h5py.File(path, "r") as file:
+        for name in names:
+            dataset = own_dataset(file, name)
+            if not holds_its_data(dataset):
+                raise ValueError(f"{name} is not in the file as a whole")
+            if not dataset.size:
+                continue
+            offset = dataset.id.get_offset()
+            if offset is not None and dataset.id.get_type().equal(h5py.h5t.py_create(dataset.dtype)):
+                yield Message({"name": name, "offset": offset, "dtype": dataset.dtype.str})
+                continue
+            num_rows = dataset.shape[0]
+            piece = max(1, _PIECE_BYTES * num_rows // max(1, dataset.nbytes))
+            for start in range(0, num_rows, piece):
+                yield Message({"name": name}, [dataset[start : start + piece]])

@@ -1,0 +1,122 @@
+"""A foreign HDF5 file as its users see it: what it holds, and its arrays of floats."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.errors import BundleError
+from elmo_zh.hdf5.datasets import describe, name_attributes, read_arrays
+from elmo_zh.hdf5.foreign import read_foreign
+from elmo_zh.hdf5.messages import Message
+
+
+@dataclass(frozen=True, eq=False)
+class ForeignFile:
+    """An HDF5 file that may be a stranger's.
+
+        file = ForeignFile.open(path)
+        bias = file.read_array("softmax/b", (file.shape("softmax/b")))
+
+    Attributes:
+        path: Its path.
+        members: Names of what is at the top of the file.
+        names: Names of all its datasets, with bytes that are not UTF-8 escaped.
+        datasets: By name, what is known of each dataset that can be read.
+    """
+
+    path: Path
+    members: frozenset[str]
+    names: Sequence[str]
+    datasets: Mapping[str, Mapping[str, Any]]
+
+    @classmethod
+    def open(cls, path: Path) -> "ForeignFile":
+        """Read what a file holds, and no data.
+
+        Raises:
+            BundleError: If it is missing, damaged, unsafe or not HDF5.
+        """
+        [message] = read_foreign(describe, path)
+        fields = message.fields
+        return cls(path, frozenset(fields["members"]), fields["names"], fields["datasets"])
+
+    def check_array(self, name: str, shape: tuple[int, ...]) -> None:
+        """Raise BundleError unless the file itself holds a dataset of this shape, as plain floats."""
+        found = self.datasets.get(name)
+        if found is None:
+            raise BundleError(
+                f"{self.path}: dataset {name} is missing. The options belong to another model, or the file is"
+                " truncated."
+            )
+        found_shape = None if found["shape"] is None else tuple(found["shape"])
+        if found_shape != shape or found["kind"] != "f":
+            raise BundleError(f"{self.path}: {name} is {found['dtype']} {found_shape}, expected float32 {shape}.")
+        if not found["holds_its_data"]:
+            stored = found["stored_bytes"]
+            raise BundleError(f"{self.path}: {name} has {stored} of {found['num_bytes']} bytes in this file.")
+
+    def read_array(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
+        """Read a dataset of a known shape.
+
+        Raises:
+            BundleError: If it is missing, has another shape or type, is stored outside the file, or is not finite.
+        """
+        [(_, array)] = self.read_arrays({name: shape})
+        return array
+
+    def read_arrays(self, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, NDArray[np.float32]]]:
+        """Yield datasets of known shapes by name, in the given order; memory is allocated only for data that is stored.
+
+        Raises:
+            BundleError: As `read_array`.
+        """
+        for name, shape in shapes.items():
+            self.check_array(name, shape)
+        pieces = read_foreign(read_arrays, self.path, names=list(shapes))
+        for name, shape in shapes.items():
+            array = np.empty(shape, np.float32)
+            done = 0
+            while done < len(array):
+                done += self._fill(array[done:], name, next(pieces, None))
+            if not np.isfinite(array).all():
+                raise BundleError(
+                    f"{self.path}: {name} holds numbers that are not finite. Copy or export the file again."
+                )
+            yield name, array
+        for _ in pieces:
+            raise self._changed()
+
+    def _fill(self, rows: NDArray[np.float32], name: str, message: Message | None) -> int:
+        """Copy the first rows from a message, or from the place in the file that it tells; return their number."""
+        if message is None or message.fields.get("name") != name:
+            raise self._changed()
+        [piece] = message.arrays or [self._stored(rows.shape, message.fields)]
+        if piece.ndim != rows.ndim or piece.shape[1:] != rows.shape[1:] or not 0 < len(piece) <= len(rows):
+            raise self._changed()
+        with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite
+            rows[: len(piece)] = piece
+        return len(piece)
+
+    def _stored(self, shape: tuple[int, ...], place: Mapping[str, Any]) -> NDArray[Any]:
+        """Return an array whose bytes are in the file as they are."""
+        found = np.fromfile(self.path, np.dtype(place["dtype"]), count=math.prod(shape), offset=place["offset"])
+        if found.size != math.prod(shape):
+            raise self._changed()
+        return found.reshape(shape)
+
+    def _changed(self) -> BundleError:
+        return BundleError(f"{self.path} changed while it was read. Copy or export it again.")
+
+
+def has_attributes(path: Path, names: set[str]) -> bool:
+    """Return whether a file is a readable HDF5 file with these root attributes."""
+    try:
+        [message] = read_foreign(name_attributes, path)
+    except BundleError:
+        return False
+    return names <= set(message.fields["attributes"])

@@ -1,0 +1,166 @@
+"""What was read is what was kept and what was dropped, for every format: counted again without any of the readers.
+
+Files are drawn, written by the library of their format, and read as the stage `segment` reads them. The characters that
+should have been read are those of the drawn texts.
+"""
+
+import bz2
+import csv
+import gzip
+import io
+import json
+import lzma
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Callable, Sequence
+from html import escape
+from pathlib import Path
+
+import pytest
+from corpus.readers.reading import read
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.cleaning.counts import LineCounts
+from elmo_zh.corpus.input_texts import input_text
+from elmo_zh.corpus.sources import find_sources
+from elmo_zh.corpus.tally import Tally
+from elmo_zh.segmenting.corpus_preparation import CorpusPreparation
+
+CONFIG = TextConfig(segmenter="whitespace")
+PREPARATION = CorpusPreparation.build(CONFIG, None)
+
+# Chinese with letters, digits, marks, spaces, characters beyond the BMP; none is part of the syntax of a format.
+CHARACTERS = "的一是了我不人在他有这上们来到时大地为子中说生国年着就那和要她出也得里后自以会家可下而过天去能对小多然于心学么之都好看起发当没成只如事把还用第样道想作种开，。！？、：；“”…—ａＡ０ab 019.é𠀀😀"  # noqa: E501
+TEXT = st.text(CHARACTERS, min_size=1, max_size=40)
+# Paragraphs as markup has them: no white space at their ends, which is layout there, and none at all but single spaces.
+PARAGRAPH = TEXT.map(lambda text: "段" + " ".join(text.split()) + "。")
+
+
+def _csv(texts: Sequence[str]) -> tuple[str, bytes]:
+    stream = io.StringIO(newline="")
+    rows = csv.writer(stream, quoting=csv.QUOTE_ALL)
+    rows.writerow(["id", "text"])
+    rows.writerows([number, text] for number, text in enumerate(texts))
+    return ".csv", stream.getvalue().encode()
+
+
+def _tsv(texts: Sequence[str]) -> tuple[str, bytes]:
+    return ".tsv", "\n".join(["id\ttext", *(f"{number}\t{text}" for number, text in enumerate(texts))]).encode()
+
+
+def _json(texts: Sequence[str]) -> tuple[str, bytes]:
+    return ".json", json.dumps([{"id": number, "text": text} for number, text in enumerate(texts)]).encode()
+
+
+def _json_lines(texts: Sequence[str]) -> tuple[str, bytes]:
+    return ".jsonl", "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts).encode()
+
+
+def _html(texts: Sequence[str]) -> tuple[str, bytes]:
+    body = "".join(f"<p>{escape(text)}</p>\n" for text in texts)
+    return ".html", f"<!doctype html><html><head><meta charset=utf-8></head><body>{body}</body></html>".encode()
+
+
+def _markdown(texts: Sequence[str]) -> tuple[str, bytes]:
+    return ".md", "\n\n".join(texts).encode()
+
+
+def _wiki(texts: Sequence[str]) -> tuple[str, bytes]:
+    page = "<page><title>题</title><ns>0</ns><id>1</id><revision><id>1</id><text>{}</text></revision></page>"
+    pages = "".join(page.format(escape(text)) for text in texts)
+    return ".xml", f'<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/">{pages}</mediawiki>'.encode()
+
+
+def _text(encoding: str, end: str) -> Callable[[Sequence[str]], tuple[str, bytes]]:
+    return lambda texts: (".txt", (end.join(texts) + end).encode(encoding))
+
+
+RECORDS = {"csv": _csv, "tsv": _tsv, "json": _json, "jsonl": _json_lines}
+PROSE = {"html": _html, "markdown": _markdown, "wikidump": _wiki}
+LINES = {
+    "utf-8": _text("utf-8", "\n"),
+    "utf-8 with mark": _text("utf-8-sig", "\r\n"),
+    "gb18030": _text("gb18030", "\n"),
+    "utf-16": _text("utf-16", "\r\n"),
+}
+
+
+def _zipped(name: str, data: bytes) -> tuple[str, bytes]:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, data)
+        archive.writestr("picture.png", b"\x89PNG")
+    return "a.zip", stream.getvalue()
+
+
+def _tarred(name: str, data: bytes) -> tuple[str, bytes]:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        member = tarfile.TarInfo(name)
+        member.size = len(data)
+        archive.addfile(member, io.BytesIO(data))
+    return "a.tar.gz", stream.getvalue()
+
+
+PACKINGS: dict[str, Callable[[str, bytes], tuple[str, bytes]]] = {
+    "plain": lambda name, data: (name, data),
+    "gz": lambda name, data: (f"{name}.gz", gzip.compress(data)),
+    "bz2": lambda name, data: (f"{name}.bz2", bz2.compress(data)),
+    "xz": lambda name, data: (f"{name}.xz", lzma.compress(data)),
+    "zip": _zipped,
+    "tar.gz": _tarred,
+}
+
+
+def check(texts: Sequence[str], written: tuple[str, bytes], packing: str, num_texts: int | None) -> None:
+    """Read a file both ways; compare the counts with those of the texts that it was written from."""
+    suffix, data = written
+    name, packed = PACKINGS[packing](f"a{suffix}", data)
+    expected = sum(len(text) for text in texts)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, name)
+        path.write_bytes(packed)
+        tally, counts = Tally(), LineCounts()
+        num_kept = 0
+        lines = read(path, tally, segmenter="whitespace")
+        for line in lines:
+            before = counts.kept_characters
+            sentences = PREPARATION.sentences(line, counts)
+            assert bool(sentences) == (counts.kept_characters > before)
+            num_kept += bool(sentences)
+        tally.take(counts)
+        assert tally.characters == expected
+        assert tally.kept_characters + sum(tally.dropped.values()) == expected
+        assert num_kept + sum(tally.dropped_items.values()) == len(texts)
+        if num_texts is not None:
+            [source] = find_sources([str(path)]).sources
+            assert len(list(input_text(source, CONFIG).lines())) == num_texts
+
+
+RELAXED = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+@RELAXED
+@given(texts=st.lists(TEXT, min_size=1, max_size=7), packing=st.sampled_from(sorted(PACKINGS)))
+def test_records(kind: str, texts: list[str], packing: str) -> None:
+    check(texts, RECORDS[kind](texts), packing, len(texts))
+
+
+@pytest.mark.parametrize("kind", PROSE)
+@RELAXED
+@given(texts=st.lists(PARAGRAPH, min_size=1, max_size=7), packing=st.sampled_from(sorted(PACKINGS)))
+def test_prose(kind: str, texts: list[str], packing: str) -> None:
+    check(texts, PROSE[kind](texts), packing, None)
+
+
+@pytest.mark.parametrize("kind", LINES)
+@RELAXED
+@given(texts=st.lists(TEXT, min_size=1, max_size=7), packing=st.sampled_from(sorted(PACKINGS)))
+def test_lines(kind: str, texts: list[str], packing: str) -> None:
+    # So short a text must say what it is written in.
+    texts = ["这是一行普通的中文文字，用来认出编码，没有别的意思。", *texts]
+    check(texts, LINES[kind](texts), packing, len(texts))

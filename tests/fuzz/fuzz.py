@@ -1,0 +1,132 @@
+"""Fuzz the readers of foreign bytes: `make fuzz`, or python tests/fuzz/fuzz.py [TARGET...] --seconds N.
+
+Each target runs in a process of its own, with limits of memory and of time for an input. With atheris, which
+`make fuzz` installs, the inputs follow the branches of our code that they reach; without it they are changed blindly.
+What a target must not do is kept in the folder of findings, with its traceback.
+"""
+
+import argparse
+import importlib.util
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+HERE = Path(__file__).parent
+# Names are known without importing what is fuzzed, which atheris does itself.
+MOST_INPUT_BYTES = 1 << 16
+MOST_INPUT_SECONDS = 20
+MOST_BYTES = 3 << 30
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("targets", nargs="*", help="Targets; default all.")
+    parser.add_argument("--seconds", type=int, default=3600, help="Time for each target; default 3600.")
+    parser.add_argument("--seed", type=int, default=1, help="Seed of the changes; default 1.")
+    parser.add_argument("--findings", type=Path, default=Path("fuzz-findings"), help="Folder of findings.")
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        _fuzz(given.targets[0], given.seconds, given.seed, given.findings)
+    names = subprocess.run(
+        [sys.executable, "-c", "import fuzz_targets; print(*fuzz_targets.TARGETS)"],
+        env={"PYTHONPATH": _path()}, check=True, capture_output=True, text=True,
+    ).stdout.split()  # fmt: skip
+    if unknown := set(given.targets) - set(names):
+        parser.error(f"unknown targets: {', '.join(sorted(unknown))}. There are: {', '.join(names)}")
+    given.findings.mkdir(parents=True, exist_ok=True)
+    failed = [name for name in given.targets or names if not _run(name, given)]
+    found = f"findings in {given.findings}/: {', '.join(failed)}" if failed else "no findings"
+    print(f"{len(given.targets or names)} targets, {given.seconds} seconds each: {found}")
+    return 1 if failed else 0
+
+
+def _run(name: str, given: argparse.Namespace) -> bool:
+    arguments = ["--one", name, "--seconds", given.seconds, "--seed", given.seed, "--findings", given.findings]
+    command = [sys.executable, __file__, *map(str, arguments)]
+    started = time.monotonic()
+    # An input that hangs in C stops libFuzzer or the alarm; this is for a hang of these.
+    ended = subprocess.run(
+        command, env={"PYTHONPATH": _path(), "OMP_NUM_THREADS": "1"}, capture_output=True, text=True,
+        timeout=given.seconds + 300,
+    )  # fmt: skip
+    (given.findings / f"{name}.log").write_text(ended.stdout + ended.stderr, encoding="utf-8")
+    runs = [line for line in (ended.stdout + ended.stderr).splitlines() if line.startswith("Done ")]
+    told = runs[-1] if runs else "stopped"
+    print(f"{name}: {told}, {time.monotonic() - started:.0f} s, exit status {ended.returncode}", flush=True)
+    return ended.returncode == 0
+
+
+def _path() -> str:
+    return ":".join(str(path) for path in (HERE, HERE.parent, HERE.parents[1]))
+
+
+def _fuzz(name: str, seconds: int, seed: int, findings: Path) -> NoReturn:
+    with tempfile.TemporaryDirectory(prefix="elmo-zh-fuzz-") as folder:
+        if importlib.util.find_spec("atheris"):
+            _fuzz_by_coverage(name, seconds, seed, findings, Path(folder))
+        _fuzz_blindly(name, seconds, seed, findings, Path(folder))
+    sys.exit(0)
+
+
+def _fuzz_by_coverage(name: str, seconds: int, seed: int, findings: Path, folder: Path) -> None:
+    import atheris
+
+    with atheris.instrument_imports(include=["elmo_zh"]):
+        from fuzz_targets import TARGETS, attempt
+    target, seeds = TARGETS[name], folder / "seeds"
+    seeds.mkdir()
+    for number, data in enumerate(target.seeds()):
+        (seeds / str(number)).write_bytes(data)
+
+    def read(data: bytes) -> None:
+        attempt(target, data, folder)
+
+    _limit_memory()
+    options = [
+        f"-max_total_time={seconds}", f"-seed={seed}", f"-max_len={MOST_INPUT_BYTES}", f"-timeout={MOST_INPUT_SECONDS}",
+        f"-rss_limit_mb={MOST_BYTES >> 20}", f"-artifact_prefix={findings}/{name}-", "-print_final_stats=1",
+    ]  # fmt: skip
+    atheris.Setup([sys.argv[0], *options, str(seeds)], read)
+    atheris.Fuzz()
+
+
+def _fuzz_blindly(name: str, seconds: int, seed: int, findings: Path, folder: Path) -> None:
+    from fuzz_targets import TARGETS, attempt, mutated
+
+    target, random = TARGETS[name], np.random.default_rng(seed)
+    seeds, problems, count = target.seeds(), 0, 0
+    _limit_memory()
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        data = mutated(seeds[count % len(seeds)], random) if count >= len(seeds) else seeds[count]
+        (findings / f"{name}-now").write_bytes(data)
+        count += 1
+        signal.alarm(MOST_INPUT_SECONDS)
+        try:
+            attempt(target, data, folder)
+        except Exception:
+            problems += 1
+            (findings / f"{name}-{problems}").write_bytes(data)
+            (findings / f"{name}-{problems}.txt").write_text(traceback.format_exc(), encoding="utf-8")
+        signal.alarm(0)
+    (findings / f"{name}-now").unlink(missing_ok=True)
+    print(f"Done {count} runs, {problems} findings, blindly")
+    if problems:
+        sys.exit(1)
+
+
+def _limit_memory() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (2 * MOST_BYTES, 2 * MOST_BYTES))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,160 @@
+"""Folders of several files that are fuzzed: one file is replaced, then the folder is read."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from contexts.texts import build, write_text
+from contract.command_line import elmo_zh
+from drawn_bundles import SHAPES, WORDS, add_word2vec, write_model
+from safetensors.torch import save_file
+
+from elmo_zh import ContextIndex, ElmoEmbedder
+from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.bundle.read import load_bundle
+from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.config import TextConfig
+from elmo_zh.embed import merge
+from elmo_zh.embed.formats import OutputForm
+from elmo_zh.embed.golden import load_golden
+from elmo_zh.engine.engine import ThisProcess
+from elmo_zh.id_store.build import build_id_store
+from elmo_zh.id_store.load import load_id_store
+from elmo_zh.run.files import file_digest, remove
+from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.tasks.networks.build import TaskHead
+from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
+from elmo_zh.tasks.task_files import TaskDescription, TaskLayout, load_description
+from elmo_zh.tasks.task_model import _load_head
+from elmo_zh.vocabulary.lexicon import Lexicon
+from elmo_zh.vocabulary.spelling import SpellingModel
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
+
+LINES = ("我们 今天 吃 苹果 。", "", "今天 我们 。", "苹果 苹果")
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder whose files are fuzzed.
+
+    Attributes:
+        path: The folder.
+        files: The files that are replaced, one at a time.
+        read: Reads all of it.
+        prepare: Called when a file was replaced: as one who makes a folder to do harm makes its digests right.
+    """
+
+    path: Path
+    files: Sequence[Path]
+    read: Callable[[], object]
+    prepare: Callable[[Path], object] = lambda path: None
+
+
+def bundle_folder(folder: Path, mode: str) -> Folder:
+    model = write_model(
+        folder / "model", SHAPES[mode], text=TextConfig(segmenter="whitespace"), warm=True, with_softmax=True
+    )
+    if mode == "token":
+        add_word2vec(model)
+    layout = BundleLayout(model)
+
+    def sign(path: Path) -> None:
+        if path != layout.info:
+            info = json.loads(layout.info.read_text("utf-8"))
+            info["digests"][path.name] = file_digest(path)
+            layout.info.write_text(json.dumps(info), "utf-8")
+
+    def read() -> None:
+        bundle = load_bundle(model)
+        load_golden(bundle)
+        if mode == "token":
+            Word2Vec.load(model)
+        ElmoEmbedder(bundle, "cpu").embed_tokens([["我们", "吃"]])
+
+    return Folder(model, [layout.info, *layout.digested()], read, sign)
+
+
+def shard_folder(folder: Path) -> Folder:
+    model = write_model(folder / "model", SHAPES["token"], text=TextConfig(segmenter="whitespace"))
+    text = write_text(folder / "a.txt", LINES)
+    for number in (1, 2):
+        answer = elmo_zh("embed", text, "--segmented", "--model", model, "--shard", f"{number}/2")
+        assert answer.status == 0, answer.stderr
+    shards = sorted(folder.glob("*.shard-*"))
+    # As one who makes a shard to do harm makes its digest right.
+    merge.is_whole = lambda path, start: start is not None
+
+    def read() -> None:
+        try:
+            merge.merge_shards(shards, folder / "merged", OutputForm(), force=True, reporter=SilentReporter())
+        finally:
+            remove(folder / "merged")
+
+    return Folder(folder, shards, read)
+
+
+def id_store_folder(folder: Path) -> Folder:
+    vocabulary = Vocabulary((*SPECIALS, *WORDS))
+    vocabulary.save(folder / "vocab.data")
+    SpellingModel.build({"好": 1}).save(folder / "character_counts.tsv")
+    text = write_text(folder / "train-00000.txt", [line for line in LINES if line])
+    text.with_suffix(".documents").write_bytes((3).to_bytes(4, "little"))
+    build_id_store(
+        folder / "ids",
+        {"train": [text], "heldout": [text]},
+        folder / "vocab.data",
+        folder / "character_counts.tsv",
+        Lexicon(vocabulary, 11),
+        ThisProcess(),
+        folder / "ids.parts",
+        SilentReporter(),
+    )
+
+    def read() -> None:
+        store = load_id_store(folder / "ids", vocabulary, 11, reads_all=True)
+        for sentences in (store.train, store.heldout):
+            for number in range(len(sentences)):
+                sentences[number]
+
+    return Folder(folder, sorted((folder / "ids").iterdir()), read)
+
+
+def index_folder(folder: Path) -> Folder:
+    model = write_model(folder / "model", SHAPES["token"], text=TextConfig(segmenter="whitespace"))
+    build(ElmoEmbedder.load(model, "cpu"), [write_text(folder / "a.txt", LINES)], folder / "a.index", min_count=1)
+
+    def read() -> None:
+        index = ContextIndex.load(folder / "a.index")
+        for word in index.words[:3]:
+            index.count(word)
+            for number in index.occurrences(word)[:3].tolist():
+                occurrence = index.occurrence(number)
+                index.line(occurrence.line)
+        for layer in range(2):
+            index.neighbours(index.vectors(layer)[0], layer, 3)
+
+    return Folder(folder, sorted((folder / "a.index").iterdir()), read)
+
+
+def task_folder(folder: Path) -> Folder:
+    settings = HeadSettings(kind="classify", hidden_dim=3, character_dim=5)
+    sizes = Sizes(num_layers=3, elmo_dim=10, word2vec_dim=5, num_characters=7, num_outputs=2)
+    layout = TaskLayout(folder)
+    description = TaskDescription(
+        settings=settings,
+        sizes=sizes,
+        labels=("好", "坏"),
+        scheme="",
+        by_words=True,
+        alphabet="我们吃",
+        mean=0.0,
+        scale=1.0,
+        model={"path": "model", "digest": "sha256:0"},
+        training={"seeds": [1]},
+        scores={},
+        layer_weights={"elmo": [0.5]},
+    )
+    description.save(layout.description)
+    save_file(TaskHead(settings, sizes, description.labels, marks_spans=False).state_dict(), layout.head)
+    return Folder(folder, [layout.description, layout.head], lambda: _load_head(layout, load_description(layout)))
