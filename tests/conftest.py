@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 from contract.command_line import ROOT, SETTINGS, SampleRun, remove_training, run_python
@@ -41,8 +41,11 @@ def _no_starter_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands behave the same whether the starter model is installed beside them or not."""
     installed = metadata.entry_points
 
-    def entry_points(**chosen: str) -> metadata.EntryPoints:
-        return metadata.EntryPoints(point for point in installed(**chosen) if point.module != "elmo_zh_starter")
+    def entry_points(**chosen: str) -> Any:
+        found = installed(**chosen)
+        if chosen.get("group") != "elmo_zh.models":
+            return found
+        return metadata.EntryPoints(point for point in found if point.module != "elmo_zh_starter")
 
     monkeypatch.setattr(metadata, "entry_points", entry_points)
 
