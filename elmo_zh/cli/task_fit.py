@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 @click.option(
     "--inputs",
     metavar="NAME,...",
-    help=f"What the network reads of each unit: some of {','.join(INPUTS)}. Default: word2vec,elmo; with characters"
-    " where these are tagged.",
+    help=f"Inputs of the network, some of {','.join(INPUTS)}. Default: word2vec,elmo; for tags of characters also"
+    " characters.",
 )
 @click.option(
     "--elmo-at",
@@ -45,9 +45,9 @@ def fit(common: Common, /, kind: str, data: Path, output: Path, **chosen: Any) -
 
     Use it on labelled texts. KIND is classify, tag or pairs. DATA is a file, or a folder of files train.*, dev.* and
     test.*: CSV, TSV or JSON lines for classify and pairs; CoNLL (BIO, BMES, BIOES, or a tag for each unit) or JSON
-    lines with spans of characters for tag. The vectors of the model are computed once. TASK gets the network, its
-    scores, metrics.jsonl and pictures; an interrupted command resumes. docs/tasks.md describes data, networks and
-    files.
+    lines with spans of characters for tag. The vectors of the model are computed once. TASK is a folder with
+    the network, its scores, metrics.jsonl and pictures. An interrupted command resumes. docs/tasks.md describes data,
+    networks and files.
 
     \b
     Example:

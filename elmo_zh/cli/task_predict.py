@@ -36,15 +36,20 @@ SCHEMES = ("BIO", "BMES", "BIOES")
     type=click.Choice(PREDICTION_FORMATS),
     default="jsonl",
     show_default=True,
-    help="JSON lines; a table of labels or spans (tsv); or a unit and its tag a line (conll).",
+    help="Write JSON lines, a table of labels or spans (tsv), or a line for each unit with its tag (conll).",
 )
-@click.option("--scheme", type=click.Choice(SCHEMES), help="Scheme of conll. Default: that of the training data.")
+@click.option(
+    "--scheme",
+    type=click.Choice(SCHEMES),
+    help="Write the tags of conll in this scheme. Default: that of the training data.",
+)
 @click.option(
     "--text-column",
     "text_columns",
     multiple=True,
     metavar="NAME",
-    help="For pairs, the columns of the two texts: give it twice. Default: found.",
+    help="For pairs: name, or number from 1, of the column of a text. Give it twice. Default: chosen by the names and the"
+    " content of the columns.",
 )
 @input_options
 @device_option

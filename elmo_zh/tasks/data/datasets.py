@@ -213,7 +213,7 @@ def _warn_of_new_labels(dataset: Dataset, part: str, known: set[str], reporter: 
     if new:
         shown = ", ".join(label[:40] for label in sorted(new)[:_SHOWN_CLASSES])
         reporter.warn(
-            f"{counted(new.total(), f'{part} label')} never occur in training and so count as wrong: {shown}."
+            f"{counted(new.total(), f'{part} label')} {'never occurs' if new.total() == 1 else 'never occur'} in training and so {'counts' if new.total() == 1 else 'count'} as wrong: {shown}."
         )
 
 
