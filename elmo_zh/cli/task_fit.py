@@ -28,13 +28,6 @@ if TYPE_CHECKING:
     help=f"Inputs of the network, some of {','.join(INPUTS)}. Default: word2vec,elmo; for tags of characters also"
     " characters.",
 )
-@click.option(
-    "--elmo-at",
-    type=click.Choice(("input", "output", "both")),
-    default="input",
-    show_default=True,
-    help="Where ELMo goes: [x; ELMo] before the network, [h; ELMo] after it, or both.",
-)
 @training_options
 @seeds_option(1, "Train N times, from consecutive seeds, and keep the best on the development examples.")
 @device_option

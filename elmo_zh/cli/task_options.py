@@ -23,8 +23,8 @@ def labelled_options(function: Any) -> Any:
         "text_columns",
         multiple=True,
         metavar="NAME",
-        help="Name, or number from 1, of the column or field with the text. Give it twice for pairs. Default: chosen by the"
-        " names and the content of the columns.",
+        help="Name, or number from 1, of the column or field with the text. Give it twice for pairs. Default: chosen"
+        " by the names and the content of the columns.",
     )
     label_column = click.option(
         "--label-column",

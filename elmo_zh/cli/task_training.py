@@ -43,6 +43,21 @@ _TRAINING = [
         help="Network for classify: a BiLSTM, or a linear model on the mean of the vectors.",
     ),
     click.option(
+        "--encoder",
+        type=click.Choice(("single", "merged")),
+        default="single",
+        show_default=True,
+        help="LSTMs that read the inputs: a single BiLSTM; or merged, two BiLSTMs, of which the second reads the input"
+        " plus the output of the first.",
+    ),
+    click.option(
+        "--elmo-at",
+        type=click.Choice(("input", "output", "both")),
+        default="input",
+        show_default=True,
+        help="Where ELMo goes: [x; ELMo] before the network, [h; ELMo] after it, or both.",
+    ),
+    click.option(
         "--hidden",
         type=click.IntRange(1, 4096),
         default=200,
@@ -113,7 +128,8 @@ def job_of(kind: str, data: Path, encoding: str, chosen: dict[str, Any]) -> "Fit
             kind=kind,
             head=chosen["head"],
             inputs=tuple(name for name in INPUTS if name in inputs),
-            elmo_at=chosen.get("elmo_at", "input"),
+            encoder=chosen["encoder"],
+            elmo_at=chosen["elmo_at"],
             regression=chosen["regression"],
             hidden_dim=chosen["hidden"],
         ),

@@ -75,6 +75,8 @@ def with_inputs(settings: HeadSettings, dataset: Dataset, embedder: ElmoEmbedder
 
 def check_head(settings: HeadSettings, inputs: Sequence[str]) -> None:
     """Raise OptionError if a network has no place for ELMo where the settings put it."""
+    if settings.head == "linear" and settings.encoder != "single":
+        raise OptionError(f"--encoder {settings.encoder}: a linear head has no LSTMs. Leave it out.")
     if settings.head == "linear" and settings.elmo_at != "input":
         raise OptionError(f"--elmo-at {settings.elmo_at}: a linear head has no other place for ELMo than its input.")
     if "elmo" in inputs and settings.elmo_at == "output" and len(inputs) == 1:

@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.pictures.canvas import can_draw
-from elmo_zh.pictures.tasks import draw_confusion, draw_curve
+from elmo_zh.pictures.tasks import draw_confusion, draw_curve, draw_scatter
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.tasks.data.datasets import DataFiles, Dataset
@@ -22,7 +22,7 @@ from elmo_zh.tasks.data.read_labelled import Reading
 from elmo_zh.tasks.encode_texts import Alphabet, TextEncoder
 from elmo_zh.tasks.networks.build import TaskHead
 from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
-from elmo_zh.tasks.predictions import Prediction
+from elmo_zh.tasks.predictions import NumberPrediction, Prediction
 from elmo_zh.tasks.score_task import confusable_labels, main_metric, score_predictions
 from elmo_zh.tasks.scores import confusion_matrix
 from elmo_zh.tasks.task_files import TaskDescription, TaskLayout
@@ -271,14 +271,18 @@ class PreparedTask:
             self.reporter.warn("No pictures were drawn: matplotlib is not installed.")
             return
         draw_curve(lines, layout.curve, self.metric, name)
-        if self.job.settings.regression:
-            return
         part = self._scored_parts()[-1]
-        examples = self.dataset.parts()[part]
-        gold, found = confusable_labels(examples, predictions[part], marks_spans=bool(self.dataset.scheme))
-        labels = sorted({*gold, *found})
+        examples, found = self.dataset.parts()[part], predictions[part]
         title = f"{name}: {counted(len(examples), f'{part} example')}"
-        draw_confusion(confusion_matrix(gold, found, labels), labels, layout.confusion, title)
+        if self.job.settings.regression:
+            numbers = [float(example.labels[0]) for example in examples]
+            values = [each.value for each in found if isinstance(each, NumberPrediction)]
+            score = f"{self.metric} {self._scores(found, part)[self.metric]:.4f}"
+            draw_scatter(numbers, values, layout.scatter, title, score)
+            return
+        pairs = confusable_labels(examples, found, marks_spans=bool(self.dataset.scheme))
+        labels = sorted({label for each in pairs for label in each})
+        draw_confusion(confusion_matrix(*pairs, labels), labels, layout.confusion, title)
 
 
 def read_texts(dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> dict[str, list[list[UnitText]]]:

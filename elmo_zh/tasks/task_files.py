@@ -45,6 +45,11 @@ class TaskLayout:
         """The picture of which label was taken for which."""
         return self.path / "confusion.png"
 
+    @property
+    def scatter(self) -> Path:
+        """The picture of predicted numbers by the true ones."""
+        return self.path / "scatter.png"
+
 
 @dataclass(frozen=True, kw_only=True)
 class TaskDescription:

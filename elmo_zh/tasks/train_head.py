@@ -21,6 +21,7 @@ from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Progress, Reporter
 from elmo_zh.tasks.encode_texts import EncodedText, TextEncoder
 from elmo_zh.tasks.networks.build import TaskHead
+from elmo_zh.tasks.networks.inputs import Batch
 
 # Batches are of texts of similar length, from so many batches of shuffled texts.
 _SORTED_BATCHES = 50
@@ -183,12 +184,15 @@ def targets_of(items: Sequence[Item]) -> Tensor:
 
 
 @torch.no_grad()
-def predict_items(head: TaskHead, items: Sequence[Item], encoder: TextEncoder) -> list[Any]:
-    """Return what `TaskHead.predict` gives for each example, in order."""
+def predict_items(
+    head: TaskHead, items: Sequence[Item], encoder: TextEncoder, *, with_probabilities: bool = False
+) -> list[Any]:
+    """Return what `TaskHead.predict` gives for each example, in order; with probabilities of tags `predict_tags`."""
     head.eval()
+    predict: Callable[[Sequence[Batch]], list[Any]] = head.predict_tags if with_probabilities else head.predict
     found: list[Any] = [None] * len(items)
     for chosen in _short_batches([item.length for item in items]):
-        predicted = head.predict(batches_of([items[index] for index in chosen], encoder))
+        predicted = predict(batches_of([items[index] for index in chosen], encoder))
         for index, each in zip(chosen, predicted, strict=True):
             found[index] = each
     return found
