@@ -28,7 +28,16 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
 @click.argument("data", type=click.Path(path_type=Path, exists=True))
 @model_option
 @output_folder_option("COMPARISON")
-@word2vec_option("Model or run whose word2vec vectors are compared with ELMo. Default: those of the model.")
+@word2vec_option(
+    "Model or run whose word2vec vectors are compared with ELMo. Default: those of the model, or of its ancestor."
+)
+@click.option(
+    "--ancestor",
+    type=click.Path(path_type=Path),
+    metavar="BUNDLE",
+    help="Folder, or name of an installed one, of the model that the compared model was started from (--init). Default:"
+    " it is looked for among the installed models.",
+)
 @click.option(
     "--shares",
     callback=_shares,
@@ -63,7 +72,7 @@ def compare(common: Common, /, kind: str, data: Path, output: Path, **chosen: An
     fit = job_of(kind, data, config.text.encoding, chosen)
     from elmo_zh.tasks.compare import CompareJob, compare_task
 
-    job = CompareJob(fit=fit, shares=chosen["shares"], word2vec=chosen["word2vec"])
+    job = CompareJob(fit=fit, shares=chosen["shares"], word2vec=chosen["word2vec"], ancestor=chosen["ancestor"])
     embedder = load_embedder(common, model_path(chosen["model"]), config.embed, chosen["device"])
     comparison = compare_task(job, embedder, output, force=common.force, reporter=common.console)
     model = ("--model", chosen["model"]) if chosen["model"] else ()

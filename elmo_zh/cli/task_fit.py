@@ -28,6 +28,17 @@ if TYPE_CHECKING:
     help=f"Inputs of the network, some of {','.join(INPUTS)}. Default: word2vec,elmo; for tags of characters also"
     " characters.",
 )
+@click.option(
+    "--fine-tune",
+    is_flag=True,
+    help="Train the biLM too, on the processor: the network alone in the first epoch, then one more layer each epoch,"
+    " the top layer first. TASK then holds the trained model.",
+)
+@click.option(
+    "--fine-tune-rate",
+    type=click.FloatRange(0, 1, min_open=True),
+    help="Learning rate of the biLM with --fine-tune. Default: 0.0001.",
+)
 @training_options
 @seeds_option(1, "Train N times, from consecutive seeds, and keep the best on the development examples.")
 @device_option
@@ -50,6 +61,8 @@ def fit(common: Common, /, kind: str, data: Path, output: Path, **chosen: Any) -
     """
     config = common.resolve()
     refuse_settings_of_the_model(common, "task fit", also="embed")
+    if chosen["fine_tune_rate"] is not None and not chosen["fine_tune"]:
+        raise click.UsageError("--fine-tune-rate has no effect without --fine-tune. Add that, or leave it out.")
     job = job_of(kind, data, config.text.encoding, chosen)
     from elmo_zh.tasks.fit import fit_task
 

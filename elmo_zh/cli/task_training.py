@@ -111,7 +111,7 @@ def job_of(kind: str, data: Path, encoding: str, chosen: dict[str, Any]) -> "Fit
     from elmo_zh.tasks.data.datasets import DataFiles
     from elmo_zh.tasks.networks.settings import HeadSettings
     from elmo_zh.tasks.prepared_task import FitJob
-    from elmo_zh.tasks.train_head import TrainSettings
+    from elmo_zh.tasks.train_head import BILM_LEARNING_RATE, TrainSettings
 
     inputs = tuple(name.strip() for name in (chosen.get("inputs") or "").split(",") if name.strip())
     wrong = [name for name in inputs if name not in INPUTS]
@@ -138,6 +138,7 @@ def job_of(kind: str, data: Path, encoding: str, chosen: dict[str, Any]) -> "Fit
             patience=chosen["patience"],
             batch_size=chosen["batch_size"],
             learning_rate=chosen["learning_rate"],
+            bilm_learning_rate=(chosen["fine_tune_rate"] or BILM_LEARNING_RATE) if chosen.get("fine_tune") else None,
         ),
         num_seeds=chosen["num_seeds"],
     )

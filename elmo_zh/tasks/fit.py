@@ -44,6 +44,8 @@ def fit_task(
     with claimed_output(output, [*read, embedder.bundle.path], is_trained_task, force=force):
         dataset = load_dataset(files, job.reading, reporter)
         job = replace(job, settings=with_inputs(job.settings, dataset, embedder, reporter))
+        if job.training.bilm_learning_rate is not None and "elmo" not in job.settings.inputs:
+            raise OptionError("--fine-tune trains the biLM, so ELMo has to be an input: add elmo to --inputs.")
         open_parts(parts, manifest_of(job, files, embedder), force=force)
         task = PreparedTask.prepare(job, dataset, embedder, parts, reporter)
         trained = [task.train(seed, parts / f"seed-{seed}") for seed in task.seeds()]

@@ -71,17 +71,13 @@ class TaskModel:
 
         Raises:
             RunError: If the folder holds no trained task, or is damaged.
-            BundleError: If the bundle is missing, or is not the one of the training.
+            BundleError: If the bundle is missing, or is not the one of the training, or the task has its own and one is
+                given.
         """
         layout = TaskLayout(Path(path))
         description = load_description(layout)
         head = _load_head(layout, description)
-        folder = find_bundle(model or description.model["path"])
-        if not BundleLayout(folder).info.is_file():
-            raise BundleError(
-                f"{folder}, the model that {path} was trained on, is not there. Give its folder with --model, in Python"
-                " TaskModel.load(path, model=...)."
-            )
+        folder = _find_model(layout, description, model)
         embedder = ElmoEmbedder.load(folder, device)
         if embedder.bundle.digest != description.model["digest"]:
             raise BundleError(
@@ -175,6 +171,27 @@ def as_prediction(description: TaskDescription, texts: Sequence[UnitText], found
         return NumberPrediction(description.mean + description.scale * found)
     probabilities = dict(zip(labels, found, strict=True))
     return ClassPrediction(max(probabilities, key=lambda label: probabilities[label]), probabilities)
+
+
+def _find_model(layout: TaskLayout, description: TaskDescription, given: str | Path | None) -> Path:
+    """Return the folder of the task's bundle: the one in its own folder, a given one, or the one of the training.
+
+    Raises:
+        BundleError: If there is none, or one is given for a task that has its own.
+    """
+    if "started_from" in description.model:
+        if given is not None:
+            raise BundleError(f"{layout.path} has a model of its own, which was trained with it. Leave out --model.")
+        if not BundleLayout(layout.model).info.is_file():
+            raise BundleError(f"{layout.model}, which was trained with the task, is missing. Copy the folder again.")
+        return layout.model
+    folder = find_bundle(given or description.model["path"])
+    if not BundleLayout(folder).info.is_file():
+        raise BundleError(
+            f"{folder}, the model that {layout.path} was trained on, is not there. Give its folder with --model, in"
+            " Python TaskModel.load(path, model=...)."
+        )
+    return folder
 
 
 def _load_head(layout: TaskLayout, description: TaskDescription) -> TaskHead:

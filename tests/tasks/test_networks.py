@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from drawn_bundles import TOKENS, P, write_model
+from drawn_bundles import SHAPES, TOKENS, P, write_model
 from numpy.typing import NDArray
 
 from elmo_zh import ElmoEmbedder
@@ -16,6 +16,7 @@ from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.config import TextConfig
 from elmo_zh.tasks import train_head
 from elmo_zh.tasks.encode_texts import Alphabet, EncodedText, TextEncoder
+from elmo_zh.tasks.live_vectors import LiveVectors
 from elmo_zh.tasks.networks.build import TaskHead
 from elmo_zh.tasks.networks.inputs import MergedBiLSTM, pool_max, pool_mean
 from elmo_zh.tasks.networks.pairs import align
@@ -267,3 +268,29 @@ def test_batches_hold_each_text_once_and_no_more_units_than_allowed(monkeypatch:
         assert len(batch) == 1 or len(batch) * max(lengths[index] for index in batch) <= 50
     assert batches == train_head.shuffled_batches(lengths, 5, np.random.default_rng(3))
     assert batches != train_head.shuffled_batches(lengths, 5, np.random.default_rng(4))
+
+
+@pytest.mark.parametrize("mode", ["token", "character"])
+def test_live_vectors_are_those_of_the_cache(tmp_path: Path, mode: str) -> None:
+    folder = write_model(tmp_path / "m", SHAPES[mode], words=WORDS, text=TextConfig(segmenter="character"), warm=True)
+    embedder = ElmoEmbedder.load(folder, "cpu")
+    sentences = [("我", "吃"), ("苹", "果", "。", "他"), ("吃",)]
+    cache, live = VectorCache.in_memory(embedder, sentences), LiveVectors(embedder.bundle, sentences)
+    rows = cache.rows(sentences)
+    np.testing.assert_array_equal(live.rows(sentences), rows)
+    chosen = np.array([[7, 0, 3], [3, 1, 2], [0, 0, 0]])
+    found, expected = live.take(chosen), cache.take(chosen)
+    torch.testing.assert_close(found.detach(), expected, rtol=2e-3, atol=2e-3)  # the cache has float16
+    assert not found[:, chosen == 0].any()
+    assert not live.take(chosen[2:]).any()
+    live.thaw(1)
+    assert not live.take(chosen).requires_grad
+    live.thaw(2)
+    live.take(chosen).sum().backward()
+    learns = {name for name, parameter in live.bilm.named_parameters() if parameter.grad is not None}
+    assert {name.split(".")[1] for name in learns} == {"1"}
+    with torch.no_grad():
+        for parameter in live.bilm.parameters():
+            parameter.add_(1)
+    live.reset()
+    torch.testing.assert_close(live.take(chosen).detach(), found.detach(), rtol=0, atol=0)

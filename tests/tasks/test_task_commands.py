@@ -164,6 +164,7 @@ WRONG: list[tuple[str, tuple[str, ...], str]] = [
     ),
     ("tag", ("--regression",), "--regression is for classify and pairs: tags are no numbers."),
     ("pairs", ("--head", "linear"), "--head linear is for classify."),
+    ("pairs", ("--fine-tune-rate", "0.1"), "--fine-tune-rate has no effect without --fine-tune."),
     ("pairs", ("--text-column", "a"), "--text-column is needed twice, found 1."),
     ("classify", ("--encoding", "nonsense"), "'nonsense' is not an encoding that Python knows"),
     ("classify", ("--set", "text.segmenter=character"), "--set text.segmenter has no effect on task fit"),
