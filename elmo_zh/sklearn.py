@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from elmo_zh.choices import POOL_METHODS
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.layer_weights import learn_layer_weights
-from elmo_zh.embed.reduction import Reduction
+from elmo_zh.embed.reduction import Reduction, check_layer_name
 from elmo_zh.embed.sentence_arguments import check_texts, single_string
 from elmo_zh.errors import BundleError
 from elmo_zh.extras import install_line
@@ -155,11 +155,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _check_settings(self, embedder: ElmoEmbedder) -> None:
         if self.pool not in POOL_METHODS:
             raise ValueError(f"pool={self.pool!r}: expected {', '.join(POOL_METHODS[:-1])} or {POOL_METHODS[-1]}")
-        numbers = [str(number) for number in range(embedder.num_layers)]
-        if str(self.layers) not in ("average", "top", "all", "mix", *numbers):
-            raise ValueError(
-                f"layers={self.layers!r}: expected average, top, all, mix or a number from 0 to {numbers[-1]}"
-            )
+        check_layer_name("layers", self.layers, ("average", "top", "all", "mix"), embedder.num_layers)
 
     def _check_digest(self, embedder: ElmoEmbedder) -> None:
         fitted = getattr(self, "model_digest_", None)

@@ -4,11 +4,11 @@ import faulthandler
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 from contract.command_line import ROOT, SETTINGS, SampleRun, remove_training, run_python
@@ -41,8 +41,11 @@ def _no_starter_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands behave the same whether the starter model is installed beside them or not."""
     installed = metadata.entry_points
 
-    def entry_points(**chosen: str) -> metadata.EntryPoints:
-        return metadata.EntryPoints(point for point in installed(**chosen) if point.module != "elmo_zh_starter")
+    def entry_points(**chosen: str) -> Any:
+        found = installed(**chosen)
+        if chosen.get("group") != "elmo_zh.models":
+            return found
+        return metadata.EntryPoints(point for point in found if point.module != "elmo_zh_starter")
 
     monkeypatch.setattr(metadata, "entry_points", entry_points)
 
@@ -55,19 +58,24 @@ def _called_elmo_zh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _jieba_dictionary_is_read_once() -> Iterator[None]:
-    """Reading it takes jieba most of a second, each time; here it is asked for some forty times."""
+    """Reading it takes half a second, each time; here it is asked for some forty times."""
     import jieba
 
-    real = jieba.Tokenizer.gen_pfdict
-    read = cache(lambda: real(jieba.Tokenizer().get_dict_file()))
+    from elmo_zh.text.segmenters import jieba as ours
 
-    def gen_pfdict(file: IO[bytes]) -> tuple[dict[str, int], int]:
-        file.close()
-        frequencies, total = read()
-        return dict(frequencies), total
+    def once(real: Callable[[IO[bytes]], tuple[dict[str, int], int]]) -> Callable[..., tuple[dict[str, int], int]]:
+        read = cache(lambda: real(jieba.Tokenizer().get_dict_file()))
+
+        def read_copy(file: IO[bytes]) -> tuple[dict[str, int], int]:
+            file.close()
+            frequencies, total = read()
+            return dict(frequencies), total
+
+        return read_copy
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jieba.Tokenizer, "gen_pfdict", staticmethod(gen_pfdict))
+        patch.setattr(jieba.Tokenizer, "gen_pfdict", staticmethod(once(jieba.Tokenizer.gen_pfdict)))
+        patch.setattr(ours, "read_dictionary", once(ours.read_dictionary))
         yield
 
 

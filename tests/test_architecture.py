@@ -25,6 +25,7 @@ STOREYS = (
     "tasks",
     "contexts",
     "sklearn",
+    "spacy",
     "convert",
     "training",
     "embed",

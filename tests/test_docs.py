@@ -77,7 +77,7 @@ def answer_to(words: list[str]) -> Answer:
 
 
 def test_every_section_is_run_here() -> None:
-    assert list(examples()) == ["Sentences", "A stream of sentences", "In a data loader", "scikit-learn"]
+    assert list(examples()) == ["Sentences", "A stream of sentences", "In a data loader", "scikit-learn", "spaCy"]
 
 
 def test_sentences_and_streams(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,6 +110,16 @@ def test_scikit_learn(folder: Path) -> None:
     assert (found["features"].shape, found["features"].dtype) == ((6, WIDTH), np.dtype("float32"))
     assert found["classifier"].score(found["texts"], found["labels"]) > 0.5
     assert len(found["search"].cv_results_["params"]) == 9
+
+
+def test_spacy(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'spacy>=3.8'")
+    importlib.import_module("elmo_zh.spacy")  # registers the component, where this checkout is not installed
+    run(folder, examples()["spaCy"])
+    printed = capsys.readouterr().out
+    assert f"(14, {WIDTH})" in printed
+    assert f"(4, {WIDTH})" in printed
+    assert printed.count(f"({LAYERS + 1}, {WIDTH})") == 2
 
 
 def test_the_vectors_of_the_readme(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

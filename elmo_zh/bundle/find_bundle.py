@@ -8,6 +8,7 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.missing import explain_no_bundle
 from elmo_zh.choices import MODELS
 from elmo_zh.errors import BundleError, ConfigError
+from elmo_zh.run.files import file_digest
 from elmo_zh.run.find_runs import LATEST
 
 DEFAULT_MODEL = LATEST / "model"
@@ -50,6 +51,15 @@ def find_given_bundle(model: object, call: str) -> Path:
         f"{call} takes the folder of a bundle or the name of an installed model, found {found}."
         f" Call {call}({str(DEFAULT_MODEL)!r})."
     )
+
+
+def find_installed(digest: str) -> Path | None:
+    """Return the folder of the installed model whose bundle.json has a digest; None if none has."""
+    for name in MODELS.names():
+        info = BundleLayout(find_bundle(name)).info
+        if info.is_file() and file_digest(info) == digest:
+            return info.parent
+    return None
 
 
 def starter_tokens() -> int:

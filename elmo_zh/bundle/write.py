@@ -13,10 +13,11 @@ from safetensors.numpy import save_file
 
 from elmo_zh.bundle.history import UNKNOWN_HISTORY, History
 from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleForm, BundleLayout
-from elmo_zh.bundle.options import options_of
+from elmo_zh.bundle.options import TRAINING_KEYS, load_options, options_of
+from elmo_zh.bundle.read import Bundle
 from elmo_zh.bundle.warm_state import save_warm_state
 from elmo_zh.bundle.weights import count_parameters, published_arrays, round_to_float16, save_weights
-from elmo_zh.bundle.word2vec import write_table
+from elmo_zh.bundle.word2vec import read_table, write_table
 from elmo_zh.config import TextConfig, preparation_settings
 from elmo_zh.errors import BundleError
 from elmo_zh.hdf5.create import create_hdf5
@@ -76,6 +77,30 @@ class BundleSource:
     def options(self) -> dict[str, Any]:
         """Return the published options."""
         return options_of(self.bilm.shape, self.training_options, len(self.vocabulary) if self.vocabulary else None)
+
+
+def source_of(bundle: Bundle) -> BundleSource:
+    """Return everything that a bundle is written from, of one that was read."""
+    layout, vocabulary = BundleLayout(bundle.path), bundle.vocabulary
+    options = load_options(layout.options)
+    word2vec = None
+    if vocabulary is not None and layout.word2vec.exists():
+        word2vec = read_table(layout.word2vec, len(vocabulary))
+    return BundleSource(
+        bilm=bundle.bilm,
+        softmax=bundle.softmax,
+        vocabulary=vocabulary,
+        spelling=bundle.spelling,
+        user_dictionary=layout.user_dictionary if layout.user_dictionary.exists() else None,
+        text=bundle.text,
+        training_options={key: options[key] for key in TRAINING_KEYS if key in options},
+        carry_state=bundle.info["carry_state"],
+        training=bundle.info["training"],
+        origin=bundle.info["origin"],
+        alphabet=bundle.alphabet,
+        history=bundle.history,
+        word2vec=word2vec,
+    )
 
 
 def least_bytes(source: BundleSource, form: BundleForm) -> int:

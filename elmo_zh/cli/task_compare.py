@@ -28,7 +28,16 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
 @click.argument("data", type=click.Path(path_type=Path, exists=True))
 @model_option
 @output_folder_option("COMPARISON")
-@word2vec_option("Model or run whose word2vec vectors to compare with. Default: those of the model.")
+@word2vec_option(
+    "Model or run whose word2vec vectors are compared with ELMo. Default: those of the model, or of its ancestor."
+)
+@click.option(
+    "--ancestor",
+    type=click.Path(path_type=Path),
+    metavar="BUNDLE",
+    help="Folder, or name of an installed one, of the model that the compared model was started from (--init). Default:"
+    " it is looked for among the installed models.",
+)
 @click.option(
     "--shares",
     callback=_shares,
@@ -46,11 +55,12 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
 def compare(common: Common, /, kind: str, data: Path, output: Path, **chosen: Any) -> None:
     """Compare ELMo with word2vec on your labels.
 
-    Use it before you rely on ELMo for a task. The same network is trained on word2vec, on ELMo and on both, [word2vec;
-    ELMo], with all labels and with some of them; beside them stand the most frequent label and, for classes, a linear
-    model on characters (TF-IDF; extra sklearn). 95% intervals of the differences are bootstrapped over the test
-    examples. KIND and DATA are those of task fit. COMPARISON gets tables, a picture of the learning curves, and JSON.
-    An interrupted command resumes and trains nothing again that was finished.
+    Use it before you rely on ELMo for a task. The command trains the same network on word2vec, on ELMo and on both,
+    [word2vec; ELMo], with all labels and with some of them. It compares them with the most frequent label and, for
+    classes, with a linear model on characters (TF-IDF; extra sklearn). The 95% intervals of the differences are
+    bootstrapped over the test examples. KIND and DATA are those of task fit. COMPARISON is a folder with tables, a
+    picture of the learning curves, and the figures in JSON. An interrupted command resumes and repeats no finished
+    training.
 
     \b
     Example:
@@ -62,7 +72,7 @@ def compare(common: Common, /, kind: str, data: Path, output: Path, **chosen: An
     fit = job_of(kind, data, config.text.encoding, chosen)
     from elmo_zh.tasks.compare import CompareJob, compare_task
 
-    job = CompareJob(fit=fit, shares=chosen["shares"], word2vec=chosen["word2vec"])
+    job = CompareJob(fit=fit, shares=chosen["shares"], word2vec=chosen["word2vec"], ancestor=chosen["ancestor"])
     embedder = load_embedder(common, model_path(chosen["model"]), config.embed, chosen["device"])
     comparison = compare_task(job, embedder, output, force=common.force, reporter=common.console)
     model = ("--model", chosen["model"]) if chosen["model"] else ()

@@ -25,15 +25,19 @@ if TYPE_CHECKING:
 @click.option(
     "--inputs",
     metavar="NAME,...",
-    help=f"What the network reads of each unit: some of {','.join(INPUTS)}. Default: word2vec,elmo; with characters"
-    " where these are tagged.",
+    help=f"Inputs of the network, some of {','.join(INPUTS)}. Default: word2vec,elmo; for tags of characters also"
+    " characters.",
 )
 @click.option(
-    "--elmo-at",
-    type=click.Choice(("input", "output", "both")),
-    default="input",
-    show_default=True,
-    help="Where ELMo goes: [x; ELMo] before the network, [h; ELMo] after it, or both.",
+    "--fine-tune",
+    is_flag=True,
+    help="Train the biLM too, on the processor: the network alone in the first epoch, then one more layer each epoch,"
+    " the top layer first. TASK then holds the trained model.",
+)
+@click.option(
+    "--fine-tune-rate",
+    type=click.FloatRange(0, 1, min_open=True),
+    help="Learning rate of the biLM with --fine-tune. Default: 0.0001.",
 )
 @training_options
 @seeds_option(1, "Train N times, from consecutive seeds, and keep the best on the development examples.")
@@ -45,9 +49,9 @@ def fit(common: Common, /, kind: str, data: Path, output: Path, **chosen: Any) -
 
     Use it on labelled texts. KIND is classify, tag or pairs. DATA is a file, or a folder of files train.*, dev.* and
     test.*: CSV, TSV or JSON lines for classify and pairs; CoNLL (BIO, BMES, BIOES, or a tag for each unit) or JSON
-    lines with spans of characters for tag. The vectors of the model are computed once. TASK gets the network, its
-    scores, metrics.jsonl and pictures; an interrupted command resumes. docs/tasks.md describes data, networks and
-    files.
+    lines with spans of characters for tag. The vectors of the model are computed once. TASK is a folder with
+    the network, its scores, metrics.jsonl and pictures. An interrupted command resumes. docs/tasks.md describes data,
+    networks and files.
 
     \b
     Example:
@@ -57,6 +61,8 @@ def fit(common: Common, /, kind: str, data: Path, output: Path, **chosen: Any) -
     """
     config = common.resolve()
     refuse_settings_of_the_model(common, "task fit", also="embed")
+    if chosen["fine_tune_rate"] is not None and not chosen["fine_tune"]:
+        raise click.UsageError("--fine-tune-rate has no effect without --fine-tune. Add that, or leave it out.")
     job = job_of(kind, data, config.text.encoding, chosen)
     from elmo_zh.tasks.fit import fit_task
 

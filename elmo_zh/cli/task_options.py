@@ -23,17 +23,22 @@ def labelled_options(function: Any) -> Any:
         "text_columns",
         multiple=True,
         metavar="NAME",
-        help="Column or field of the text, by name or number from 1; twice for pairs. Default: found.",
+        help="Name, or number from 1, of the column or field with the text. Give it twice for pairs. Default: chosen"
+        " by the names and the content of the columns.",
     )
     label_column = click.option(
-        "--label-column", default="", metavar="NAME", help="Column or field of the label. Default: found."
+        "--label-column",
+        default="",
+        metavar="NAME",
+        help="Name, or number from 1, of the column or field with the label. Default: chosen by the names and the"
+        " content of the columns.",
     )
     input_format = click.option(
         "--input-format",
         type=click.Choice(LABELLED_FORMATS),
         default="auto",
         show_default=True,
-        help="Format of the labelled files.",
+        help="Format of the labelled files; auto detects it for each file.",
     )
     return with_options(function, [text_column, label_column, input_format, encoding_option])
 
@@ -61,13 +66,13 @@ task_option = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
     metavar="TASK",
-    help="Folder that task fit has written.",
+    help="Folder of the trained task, as task fit has written it.",
 )
 moved_model_option = click.option(
     "--model",
     type=click.Path(path_type=Path),
     metavar="BUNDLE",
-    help="Model that the task was trained on, if it has been moved.",
+    help="Folder of the model that the task was trained on. Give it only if the model has been moved.",
 )
 
 

@@ -36,15 +36,25 @@ SCHEMES = ("BIO", "BMES", "BIOES")
     type=click.Choice(PREDICTION_FORMATS),
     default="jsonl",
     show_default=True,
-    help="JSON lines; a table of labels or spans (tsv); or a unit and its tag a line (conll).",
+    help="Write JSON lines, a table of labels or spans (tsv), or a line for each unit with its tag (conll).",
 )
-@click.option("--scheme", type=click.Choice(SCHEMES), help="Scheme of conll. Default: that of the training data.")
+@click.option(
+    "--scheme",
+    type=click.Choice(SCHEMES),
+    help="Write the tags of conll in this scheme. Default: that of the training data.",
+)
+@click.option(
+    "--probabilities",
+    is_flag=True,
+    help="For tags: write the probability of each span, or of each unit's tag. Classes always have theirs.",
+)
 @click.option(
     "--text-column",
     "text_columns",
     multiple=True,
     metavar="NAME",
-    help="For pairs, the columns of the two texts: give it twice. Default: found.",
+    help="For pairs: name, or number from 1, of the column of a text. Give it twice. Default: chosen by the names"
+    " and the content of the columns.",
 )
 @input_options
 @device_option
@@ -93,6 +103,8 @@ def _check_form(model: "TaskModel", chosen: dict[str, Any]) -> None:
         raise click.UsageError("--format conll is for tags, and this task has none. Give jsonl or tsv.")
     if chosen["scheme"] and (chosen["kind"] != "conll" or not model.description.scheme):
         raise click.UsageError("--scheme is for --format conll of a task whose tags mark spans. Leave it out.")
+    if chosen["probabilities"] and kind != "tag":
+        raise click.UsageError("--probabilities is for tags: classes always have theirs. Leave it out.")
     if chosen["text_columns"] and kind != "pairs":
         raise click.UsageError("--text-column is for pairs. Name the fields of other texts with --field.")
 
@@ -108,14 +120,19 @@ def _write_predictions(
     settings = model.description.settings
     is_pair = settings.kind == "pairs"
     header = header_of(
-        chosen["kind"], of_tags=settings.kind == "tag", of_numbers=settings.regression, num_texts=1 + is_pair
+        chosen["kind"],
+        of_tags=settings.kind == "tag",
+        of_numbers=settings.regression,
+        num_texts=1 + is_pair,
+        with_probabilities=chosen["probabilities"],
     )
     file.write(header.encode())
     count = 0
     with ExitStack() as stack:
         texts, again = tee(_iter_texts(common, files, config, chosen, stack, is_pair=is_pair))
         progress = stack.enter_context(common.console.progress("predict", unit="texts"))
-        predictions = model.iter_predict(texts if is_pair else (each[0] for each in texts))
+        given_texts = texts if is_pair else (each[0] for each in texts)
+        predictions = model.iter_predict(given_texts, probabilities=chosen["probabilities"])
         for number, (given, prediction) in enumerate(zip(again, predictions, strict=True)):
             row = rows_of(chosen["kind"], number, given, prediction, chosen["scheme"] or "")
             file.write(row.encode("utf-8", "surrogatepass"))

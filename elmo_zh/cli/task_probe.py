@@ -20,29 +20,33 @@ _OF_TAGS, _OF_SENSES = ("dev", "test", "limit", "text_columns", "label_column"),
 @model_option
 @output_folder_option("PROBE")
 @word2vec_option(
-    "Model or run whose word2vec vectors stand beside the layers. Default: those of the model, if it has any."
+    "Model or run whose word2vec vectors are compared with the layers. Default: those of the model, if it has any."
 )
 @click.option(
     "--text",
     "texts",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="FOLDER",
-    help="For senses, the folder of the texts that DATA names. Default: the folder of DATA.",
+    help="Folder of the texts that DATA names; only for senses. Default: the folder of DATA.",
 )
 @click.option(
     "--dev",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help="For tags, development examples. Default: a tenth of DATA.",
+    help="File of development examples; only for tags. Default: a tenth of DATA is set aside.",
 )
 @click.option(
     "--test",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help="For tags, test examples. Default: a tenth of DATA, but none if --dev is given.",
+    help="File of test examples; only for tags. Default: a tenth of DATA is set aside, but nothing if --dev is given.",
 )
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="For tags, use N of the training examples at most.")
-@click.option("--seed", type=click.IntRange(0, 2**31), default=1, show_default=True, help="Seed of split and training.")
+@click.option(
+    "--limit", type=click.IntRange(1), metavar="N", help="Use at most N of the training examples; only for tags."
+)
+@click.option(
+    "--seed", type=click.IntRange(0, 2**31), default=1, show_default=True, help="Seed of the split and of the training."
+)
 @labelled_options
 @device_option
 @common_options
@@ -53,8 +57,8 @@ def probe(common: Common, /, kind: str, data: Path, output: Path, **chosen: Any)
     Use it to choose a layer for --layers. With tags, a linear model predicts the part of speech of each word from one
     layer; DATA is CoNLL-U, or CoNLL with a word and its tag a line, or a folder of such files train.*, dev.* and
     test.*. With senses, each occurrence of a word gets the sense of the most similar other one; DATA is a table like
-    data/senses.tsv, or JSON lines with context, target_word, target_position and sense. word2vec and the most frequent
-    tag or sense stand beside. PROBE gets the table and JSON.
+    data/senses.tsv, or JSON lines with context, target_word, target_position and sense. The table also has word2vec and
+    the most frequent tag or sense, to compare with. PROBE is a folder with the table and the figures in JSON.
 
     \b
     Example:

@@ -23,8 +23,8 @@ from elmo_zh.run.reporter import counted
 def score(common: Common, /, data: Path, task_path: Path, **chosen: Any) -> None:
     """Score a trained task on labelled texts.
 
-    Use it on texts that the task was not trained on. DATA is read as by task fit. Scores: accuracy and F1 of classes
-    and tags, F1 of whole spans, correlation and error of numbers.
+    Use it on texts that the task was not trained on. DATA is read as by task fit. The command prints accuracy and F1
+    for classes and tags, F1 for whole spans, and correlation and error for numbers.
 
     \b
     Example:

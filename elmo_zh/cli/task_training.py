@@ -20,18 +20,19 @@ _FILES = [
         "--dev",
         type=click.Path(path_type=Path, exists=True, dir_okay=False),
         metavar="FILE",
-        help="Development examples, which decide when to stop. Default: a tenth of DATA.",
+        help="File of development examples, which decide when to stop. Default: a tenth of DATA is set aside.",
     ),
     click.option(
         "--test",
         type=click.Path(path_type=Path, exists=True, dir_okay=False),
         metavar="FILE",
-        help="Test examples, scored at the end. Default: a tenth of DATA, but none if --dev is given.",
+        help="File of test examples, which are scored at the end. Default: a tenth of DATA is set aside, but nothing if"
+        " --dev is given.",
     ),
 ]
 _EXAMPLES = [
-    click.option("--regression", is_flag=True, help="Labels are numbers."),
-    click.option("--limit", type=click.IntRange(1), metavar="N", help="Use N of the training examples at most."),
+    click.option("--regression", is_flag=True, help="Predict numbers; the labels must be numbers."),
+    click.option("--limit", type=click.IntRange(1), metavar="N", help="Use at most N of the training examples."),
 ]
 _TRAINING = [
     click.option(
@@ -39,27 +40,58 @@ _TRAINING = [
         type=click.Choice(("bilstm", "linear")),
         default="bilstm",
         show_default=True,
-        help="Network of classify: a BiLSTM, or a linear model on the mean of the vectors.",
+        help="Network for classify: a BiLSTM, or a linear model on the mean of the vectors.",
     ),
-    click.option("--hidden", type=click.IntRange(1, 4096), default=200, show_default=True, help="Size of the LSTMs."),
-    click.option("--epochs", type=click.IntRange(1), default=30, show_default=True, help="Epochs at most."),
+    click.option(
+        "--encoder",
+        type=click.Choice(("single", "merged")),
+        default="single",
+        show_default=True,
+        help="LSTMs that read the inputs: a single BiLSTM; or merged, two BiLSTMs, of which the second reads the input"
+        " plus the output of the first.",
+    ),
+    click.option(
+        "--elmo-at",
+        type=click.Choice(("input", "output", "both")),
+        default="input",
+        show_default=True,
+        help="Where ELMo goes: [x; ELMo] before the network, [h; ELMo] after it, or both.",
+    ),
+    click.option(
+        "--hidden",
+        type=click.IntRange(1, 4096),
+        default=200,
+        show_default=True,
+        help="Cells of each direction of the LSTMs.",
+    ),
+    click.option("--epochs", type=click.IntRange(1), default=30, show_default=True, help="Largest number of epochs."),
     click.option(
         "--patience",
         type=click.IntRange(1),
         default=5,
         show_default=True,
-        help="Stop after so many epochs without a better score on the development examples.",
+        help="Stop after this many epochs without a better score on the development examples.",
     ),
-    click.option("--batch-size", type=click.IntRange(1), default=32, show_default=True, help="Texts in each step."),
+    click.option(
+        "--batch-size",
+        type=click.IntRange(1),
+        default=32,
+        show_default=True,
+        help="Texts, or pairs of texts, in each step.",
+    ),
     click.option(
         "--learning-rate",
         type=click.FloatRange(0, 1, min_open=True),
         default=0.001,
         show_default=True,
-        help="Learning rate of Adam; the weights of ELMo's layers have their own.",
+        help="Learning rate of Adam for the network. The weights of ELMo's layers have a rate of their own.",
     ),
     click.option(
-        "--seed", type=click.IntRange(0, 2**31), default=1, show_default=True, help="Seed of split and training."
+        "--seed",
+        type=click.IntRange(0, 2**31),
+        default=1,
+        show_default=True,
+        help="Seed of the split and of the training.",
     ),
 ]
 
@@ -79,7 +111,7 @@ def job_of(kind: str, data: Path, encoding: str, chosen: dict[str, Any]) -> "Fit
     from elmo_zh.tasks.data.datasets import DataFiles
     from elmo_zh.tasks.networks.settings import HeadSettings
     from elmo_zh.tasks.prepared_task import FitJob
-    from elmo_zh.tasks.train_head import TrainSettings
+    from elmo_zh.tasks.train_head import BILM_LEARNING_RATE, TrainSettings
 
     inputs = tuple(name.strip() for name in (chosen.get("inputs") or "").split(",") if name.strip())
     wrong = [name for name in inputs if name not in INPUTS]
@@ -96,7 +128,8 @@ def job_of(kind: str, data: Path, encoding: str, chosen: dict[str, Any]) -> "Fit
             kind=kind,
             head=chosen["head"],
             inputs=tuple(name for name in INPUTS if name in inputs),
-            elmo_at=chosen.get("elmo_at", "input"),
+            encoder=chosen["encoder"],
+            elmo_at=chosen["elmo_at"],
             regression=chosen["regression"],
             hidden_dim=chosen["hidden"],
         ),
@@ -105,6 +138,7 @@ def job_of(kind: str, data: Path, encoding: str, chosen: dict[str, Any]) -> "Fit
             patience=chosen["patience"],
             batch_size=chosen["batch_size"],
             learning_rate=chosen["learning_rate"],
+            bilm_learning_rate=(chosen["fine_tune_rate"] or BILM_LEARNING_RATE) if chosen.get("fine_tune") else None,
         ),
         num_seeds=chosen["num_seeds"],
     )

@@ -1,7 +1,7 @@
 """Convert another program's model, or a bundle, into a bundle."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 
 from elmo_zh.bundle.layout import BundleForm, BundleLayout, require_replaceable
 from elmo_zh.bundle.missing import next_step_of_run
-from elmo_zh.bundle.options import TRAINING_KEYS, load_options
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.warm_state import warm_up
-from elmo_zh.bundle.word2vec import read_table
-from elmo_zh.bundle.write import BundleSource, least_bytes, write_model
+from elmo_zh.bundle.write import BundleSource, least_bytes, source_of, write_model
 from elmo_zh.convert.manylangs import is_manylangs, read_manylangs
 from elmo_zh.convert.model_files import ChosenFiles, opened_source
 from elmo_zh.convert.published import KnownText, read_published
@@ -114,29 +112,12 @@ def _refuse_options(folder: Path, kind: str, given: list[str]) -> None:
 
 
 def _read_bundle(folder: Path, text: KnownText) -> BundleSource:
-    bundle, layout = load_bundle(folder), BundleLayout(folder)
+    bundle = load_bundle(folder)
     if text.config is not None and bundle.text is not None:
         raise BundleError(f"{folder} already says how its text was segmented. Leave out --config and --set text.*")
-    dictionary = layout.user_dictionary if layout.user_dictionary.exists() else text.user_dictionary
-    options = load_options(layout.options)
-    vocabulary, word2vec = bundle.vocabulary, None
-    if vocabulary is not None and layout.word2vec.exists():
-        word2vec = read_table(layout.word2vec, len(vocabulary))
-    return BundleSource(
-        bilm=bundle.bilm,
-        softmax=bundle.softmax,
-        vocabulary=vocabulary,
-        spelling=bundle.spelling,
-        user_dictionary=dictionary,
-        text=bundle.text or text.config,
-        training_options={key: options[key] for key in TRAINING_KEYS if key in options},
-        carry_state=bundle.info["carry_state"],
-        training=bundle.info["training"],
-        origin=bundle.info["origin"],
-        alphabet=bundle.alphabet,
-        history=bundle.history,
-        word2vec=word2vec,
-    )
+    source = source_of(bundle)
+    dictionary = source.user_dictionary or text.user_dictionary
+    return replace(source, user_dictionary=dictionary, text=bundle.text or text.config)
 
 
 def _iter_sentences(source: BundleSource, lexicon: Lexicon, path: Path, *, segmented: bool) -> Iterator[NDArray[Any]]:

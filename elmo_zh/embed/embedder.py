@@ -129,6 +129,11 @@ class ElmoEmbedder:
         return self._bilm.shape.num_layers + 1
 
     @property
+    def device(self) -> str:
+        """The kind of device that computes: cpu or cuda."""
+        return self._device.type
+
+    @property
     def kernel_fallback(self) -> str:
         """Why a GPU computes LSTM cells by torch's operations, which are slower than Triton's kernels; else ""."""
         return kernel_fallback(self._device)

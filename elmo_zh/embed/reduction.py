@@ -1,6 +1,7 @@
 """Reduce the layers of a line's tokens to what is written: one layer or a mix, one vector per token or per line."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,13 @@ def check_layers(layers: str, num_layers: int) -> None:
     if layers in LAYERS or (layers.isdecimal() and int(layers) < num_layers):
         return
     raise OptionError(f"--layers {layers}: expected {', '.join(LAYERS)} or a number from 0 to {num_layers - 1}.")
+
+
+def check_layer_name(argument: str, layer: object, words: Sequence[str], num_layers: int) -> None:
+    """Raise ValueError unless an argument of the Python interface is one of some words or the number of a layer."""
+    numbers = [str(number) for number in range(num_layers)]
+    if str(layer) not in (*words, *numbers):
+        raise ValueError(f"{argument}={layer!r}: expected {', '.join(words)} or a number from 0 to {numbers[-1]}")
 
 
 def load_mix_weights(path: Path, num_layers: int) -> tuple[float, ...]:

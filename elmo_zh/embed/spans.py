@@ -77,10 +77,14 @@ def pool_spans(
     vectors, offsets = _check_tokens(vectors, offsets)
     spans = _check_pairs("spans", spans)
     found = np.zeros((*vectors.shape[:-2], len(spans), vectors.shape[-1]), np.float32)
+    starts, ends = offsets.T
+    # In order, as the tokens of a line are, all that share a character with a span stand together.
+    in_order = bool((np.diff(offsets, axis=0) >= 0).all())
     for place, (start, end) in enumerate(spans):
-        shares_any = np.maximum(offsets[:, 0], start) < np.minimum(offsets[:, 1], end)
+        near = slice(np.searchsorted(ends, start, "right"), np.searchsorted(starts, end)) if in_order else slice(None)
+        shares_any = np.maximum(starts[near], start) < np.minimum(ends[near], end)
         if shares_any.any():
-            inside = vectors[..., shares_any, :]
+            inside = vectors[..., near, :][..., shares_any, :]
             found[..., place, :] = inside.mean(axis=-2) if method == "mean" else inside.max(axis=-2)
     return found
 

@@ -1,4 +1,4 @@
-"""Pictures of a trained task: its curve, and which label was taken for which."""
+"""Pictures of a trained task: its curve, which label was taken for which, and predicted numbers by true ones."""
 
 from __future__ import annotations
 
@@ -128,4 +128,27 @@ def build_confusion_figure(matrix: NDArray[np.int64], labels: Sequence[str], tit
                 axes.text(column, row, count, ha="center", va="center", fontsize=7, color=colour)
     left_out = len(labels) - len(names)
     add_title(figure, title, [f"the {left_out} least frequent labels are left out"] if left_out else [])
+    return figure
+
+
+def draw_scatter(gold: Sequence[float], predicted: Sequence[float], output: Path, title: str, detail: str) -> None:
+    """Draw each predicted number over the true one, with the line on which they are equal."""
+    save_picture(build_scatter_figure(gold, predicted, title, detail), output)
+
+
+def build_scatter_figure(gold: Sequence[float], predicted: Sequence[float], title: str, detail: str) -> Figure:
+    """Return the figure that `draw_scatter` saves."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 6))
+    figure.set_layout_engine("constrained")
+    axes = figure.subplots()
+    # Of many points only where they are dense can be seen.
+    axes.scatter(gold, predicted, s=12, alpha=max(0.1, min(0.7, 100 / len(gold))), color=DATA_COLOUR, linewidths=0)
+    ends = (min(*gold, *predicted), max(*gold, *predicted))
+    axes.plot(ends, ends, color=QUIET_COLOUR, linewidth=0.8, zorder=0)
+    axes.set(xlabel="true number", ylabel="predicted number")
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    add_title(figure, title, [detail])
     return figure

@@ -131,11 +131,13 @@ def _restore(replaced: Path, path: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Force the content of a file, or of a folder's files, to disk, so that a power cut leaves no empty file."""
-    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
-        sync_file(file)
+    """Force the content of a file, or of all files in a folder, to disk, so that a power cut leaves no empty file."""
     if path.is_dir():
+        for each in sorted(path.iterdir()):
+            _sync(each)
         _sync_folder(path)
+    else:
+        sync_file(path)
 
 
 def sync_file(path: Path) -> None:

@@ -7,32 +7,35 @@ test example adds to its score, so that an interrupted comparison trains none of
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from elmo_zh.bundle.find_bundle import find_installed
+from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.join import claimed_output
-from elmo_zh.errors import CorpusError
+from elmo_zh.errors import CorpusError, OptionError
 from elmo_zh.extras import install_line
 from elmo_zh.run.files import remove, write_json
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
 from elmo_zh.tasks.baselines import can_fit_tfidf, predict_majority, predict_tfidf
 from elmo_zh.tasks.bootstrap import example_rows, score_rows
-from elmo_zh.tasks.comparison import BOTH, ELMO, MAJORITY, TFIDF, WORD2VEC, Comparison, ComparisonLayout, Run
+from elmo_zh.tasks.comparison import ANCESTOR, BOTH, ELMO, MAJORITY, TFIDF, WORD2VEC, Comparison, ComparisonLayout, Run
 from elmo_zh.tasks.data.datasets import DataFiles, Dataset, choose_examples, load_dataset
 from elmo_zh.tasks.data.examples import Example
 from elmo_zh.tasks.fit import check_head, manifest_of, open_parts
 from elmo_zh.tasks.predictions import Prediction
-from elmo_zh.tasks.prepared_task import FitJob, PreparedTask, Texts, cached_vectors, read_texts
+from elmo_zh.tasks.prepared_task import FitJob, PreparedTask
+from elmo_zh.tasks.read_texts import Texts, cached_vectors, read_texts
 from elmo_zh.tasks.score_task import main_metric
 from elmo_zh.tasks.vector_cache import VectorCache
 
-_INPUTS = {WORD2VEC: ("word2vec",), ELMO: ("elmo",), BOTH: ("word2vec", "elmo")}
+_INPUTS = {WORD2VEC: ("word2vec",), ELMO: ("elmo",), BOTH: ("word2vec", "elmo"), ANCESTOR: ("word2vec", "elmo")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,12 +46,14 @@ class CompareJob:
         fit: Data, network and training. The inputs are chosen by the comparison; each of the `num_seeds` trainings of a
             setting has its own choice of the labels.
         shares: Fractions of the training examples, each above 0 and at most 1.
-        word2vec: The bundle or run whose word2vec vectors to take; None for those of the model.
+        word2vec: The bundle or run whose word2vec vectors to take; None for those of the model, or of its ancestor.
+        ancestor: The bundle that the model was started from; None to look for it among the installed models.
     """
 
     fit: FitJob
     shares: tuple[float, ...] = (1.0, 0.3, 0.1)
     word2vec: Path | None = None
+    ancestor: Path | None = None
 
 
 def compare_task(
@@ -66,6 +71,7 @@ def compare_task(
     Raises:
         CorpusError: If the data cannot be read, nothing can be learned from it, or there are no test examples.
         BundleError: If there are no word2vec vectors.
+        OptionError: If the given ancestor is not the model that the compared one was started from.
         OutputError: If the output exists, or an unfinished one is of other data, another model or other settings.
     """
     reporter = reporter or SilentReporter()
@@ -73,13 +79,24 @@ def compare_task(
     read = [path for path in (files.data, files.dev, files.test, job.word2vec) if path is not None]
     parts = output.with_name(output.name + ".parts")
     with claimed_output(output, [*read, embedder.bundle.path], is_comparison, force=force):
-        check_head(job.fit.settings, _INPUTS[ELMO])
-        word2vec = Word2Vec.load(job.word2vec or embedder.bundle.path)
+        check_head(job.fit.settings, _INPUTS[BOTH])
+        ancestor = _find_ancestor(job, embedder, reporter)
+        job = replace(job, word2vec=job.word2vec or _word2vec_source(embedder, ancestor, reporter))
+        word2vec = Word2Vec.load(job.word2vec)
         dataset = load_dataset(files, job.fit.reading, reporter)
         if not dataset.test:
             raise CorpusError(f"{files.data}: there are no test examples to compare on. Give a file: --test FILE")
-        open_parts(parts, _manifest(job, files, embedder, word2vec), force=force)
-        study = _Study.prepare(job, dataset, embedder, word2vec, parts, reporter)
+        open_parts(parts, _manifest(job, files, embedder, word2vec, ancestor), force=force)
+        vectors = _Vectors.compute(dataset, embedder, parts, reporter)
+        others = {ANCESTOR: _Vectors.compute(dataset, ancestor, parts / "ancestor", reporter)} if ancestor else {}
+        study = _Study(
+            job=job,
+            dataset=dataset,
+            vectors={WORD2VEC: vectors, ELMO: vectors, BOTH: vectors, **others},
+            word2vec=word2vec,
+            parts=parts,
+            reporter=reporter,
+        )
         runs = [study.run(*setting) for setting in study.settings()]
         comparison = study.compared(runs, name=output.name)
         comparison.write(output, reporter)
@@ -103,56 +120,82 @@ def _with_test(files: DataFiles, reporter: Reporter) -> DataFiles:
     return replace(files, dev=None, test=files.dev)
 
 
-def _manifest(job: CompareJob, files: DataFiles, embedder: ElmoEmbedder, word2vec: Word2Vec) -> dict[str, Any]:
+def _find_ancestor(job: CompareJob, embedder: ElmoEmbedder, reporter: Reporter) -> ElmoEmbedder | None:
+    """Return the model that the compared one was started from, if there is one and it can be found."""
+    bundle, device = embedder.bundle, embedder.device
+    start = bundle.info["origin"].get("started_from")
+    expected = start.get("digest") if isinstance(start, dict) else None
+    if job.ancestor is not None:
+        ancestor = ElmoEmbedder.load(job.ancestor, device, embedder.precision)
+        if ancestor.bundle.digest != expected:
+            origin = f"{expected}, and this is {ancestor.bundle.digest}" if expected else "no other model"
+            raise OptionError(f"--ancestor {job.ancestor}: {bundle.path} was started from {origin}. Leave it out.")
+        return ancestor
+    folder = find_installed(expected) if expected else None
+    if folder is not None:
+        reporter.note(f"{bundle.path} was started from {folder}, which is compared too.")
+        return ElmoEmbedder.load(folder, device, embedder.precision)
+    if expected:
+        reporter.note(
+            f"{bundle.path} was started from another model, which is not installed. To compare it too, give its folder:"
+            " --ancestor BUNDLE"
+        )
+    return None
+
+
+def _word2vec_source(embedder: ElmoEmbedder, ancestor: ElmoEmbedder | None, reporter: Reporter) -> Path:
+    """Return the folder of the model, or of its ancestor if only that has word2vec vectors."""
+    own = embedder.bundle.path
+    if ancestor is None or BundleLayout(own).word2vec.is_file():
+        return own
+    reporter.note(f"{own} has no word2vec vectors, so those of {ancestor.bundle.path} are taken.")
+    return ancestor.bundle.path
+
+
+def _manifest(
+    job: CompareJob, files: DataFiles, embedder: ElmoEmbedder, word2vec: Word2Vec, ancestor: ElmoEmbedder | None
+) -> dict[str, Any]:
     return {
         **manifest_of(job.fit, files, embedder),
         "shares": job.shares,
         "word2vec": hashlib.sha256(np.ascontiguousarray(word2vec.table).tobytes()).hexdigest(),
         "tfidf": can_fit_tfidf(),
+        "ancestor": ancestor.bundle.digest if ancestor else None,
     }
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Study:
-    """The data with its vectors; settings are trained from here."""
+class _Vectors:
+    """A model with all texts in its tokens, their vectors, and the seconds that these took."""
 
-    job: CompareJob
-    dataset: Dataset
     embedder: ElmoEmbedder
     texts: Texts
     cache: VectorCache
-    word2vec: Word2Vec
-    vectors_seconds: float
-    parts: Path
-    reporter: Reporter
+    seconds: float
 
     @classmethod
-    def prepare(
-        cls,
-        job: CompareJob,
-        dataset: Dataset,
-        embedder: ElmoEmbedder,
-        word2vec: Word2Vec,
-        parts: Path,
-        reporter: Reporter,
-    ) -> "_Study":
+    def compute(cls, dataset: Dataset, embedder: ElmoEmbedder, parts: Path, reporter: Reporter) -> "_Vectors":
+        """Compute the vectors, unless they are in `parts` already."""
         texts = read_texts(dataset, embedder, reporter)
         record = parts / "vectors_seconds.json"
         started = time.perf_counter()
         cache = cached_vectors(texts, embedder, parts, reporter)
         if not record.is_file():
             write_json(record, time.perf_counter() - started)
-        return cls(
-            job=job,
-            dataset=dataset,
-            embedder=embedder,
-            texts=texts,
-            cache=cache,
-            word2vec=word2vec,
-            vectors_seconds=float(json.loads(record.read_text(encoding="utf-8"))),
-            parts=parts,
-            reporter=reporter,
-        )
+        seconds = float(json.loads(record.read_text(encoding="utf-8")))
+        return cls(embedder=embedder, texts=texts, cache=cache, seconds=seconds)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Study:
+    """The data with its vectors, by the models that read them; settings are trained from here."""
+
+    job: CompareJob
+    dataset: Dataset
+    vectors: Mapping[str, _Vectors]
+    word2vec: Word2Vec
+    parts: Path
+    reporter: Reporter
 
     @property
     def _metric(self) -> str:
@@ -174,20 +217,21 @@ class _Study:
                     f"TF-IDF is left out: it needs scikit-learn. Install it with: {install_line('sklearn')}"
                 )
         for share in self.job.shares:
-            for model in (*baselines, *_INPUTS):
+            for model in (*baselines, *self.vectors):
                 # With all labels a baseline is the same for each seed.
                 seeds = self._seeds()[:1] if model in baselines and share == 1 else self._seeds()
                 yield from ((model, share, seed) for seed in seeds)
 
     def run(self, model: str, share: float, seed: int) -> Run:
         """Train and test one setting, unless that is done."""
-        place = self.parts / f"seed-{seed}" / f"{share}-{'-'.join(_INPUTS.get(model, (model,)))}"
+        name = "ancestor" if model == ANCESTOR else "-".join(_INPUTS.get(model, (model,)))
+        place = self.parts / f"seed-{seed}" / f"{share}-{name}"
         record = place.with_name(place.name + ".json")
         if record.is_file():
             return Run.from_json(json.loads(record.read_text(encoding="utf-8")))
-        dataset, texts = self._shared(share, seed)
-        if model in _INPUTS:
-            predictions, seconds, dev_score = self._train(dataset, texts, model, seed, place)
+        dataset = self._shared(share, seed)
+        if model in self.vectors:
+            predictions, seconds, dev_score = self._train(dataset, model, seed, place)
         else:
             started = time.perf_counter()
             predictions, dev_score = self._baseline(dataset, model), None
@@ -211,16 +255,19 @@ class _Study:
         )
         return run
 
-    def _shared(self, share: float, seed: int) -> tuple[Dataset, Texts]:
-        """Return the data and its texts with a share of the training examples."""
+    def _shared(self, share: float, seed: int) -> Dataset:
+        """Return the data with a share of the training examples."""
         if share == 1:
-            return self.dataset, self.texts
+            return self.dataset
         whole = self.dataset.train
-        chosen = choose_examples(whole, max(1, round(share * len(whole))), seed)
+        return replace(self.dataset, train=choose_examples(whole, max(1, round(share * len(whole))), seed))
+
+    def _texts(self, dataset: Dataset, model: str) -> Texts:
+        """Return the texts of data whose training examples are some of all."""
+        texts = self.vectors[model].texts
         # Examples have no equality of their own, so each is one of its own.
-        texts_of = {id(example): texts for example, texts in zip(whole, self.texts["train"], strict=True)}
-        texts = [texts_of[id(example)] for example in chosen]
-        return replace(self.dataset, train=chosen), {**self.texts, "train": texts}
+        texts_of = {id(each): own for each, own in zip(self.dataset.train, texts["train"], strict=True)}
+        return {**texts, "train": [texts_of[id(example)] for example in dataset.train]}
 
     def _baseline(self, dataset: Dataset, model: str) -> list[Prediction]:
         if model == TFIDF:
@@ -228,32 +275,32 @@ class _Study:
         regression = self.job.fit.settings.regression
         return predict_majority(dataset.train, dataset.test, regression=regression, marks_spans=bool(dataset.scheme))
 
-    def _train(
-        self, dataset: Dataset, texts: Texts, model: str, seed: int, place: Path
-    ) -> tuple[list[Prediction], float, float]:
+    def _train(self, dataset: Dataset, model: str, seed: int, place: Path) -> tuple[list[Prediction], float, float]:
         """Train a network; return its predictions for the test examples, its seconds and its development score."""
-        inputs = _INPUTS[model]
-        by_characters = self.job.fit.settings.kind == "tag" and not dataset.by_words
+        inputs, vectors, settings = _INPUTS[model], self.vectors[model], self.job.fit.settings
+        by_characters = settings.kind == "tag" and not dataset.by_words
         names = (*inputs, *(("characters",) if by_characters else ()))
-        job = replace(self.job.fit, settings=replace(self.job.fit.settings, inputs=names))
+        # A network without another input has no other place for ELMo.
+        elmo_at = "input" if names == ("elmo",) and settings.elmo_at == "output" else settings.elmo_at
+        job = replace(self.job.fit, settings=replace(settings, inputs=names, elmo_at=elmo_at))
         task = PreparedTask.of_texts(
             job,
             dataset,
-            self.embedder,
-            texts,
-            cache=self.cache if "elmo" in inputs else None,
+            vectors.embedder,
+            self._texts(dataset, model),
+            cache=vectors.cache if "elmo" in inputs else None,
             word2vec=self.word2vec if "word2vec" in inputs else None,
             reporter=self.reporter,
         )
         trained = task.train(seed, place)
-        head = task.head(seed)
-        head.load_state_dict(trained.weights)
+        head = task.load(seed, trained)
         seconds = float(sum(line["seconds"] for line in trained.lines))
         return task.predictions(head, "test"), seconds, trained.best_score
 
     def compared(self, runs: Sequence[Run], name: str) -> Comparison:
         """Return all runs with their differences."""
-        settings, bundle = self.job.fit.settings, self.embedder.bundle
+        settings, bundle = self.job.fit.settings, self.vectors[ELMO].embedder.bundle
+        ancestor = self.vectors[ANCESTOR].embedder.bundle if ANCESTOR in self.vectors else None
         sizes: dict[str, Sequence[Example]] = self.dataset.parts()
         return Comparison.of(
             runs,
@@ -263,11 +310,12 @@ class _Study:
             seed=self.job.fit.files.seed,
             facts={
                 "model": {"path": str(bundle.path), "digest": bundle.digest},
-                "word2vec": str(self.job.word2vec or bundle.path),
+                "ancestor": {"path": str(ancestor.path), "digest": ancestor.digest} if ancestor else None,
+                "word2vec": str(self.job.word2vec),
                 "examples": {part: len(examples) for part, examples in sizes.items()},
                 "files": [path.name for path in self.dataset.files],
                 "settings": asdict(settings),
                 "training": asdict(self.job.fit.training),
-                "vectors_seconds": self.vectors_seconds,
+                "vectors_seconds": self.vectors[ELMO].seconds,
             },
         )

@@ -16,6 +16,8 @@ from elmo_zh.tasks.bootstrap import Difference, Rows, bootstrap_difference
 from elmo_zh.version import __version__
 
 MAJORITY, TFIDF, WORD2VEC, ELMO, BOTH = "majority", "TF-IDF", "word2vec", "ELMo", "[word2vec; ELMo]"
+# The model that the compared one was started from, in the place of ELMo.
+ANCESTOR = "[word2vec; its ancestor]"
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,8 @@ class Comparison:
                 share: bootstrap_difference(rows(model, share), rows(WORD2VEC, share), of_numbers=of_numbers, seed=seed)
                 for share in shares
             }
-            for model in (ELMO, BOTH)
+            for model in (ELMO, BOTH, ANCESTOR)
+            if any(run.model == model for run in runs)
         }
         return cls(name=name, metric=metric, runs=runs, differences=differences, facts=facts)
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.tasks.live_vectors import LiveVectors
 from elmo_zh.tasks.networks.inputs import FIRST_CHARACTER, UNKNOWN_CHARACTER, Batch
 from elmo_zh.tasks.units import UnitText
 from elmo_zh.tasks.vector_cache import VectorCache
@@ -70,12 +71,12 @@ class TextEncoder:
     """Turns texts into numbers and batches of tensors.
 
     Attributes:
-        cache: The ELMo vectors of all sentences of the texts; None if they are no input.
+        cache: The ELMo vectors of all sentences of the texts, or a biLM that computes them; None if they are no input.
         word2vec: The word2vec vectors; None if they are no input.
         alphabet: The characters; None if they are no input.
     """
 
-    cache: VectorCache | None
+    cache: VectorCache | LiveVectors | None
     word2vec: Word2Vec | None
     alphabet: Alphabet | None
 
@@ -106,8 +107,7 @@ class TextEncoder:
 
         elmo = word2vec = torch.zeros(0)
         if self.cache is not None:
-            layers = self.cache.vectors[padded([text.elmo_rows for text in texts])]
-            elmo = torch.from_numpy(layers).movedim(2, 0).float()
+            elmo = self.cache.take(padded([text.elmo_rows for text in texts]))
         if self.word2vec is not None:
             word2vec = torch.from_numpy(self.word2vec.table[padded([text.word2vec_rows for text in texts])]).float()
         return Batch(

@@ -102,8 +102,7 @@ class _TaskEstimator(BaseEstimator):  # type: ignore[misc]
         with TemporaryDirectory() as folder:
             task = PreparedTask.prepare(job, dataset, embedder, Path(folder), reporter)
             trained = task.train(self.seed, Path(folder, "seed"))
-        head = task.head(self.seed)
-        head.load_state_dict(trained.weights)
+        head = task.load(self.seed, trained)
         mixes = {place: mix.layer_weights() for place, mix in head.mixes().items()}
         description = task.describe(scores={"dev": trained.best_score}, layer_weights=mixes)
         self.task_ = TaskModel(description, head, embedder, task.encoder.word2vec)

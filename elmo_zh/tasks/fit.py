@@ -44,6 +44,8 @@ def fit_task(
     with claimed_output(output, [*read, embedder.bundle.path], is_trained_task, force=force):
         dataset = load_dataset(files, job.reading, reporter)
         job = replace(job, settings=with_inputs(job.settings, dataset, embedder, reporter))
+        if job.training.bilm_learning_rate is not None and "elmo" not in job.settings.inputs:
+            raise OptionError("--fine-tune trains the biLM, so ELMo has to be an input: add elmo to --inputs.")
         open_parts(parts, manifest_of(job, files, embedder), force=force)
         task = PreparedTask.prepare(job, dataset, embedder, parts, reporter)
         trained = [task.train(seed, parts / f"seed-{seed}") for seed in task.seeds()]
@@ -75,6 +77,8 @@ def with_inputs(settings: HeadSettings, dataset: Dataset, embedder: ElmoEmbedder
 
 def check_head(settings: HeadSettings, inputs: Sequence[str]) -> None:
     """Raise OptionError if a network has no place for ELMo where the settings put it."""
+    if settings.head == "linear" and settings.encoder != "single":
+        raise OptionError(f"--encoder {settings.encoder}: a linear head has no LSTMs. Leave it out.")
     if settings.head == "linear" and settings.elmo_at != "input":
         raise OptionError(f"--elmo-at {settings.elmo_at}: a linear head has no other place for ELMo than its input.")
     if "elmo" in inputs and settings.elmo_at == "output" and len(inputs) == 1:

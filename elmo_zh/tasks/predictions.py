@@ -38,12 +38,14 @@ class PredictedSpan:
         end: The one after its last.
         label: Its type.
         text: The characters.
+        probability: That it is a span of this type; None unless it was asked for.
     """
 
     start: int
     end: int
     label: str
     text: str
+    probability: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +59,7 @@ class TagPrediction:
         tags: The tag of each unit, in the scheme of the training data.
         spans: The spans that the tags mark; empty for tags that mark none.
         marks_spans: Whether tags mark spans at all.
+        probabilities: The probability of each unit's tag, of spans of its BIOES tag; None unless they were asked for.
     """
 
     text: str
@@ -65,6 +68,7 @@ class TagPrediction:
     tags: list[str]
     spans: list[PredictedSpan]
     marks_spans: bool
+    probabilities: list[float] | None = None
 
 
 Prediction = ClassPrediction | NumberPrediction | TagPrediction

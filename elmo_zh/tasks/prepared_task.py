@@ -1,5 +1,6 @@
 """A task ready for training: its data as numbers, the vectors computed; trained, scored and written from here."""
 
+import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -9,24 +10,30 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors.torch import save_file
+from torch import Tensor
 
+from elmo_zh.bundle.description import OWN_PROGRAM
+from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.bundle.write import source_of, write_bundle
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.pictures.canvas import can_draw
-from elmo_zh.pictures.tasks import draw_confusion, draw_curve
-from elmo_zh.run.files import atomic_path
+from elmo_zh.pictures.tasks import draw_confusion, draw_curve, draw_scatter
+from elmo_zh.run.files import atomic_path, file_digest
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.tasks.data.datasets import DataFiles, Dataset
 from elmo_zh.tasks.data.examples import Example
 from elmo_zh.tasks.data.read_labelled import Reading
 from elmo_zh.tasks.encode_texts import Alphabet, TextEncoder
+from elmo_zh.tasks.live_vectors import LiveVectors
 from elmo_zh.tasks.networks.build import TaskHead
 from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
-from elmo_zh.tasks.predictions import Prediction
+from elmo_zh.tasks.predictions import NumberPrediction, Prediction
+from elmo_zh.tasks.read_texts import Texts, cached_vectors, read_texts, sentences_of
 from elmo_zh.tasks.score_task import confusable_labels, main_metric, score_predictions
 from elmo_zh.tasks.scores import confusion_matrix
 from elmo_zh.tasks.task_files import TaskDescription, TaskLayout
-from elmo_zh.tasks.task_model import as_prediction, read_example
+from elmo_zh.tasks.task_model import as_prediction
 from elmo_zh.tasks.train_head import (
     DEFAULT_TRAINING,
     Item,
@@ -36,11 +43,7 @@ from elmo_zh.tasks.train_head import (
     predict_items,
     train_head,
 )
-from elmo_zh.tasks.units import TextReader, UnitText
 from elmo_zh.tasks.vector_cache import VectorCache
-
-# The texts of the examples of each part; a pair has two.
-Texts = Mapping[str, Sequence[Sequence[UnitText]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +102,11 @@ class PreparedTask:
     ) -> "PreparedTask":
         """Read the texts and compute their vectors, unless they are in `parts` already."""
         texts = read_texts(dataset, embedder, reporter)
-        cache = cached_vectors(texts, embedder, parts, reporter) if "elmo" in job.settings.inputs else None
+        cache: VectorCache | LiveVectors | None = None
+        if job.training.bilm_learning_rate is not None:
+            cache = LiveVectors(embedder.bundle, sentences_of(texts))
+        elif "elmo" in job.settings.inputs:
+            cache = cached_vectors(texts, embedder, parts, reporter)
         word2vec = Word2Vec.load(embedder.bundle.path) if "word2vec" in job.settings.inputs else None
         return cls.of_texts(job, dataset, embedder, texts, cache=cache, word2vec=word2vec, reporter=reporter)
 
@@ -111,7 +118,7 @@ class PreparedTask:
         embedder: ElmoEmbedder,
         texts: Texts,
         *,
-        cache: VectorCache | None,
+        cache: VectorCache | LiveVectors | None,
         word2vec: Word2Vec | None,
         reporter: Reporter,
     ) -> "PreparedTask":
@@ -122,7 +129,7 @@ class PreparedTask:
             dataset: The examples.
             embedder: The model.
             texts: The texts of each part of the examples.
-            cache: Their ELMo vectors, if they are an input.
+            cache: Their ELMo vectors, or the biLM that computes them, if they are an input.
             word2vec: The word2vec vectors, if they are an input.
             reporter: Receives messages and progress.
         """
@@ -180,6 +187,8 @@ class PreparedTask:
 
     def train(self, seed: int, folder: Path) -> TrainedHead:
         """Train a network from one seed."""
+        if isinstance(self.encoder.cache, LiveVectors):
+            self.encoder.cache.reset()
         trained = train_head(
             self.head(seed),
             self.items["train"],
@@ -195,6 +204,14 @@ class PreparedTask:
             f" {counted(len(trained.lines), 'epoch')}."
         )
         return trained
+
+    def load(self, seed: int, trained: TrainedHead) -> TaskHead:
+        """Return a trained network; if the biLM was trained along, its weights are put back too."""
+        head = self.head(seed)
+        head.load_state_dict(trained.weights)
+        if isinstance(self.encoder.cache, LiveVectors):
+            self.encoder.cache.bilm.load_state_dict(trained.bilm_weights)
+        return head
 
     def predictions(self, head: TaskHead, part: str) -> list[Prediction]:
         """Return what a network predicts for a part of the data; the tags of spans are BIOES tags."""
@@ -232,8 +249,7 @@ class PreparedTask:
         best = max(range(len(trained)), key=lambda number: (trained[number].best_score, -number))
         by_seed: dict[str, Any] = {}
         for number, (seed, each) in enumerate(zip(self.seeds(), trained, strict=True)):
-            head = self.head(seed)
-            head.load_state_dict(each.weights)
+            head = self.load(seed, each)
             predictions = {part: self.predictions(head, part) for part in self._scored_parts()}
             scores = {part: self._scores(found, part) for part, found in predictions.items()}
             by_seed[str(seed)] = {part: found[self.metric] for part, found in scores.items()}
@@ -250,8 +266,23 @@ class PreparedTask:
             save_file(trained[best].weights, layout.head)
             layout.metrics.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
             self._draw(layout, lines, chosen_predictions, output.name)
+            if trained[best].bilm_weights:
+                model = self._write_bilm(layout.model, trained[best].bilm_weights)
+                description = replace(description, model=model)
             description.save(layout.description)
         return FitReport(output, description, self.metric)
+
+    def _write_bilm(self, folder: Path, weights: Mapping[str, Tensor]) -> dict[str, Any]:
+        """Write the biLM that was trained along as a bundle; return what task.json says of the model."""
+        bundle = self.embedder.bundle
+        bilm = copy.deepcopy(bundle.bilm).cpu()
+        bilm.load_state_dict(weights)
+        start = {"digest": bundle.digest, "tokens": bundle.info["training"].get("tokens")}
+        origin = {"program": OWN_PROGRAM, "started_from": {**start, "origin": bundle.info["origin"]}}
+        # It gives vectors for the task and predicts no words any more.
+        write_bundle(folder, replace(source_of(bundle), bilm=bilm, softmax=None, origin=origin))
+        digest = file_digest(BundleLayout(folder).info)
+        return {"path": str(bundle.path), "digest": digest, "started_from": bundle.digest}
 
     def _scored_parts(self) -> list[str]:
         return ["dev", "test"] if self.dataset.test else ["dev"]
@@ -271,33 +302,18 @@ class PreparedTask:
             self.reporter.warn("No pictures were drawn: matplotlib is not installed.")
             return
         draw_curve(lines, layout.curve, self.metric, name)
-        if self.job.settings.regression:
-            return
         part = self._scored_parts()[-1]
-        examples = self.dataset.parts()[part]
-        gold, found = confusable_labels(examples, predictions[part], marks_spans=bool(self.dataset.scheme))
-        labels = sorted({*gold, *found})
+        examples, found = self.dataset.parts()[part], predictions[part]
         title = f"{name}: {counted(len(examples), f'{part} example')}"
-        draw_confusion(confusion_matrix(gold, found, labels), labels, layout.confusion, title)
-
-
-def read_texts(dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> dict[str, list[list[UnitText]]]:
-    """Return the texts of each example with their units and tokens, by the name of the part."""
-    reader = TextReader(embedder, by_words=True)
-    parts = dataset.parts()
-    with reporter.progress("segment", unit="texts", total=sum(map(len, parts.values()))) as progress:
-
-        def read(example: Example) -> list[UnitText]:
-            progress.update(1)
-            return read_example(reader, example)
-
-        return {part: [read(example) for example in examples] for part, examples in parts.items()}
-
-
-def cached_vectors(texts: Texts, embedder: ElmoEmbedder, parts: Path, reporter: Reporter) -> VectorCache:
-    """Compute the vectors of all sentences of all texts, unless they are in `parts/vectors` already."""
-    sentences = (sentence for part in texts.values() for each in part for text in each for sentence in text.sentences)
-    return VectorCache.on_disk(parts / "vectors", embedder, sentences, reporter)
+        if self.job.settings.regression:
+            numbers = [float(example.labels[0]) for example in examples]
+            values = [each.value for each in found if isinstance(each, NumberPrediction)]
+            score = f"{self.metric} {self._scores(found, part)[self.metric]:.4f}"
+            draw_scatter(numbers, values, layout.scatter, title, score)
+            return
+        pairs = confusable_labels(examples, found, marks_spans=bool(self.dataset.scheme))
+        labels = sorted({label for each in pairs for label in each})
+        draw_confusion(confusion_matrix(*pairs, labels), labels, layout.confusion, title)
 
 
 def _labels(dataset: Dataset) -> tuple[str, ...]:

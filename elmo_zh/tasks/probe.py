@@ -24,8 +24,8 @@ from elmo_zh.tasks.data.read_labelled import Reading
 from elmo_zh.tasks.data.senses import MarkedWord, read_senses
 from elmo_zh.tasks.fit import open_parts
 from elmo_zh.tasks.linear_probe import LabelledVectors, fit_linear_probe
-from elmo_zh.tasks.prepared_task import Texts, cached_vectors, read_texts
 from elmo_zh.tasks.probe_report import Probed, ProbeLayout, ProbeReport
+from elmo_zh.tasks.read_texts import Texts, cached_vectors, read_texts
 from elmo_zh.tasks.units import TextReader, UnitText
 from elmo_zh.tasks.vector_cache import VectorCache
 

@@ -33,6 +33,11 @@ class TaskLayout:
         return self.path / "head.safetensors"
 
     @property
+    def model(self) -> Path:
+        """The bundle with the biLM that was trained along; only if there is one."""
+        return self.path / "model"
+
+    @property
     def metrics(self) -> Path:
         """The figures of each epoch, one JSON object a line."""
         return self.path / "metrics.jsonl"
@@ -46,6 +51,11 @@ class TaskLayout:
     def confusion(self) -> Path:
         """The picture of which label was taken for which."""
         return self.path / "confusion.png"
+
+    @property
+    def scatter(self) -> Path:
+        """The picture of predicted numbers by the true ones."""
+        return self.path / "scatter.png"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +71,8 @@ class TaskDescription:
         alphabet: The characters with vectors of their own.
         mean: Mean of the numbers in training, for regression.
         scale: Their standard deviation.
-        model: The bundle: its path as it was given, and its digest.
+        model: The bundle: its path as it was given, and its digest; if the biLM was trained along, the digest of the
+            bundle in the folder, and of the one it started from as `started_from`.
         training: Seeds, epochs and the other settings of the training, and the files with their digests.
         scores: Scores on the development and test examples, of each seed and of the chosen one.
         layer_weights: The factor of each layer of ELMo, where it goes in.

@@ -1,7 +1,7 @@
 """TaskModel: a trained task, which predicts labels of raw text."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,14 @@ from elmo_zh.embed.sentence_arguments import check_texts, iterate
 from elmo_zh.errors import BundleError, RunError
 from elmo_zh.tasks.data.examples import Example
 from elmo_zh.tasks.encode_texts import Alphabet, TextEncoder
-from elmo_zh.tasks.networks.build import TaskHead
-from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, Prediction, tag_prediction
+from elmo_zh.tasks.networks.build import TagProbabilities, TaskHead
+from elmo_zh.tasks.predictions import (
+    ClassPrediction,
+    NumberPrediction,
+    Prediction,
+    TagPrediction,
+    tag_prediction,
+)
 from elmo_zh.tasks.task_files import TaskDescription, TaskLayout, load_description
 from elmo_zh.tasks.train_head import Item, predict_items
 from elmo_zh.tasks.units import TextReader, UnitText
@@ -65,17 +71,13 @@ class TaskModel:
 
         Raises:
             RunError: If the folder holds no trained task, or is damaged.
-            BundleError: If the bundle is missing, or is not the one of the training.
+            BundleError: If the bundle is missing, or is not the one of the training, or the task has its own and one is
+                given.
         """
         layout = TaskLayout(Path(path))
         description = load_description(layout)
         head = _load_head(layout, description)
-        folder = find_bundle(model or description.model["path"])
-        if not BundleLayout(folder).info.is_file():
-            raise BundleError(
-                f"{folder}, the model that {path} was trained on, is not there. Give its folder with --model, in Python"
-                " TaskModel.load(path, model=...)."
-            )
+        folder = _find_model(layout, description, model)
         embedder = ElmoEmbedder.load(folder, device)
         if embedder.bundle.digest != description.model["digest"]:
             raise BundleError(
@@ -85,25 +87,30 @@ class TaskModel:
         word2vec = Word2Vec.load(folder) if "word2vec" in description.settings.inputs else None
         return cls(description, head, embedder, word2vec)
 
-    def predict(self, texts: Iterable[Text]) -> list[Prediction]:
+    def predict(self, texts: Iterable[Text], *, probabilities: bool = False) -> list[Prediction]:
         """Return what the model predicts for raw texts.
 
         Args:
             texts: Strings; for pairs two strings each.
+            probabilities: Compute the probabilities of tags and spans too; those of classes are always there.
 
         Returns:
             For each text a `ClassPrediction`, a `NumberPrediction` or a `TagPrediction`.
 
         Raises:
             TypeError: If a single string is given, or anything but strings, for pairs anything but two of them each.
+            ValueError: If probabilities are asked for, and the task has no tags.
         """
-        return list(self.iter_predict(texts))
+        return list(self.iter_predict(texts, probabilities=probabilities))
 
-    def iter_predict(self, texts: Iterable[Text]) -> Iterator[Prediction]:
+    def iter_predict(self, texts: Iterable[Text], *, probabilities: bool = False) -> Iterator[Prediction]:
         """Yield what `predict` returns, in order and in bounded memory: up to 2,000 texts are read ahead."""
+        if probabilities and self.description.settings.kind != "tag":
+            raise ValueError("predict: probabilities=True is for tags; classes always have probabilities")
         waiting = iter(iterate(texts, "predict"))
         while window := list(self._window(waiting)):
-            yield from self._predict([[self._reader.read(text) for text in each] for each in window])
+            read = [[self._reader.read(text) for text in each] for each in window]
+            yield from self._predict(read, with_probabilities=probabilities)
 
     def _window(self, texts: Iterator[Any]) -> Iterator[tuple[str, ...]]:
         num_characters = 0
@@ -129,22 +136,17 @@ class TaskModel:
             )
         return found
 
-    def _predict(self, texts: Sequence[Sequence[UnitText]]) -> list[Prediction]:
+    def _predict(self, texts: Sequence[Sequence[UnitText]], *, with_probabilities: bool = False) -> list[Prediction]:
         encoder = TextEncoder(self._cache(texts), self._word2vec, self._alphabet)
         items = [Item(tuple(map(encoder.encode, each)), 0) for each in texts]
-        return [
-            self._prediction(given, found)
-            for given, found in zip(texts, predict_items(self._head, items, encoder), strict=True)
-        ]
+        found = predict_items(self._head, items, encoder, with_probabilities=with_probabilities)
+        return [as_prediction(self.description, given, each) for given, each in zip(texts, found, strict=True)]
 
     def _cache(self, texts: Sequence[Sequence[UnitText]]) -> VectorCache | None:
         if "elmo" not in self.description.settings.inputs:
             return None
         sentences = (sentence for each in texts for text in each for sentence in text.sentences)
         return VectorCache.in_memory(self.embedder, sentences)
-
-    def _prediction(self, texts: Sequence[UnitText], found: Any) -> Prediction:
-        return as_prediction(self.description, texts, found)
 
 
 def read_example(reader: TextReader, example: Example) -> list[UnitText]:
@@ -157,6 +159,11 @@ def read_example(reader: TextReader, example: Example) -> list[UnitText]:
 def as_prediction(description: TaskDescription, texts: Sequence[UnitText], found: Any) -> Prediction:
     """Return what a network gives for a text in terms of labels and spans."""
     settings, labels = description.settings, description.labels
+    if isinstance(found, TagProbabilities):
+        plain = as_prediction(description, texts, found.tags)
+        assert isinstance(plain, TagPrediction)
+        spans = [replace(span, probability=each) for span, each in zip(plain.spans, found.of_spans, strict=True)]
+        return replace(plain, spans=spans, probabilities=found.of_tags)
     if settings.kind == "tag":
         tags = [labels[number] for number in found]
         return tag_prediction(texts[0].text, texts[0].units, tags, description.scheme)
@@ -164,6 +171,27 @@ def as_prediction(description: TaskDescription, texts: Sequence[UnitText], found
         return NumberPrediction(description.mean + description.scale * found)
     probabilities = dict(zip(labels, found, strict=True))
     return ClassPrediction(max(probabilities, key=lambda label: probabilities[label]), probabilities)
+
+
+def _find_model(layout: TaskLayout, description: TaskDescription, given: str | Path | None) -> Path:
+    """Return the folder of the task's bundle: the one in its own folder, a given one, or the one of the training.
+
+    Raises:
+        BundleError: If there is none, or one is given for a task that has its own.
+    """
+    if "started_from" in description.model:
+        if given is not None:
+            raise BundleError(f"{layout.path} has a model of its own, which was trained with it. Leave out --model.")
+        if not BundleLayout(layout.model).info.is_file():
+            raise BundleError(f"{layout.model}, which was trained with the task, is missing. Copy the folder again.")
+        return layout.model
+    folder = find_bundle(given or description.model["path"])
+    if not BundleLayout(folder).info.is_file():
+        raise BundleError(
+            f"{folder}, the model that {layout.path} was trained on, is not there. Give its folder with --model, in"
+            " Python TaskModel.load(path, model=...)."
+        )
+    return folder
 
 
 def _load_head(layout: TaskLayout, description: TaskDescription) -> TaskHead:

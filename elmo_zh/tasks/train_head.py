@@ -13,20 +13,24 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from elmo_zh.model.batches import iter_length_sorted
 from elmo_zh.model.scalar_mix import MIX_LEARNING_RATE, mix_parameter_groups
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Progress, Reporter
 from elmo_zh.tasks.encode_texts import EncodedText, TextEncoder
+from elmo_zh.tasks.live_vectors import LiveVectors
 from elmo_zh.tasks.networks.build import TaskHead
+from elmo_zh.tasks.networks.inputs import Batch
 
 # Batches are of texts of similar length, from so many batches of shuffled texts.
 _SORTED_BATCHES = 50
 _LARGEST_GRADIENT = 5.0
 # Units of a batch with padding: so that long texts need no more memory than short ones. A longer text is alone.
 _BATCH_UNITS = 8192
+# What `task fit --fine-tune` takes for the biLM.
+BILM_LEARNING_RATE = 0.0001
 Target = int | float | list[int]
 
 
@@ -40,6 +44,7 @@ class TrainSettings:
         batch_size: Texts of a step.
         learning_rate: Learning rate of Adam.
         mix_learning_rate: Learning rate of the weights of ELMo's layers.
+        bilm_learning_rate: Learning rate of the biLM's layers, which thaw one by one; None to leave the biLM as it is.
     """
 
     epochs: int = 30
@@ -47,6 +52,7 @@ class TrainSettings:
     batch_size: int = 32
     learning_rate: float = 0.001
     mix_learning_rate: float = MIX_LEARNING_RATE
+    bilm_learning_rate: float | None = None
 
 
 DEFAULT_TRAINING = TrainSettings()
@@ -71,11 +77,13 @@ class TrainedHead:
 
     Attributes:
         weights: The weights with the best score on the development examples.
+        bilm_weights: Those of the biLM; empty if it was not trained.
         lines: The figures of each epoch.
         best_score: That score.
     """
 
     weights: dict[str, Tensor]
+    bilm_weights: dict[str, Tensor]
     lines: list[dict[str, Any]]
     best_score: float
 
@@ -103,23 +111,31 @@ def train_head(
         folder: Where the state after each epoch is kept.
         reporter: Receives the progress.
     """
-    optimizer = torch.optim.Adam(mix_parameter_groups(head, settings.learning_rate, settings.mix_learning_rate))
-    state = _State.load(folder / "state", head, optimizer)
+    live = encoder.cache if isinstance(encoder.cache, LiveVectors) else None
+    groups = mix_parameter_groups(head, settings.learning_rate, settings.mix_learning_rate)
+    if live is not None:
+        groups.append({"params": list(live.bilm.parameters()), "lr": settings.bilm_learning_rate})
+    optimizer = torch.optim.Adam(groups)
+    modules = nn.ModuleDict({"head": head} | ({"bilm": live.bilm} if live else {}))
+    state = _State.load(folder / "state", modules, optimizer)
     total = settings.epochs * len(items)
     done = len(state.lines)
     with reporter.progress(f"seed {seed}", unit="texts", total=total, initial=done * len(items)) as progress:
         while not state.is_over(settings):
             epoch = len(state.lines) + 1
+            if live is not None:
+                live.thaw(epoch)
             started = time.perf_counter()
             loss = _train_epoch(head, items, optimizer, encoder, settings, [seed, epoch], progress)
             head.eval()
             line = {"seed": seed, "epoch": epoch, "train_loss": loss, "dev_score": score(head)}
             state.lines.append({**line, "seconds": round(time.perf_counter() - started, 3)})
             if state.best_epoch() == epoch:
-                state.best = {name: value.clone() for name, value in head.state_dict().items()}
-            state.save(folder / "state", head, optimizer)
+                state.best = {name: value.clone() for name, value in modules.state_dict().items()}
+            state.save(folder / "state", modules, optimizer)
             progress.update(0, loss=loss, dev=line["dev_score"])
-    return TrainedHead(state.best, state.lines, state.lines[state.best_epoch() - 1]["dev_score"])
+    best_score = state.lines[state.best_epoch() - 1]["dev_score"]
+    return TrainedHead(state.best_of("head"), state.best_of("bilm"), state.lines, best_score)
 
 
 def _train_epoch(
@@ -141,7 +157,8 @@ def _train_epoch(
         optimizer.zero_grad()
         loss = head.loss(batches_of(chosen, encoder), targets_of(chosen))
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(head.parameters(), _LARGEST_GRADIENT)
+        learning = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        torch.nn.utils.clip_grad_norm_(learning, _LARGEST_GRADIENT)
         optimizer.step()
         total += loss.item() * len(chosen)
         progress.update(len(chosen))
@@ -183,12 +200,15 @@ def targets_of(items: Sequence[Item]) -> Tensor:
 
 
 @torch.no_grad()
-def predict_items(head: TaskHead, items: Sequence[Item], encoder: TextEncoder) -> list[Any]:
-    """Return what `TaskHead.predict` gives for each example, in order."""
+def predict_items(
+    head: TaskHead, items: Sequence[Item], encoder: TextEncoder, *, with_probabilities: bool = False
+) -> list[Any]:
+    """Return what `TaskHead.predict` gives for each example, in order; with probabilities of tags `predict_tags`."""
     head.eval()
+    predict: Callable[[Sequence[Batch]], list[Any]] = head.predict_tags if with_probabilities else head.predict
     found: list[Any] = [None] * len(items)
     for chosen in _short_batches([item.length for item in items]):
-        predicted = head.predict(batches_of([items[index] for index in chosen], encoder))
+        predicted = predict(batches_of([items[index] for index in chosen], encoder))
         for index, each in zip(chosen, predicted, strict=True):
             found[index] = each
     return found
@@ -196,17 +216,17 @@ def predict_items(head: TaskHead, items: Sequence[Item], encoder: TextEncoder) -
 
 @dataclass
 class _State:
-    """What a training has come to after an epoch: figures, and the best weights; the others are in the network."""
+    """What a training has come to after an epoch: figures, and the best weights; the others are in the modules."""
 
     lines: list[dict[str, Any]]
     best: dict[str, Tensor]
 
     @classmethod
-    def load(cls, folder: Path, head: TaskHead, optimizer: torch.optim.Optimizer) -> "_State":
-        """Return the state in a folder, after filling in the network and the optimiser; a new one if there is none."""
+    def load(cls, folder: Path, modules: nn.Module, optimizer: torch.optim.Optimizer) -> "_State":
+        """Return the state in a folder, after filling in the modules and the optimiser; a new one if there is none."""
         if not folder.is_dir():
             return cls([], {})
-        head.load_state_dict(load_file(folder / "head.safetensors"))
+        modules.load_state_dict(load_file(folder / "modules.safetensors"))
         flat = load_file(folder / "optimizer.safetensors")
         known: dict[int, dict[str, Tensor]] = {}
         for name, value in flat.items():
@@ -216,16 +236,21 @@ class _State:
         lines = json.loads((folder / "lines.json").read_text(encoding="utf-8"))
         return cls(lines, load_file(folder / "best.safetensors"))
 
-    def save(self, folder: Path, head: TaskHead, optimizer: torch.optim.Optimizer) -> None:
+    def save(self, folder: Path, modules: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Write the state; it replaces the one of the epoch before in one step."""
         states = optimizer.state_dict()["state"]
         flat = {f"{number}.{key}": value for number, each in states.items() for key, value in each.items()}
         with atomic_path(folder) as unfinished:
             unfinished.mkdir()
-            save_file(head.state_dict(), unfinished / "head.safetensors")
+            save_file(modules.state_dict(), unfinished / "modules.safetensors")
             save_file(self.best, unfinished / "best.safetensors")
             save_file(flat, unfinished / "optimizer.safetensors")
             (unfinished / "lines.json").write_text(json.dumps(self.lines), encoding="utf-8")
+
+    def best_of(self, module: str) -> dict[str, Tensor]:
+        """Return the best weights of one of the modules."""
+        start = f"{module}."
+        return {name.removeprefix(start): value for name, value in self.best.items() if name.startswith(start)}
 
     def best_epoch(self) -> int:
         """Return the first epoch with the best score, from 1; 0 before the first."""

@@ -5,13 +5,15 @@ sentences have been written, so that an interrupted command continues.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from elmo_zh.contexts.unfinished_index import RowFile
 from elmo_zh.embed.embedder import ElmoEmbedder
@@ -38,13 +40,16 @@ class VectorCache:
 
     def rows(self, sentences: Iterable[Sentence]) -> NDArray[np.int64]:
         """Return the rows of the tokens of sentences, int64, shape (m,)."""
-        ranges = [np.arange(len(tokens)) + self.first_rows[tokens] for tokens in sentences]
-        return np.concatenate([np.zeros(0, np.int64), *ranges]).astype(np.int64)
+        return rows_of(sentences, self.first_rows)
+
+    def take(self, rows: NDArray[np.int64]) -> Tensor:
+        """Return the vectors of rows of shape (B, T), float32, shape (L + 1, B, T, 2P)."""
+        return torch.from_numpy(self.vectors[rows]).movedim(2, 0).float()
 
     @classmethod
     def in_memory(cls, embedder: ElmoEmbedder, sentences: Iterable[Sentence]) -> "VectorCache":
         """Compute the vectors of a few sentences."""
-        first_rows = _first_rows(sentences)
+        first_rows = number_rows(sentences)
         shape = (embedder.num_layers, embedder.dimension)
         vectors = [np.zeros((1, *shape), np.float16)]
         for layers in embedder.compute_vectors(list(first_rows)):
@@ -66,7 +71,7 @@ class VectorCache:
         Raises:
             OutputError: If they do not fit on the disk.
         """
-        first_rows = _first_rows(sentences)
+        first_rows = number_rows(sentences)
         distinct = list(first_rows)
         num_tokens = sum(map(len, distinct))
         shape = (num_tokens + 1, embedder.num_layers, embedder.dimension)
@@ -91,7 +96,8 @@ class VectorCache:
         return cls(first_rows, vectors)
 
 
-def _first_rows(sentences: Iterable[Sentence]) -> dict[Sentence, int]:
+def number_rows(sentences: Iterable[Sentence]) -> dict[Sentence, int]:
+    """Return the row of the first token of each distinct sentence, in order; row 0 is for units without a token."""
     rows: dict[Sentence, int] = {}
     row = 1
     for tokens in sentences:
@@ -99,6 +105,12 @@ def _first_rows(sentences: Iterable[Sentence]) -> dict[Sentence, int]:
             rows[tokens] = row
             row += len(tokens)
     return rows
+
+
+def rows_of(sentences: Iterable[Sentence], first_rows: Mapping[Sentence, int]) -> NDArray[np.int64]:
+    """Return the rows of the tokens of sentences one after the other, int64, shape (m,)."""
+    ranges = [np.arange(len(tokens)) + first_rows[tokens] for tokens in sentences]
+    return np.concatenate([np.zeros(0, np.int64), *ranges]).astype(np.int64)
 
 
 def _to_float16(layers: NDArray[Any]) -> NDArray[np.float16]:

@@ -1,6 +1,7 @@
 """Comparing inputs: ELMo wins where only context tells, nothing where nothing tells; no training is repeated."""
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations
@@ -10,15 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 from contract.command_line import SampleRun, contents_alone, elmo_zh
-from drawn_bundles import TOKENS, add_word2vec, write_model
+from drawn_bundles import TOKENS, add_word2vec, install_model, write_model
 from messages import message_of
 
 from elmo_zh import ElmoEmbedder
+from elmo_zh.bundle.find_bundle import find_installed
+from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.config import TextConfig
-from elmo_zh.errors import BundleError, CorpusError, OutputError
+from elmo_zh.errors import BundleError, CorpusError, OptionError, OutputError
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.tasks.compare import CompareJob, compare_task
-from elmo_zh.tasks.comparison import BOTH, ELMO, MAJORITY, TFIDF, WORD2VEC, Comparison, Run
+from elmo_zh.tasks.comparison import ANCESTOR, BOTH, ELMO, MAJORITY, TFIDF, WORD2VEC, Comparison, Run
 from elmo_zh.tasks.data.datasets import DataFiles
 from elmo_zh.tasks.data.read_labelled import Reading
 from elmo_zh.tasks.networks.settings import HeadSettings
@@ -167,6 +170,68 @@ def test_what_is_missing_is_one_line(embedder: ElmoEmbedder, tmp_path: Path) -> 
     told = message_of(CorpusError, lambda: compare_task(job_of(path), embedder, tmp_path / "found"))
     assert "have the label '6'" in told
     assert sorted(each.name for each in tmp_path.iterdir()) == ["bare", "data.jsonl"]
+
+
+def child_of(parent: ElmoEmbedder, folder: Path) -> ElmoEmbedder:
+    """The same weights in a bundle that says where it started, and has no word2vec vectors."""
+    layout = BundleLayout(Path(shutil.copytree(parent.bundle.path, folder)))
+    info = json.loads(layout.info.read_text(encoding="utf-8"))
+    del info["digests"][layout.word2vec.name]
+    layout.word2vec.unlink()
+    info["origin"]["started_from"] = {"digest": parent.bundle.digest, "tokens": 7, "origin": {}}
+    layout.info.write_text(json.dumps(info), encoding="utf-8")
+    return ElmoEmbedder.load(folder, "cpu")
+
+
+def test_the_ancestor_is_compared_too(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    """One with the same weights learns the same; word2vec vectors are its own."""
+    child = child_of(embedder, tmp_path / "child")
+    path = write_tags(tmp_path, lambda text, place: "S-X" if text[place] == "吃" else "O")
+    job = job_of(path, "tag", ancestor=embedder.bundle.path)
+    reporter = Recorder()
+    comparison = compare_task(job, child, tmp_path / "found", reporter=reporter)
+    assert any("has no word2vec vectors, so those of" in note for note in reporter.notes)
+    assert comparison.models == [MAJORITY, WORD2VEC, ELMO, BOTH, ANCESTOR]
+    assert comparison.facts["ancestor"] == {"path": str(embedder.bundle.path), "digest": embedder.bundle.digest}
+    for share in (1.0, 0.5):
+        own, others = ([run.score for run in comparison.of_setting(model, share)] for model in (BOTH, ANCESTOR))
+        assert own == others
+    assert comparison.differences[ANCESTOR] == comparison.differences[BOTH]
+    assert "| [word2vec; its ancestor] | " in "\n".join(comparison.lines())
+
+
+def test_an_ancestor_is_found_or_named(embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_tags(tmp_path, lambda text, place: text[place])
+    wrong = job_of(path, "tag", ancestor=embedder.bundle.path)
+    told = message_of(OptionError, lambda: compare_task(wrong, embedder, tmp_path / "found"))
+    assert told.startswith(f"--ancestor {embedder.bundle.path}: ")
+    assert told.endswith(" was started from no other model. Leave it out.")
+
+    installed = install_model(tmp_path, "toy", monkeypatch)
+    toy = ElmoEmbedder.load(installed, "cpu")
+    assert find_installed(toy.bundle.digest) == installed
+    assert find_installed("sha256:0") is None
+
+    child = child_of(embedder, tmp_path / "child")
+    reporter = Recorder()
+    told = message_of(BundleError, lambda: compare_task(job_of(path, "tag"), child, tmp_path / "x", reporter=reporter))
+    assert "has no word2vec vectors" in told
+    [note] = reporter.notes
+    assert note.endswith("To compare it too, give its folder: --ancestor BUNDLE")
+    told = message_of(OptionError, lambda: compare_task(replace(wrong, ancestor=installed), child, tmp_path / "x"))
+    assert told.endswith(f"was started from {embedder.bundle.digest}, and this is {toy.bundle.digest}. Leave it out.")
+
+
+@pytest.mark.parametrize("place", ["output", "both"])
+def test_elmo_at_another_place(embedder: ElmoEmbedder, tmp_path: Path, place: str) -> None:
+    """ELMo alone stays at the input where there is no other one."""
+    path = write_classes(tmp_path, lambda text: "我" in text)
+    job = job_of(path, shares=(1.0,))
+    settings = replace(job.fit.settings, head="bilstm", elmo_at=place)
+    job = replace(job, fit=replace(job.fit, settings=settings, num_seeds=1))
+    comparison = compare_task(job, embedder, tmp_path / "found")
+    assert comparison.models[-3:] == [WORD2VEC, ELMO, BOTH]
+    assert comparison.facts["settings"]["elmo_at"] == place
 
 
 def run_of(model: str, right: list[int]) -> Run:

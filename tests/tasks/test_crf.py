@@ -7,7 +7,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from elmo_zh.tasks.data.schemes import may_follow
+from elmo_zh.tasks.data.schemes import may_follow, spans_of
 from elmo_zh.tasks.networks.crf import CRF
 
 B, T = 5, 4
@@ -76,6 +76,46 @@ def test_the_best_tags_are_those_of_the_highest_score(crf: CRF) -> None:
     emissions, mask = drawn()
     expected = [list(max(each, key=lambda tags: each[tags])) if each else [] for each in all_scores(crf)]
     assert crf.best_tags(emissions, mask) == expected
+
+
+def shares(scores: dict[tuple[int, ...], float]) -> dict[tuple[int, ...], float]:
+    """The probability of each sequence of tags of a text."""
+    total = np.logaddexp.reduce(list(scores.values())) if scores else 0.0
+    return {tags: float(np.exp(score - total)) for tags, score in scores.items()}
+
+
+def test_the_probability_of_a_tag_is_that_of_all_sequences_that_have_it(crf: CRF) -> None:
+    emissions, mask = drawn()
+    expected = np.zeros((B, T, len(TAGS)))
+    for row, each in enumerate(map(shares, all_scores(crf))):
+        for tags, share in each.items():
+            expected[row, range(len(tags)), tags] += share
+    found = crf.tag_probabilities(emissions, mask).numpy()
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(found.sum(axis=2), mask.numpy().astype(float), rtol=0, atol=1e-5)
+
+
+def test_the_probability_of_a_span_is_that_of_all_sequences_that_have_it() -> None:
+    crf = CRF(TAGS, marks_spans=True)
+    generator = torch.Generator().manual_seed(7)
+    with torch.no_grad():
+        for parameter in crf.parameters():
+            parameter.normal_(0, 1, generator=generator)
+    emissions, _ = drawn()
+    num_spans = 0
+    for row, (scores, length) in enumerate(zip(all_scores(crf), LENGTHS, strict=True)):
+        each = shares(scores)
+        # Also spans that are not the most probable ones.
+        for tags in [tags for tags, share in each.items() if share > 0] or [()]:
+            spans = spans_of([TAGS[tag] for tag in tags])[0]
+            expected = [
+                sum(share for others, share in each.items() if others[first:end] == tags[first:end])
+                for first, end, _ in spans
+            ]
+            found = crf.span_probabilities(emissions[row, :length], tags)
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+            num_spans += len(spans)
+    assert num_spans > 50
 
 
 def test_forbidden_tags_are_never_predicted() -> None:

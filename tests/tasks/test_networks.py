@@ -1,21 +1,24 @@
 """Networks: padding and company change nothing, alignments and pools by NumPy, places and rows by hand."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from drawn_bundles import TOKENS, P, write_model
+from drawn_bundles import SHAPES, TOKENS, P, write_model
+from numpy.typing import NDArray
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.config import TextConfig
 from elmo_zh.tasks import train_head
 from elmo_zh.tasks.encode_texts import Alphabet, EncodedText, TextEncoder
+from elmo_zh.tasks.live_vectors import LiveVectors
 from elmo_zh.tasks.networks.build import TaskHead
-from elmo_zh.tasks.networks.inputs import pool_max, pool_mean
+from elmo_zh.tasks.networks.inputs import MergedBiLSTM, pool_max, pool_mean
 from elmo_zh.tasks.networks.pairs import align
 from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
 from elmo_zh.tasks.units import ALONE, FIRST, INSIDE, LAST, NO_TOKEN, TextReader, find_owners
@@ -63,6 +66,9 @@ HEADS = [
     ("classify", {"inputs": ("characters",)}),
     ("tag", {}),
     ("tag", {"elmo_at": "both"}),
+    ("tag", {"encoder": "merged"}),
+    ("classify", {"encoder": "merged"}),
+    ("pairs", {"encoder": "merged"}),
     ("pairs", {}),
     ("pairs", {"elmo_at": "output"}),
 ]
@@ -132,6 +138,39 @@ def test_alignment_is_the_mean_weighted_by_a_softmax_of_products() -> None:
         np.testing.assert_allclose(to_b[row, mask_a[row]].numpy(), expected, rtol=0, atol=1e-5)
         expected = (powers / powers.sum(axis=0)).T @ own
         np.testing.assert_allclose(to_a[row, mask_b[row]].numpy(), expected, rtol=0, atol=1e-5)
+
+
+def lstm_by_hand(inputs: NDArray[np.float64], weights: Mapping[str, NDArray[np.float64]], end: str) -> Any:
+    """One direction of an LSTM as Hochreiter and Schmidhuber have it, torch's gates in its order i, f, g, o."""
+    hidden = cell = np.zeros(weights[f"weight_hh_l0{end}"].shape[1])
+    outputs = []
+    for vector in inputs[::-1] if end else inputs:
+        gates = weights[f"weight_ih_l0{end}"] @ vector + weights[f"bias_ih_l0{end}"]
+        gates = gates + weights[f"weight_hh_l0{end}"] @ hidden + weights[f"bias_hh_l0{end}"]
+        i, f, g, o = np.split(gates, 4)
+        cell = cell / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
+        hidden = np.tanh(cell) / (1 + np.exp(-o))
+        outputs.append(hidden)
+    return np.array(outputs[::-1] if end else outputs)
+
+
+def test_the_merged_encoder_by_hand() -> None:
+    torch.manual_seed(3)
+    encoder = MergedBiLSTM(7, 5, dropout=0.3).eval()
+    inputs, lengths = torch.randn(3, 4, 7), (4, 2, 0)
+    mask = torch.arange(4) < torch.tensor(lengths)[:, None]
+    found = encoder(inputs, mask).detach().numpy()
+    assert found.shape == (3, 4, 10)
+    own = {name: value.double().numpy() for name, value in encoder.state_dict().items()}
+    for row, length in enumerate(lengths):
+        vectors = inputs[row, :length].double().numpy() @ own["project.weight"].T + own["project.bias"]
+        for number, layer in enumerate(("first", "second")):
+            weights = {name.split(".")[-1]: value for name, value in own.items() if name.startswith(layer)}
+            outputs = [lstm_by_hand(vectors, weights, end) for end in ("", "_reverse")] if length else []
+            both = np.concatenate(outputs, axis=1) if outputs else np.zeros((0, 10))
+            vectors = both if number else vectors + both
+        np.testing.assert_allclose(found[row, :length], vectors, rtol=0, atol=1e-5)
+        assert not found[row, length:].any()
 
 
 def test_pools_by_hand() -> None:
@@ -229,3 +268,29 @@ def test_batches_hold_each_text_once_and_no_more_units_than_allowed(monkeypatch:
         assert len(batch) == 1 or len(batch) * max(lengths[index] for index in batch) <= 50
     assert batches == train_head.shuffled_batches(lengths, 5, np.random.default_rng(3))
     assert batches != train_head.shuffled_batches(lengths, 5, np.random.default_rng(4))
+
+
+@pytest.mark.parametrize("mode", ["token", "character"])
+def test_live_vectors_are_those_of_the_cache(tmp_path: Path, mode: str) -> None:
+    folder = write_model(tmp_path / "m", SHAPES[mode], words=WORDS, text=TextConfig(segmenter="character"), warm=True)
+    embedder = ElmoEmbedder.load(folder, "cpu")
+    sentences = [("我", "吃"), ("苹", "果", "。", "他"), ("吃",)]
+    cache, live = VectorCache.in_memory(embedder, sentences), LiveVectors(embedder.bundle, sentences)
+    rows = cache.rows(sentences)
+    np.testing.assert_array_equal(live.rows(sentences), rows)
+    chosen = np.array([[7, 0, 3], [3, 1, 2], [0, 0, 0]])
+    found, expected = live.take(chosen), cache.take(chosen)
+    torch.testing.assert_close(found.detach(), expected, rtol=2e-3, atol=2e-3)  # the cache has float16
+    assert not found[:, chosen == 0].any()
+    assert not live.take(chosen[2:]).any()
+    live.thaw(1)
+    assert not live.take(chosen).requires_grad
+    live.thaw(2)
+    live.take(chosen).sum().backward()
+    learns = {name for name, parameter in live.bilm.named_parameters() if parameter.grad is not None}
+    assert {name.split(".")[1] for name in learns} == {"1"}
+    with torch.no_grad():
+        for parameter in live.bilm.parameters():
+            parameter.add_(1)
+    live.reset()
+    torch.testing.assert_close(live.take(chosen).detach(), found.detach(), rtol=0, atol=0)

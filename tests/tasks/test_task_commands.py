@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from contract.command_line import GROUPS, SampleRun, elmo_zh, run_python
 
-from elmo_zh.cli import task_options, task_predict, task_training
+from elmo_zh.cli import task_fit, task_options, task_predict, task_training
 from elmo_zh.tasks.data import read_labelled, schemes
 from elmo_zh.tasks.data.examples import KINDS
+from elmo_zh.tasks.networks import settings
 from elmo_zh.tasks.networks.settings import INPUTS
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -49,6 +50,10 @@ def test_choices_are_those_of_the_code() -> None:
     """The command line repeats them, so that --help imports nothing."""
     assert task_training.KINDS == KINDS
     assert task_training.INPUTS == INPUTS
+    choices = {option.name: getattr(option.type, "choices", None) for option in task_fit.fit.params}
+    assert choices["encoder"] == settings.ENCODERS
+    assert choices["elmo_at"] == settings.ELMO_PLACES
+    assert choices["head"] == settings.HEADS
     assert task_options.LABELLED_FORMATS == read_labelled.FORMATS
     assert task_predict.SCHEMES == schemes.SCHEMES
     assert task_predict.PREDICTION_FORMATS == importlib.import_module("elmo_zh.tasks.predict_file").FORMATS
@@ -109,13 +114,20 @@ def test_a_tagger_from_the_first_line_to_the_last(sample_run: SampleRun) -> None
     assert "".join(row[0] for row in blocks[0]) == "我喜欢 上海。"
     table = elmo_zh("task", "predict", "file.txt", "--task", "my-tag", "--format", "tsv").stdout
     assert table.splitlines()[0] == "line\tstart\tend\tlabel\ttext"
+    likely = ("task", "predict", "file.txt", "--task", "my-tag", "--probabilities", "--format")
+    conll = elmo_zh(*likely, "conll").stdout
+    assert {len(line.split("\t")) for line in conll.splitlines() if line} == {3}
+    assert all(0 < float(line.split("\t")[1]) <= 1 for line in conll.splitlines() if line)
+    assert elmo_zh(*likely, "tsv").stdout.splitlines()[0] == "line\tstart\tend\tlabel\tprobability\ttext"
+    for line in elmo_zh(*likely, "jsonl").stdout.splitlines():
+        assert all(0 < span["probability"] <= 1 for span in json.loads(line)["spans"])
     scored = elmo_zh("task", "score", "names.conll", "--task", "my-tag", "--json").result()
     assert (scored["metric"], scored["examples"]) == ("f1", 60)
     assert scored["by_label"]["LOC"]["count"] == 60
 
 
 def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
-    result = fit(sample_run, "classify", "--seeds", "2", "--elmo-at", "both", "--json").result()
+    result = fit(sample_run, "classify", "--seeds", "2", "--elmo-at", "both", "--encoder", "merged", "--json").result()
     assert (result["metric"], result["inputs"]) == ("accuracy", ["word2vec", "elmo"])
     assert list(result["scores"]["seeds"]) == ["1", "2"]
     assert set(result["layer_weights"]) == {"input", "output"}
@@ -130,6 +142,8 @@ def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
     assert again.only_error() == "out.tsv exists already. Choose another --output, or replace it with --force."
 
     assert fit(sample_run, "pairs", "--inputs", "characters,word2vec").status == 0
+    told = elmo_zh("task", "predict", "pairs.csv", "--task", "my-pairs", "--probabilities")
+    assert "--probabilities is for tags" in told.stderr
     answer = elmo_zh("task", "predict", "pairs.csv", "--task", "my-pairs")
     first = json.loads(answer.stdout.splitlines()[0])
     assert (first["text1"], first["text2"]) == ("我喜欢北京的第0条街。", "。街条0第的京北欢喜我")
@@ -150,6 +164,7 @@ WRONG: list[tuple[str, tuple[str, ...], str]] = [
     ),
     ("tag", ("--regression",), "--regression is for classify and pairs: tags are no numbers."),
     ("pairs", ("--head", "linear"), "--head linear is for classify."),
+    ("pairs", ("--fine-tune-rate", "0.1"), "--fine-tune-rate has no effect without --fine-tune."),
     ("pairs", ("--text-column", "a"), "--text-column is needed twice, found 1."),
     ("classify", ("--encoding", "nonsense"), "'nonsense' is not an encoding that Python knows"),
     ("classify", ("--set", "text.segmenter=character"), "--set text.segmenter has no effect on task fit"),

@@ -212,9 +212,10 @@ def _warn_of_new_labels(dataset: Dataset, part: str, known: set[str], reporter: 
     new = Counter(label for example in dataset.parts()[part] for label in example.labels if label not in known)
     if new:
         shown = ", ".join(label[:40] for label in sorted(new)[:_SHOWN_CLASSES])
-        reporter.warn(
-            f"{counted(new.total(), f'{part} label')} never occur in training and so count as wrong: {shown}."
+        predicate = (
+            "never occurs in training and so counts" if new.total() == 1 else "never occur in training and so count"
         )
+        reporter.warn(f"{counted(new.total(), f'{part} label')} {predicate} as wrong: {shown}.")
 
 
 def _report_copies(dataset: Dataset, reporter: Reporter) -> None:

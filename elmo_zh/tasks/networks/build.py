@@ -1,6 +1,7 @@
 """The networks by name, and what all of them do: their loss, and what they predict."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,12 +16,27 @@ from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
 from elmo_zh.tasks.networks.tag import Tagger
 
 
+@dataclass(frozen=True)
+class TagProbabilities:
+    """The tags of a text of n units, and how probable they are.
+
+    Attributes:
+        tags: Their numbers, n.
+        of_tags: The probability of each of them, n.
+        of_spans: The probability of each span that they mark, in order.
+    """
+
+    tags: list[int]
+    of_tags: list[float]
+    of_spans: list[float]
+
+
 class TaskHead(nn.Module):
     """A network with its loss and its predictions."""
 
     def __init__(self, settings: HeadSettings, sizes: Sizes, labels: Sequence[str], *, marks_spans: bool) -> None:
         super().__init__()
-        self.settings = settings
+        self.settings, self.marks_spans = settings, marks_spans
         self.network = _build(settings, sizes, labels, marks_spans=marks_spans)
 
     def loss(self, texts: Sequence[Batch], targets: Tensor) -> Tensor:
@@ -51,6 +67,20 @@ class TaskHead(nn.Module):
         if self.settings.regression:
             return list(outputs[:, 0].tolist())
         return list(outputs.double().softmax(dim=1).tolist())
+
+    @torch.no_grad()
+    def predict_tags(self, texts: Sequence[Batch]) -> list[TagProbabilities]:
+        """Return for each text the numbers of the tags, with the probabilities of these tags and of their spans."""
+        network, [batch] = self.network, texts
+        assert isinstance(network, Tagger)
+        emissions = network(texts)
+        probabilities = network.crf.tag_probabilities(emissions, batch.mask)
+        found = []
+        for row, tags in enumerate(network.crf.best_tags(emissions, batch.mask)):
+            of_tags = probabilities[row, torch.arange(len(tags)), torch.tensor(tags, dtype=torch.int64)].tolist()
+            of_spans = network.crf.span_probabilities(emissions[row, : len(tags)], tags) if self.marks_spans else []
+            found.append(TagProbabilities(tags, of_tags, of_spans))
+        return found
 
     def mixes(self) -> dict[str, ScalarMix]:
         """Return the scalar mixes by their place: input, output."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from elmo_zh.tasks.networks.inputs import Batch, BiLSTM, InputLayer, OutputElmo, pool_max, pool_mean
+from elmo_zh.tasks.networks.inputs import Batch, InputLayer, OutputElmo, build_encoder, pool_max, pool_mean
 from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
 
 
@@ -30,7 +30,7 @@ class BiLSTMClassifier(nn.Module):
     def __init__(self, settings: HeadSettings, sizes: Sizes) -> None:
         super().__init__()
         self.inputs = InputLayer(settings, sizes)
-        self.encoder = BiLSTM(self.inputs.dimension, settings.hidden_dim)
+        self.encoder = build_encoder(self.inputs.dimension, settings)
         self.output_elmo = OutputElmo(settings, sizes)
         dimension = self.encoder.dimension + self.output_elmo.dimension
         self.attention = AttentionPool(dimension, settings.hidden_dim)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from elmo_zh.tasks.data.schemes import may_follow
+from elmo_zh.tasks.data.schemes import may_follow, spans_of
 
 # Added to the score of a transition that cannot be.
 _FORBIDDEN = -1e4
@@ -27,6 +27,7 @@ class CRF(nn.Module):
             marks_spans: They are BIOES tags, of which not each may follow each.
         """
         super().__init__()
+        self.tags = tuple(tags)
         count = len(tags)
         self.transitions = nn.Parameter(torch.zeros(count, count))
         self.starts = nn.Parameter(torch.zeros(count))
@@ -88,4 +89,44 @@ class CRF(nn.Module):
             for step in reversed(steps[: max(length - 1, 0)]):
                 path.append(step[path[-1]])
             found.append(path[::-1] if length else [])
+        return found
+
+    def tag_probabilities(self, emissions: Tensor, mask: Tensor) -> Tensor:
+        """Return the probability of each tag of each unit: that of all sequences that have it there.
+
+        It is the derivative of the log-partition function by the emission of that tag.
+
+        Args:
+            emissions: Score of each tag for each unit, shape (B, T, K).
+            mask: True where there is a unit, none after padding, shape (B, T).
+
+        Returns:
+            Shape (B, T, K), zeros where padded.
+        """
+        with torch.enable_grad():
+            emissions = emissions.detach().requires_grad_()
+            [found] = torch.autograd.grad(self._log_partition(emissions, mask).sum(), emissions)
+        return found * mask[:, :, None]
+
+    @torch.no_grad()
+    def span_probabilities(self, emissions: Tensor, tags: Sequence[int]) -> list[float]:
+        """Return the probability of each span that BIOES tags of a text mark, in the order of `spans_of`.
+
+        Only one sequence of tags marks a span, so its probability is that of all sequences of the text that have these
+        tags there: their share of the partition function.
+
+        Args:
+            emissions: Score of each tag for each of the n units of the text, shape (n, K).
+            tags: The tags, n numbers.
+        """
+        spans = spans_of([self.tags[tag] for tag in tags])[0]
+        if not spans:
+            return []
+        restricted = emissions.repeat(len(spans), 1, 1)
+        for row, (first, end, _) in enumerate(spans):
+            is_other = torch.arange(len(self.tags)) != torch.tensor(tags[first:end])[:, None]
+            restricted[row, first:end] += is_other * _FORBIDDEN
+        mask = torch.ones(restricted.shape[:2], dtype=torch.bool)
+        logs = self._log_partition(restricted, mask) - self._log_partition(emissions[None], mask[:1])
+        found: list[float] = logs.exp().tolist()
         return found

@@ -117,6 +117,35 @@ class BiLSTM(nn.Module):
         return outputs * mask[:, :, None]
 
 
+class MergedBiLSTM(nn.Module):
+    """Two BiLSTMs with a residual connection: the second reads the input of the first plus its output.
+
+    The outputs of both directions of the first are merged into one vector, so that both directions of the second read
+    both. A linear map brings the inputs to the length of the outputs.
+    """
+
+    def __init__(self, input_dim: int, hidden_dim: int, dropout: float) -> None:
+        super().__init__()
+        self.dimension = 2 * hidden_dim
+        self.project = nn.Linear(input_dim, self.dimension)
+        self.first, self.second = BiLSTM(self.dimension, hidden_dim), BiLSTM(self.dimension, hidden_dim)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
+        """Return the outputs of the second BiLSTM, float32, shape (B, T, 2 * hidden_dim), zeros where padded."""
+        projected = self.project(inputs)
+        merged = projected + self.first(projected, mask)
+        outputs: Tensor = self.second(self.dropout(merged), mask)
+        return outputs
+
+
+def build_encoder(input_dim: int, settings: HeadSettings) -> BiLSTM | MergedBiLSTM:
+    """Return the network that reads the inputs, as the settings choose it."""
+    if settings.encoder == "merged":
+        return MergedBiLSTM(input_dim, settings.hidden_dim, settings.dropout)
+    return BiLSTM(input_dim, settings.hidden_dim)
+
+
 def pool_mean(vectors: Tensor, mask: Tensor) -> Tensor:
     """Return the mean over the units of each text, zeros for a text without units, shape (B, dimension)."""
     return (vectors * mask[:, :, None]).sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1)

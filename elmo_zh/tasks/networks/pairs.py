@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from elmo_zh.tasks.networks.inputs import Batch, BiLSTM, InputLayer, OutputElmo, pool_max, pool_mean
+from elmo_zh.tasks.networks.inputs import Batch, BiLSTM, InputLayer, OutputElmo, build_encoder, pool_max, pool_mean
 from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
 
 
@@ -16,7 +16,7 @@ class PairClassifier(nn.Module):
         super().__init__()
         hidden_dim = settings.hidden_dim
         self.inputs = InputLayer(settings, sizes)
-        self.encoder = BiLSTM(self.inputs.dimension, hidden_dim)
+        self.encoder = build_encoder(self.inputs.dimension, settings)
         self.output_elmo = OutputElmo(settings, sizes)
         encoded_dim = self.encoder.dimension
         self.compare = nn.Sequential(nn.Linear(4 * encoded_dim, hidden_dim), nn.ReLU(), nn.Dropout(settings.dropout))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 INPUTS = ("word2vec", "elmo", "characters")
 ELMO_PLACES = ("input", "output", "both")
 HEADS = ("bilstm", "linear")
+ENCODERS = ("single", "merged")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,6 +15,7 @@ class HeadSettings:
     Attributes:
         kind: classify, tag or pairs.
         head: Of a classifier: bilstm, or linear on pooled vectors.
+        encoder: What reads the inputs: single, one BiLSTM; or merged, two with a residual connection between them.
         inputs: What a unit is made of, some of `INPUTS`.
         elmo_at: Where ELMo goes: at the input, [x; ELMo]; at the output, [h; ELMo]; or both, each with its own mix.
         regression: The label is a number.
@@ -25,6 +27,7 @@ class HeadSettings:
 
     kind: str
     head: str = "bilstm"
+    encoder: str = "single"
     inputs: tuple[str, ...] = ("word2vec", "elmo")
     elmo_at: str = "input"
     regression: bool = False

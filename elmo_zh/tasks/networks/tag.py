@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from elmo_zh.tasks.networks.crf import CRF
-from elmo_zh.tasks.networks.inputs import Batch, BiLSTM, InputLayer, OutputElmo
+from elmo_zh.tasks.networks.inputs import Batch, InputLayer, OutputElmo, build_encoder
 from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
 
 
@@ -19,7 +19,7 @@ class Tagger(nn.Module):
     def __init__(self, settings: HeadSettings, sizes: Sizes, tags: Sequence[str], *, marks_spans: bool) -> None:
         super().__init__()
         self.inputs = InputLayer(settings, sizes)
-        self.encoder = BiLSTM(self.inputs.dimension, settings.hidden_dim)
+        self.encoder = build_encoder(self.inputs.dimension, settings)
         self.dropout = nn.Dropout(settings.dropout)
         self.output_elmo = OutputElmo(settings, sizes)
         self.emissions = nn.Linear(self.encoder.dimension + self.output_elmo.dimension, sizes.num_outputs)

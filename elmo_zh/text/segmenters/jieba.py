@@ -3,7 +3,7 @@
 import importlib.metadata
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from elmo_zh.config import TextConfig
 from elmo_zh.run.files import file_digest
@@ -29,7 +29,7 @@ def build(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], l
 
         def initialize(self, *_: object) -> None:
             if not self.initialized:  # type: ignore[has-type]
-                self.FREQ, self.total = self.gen_pfdict(self.get_dict_file())
+                self.FREQ, self.total = read_dictionary(self.get_dict_file())
                 self.initialized = True
 
     tokenizer = Tokenizer()
@@ -38,6 +38,27 @@ def build(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], l
     if user_dictionary is not None:
         load_user_dictionary(user_dictionary, _word_adder(tokenizer, never_found))
     return limit_runs(JiebaCut(tokenizer, config.jieba_hmm, never_found))
+
+
+def read_dictionary(file: IO[bytes]) -> tuple[dict[str, int], int]:
+    """Return what `jieba.Tokenizer.gen_pfdict` returns, in half the time: each word with its count, and the sum.
+
+    Beginnings of words that are no words themselves have the count 0.
+
+    Args:
+        file: The dictionary, a word, its count and its tag a line; it is closed.
+    """
+    with file:
+        fields = file.read().decode("utf-8").split()
+    words, counts = fields[0::3], [int(count) for count in fields[1::3]]
+    found = dict(zip(words, counts, strict=True))
+    for word in words:
+        # The beginnings of a word that is there have been added, or will be.
+        beginning = word[:-1]
+        while beginning and beginning not in found:
+            found[beginning] = 0
+            beginning = beginning[:-1]
+    return found, sum(counts)
 
 
 def _word_adder(tokenizer: Any, never_found: set[str]) -> Callable[[str, int | None, str | None], None]:

@@ -32,7 +32,9 @@ class JiebaCut:
         self._frequencies: dict[str, int] = tokenizer.FREQ
         log_total = log(tokenizer.total)
         # A prefix of words that is not a word itself has no weight.
-        self._weights = {word: log(count) - log_total if count else None for word, count in self._frequencies.items()}
+        # Few counts are those of many words.
+        of_count = {count: log(count) - log_total if count else None for count in set(self._frequencies.values())}
+        self._weights = {word: of_count[count] for word, count in self._frequencies.items()}
         self._weight_of_others = log(1) - log_total
         self._new_words = lru_cache(_CACHED_RUNS)(NewWords(never_found))
         self._cut_run: Callable[[str, list[str]], None] = self._cut_with_hmm if use_hmm else self._cut_without_hmm

@@ -21,6 +21,7 @@ from elmo_zh.errors import ConfigError, CorpusError
 from elmo_zh.extras import install_line
 from elmo_zh.run.files import file_digest
 from elmo_zh.text.preparation import TextPreparation
+from elmo_zh.text.segmenters import jieba as our_jieba
 from elmo_zh.text.segmenters import long_runs
 from elmo_zh.text.segmenters.long_runs import RUN_LIMIT, limit_runs
 from elmo_zh.text.segmenters.registry import Segmenter, build_segmenter, describe_segmenter
@@ -275,6 +276,15 @@ def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     return folder
+
+
+def test_the_dictionary_is_read_as_jieba_reads_it() -> None:
+    """The tests' fixture keeps what the first call of each of the two functions gave."""
+    found, expected = (
+        read(jieba.Tokenizer().get_dict_file()) for read in (our_jieba.read_dictionary, jieba.Tokenizer.gen_pfdict)
+    )
+    assert found == expected
+    assert len(found[0]) > 400_000
 
 
 def test_no_cache_is_written(temporary_folder: Path) -> None:

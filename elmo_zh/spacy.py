@@ -1,0 +1,189 @@
+"""ELMo vectors as a component of a spaCy pipeline.
+
+Requires the package spaCy (extra `spacy`).
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.embed.reduction import Reduction, check_layer_name
+from elmo_zh.embed.spans import pool_spans
+from elmo_zh.embed.unknown_rate import UnknownWatch
+from elmo_zh.errors import BundleError
+from elmo_zh.extras import install_line
+from elmo_zh.run.files import read_json, write_json
+from elmo_zh.text.alignment import TokenisedLine
+from elmo_zh.text.sentences import split_sentences
+
+try:
+    from spacy.language import Language
+    from spacy.tokens import Doc, Token
+    from spacy.util import minibatch
+except ImportError:
+    raise ImportError(f"elmo_zh.spacy needs spaCy. Install it with: {install_line('spacy')}", name="spacy") from None
+
+
+class ElmoComponent:
+    """Gives the tokens of a document the vectors of a bundle, whatever has made the tokens.
+
+        nlp = spacy.blank("zh")
+        nlp.add_pipe("elmo_zh", config={"model": "runs/latest/model", "layer": "average"})
+        doc = nlp("今天天气很好")
+        doc.tensor  # the chosen layer, float32, (n, 2P); also token.vector and span.vector
+        doc[0]._.elmo_layers  # all layers of a token, float32, (L + 1, 2P)
+
+    The model splits and segments the document's text as in its own training. A token of the document gets the mean
+    vector of the model's tokens that share a character with it, and zeros if there is none.
+
+    Attributes:
+        embedder: The bundle.
+        layer: The layer of `doc.tensor` and `token.vector`.
+    """
+
+    def __init__(self, embedder: ElmoEmbedder, layer: str | int = "average") -> None:
+        """Prepare the component; `create_component` describes the arguments and the errors."""
+        check_layer_name("layer", layer, ("average", "top"), embedder.num_layers)
+        self.embedder, self.layer = embedder, str(layer)
+        self._watch = UnknownWatch(embedder.bundle)
+
+    def __call__(self, doc: Doc) -> Doc:
+        """Set `tensor` and `elmo_layers` of a document."""
+        [found] = self._add_vectors([doc])
+        return found
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """Yield documents with their vectors; the sentences of `batch_size` documents are computed together."""
+        for docs in minibatch(stream, batch_size):
+            yield from self._add_vectors(docs)
+
+    def _add_vectors(self, docs: Sequence[Doc]) -> Sequence[Doc]:
+        lines = [self._lines(doc.text) for doc in docs]
+        sentences = [line.tokens for each in lines for line in each]
+        self._watch.look(sentences, segmented=False)
+        vectors = iter(self.embedder.compute_vectors(sentences))
+        for doc, each in zip(docs, lines, strict=True):
+            self._fill(doc, each, [next(vectors) for _ in each])
+        return docs
+
+    def _lines(self, text: str) -> list[TokenisedLine]:
+        """Return the model's tokens of each sentence, with their offsets in the whole text."""
+        trained_on = self.embedder.bundle.text
+        lines = []
+        start = 0
+        for sentence in split_sentences(text) if trained_on is not None and trained_on.split_sentences else [text]:
+            line = self.embedder.prepare(sentence)
+            lines.append(TokenisedLine(line.tokens, line.offsets + np.int32(start)))
+            start += len(sentence)
+        return lines
+
+    def _fill(self, doc: Doc, lines: Sequence[TokenisedLine], vectors: Sequence[NDArray[np.float32]]) -> None:
+        nothing = np.zeros((self.embedder.num_layers, 0, self.embedder.dimension), np.float32)
+        offsets = np.concatenate([np.zeros((0, 2), np.int32), *(line.offsets for line in lines)])
+        spans = [(token.idx, token.idx + len(token)) for token in doc]
+        layers = pool_spans(np.concatenate([nothing, *vectors], axis=1), offsets, spans)
+        doc.tensor = np.ascontiguousarray(Reduction(layers=self.layer).apply(layers))
+        doc._.elmo_layers = layers
+        # Without hooks spaCy takes the vectors of its vocabulary, if that has any, and else the tensor. Hooks are set
+        # only where they are needed, since spaCy cannot save them.
+        if doc.vocab.vectors.size:
+            doc.user_token_hooks |= {"vector": _token_vector, "has_vector": _has_vector}
+            doc.user_hooks |= {"vector": _doc_vector, "has_vector": _has_vector}
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:  # noqa: ARG002
+        """Write the digest of the model; the model itself stays where it is."""
+        write_json(Path(path), self._record())
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "ElmoComponent":  # noqa: ARG002
+        """Check that the model is the one that the pipeline was saved with.
+
+        Raises:
+            BundleError: If it is another one, or the file is missing or damaged.
+        """
+        try:
+            found = read_json(Path(path))
+        except (OSError, ValueError) as error:
+            raise BundleError(f"{path} cannot be read ({error}). Save the pipeline again.") from None
+        return self._checked(found)
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:  # noqa: ARG002
+        """Return what `to_disk` writes."""
+        return json.dumps(self._record()).encode()
+
+    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "ElmoComponent":  # noqa: ARG002
+        """Check what `to_bytes` has returned; errors as in `from_disk`."""
+        return self._checked(json.loads(data))
+
+    def _record(self) -> dict[str, str]:
+        return {"model_digest": self.embedder.bundle.digest}
+
+    def _checked(self, found: Any) -> "ElmoComponent":
+        digest = found.get("model_digest") if isinstance(found, dict) else found
+        bundle = self.embedder.bundle
+        if digest != bundle.digest:
+            raise BundleError(
+                f"{bundle.path} is not the model that the pipeline was saved with: {bundle.digest}, expected {digest}."
+                ' Put that model back, or name its folder: spacy.load(path, config={"components": {"elmo_zh": {"model":'
+                " folder}}})"
+            )
+        return self
+
+
+@Language.factory(  # type: ignore[untyped-decorator]
+    "elmo_zh",
+    assigns=["doc.tensor", "doc._.elmo_layers", "token.vector", "token._.elmo_layers"],
+    default_config={"model": "starter", "layer": "average", "device": "auto", "precision": "float32"},
+)
+def create_component(
+    nlp: Language,  # noqa: ARG001
+    name: str,  # noqa: ARG001
+    model: str,
+    layer: str | int,
+    device: str,
+    precision: str,
+) -> ElmoComponent:
+    """Return the component, for `nlp.add_pipe("elmo_zh", config={...})`.
+
+    Args:
+        nlp: The pipeline.
+        name: Name of the component in it.
+        model: Folder of the bundle, or the name of an installed model.
+        layer: Layer of `doc.tensor` and `token.vector`: average (of all layers), top, or the number of a layer, 0 being
+            the token layer.
+        device: auto (a GPU if there is one), cpu or cuda.
+        precision: Precision of the matrix products: float32, bfloat16 or int8.
+
+    Raises:
+        BundleError: If the folder is not a sound bundle.
+        ElmoZhError: If device or precision is not one of those listed, or not available.
+        ValueError: If the layer is not one of those listed.
+    """
+    return ElmoComponent(ElmoEmbedder.load(model, device, precision), layer)
+
+
+def _token_layers(token: Token) -> NDArray[np.float32] | None:
+    """Return all layers of a token, float32, shape (L + 1, 2P); None before the component has run."""
+    layers = token.doc._.elmo_layers
+    return None if layers is None else layers[:, token.i]
+
+
+def _token_vector(token: Token) -> Any:
+    return token.doc.tensor[token.i]
+
+
+def _doc_vector(doc: Doc) -> Any:
+    return doc.tensor.mean(axis=0) if len(doc) else np.zeros(doc.tensor.shape[1], np.float32)
+
+
+def _has_vector(_: Doc | Token) -> bool:
+    return True
+
+
+# Set once, at import, so that saved documents have their layers too; `force` is for a module that is imported again.
+Doc.set_extension("elmo_layers", default=None, force=True)
+Token.set_extension("elmo_layers", getter=_token_layers, force=True)

@@ -1,0 +1,213 @@
+"""The spaCy component against the embedder's vectors, for any tokens, saved and loaded."""
+
+import importlib
+import subprocess
+import sys
+import tomllib
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from contract.command_line import ROOT
+from drawn_bundles import SHAPES, TOKENS, P, write_model
+from messages import message_of, refusal_of
+from numpy.typing import NDArray
+
+pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'spacy>=3.8'")
+
+import spacy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from spacy.tokens import Doc
+
+from elmo_zh import ElmoEmbedder, split_sentences
+from elmo_zh.config import TextConfig
+from elmo_zh.embed.unknown_rate import UnknownWordsWarning
+from elmo_zh.errors import BundleError
+from elmo_zh.spacy import ElmoComponent
+
+WORDS = ("我们", "今天", "吃", "苹果", "。", "很", "甜")
+TEXTS = ["我们今天吃苹果。苹果很甜。", "", "　 ", "今天 吃\n苹果", "甜" * 7]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the models are: model, of words and sentences, and other, of characters and whole lines."""
+    folder = tmp_path_factory.mktemp("models")
+    write_model(folder / "model", TOKENS, words=WORDS, text=TextConfig(segmenter="jieba"))
+    text = TextConfig(segmenter="character", split_sentences=False)
+    write_model(folder / "other", SHAPES["character"], words=WORDS, text=text, seed=5)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def embedder(folder: Path) -> ElmoEmbedder:
+    return ElmoEmbedder.load(folder / "model", "cpu")
+
+
+def pipeline(model: Path, **config: Any) -> Any:
+    nlp = spacy.blank("zh")
+    nlp.add_pipe("elmo_zh", config={"model": str(model), "device": "cpu", **config})
+    return nlp
+
+
+def expected_layers(embedder: ElmoEmbedder, sentences: list[str], spans: list[tuple[int, int]]) -> NDArray[np.float64]:
+    """All layers of each span of characters, token by token and character by character, shape (L + 1, n, 2P)."""
+    tokens: list[tuple[set[int], NDArray[np.float32]]] = []
+    start = 0
+    for sentence in sentences:
+        line = embedder.prepare(sentence)
+        [vectors] = embedder.embed_tokens([line.tokens])
+        for number, (first, end) in enumerate(line.offsets.tolist()):
+            tokens.append((set(range(start + first, start + end)), vectors[:, number]))
+        start += len(sentence)
+    found = np.zeros((3, len(spans), 2 * P))
+    for place, (first, end) in enumerate(spans):
+        inside = [vector for characters, vector in tokens if characters & set(range(first, end))]
+        if inside:
+            found[:, place] = np.mean(inside, axis=0)
+    return found
+
+
+def test_each_character_has_the_vector_of_its_word(folder: Path, embedder: ElmoEmbedder) -> None:
+    doc = pipeline(folder / "model")(TEXTS[0])
+    sentences = ["我们今天吃苹果。", "苹果很甜。"]
+    expected = expected_layers(embedder, sentences, [(place, place + 1) for place in range(len(TEXTS[0]))])
+    np.testing.assert_allclose(doc._.elmo_layers, expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(doc.tensor, expected.mean(axis=0), rtol=0, atol=1e-6)
+    assert (doc.tensor.dtype, doc.tensor.shape) == (np.dtype("float32"), (len(doc), 2 * P))
+    assert [token.text for token in doc] == list(TEXTS[0])
+    np.testing.assert_array_equal(doc[0].vector, doc[1].vector)
+    np.testing.assert_array_equal(doc[5]._.elmo_layers, doc._.elmo_layers[:, 5])
+    # 苹果 in the second sentence has other neighbours.
+    assert np.abs(doc[5].vector - doc[8].vector).max() > 1e-3
+    np.testing.assert_allclose(doc.vector, doc.tensor.mean(axis=0), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(doc[2:4].vector, doc.tensor[2:4].mean(axis=0), rtol=0, atol=1e-6)
+    with pytest.warns(UserWarning, match="W007"):  # about spaCy's own vectors; there are none
+        assert doc[5].similarity(doc[6]) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::elmo_zh.UnknownWordsWarning")
+@settings(max_examples=30, deadline=None)
+@given(pieces=st.lists(st.sampled_from([*WORDS, " ", "\n", "A", "我", "们今"]), max_size=12), random=st.randoms())
+def test_tokens_of_any_tokenizer(embedder: ElmoEmbedder, pieces: list[str], random: Any) -> None:
+    text = "".join(pieces)
+    borders = sorted({0, len(text), *(random.randrange(len(text) + 1) for _ in pieces)})
+    spans = list(pairwise(borders))
+    doc = Doc(spacy.blank("zh").vocab, [text[start:end] for start, end in spans], [False] * len(spans))
+    assert doc.text == text
+    ElmoComponent(embedder, "top")(doc)
+    expected = expected_layers(embedder, split_sentences(text), spans)
+    np.testing.assert_allclose(doc._.elmo_layers, expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(doc.tensor, expected[-1], rtol=0, atol=1e-6)
+
+
+def test_words_of_jieba(folder: Path, embedder: ElmoEmbedder) -> None:
+    nlp = spacy.blank("zh", config={"nlp": {"tokenizer": {"segmenter": "jieba"}}})
+    nlp.add_pipe("elmo_zh", config={"model": str(folder / "model"), "layer": 1})
+    doc = nlp("今天我们吃苹果。")
+    line = embedder.prepare("今天我们吃苹果。")
+    assert [token.text for token in doc] == line.tokens
+    np.testing.assert_allclose(doc.tensor, embedder.embed_tokens([line.tokens])[0][1], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("model", ["model", "other"])
+@pytest.mark.parametrize("batch_size", [1, 2, 100])
+def test_a_stream_of_documents(folder: Path, model: str, batch_size: int) -> None:
+    nlp = pipeline(folder / model)
+    together = list(nlp.pipe(TEXTS, batch_size=batch_size))
+    assert [doc.text for doc in together] == TEXTS
+    for text, doc in zip(TEXTS, together, strict=True):
+        alone = nlp(text)
+        assert doc.tensor.shape == (len(doc), 2 * P)
+        assert doc._.elmo_layers.shape == (3, len(doc), 2 * P)
+        np.testing.assert_allclose(doc._.elmo_layers, alone._.elmo_layers, rtol=0, atol=1e-6)
+    assert not together[2].tensor.any()
+    assert not together[1].vector.any()
+
+
+def test_a_model_of_whole_lines_does_not_split(folder: Path) -> None:
+    embedder = ElmoEmbedder.load(folder / "other", "cpu")
+    doc = pipeline(folder / "other", layer="top")(TEXTS[0])
+    np.testing.assert_allclose(doc.tensor, embedder.embed([TEXTS[0]])[0][-1], rtol=0, atol=1e-6)
+
+
+def test_in_several_processes(folder: Path) -> None:
+    nlp = pipeline(folder / "model")
+    for doc, alone in zip(nlp.pipe(TEXTS, n_process=2, batch_size=2), nlp.pipe(TEXTS), strict=True):
+        np.testing.assert_allclose(doc.tensor, alone.tensor, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(doc._.elmo_layers, alone._.elmo_layers, rtol=0, atol=1e-6)
+
+
+def test_a_vocabulary_with_vectors_of_its_own(folder: Path) -> None:
+    nlp = pipeline(folder / "model")
+    nlp.vocab.set_vector("吃", np.ones(3, np.float32))
+    doc = nlp("今天吃苹果")
+    np.testing.assert_array_equal(doc[2].vector, doc.tensor[2])
+    np.testing.assert_allclose(doc.vector, doc.tensor.mean(axis=0), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(doc[1:3].vector, doc.tensor[1:3].mean(axis=0), rtol=0, atol=1e-6)
+    assert doc.has_vector
+    assert doc[0].has_vector
+    assert nlp("").vector.shape == (2 * P,)
+
+
+def test_a_saved_document_keeps_its_vectors(folder: Path) -> None:
+    doc = pipeline(folder / "model")("今天吃苹果")
+    again = Doc(doc.vocab).from_bytes(doc.to_bytes())
+    np.testing.assert_array_equal(again[1].vector, doc[1].vector)
+    np.testing.assert_array_equal(again[1]._.elmo_layers, doc[1]._.elmo_layers)
+    assert spacy.blank("zh")("今天")[0]._.elmo_layers is None
+
+
+def test_a_saved_pipeline(folder: Path, tmp_path: Path) -> None:
+    nlp = pipeline(folder / "model", layer="top")
+    nlp.to_disk(tmp_path / "nlp")
+    expected = nlp("今天吃苹果").tensor
+    np.testing.assert_array_equal(spacy.load(tmp_path / "nlp")("今天吃苹果").tensor, expected)
+    np.testing.assert_array_equal(
+        pipeline(folder / "model", layer="top").from_bytes(nlp.to_bytes())("今天吃苹果").tensor, expected
+    )
+
+    def load_with(model: str) -> object:
+        return spacy.load(tmp_path / "nlp", config={"components": {"elmo_zh": {"model": str(folder / model)}}})
+
+    assert load_with("model")
+    told = message_of(BundleError, lambda: load_with("other"))
+    assert told.startswith(f"{folder / 'other'} is not the model that the pipeline was saved with: sha256:")
+    with pytest.raises(BundleError, match="is not the model"):
+        pipeline(folder / "other").from_bytes(nlp.to_bytes())
+    (tmp_path / "nlp" / "elmo_zh").write_text("{", encoding="utf-8")
+    told = message_of(BundleError, lambda: load_with("model"))
+    assert told.startswith(f"{tmp_path / 'nlp' / 'elmo_zh'} cannot be read")
+
+
+def test_wrong_settings(folder: Path) -> None:
+    told = refusal_of(ValueError, lambda: pipeline(folder / "model", layer="all"))
+    assert told == "layer='all': expected average, top or a number from 0 to 2"
+    assert refusal_of(ValueError, lambda: pipeline(folder / "model", layer=3)).startswith("layer=3: ")
+    assert message_of(BundleError, lambda: pipeline(folder / "nowhere")).startswith(
+        f"{folder / 'nowhere'} does not exist."
+    )
+
+
+def test_unknown_words_are_reported_once(folder: Path) -> None:
+    nlp = pipeline(folder / "model")
+    with pytest.warns(UnknownWordsWarning, match="outside the model's vocabulary"):
+        nlp("abc def 我你他 " * 9)
+    nlp("abc def 我你他 " * 9)
+
+
+def test_the_entry_point_names_the_factory() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    [(name, value)] = project["entry-points"]["spacy_factories"].items()
+    module, _, function = value.partition(":")
+    assert name == "elmo_zh"
+    assert callable(getattr(importlib.import_module(module), function))
+
+
+def test_without_spacy_an_error_says_how_to_install_it() -> None:
+    code = "import sys; sys.modules['spacy.language'] = None; import elmo_zh.spacy"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert "elmo_zh.spacy needs spaCy. Install it with: " in answer.stderr
