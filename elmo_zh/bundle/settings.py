@@ -10,7 +10,7 @@ from typing import Any
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.bundle.weights import is_tied
-from elmo_zh.config import Config, ModelConfig, result_settings, with_defaults
+from elmo_zh.config import Config, ModelConfig, TextConfig, result_settings, with_defaults
 from elmo_zh.errors import BundleError, ConfigError, RunError
 from elmo_zh.invocation import program
 from elmo_zh.run.changes import spell_segmenter
@@ -89,17 +89,39 @@ def take_model_settings(config: ModelConfig, bundle: Bundle, named: Collection[s
     Raises:
         RunError: If a setting that is kept because the user `named` it differs from the bundle's.
     """
-    changes = {
-        name: value
-        for name, value in model_settings(bundle).items()
-        if getattr(config, name) != value and f"model.{name}" not in named
-    }
+    changes = _changes("model", config, model_settings(bundle), named)
     changed = replace(config, **changes)
     require_same_model(changed, bundle)
-    if changes:
-        listed = ", ".join(f"model.{name} = {_spell(value)}" for name, value in changes.items())
-        reporter.note(f"Taken from {bundle.path}: {listed}.")
+    _report("model", changes, bundle, reporter)
     return changed
+
+
+def take_text_settings(config: TextConfig, bundle: Bundle, named: Collection[str], reporter: Reporter) -> TextConfig:
+    """Return the settings of section text, with those that decide how text becomes tokens replaced by the bundle's.
+
+    Those that the user `named` and the user dictionary stay as they are: `require_same_text` compares them.
+    """
+    if bundle.text is None:
+        return config
+    there = result_settings(bundle.text, without=("user_dictionary",))
+    wanted = {name: there[name] for name in with_defaults(bundle.info["text"]) if name in there}
+    changes = _changes("text", config, wanted, named)
+    _report("text", changes, bundle, reporter)
+    return replace(config, **changes)
+
+
+def _changes(section: str, config: Any, wanted: Mapping[str, Any], named: Collection[str]) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in wanted.items()
+        if getattr(config, name) != value and f"{section}.{name}" not in named
+    }
+
+
+def _report(section: str, changes: Mapping[str, Any], bundle: Bundle, reporter: Reporter) -> None:
+    if changes:
+        listed = ", ".join(f"{section}.{name} = {_spell(value)}" for name, value in changes.items())
+        reporter.note(f"Taken from {bundle.path}: {listed}.")
 
 
 def require_same_model(config: ModelConfig, bundle: Bundle) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.cli.options import Common, Function, encoding_option, with_options
 
 if TYPE_CHECKING:
@@ -51,7 +52,18 @@ def output_folder_option(metavar: str) -> Callable[[Function], Function]:
 
 def word2vec_option(help: str) -> Callable[[Function], Function]:  # noqa: A002
     """Return the option --word2vec of a command that compares with these vectors."""
-    return click.option("--word2vec", type=click.Path(path_type=Path, exists=True), metavar="PATH", help=help)
+    kind = click.Path(path_type=Path)
+    return click.option("--word2vec", type=kind, callback=_find_vectors, metavar="PATH", help=help)
+
+
+def _find_vectors(_context: click.Context, _parameter: click.Parameter, value: Path | None) -> Path | None:
+    """Return the folder of a model or run that is given by its path, or by the name of an installed model."""
+    if value is None:
+        return None
+    path = find_bundle(value)
+    if not path.exists():
+        raise click.BadParameter(f"{str(value)!r} is neither a folder nor the name of an installed model.")
+    return path
 
 
 def seeds_option(default: int, help: str) -> Callable[[Function], Function]:  # noqa: A002

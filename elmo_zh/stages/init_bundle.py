@@ -100,3 +100,21 @@ def adopt_model(
     from elmo_zh.bundle.settings import adopt_bundle
 
     return adopt_bundle(config, Path(init), text_settings, named, reporter)
+
+
+def adopt_text(run: RunDir, config: Config, init: str, named: Collection[str], reporter: Reporter) -> Config:
+    """Return the settings of a new run with section text as the bundle's text was prepared; an older run keeps its own.
+
+    Args:
+        run: The run.
+        config: The settings so far.
+        init: Path of the bundle.
+        named: Settings that the user has given, as section.key. They are not taken from the bundle.
+        reporter: Receives notes.
+    """
+    if run.config.exists():
+        return config
+    from elmo_zh.bundle.read import load_bundle
+    from elmo_zh.bundle.settings import take_text_settings
+
+    return replace(config, text=take_text_settings(config.text, load_bundle(Path(init)), named, reporter))

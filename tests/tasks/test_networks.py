@@ -18,7 +18,7 @@ from elmo_zh.tasks import train_head
 from elmo_zh.tasks.encode_texts import Alphabet, EncodedText, TextEncoder
 from elmo_zh.tasks.live_vectors import LiveVectors
 from elmo_zh.tasks.networks.build import TaskHead
-from elmo_zh.tasks.networks.inputs import MergedBiLSTM, pool_max, pool_mean
+from elmo_zh.tasks.networks.inputs import BiLSTM, MergedBiLSTM, pool_max, pool_mean
 from elmo_zh.tasks.networks.pairs import align
 from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
 from elmo_zh.tasks.units import ALONE, FIRST, INSIDE, LAST, NO_TOKEN, TextReader, find_owners
@@ -294,3 +294,28 @@ def test_live_vectors_are_those_of_the_cache(tmp_path: Path, mode: str) -> None:
             parameter.add_(1)
     live.reset()
     torch.testing.assert_close(live.take(chosen).detach(), found.detach(), rtol=0, atol=0)
+
+
+def test_the_bilstm_is_that_of_torch() -> None:
+    """With the gates in torch's order, and the 1 that ours adds to the forget gate."""
+    torch.manual_seed(3)
+    ours, theirs = BiLSTM(5, 7).eval(), torch.nn.LSTM(5, 7, batch_first=True, bidirectional=True)
+    order = [0, 2, 1, 3]  # input, forget, candidate, output
+    with torch.no_grad():
+        ours.lstm.bias.normal_()
+        for direction, suffix in enumerate(("l0", "l0_reverse")):
+            for name, weight in (("ih", ours.lstm.input_weight), ("hh", ours.lstm.recurrent_weight)):
+                gates = weight[direction].T.unflatten(0, (4, 7))[order]
+                getattr(theirs, f"weight_{name}_{suffix}").copy_(gates.flatten(0, 1))
+            bias = ours.lstm.bias[direction].unflatten(0, (4, 7))[order]
+            bias[1] += 1
+            getattr(theirs, f"bias_ih_{suffix}").copy_(bias.flatten())
+            getattr(theirs, f"bias_hh_{suffix}").zero_()
+    texts, mask = torch.randn(3, 11, 5), torch.arange(11) < torch.tensor([[11], [4], [1]])
+    found = ours(texts, mask)
+    for row, length in enumerate((11, 4, 1)):
+        expected, _ = theirs(texts[row : row + 1, :length])
+        torch.testing.assert_close(found[row, :length], expected[0], rtol=0, atol=1e-5)
+        assert not found[row, length:].any()
+    # Products of training may be in bfloat16.
+    torch.testing.assert_close(ours.train()(texts, mask), found, rtol=0, atol=0.02)

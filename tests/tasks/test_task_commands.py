@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from contract.command_line import GROUPS, SampleRun, elmo_zh, run_python
+from drawn_bundles import add_word2vec, install_model
 
 from elmo_zh.cli import task_fit, task_options, task_predict, task_training
 from elmo_zh.tasks.data import read_labelled, schemes
@@ -178,6 +179,19 @@ def test_wrong_usage(sample_run: SampleRun, kind: str, options: tuple[str, ...],
     assert answer.status == 2
     assert problem in " ".join(answer.stderr.split())
     assert not Path(f"my-{kind}").exists()
+
+
+def test_word2vec_vectors_of_an_installed_model(
+    sample_run: SampleRun, empty_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_word2vec(install_model(empty_folder, "toy", monkeypatch))
+    compare = ("task", "compare", "classify", write_data("classify"), "--model", sample_run.model, "--output", "found")
+    quick = (*QUICK, "--shares", "1", "--seeds", "1")
+    result = elmo_zh(*compare, *quick, "--word2vec", "toy", "--json").result()
+    assert result["word2vec"] == str(empty_folder / "packaged")
+    told = elmo_zh(*compare, *quick, "--word2vec", "toys")
+    assert told.status == 2
+    assert "'toys' is neither a folder nor the name of an installed model." in " ".join(told.stderr.split())
 
 
 def test_known_problems_are_one_line(sample_run: SampleRun) -> None:

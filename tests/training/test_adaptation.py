@@ -18,7 +18,9 @@ from elmo_zh.errors import BundleError, ConfigError, RunError
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.language_model import LanguageModel, build_shape
+from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.stages.init_bundle import adopt_text
 from elmo_zh.text.segmenters.registry import describe_segmenter
 from elmo_zh.training.adaptation import RowMoves, move_weights
 from elmo_zh.training.scoring import score_sentences
@@ -344,6 +346,20 @@ def test_text_prepared_otherwise_is_refused(tmp_path: Path) -> None:
         " text.split_sentences = true there, false here), so its words would not match. Segment the corpus"
         " (elmo-zh segment, or pipeline) with: --set text.segmenter=character --set text.split_sentences=true"
     )
+
+
+def test_a_new_run_takes_the_text_settings_of_the_bundle(tmp_path: Path) -> None:
+    text = TextConfig(segmenter="jieba", jieba_hmm=False, split_sentences=False)
+    bundle = write(tmp_path / "bundle", drawn_model(TOKEN, OLD, seed=3), text=text)
+    run, config, listener = RunDir(tmp_path / "run"), Config(), Listener()
+    assert config.text.jieba_hmm
+    taken = adopt_text(run, config, str(bundle.path), {"text.split_sentences"}, listener)
+    # What the user named stays, to be refused; all else that is no part of the bundle's stays too.
+    assert taken == replace(config, text=replace(config.text, jieba_hmm=False))
+    assert listener.notes == [f"Taken from {bundle.path}: text.jieba_hmm = false."]
+    run.path.mkdir()
+    run.save_config(config)
+    assert adopt_text(run, config, str(bundle.path), (), listener) == config
 
 
 def test_the_script_is_compared_though_older_records_and_bundles_do_not_name_it(tmp_path: Path) -> None:

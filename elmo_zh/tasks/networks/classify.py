@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from elmo_zh.tasks.networks.inputs import Batch, InputLayer, OutputElmo, build_encoder, pool_max, pool_mean
+from elmo_zh.tasks.networks.inputs import Batch, Dropout, InputLayer, OutputElmo, build_encoder, pool_max, pool_mean
 from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
 
 
@@ -35,10 +35,10 @@ class BiLSTMClassifier(nn.Module):
         dimension = self.encoder.dimension + self.output_elmo.dimension
         self.attention = AttentionPool(dimension, settings.hidden_dim)
         self.output = nn.Sequential(
-            nn.Dropout(settings.dropout),
+            Dropout(settings.dropout),
             nn.Linear(2 * dimension, settings.hidden_dim),
             nn.ReLU(),
-            nn.Dropout(settings.dropout),
+            Dropout(settings.dropout),
             nn.Linear(settings.hidden_dim, sizes.num_outputs),
         )
 

@@ -14,6 +14,8 @@ from elmo_zh.tasks.data.schemes import may_follow, spans_of
 
 # Added to the score of a transition that cannot be.
 _FORBIDDEN = -1e4
+# Instead of a sum of probabilities that is 0 in float64, so that it has a logarithm.
+_SMALLEST = 1e-300
 
 
 class CRF(nn.Module):
@@ -65,12 +67,18 @@ class CRF(nn.Module):
         return score + ends[tags.gather(1, last[:, None])[:, 0]]
 
     def _log_partition(self, emissions: Tensor, mask: Tensor) -> Tensor:
-        transitions, starts, ends = self._scores()
+        """Return the log of the sum over all sequences, shape (B,).
+
+        Each step is a product of probabilities in float64, which is much faster than torch.logsumexp over (B, K, K).
+        """
+        transitions, starts, ends = (scores.double() for scores in self._scores())
+        factors, emissions = transitions.exp(), emissions.double()
         alpha = starts + emissions[:, 0]
         for place in range(1, emissions.shape[1]):
-            following = torch.logsumexp(alpha[:, :, None] + transitions, dim=1) + emissions[:, place]
-            alpha = torch.where(mask[:, place, None], following, alpha)
-        return torch.logsumexp(alpha + ends, dim=1)
+            largest = alpha.detach().amax(dim=1, keepdim=True)
+            sums = ((alpha - largest).exp() @ factors).clamp(min=_SMALLEST)
+            alpha = torch.where(mask[:, place, None], sums.log() + largest + emissions[:, place], alpha)
+        return torch.logsumexp(alpha + ends, dim=1).to(self.transitions.dtype)
 
     @torch.no_grad()
     def best_tags(self, emissions: Tensor, mask: Tensor) -> list[list[int]]:

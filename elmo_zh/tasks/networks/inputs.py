@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from elmo_zh.model.kernels.dropout import drop
+from elmo_zh.model.precision import FLOAT32, fastest_training_precision
+from elmo_zh.model.projected_lstm import ProjectedLSTM
 from elmo_zh.model.scalar_mix import ScalarMix
 from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
 from elmo_zh.tasks.units import PLACES
@@ -33,6 +35,18 @@ class Batch:
     word2vec: Tensor
     characters: Tensor
     places: Tensor
+
+
+class Dropout(nn.Module):
+    """Dropout with masks that are cheap to draw (`model.kernels.dropout`)."""
+
+    def __init__(self, fraction: float) -> None:
+        super().__init__()
+        self.fraction = fraction
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Return the values, in training with a fraction of them set to zero."""
+        return drop(values, self.fraction) if self.training else values
 
 
 class CharacterEmbedding(nn.Module):
@@ -68,7 +82,7 @@ class InputLayer(nn.Module):
             + (self.embedding.dimension if self.embedding else 0)
             + (sizes.word2vec_dim if self.has_word2vec else 0)
         )
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
 
     def forward(self, batch: Batch) -> Tensor:
         """Return float32, shape (B, T, dimension)."""
@@ -88,7 +102,7 @@ class OutputElmo(nn.Module):
         super().__init__()
         self.mix = ScalarMix(sizes.num_layers) if _has_elmo(settings, "output") else None
         self.dimension = sizes.elmo_dim if self.mix else 0
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
 
     def forward(self, hidden: Tensor, batch: Batch) -> Tensor:
         """Return float32, shape (B, T, length of the hidden vectors plus `dimension`)."""
@@ -102,19 +116,32 @@ def _has_elmo(settings: HeadSettings, place: str) -> bool:
 
 
 class BiLSTM(nn.Module):
-    """A bidirectional LSTM over texts of any length; padding has no influence and stays zero."""
+    """A bidirectional LSTM over texts of any length; padding has no influence and stays zero.
+
+    It is a layer of the biLM without projection and clips. Products of training are in bfloat16 where the processor or
+    GPU has instructions for it, those of predictions in float32.
+    """
 
     def __init__(self, input_dim: int, hidden_dim: int) -> None:
         super().__init__()
-        self.lstm = nn.LSTM(input_dim, hidden_dim, batch_first=True, bidirectional=True)
+        self.lstm = ProjectedLSTM(input_dim, hidden_dim, hidden_dim, cell_clip=0.0, projection_clip=0.0)
+        self.lstm.initialise(torch.Generator().manual_seed(int(torch.randint(2**62, ()))))
         self.dimension = 2 * hidden_dim
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
         """Return the outputs of both directions, float32, shape (B, T, 2 * hidden_dim)."""
-        lengths = mask.sum(dim=1).clamp(min=1).cpu()
-        packed = pack_padded_sequence(inputs, lengths, batch_first=True, enforce_sorted=False)
-        outputs, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=mask.shape[1])
-        return outputs * mask[:, :, None]
+        B, T, _ = inputs.shape
+        steps = torch.arange(T, device=mask.device)[:, None]
+        lengths = mask.sum(dim=1)
+        # The place of each step of the reversed texts; padding stays where it is.
+        places = torch.where(steps < lengths, lengths - 1 - steps, steps)
+        texts = torch.arange(B, device=mask.device)
+        forwards = inputs.transpose(0, 1)
+        precision = fastest_training_precision(inputs.device) if self.training else FLOAT32
+        both = torch.stack([forwards, forwards[places, texts]])
+        outputs, _ = self.lstm(both, self.lstm.zero_state(B), precision=precision)
+        joined = torch.cat([outputs[0], outputs[1][places, texts]], dim=2).transpose(0, 1)
+        return joined * mask[:, :, None]
 
 
 class MergedBiLSTM(nn.Module):
@@ -129,7 +156,7 @@ class MergedBiLSTM(nn.Module):
         self.dimension = 2 * hidden_dim
         self.project = nn.Linear(input_dim, self.dimension)
         self.first, self.second = BiLSTM(self.dimension, hidden_dim), BiLSTM(self.dimension, hidden_dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
         """Return the outputs of the second BiLSTM, float32, shape (B, T, 2 * hidden_dim), zeros where padded."""

@@ -5,7 +5,16 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from elmo_zh.tasks.networks.inputs import Batch, BiLSTM, InputLayer, OutputElmo, build_encoder, pool_max, pool_mean
+from elmo_zh.tasks.networks.inputs import (
+    Batch,
+    BiLSTM,
+    Dropout,
+    InputLayer,
+    OutputElmo,
+    build_encoder,
+    pool_max,
+    pool_mean,
+)
 from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
 
 
@@ -19,13 +28,13 @@ class PairClassifier(nn.Module):
         self.encoder = build_encoder(self.inputs.dimension, settings)
         self.output_elmo = OutputElmo(settings, sizes)
         encoded_dim = self.encoder.dimension
-        self.compare = nn.Sequential(nn.Linear(4 * encoded_dim, hidden_dim), nn.ReLU(), nn.Dropout(settings.dropout))
+        self.compare = nn.Sequential(nn.Linear(4 * encoded_dim, hidden_dim), nn.ReLU(), Dropout(settings.dropout))
         self.compose = BiLSTM(hidden_dim + self.output_elmo.dimension, hidden_dim)
         self.output = nn.Sequential(
-            nn.Dropout(settings.dropout),
+            Dropout(settings.dropout),
             nn.Linear(4 * self.compose.dimension, hidden_dim),
             nn.Tanh(),
-            nn.Dropout(settings.dropout),
+            Dropout(settings.dropout),
             nn.Linear(hidden_dim, sizes.num_outputs),
         )
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from elmo_zh.tasks.networks.crf import CRF
-from elmo_zh.tasks.networks.inputs import Batch, InputLayer, OutputElmo, build_encoder
+from elmo_zh.tasks.networks.inputs import Batch, Dropout, InputLayer, OutputElmo, build_encoder
 from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
 
 
@@ -20,7 +20,7 @@ class Tagger(nn.Module):
         super().__init__()
         self.inputs = InputLayer(settings, sizes)
         self.encoder = build_encoder(self.inputs.dimension, settings)
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
         self.output_elmo = OutputElmo(settings, sizes)
         self.emissions = nn.Linear(self.encoder.dimension + self.output_elmo.dimension, sizes.num_outputs)
         self.crf = CRF(tags, marks_spans=marks_spans)
