@@ -1,7 +1,6 @@
 """The command `pipeline`: all stages, from raw text to a model."""
 
 import os
-import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from elmo_zh.cli.options import (
     run_option,
 )
 from elmo_zh.config import config_names
-from elmo_zh.invocation import program
+from elmo_zh.invocation import command
 from elmo_zh.run.layout import RunDir
 from elmo_zh.training.launch import refuse_launch
 
@@ -66,8 +65,10 @@ def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path, init: Path
     _compare_with_plan(common, run)
     common.finish(
         {"run": str(run_path), "model": str(run.model)},
-        f"The model is in {run.model}. Next, write the vectors of a text file:",
-        f"  {program()} embed file.txt --model {shlex.quote(str(run.model))}",
+        f"The model is in {run.model}. Next, look at words in their sentences, in the browser:",
+        f"  {command('explore', run.path)}",
+        "Or write the vectors of a text file:",
+        f"  {command('embed', 'file.txt', '--model', run.model)}",
     )
 
 

@@ -106,12 +106,14 @@ def test_the_pipeline_tells_the_plan_and_the_baselines_before_the_first_step(sam
     assert "Warning" not in told
 
 
-def test_the_line_to_type_next_works_as_it_is_printed(sample_run: SampleRun) -> None:
+def test_the_lines_to_type_next_work_as_they_are_printed(sample_run: SampleRun) -> None:
     """Also where a name needs quotes."""
-    first, line = sample_run.answer.stdout.splitlines()
-    assert first.startswith(f"The model is in {Path('runs', '新闻 1', 'model')}.")
-    typed = [sys.executable, "-m", "elmo_zh", "embed", "file.txt", "--model", str(Path("runs", "新闻 1", "model"))]
-    assert shlex.split(line) == typed
+    run = Path("runs", "新闻 1")
+    first, explore, _, embed = sample_run.answer.stdout.splitlines()
+    assert first.startswith(f"The model is in {run / 'model'}.")
+    program = [sys.executable, "-m", "elmo_zh"]
+    assert shlex.split(explore) == [*program, "explore", str(run)]
+    assert shlex.split(embed) == [*program, "embed", "file.txt", "--model", str(run / "model")]
 
 
 def test_latest_is_a_link_beside_the_run_and_the_model_a_real_folder(sample_run: SampleRun) -> None:
