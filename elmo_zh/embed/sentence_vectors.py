@@ -16,6 +16,7 @@ from torch.nn import functional
 from elmo_zh.embed.word_vectors import WordVectors
 from elmo_zh.model.batches import iter_length_sorted, pad_sentences
 from elmo_zh.model.bilm import BiLM, State
+from elmo_zh.model.kernels.execution import with_half_of_the_threads
 from elmo_zh.model.precision import Precision
 from elmo_zh.model.sentence_reader import PackedSentences, SentenceReader
 from elmo_zh.vocabulary.lexicon import Lexicon
@@ -63,6 +64,7 @@ class SentenceVectors:
         )
         self._word_vectors = WordVectors(bilm, lexicon, precision, unknown)
 
+    @with_half_of_the_threads()
     def read(self, sentences: Sequence[Sequence[str]], dtype: str = "float32") -> list[Vectors]:
         """Return the vectors of segmented sentences, each in `dtype`, shape (L + 1, n, 2P); n = 0 for an empty one."""
         distinct = list(dict.fromkeys(tuple(tokens) for tokens in sentences if tokens))
@@ -79,6 +81,7 @@ class SentenceVectors:
                 start += len(tokens)
         return self._in_order(sentences, found, dtype)
 
+    @with_half_of_the_threads()
     def follow(self, tokens: Sequence[str], state: State) -> tuple[Vectors, State]:
         """Return the vectors of a sentence that starts from a given state, and the state after it.
 

@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from elmo_zh.model.kernels.affine import affine
 from elmo_zh.model.kernels.character_windows import largest_responses
+from elmo_zh.model.kernels.halves import compute_in_halves
 from elmo_zh.model.kernels.products import multiply_once
 from elmo_zh.model.precision import FLOAT32, Precision
 from elmo_zh.model.token_encoder import TokenInputs
@@ -166,7 +167,14 @@ class CharacterCNN(nn.Module):
             float32, shape (W, P).
         """
         dtype = precision.product_dtype(self.embedding)
-        return self._combine(self._respond(character_ids, dtype), words, dtype)
+
+        def encode_rows(rows: slice) -> Tensor:
+            responses = self._respond(character_ids[rows], dtype)
+            return self._combine(responses, None if words is None else words[rows], dtype)
+
+        if torch.compiler.is_compiling() or self.embedding.device.type != "cpu":
+            return encode_rows(slice(None))
+        return compute_in_halves(encode_rows, len(character_ids), list(self.parameters()))
 
     def _respond(self, character_ids: Tensor, dtype: torch.dtype) -> Tensor:
         """Return each filter's largest response to spellings, shape (W, N)."""

@@ -11,6 +11,7 @@ from torch import Tensor
 from elmo_zh.config import TrainConfig
 from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.model.batches import build_inputs
+from elmo_zh.model.kernels.execution import with_half_of_the_threads
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.model.precision import FLOAT32, Precision
 from elmo_zh.model.softmax import LogUniformSampler
@@ -98,6 +99,7 @@ class Learner:
         }
         return {**self._optimizers.state_tensors(), **carried}
 
+    @with_half_of_the_threads()
     def train_step(
         self, step: int, learning_rate_factor: float, average_loss: Callable[[float], float]
     ) -> tuple[float, float]:

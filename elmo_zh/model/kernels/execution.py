@@ -4,8 +4,9 @@ import functools
 import os
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
@@ -39,29 +40,64 @@ def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiled
 
 
+class _Share(threading.local):
+    """Threads of a thread and of the helper together; 0 outside of `with_half_of_the_threads`."""
+
+    both: int = 0
+
+
+_share = _Share()
+
+
+@contextmanager
+def with_half_of_the_threads() -> Iterator[None]:
+    """Let this thread compute with half of torch's threads; only `side_by_side` uses the other half too.
+
+    Between its calls a training step is hundreds of short operations. If they ran on all threads, each would wait for
+    the slowest one: for milliseconds, if another program has that one's core. On two cores, half of the threads are no
+    slower for them.
+    """
+    threads = torch.get_num_threads()
+    with _computing_with(max(1, threads // 2), both=threads):
+        yield
+
+
+@contextmanager
+def _computing_with(threads: int, both: int) -> Iterator[None]:
+    """Set this thread's number of torch's threads, and what `side_by_side` may use, for a while."""
+    threads_before, both_before = torch.get_num_threads(), _share.both
+    torch.set_num_threads(threads)
+    _share.both = both
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads_before)
+        _share.both = both_before
+
+
 def side_by_side(work: Callable[[int], Result]) -> tuple[Result, Result]:
     """Return work(0) and work(1), such as the two directions, computed at the same time; without a gradient.
 
     Each has half of torch's threads. On two cores every operation then runs on one thread, which finds the result of
-    the previous operation in that core's cache and never waits for the other core.
+    the previous operation in that core's cache and never waits for the other core. If another program keeps the second
+    half from starting until the first one is done, this thread computes both; the results are the same.
     """
-    threads, is_inference = torch.get_num_threads(), torch.is_inference_mode_enabled()
+    threads, is_inference = _share.both or torch.get_num_threads(), torch.is_inference_mode_enabled()
 
     # torch's settings belong to a thread; they do not reach the helper's.
-    def with_half_of_the_threads(half: int) -> Result:
-        torch.set_num_threads(max(1, threads // 2))
-        with torch.inference_mode(is_inference), torch.no_grad():
+    def compute(half: int) -> Result:
+        with _computing_with(max(1, threads // 2), both=0), torch.inference_mode(is_inference), torch.no_grad():
             return work(half)
 
     if threads == 1:
-        return with_half_of_the_threads(0), with_half_of_the_threads(1)
-    second = _get_helper().submit(with_half_of_the_threads, 1)
+        return compute(0), compute(1)
+    second = _get_helper().submit(compute, 1)
     try:
-        first = with_half_of_the_threads(0)
+        first = compute(0)
+        return first, compute(1) if second.cancel() else second.result()
     finally:
-        second.exception()  # waits, so that an error is raised only after the other half has stopped
-        torch.set_num_threads(threads)
-    return first, second.result()
+        if not second.cancel():
+            second.exception()  # waits, so that an error is raised only after the other half has stopped
 
 
 def _get_helper() -> ThreadPoolExecutor:
@@ -78,6 +114,7 @@ def _compute_alone() -> None:
     """
     global _helper, _compilation_lock
     _helper, _compilation_lock = None, threading.Lock()
+    _share.both = 0
     torch.set_num_threads(1)
 
 

@@ -13,7 +13,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from elmo_zh.model.kernels.execution import scripted, side_by_side
+from elmo_zh.model.kernels import execution
+from elmo_zh.model.kernels.execution import scripted, side_by_side, with_half_of_the_threads
 
 
 def test_a_compiled_function_computes_the_same() -> None:
@@ -134,6 +135,72 @@ def test_two_threads_may_ask_for_it_at_once() -> None:
     with ThreadPoolExecutor(2) as callers:
         results = list(callers.map(lambda caller: side_by_side(lambda half: (caller, half)), range(23)))
     assert results == [((caller, 0), (caller, 1)) for caller in range(23)]
+
+
+@pytest.fixture
+def _helper_is_kept_away(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As where another program has its core: it does not start before the test is over."""
+    is_over = threading.Event()
+    with ThreadPoolExecutor(1) as helper:
+        helper.submit(is_over.wait)
+        monkeypatch.setattr(execution, "_helper", helper)
+        yield
+        is_over.set()
+
+
+@pytest.mark.usefixtures("_two_threads", "_helper_is_kept_away")
+def test_a_half_that_the_helper_has_not_begun_is_computed_here() -> None:
+    here = threading.get_ident()
+
+    def work(half: int) -> tuple[int, int, int, bool]:
+        return half, threading.get_ident(), torch.get_num_threads(), torch.is_grad_enabled()
+
+    for _ in range(2):
+        assert side_by_side(work) == ((0, here, 1, False), (1, here, 1, False))
+        assert torch.get_num_threads() == 2
+        assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+@pytest.mark.usefixtures("_two_threads", "_helper_is_kept_away")
+def test_errors_of_either_half_travel_without_the_helper_too(failing: int) -> None:
+    def work(half: int) -> None:
+        if half == failing:
+            raise OddError(half)
+
+    for _ in range(2):
+        with pytest.raises(OddError, match=str(failing)):
+            side_by_side(work)
+        assert torch.get_num_threads() == 2
+
+
+def test_half_of_the_threads_between_the_halves_and_all_for_both_together(num_threads: int) -> None:
+    half, both = max(1, num_threads // 2), threading.Barrier(1 if num_threads == 1 else 2)
+
+    def work(_: int) -> tuple[int, int]:
+        both.wait()  # each half has a thread
+        return torch.get_num_threads(), threading.get_ident()
+
+    @with_half_of_the_threads()
+    def step() -> tuple[Any, ...]:
+        found = torch.get_num_threads(), side_by_side(work)
+        assert torch.get_num_threads() == half
+        return found
+
+    for _ in range(2):
+        outside, ((threads, here), (threads_too, there)) = step()
+        assert (outside, threads, threads_too) == (half, half, half)
+        assert (here == there) is (num_threads == 1)
+        assert torch.get_num_threads() == num_threads
+
+
+def test_a_half_may_ask_for_halves_and_has_no_more_threads_for_them(num_threads: int) -> None:
+    def work(half: int) -> list[tuple[int, int]]:
+        return [(half, inner) for inner in side_by_side(lambda inner: inner)]
+
+    with with_half_of_the_threads():
+        assert side_by_side(work) == ([(0, 0), (0, 1)], [(1, 0), (1, 1)])
+    assert torch.get_num_threads() == num_threads
 
 
 FORK = """
