@@ -1,6 +1,5 @@
 """A foreign HDF5 file as its users see it: what it holds, and its arrays of floats."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,10 +103,12 @@ class ForeignFile:
 
     def _stored(self, shape: tuple[int, ...], place: Mapping[str, Any]) -> NDArray[Any]:
         """Return an array whose bytes are in the file as they are."""
-        found = np.fromfile(self.path, np.dtype(place["dtype"]), count=math.prod(shape), offset=place["offset"])
-        if found.size != math.prod(shape):
-            raise self._changed()
-        return found.reshape(shape)
+        found = np.empty(shape, np.dtype(place["dtype"]))
+        with self.path.open("rb") as file:
+            file.seek(place["offset"])
+            if file.readinto(found.reshape(-1).view(np.uint8)) != found.nbytes:  # type: ignore[arg-type]
+                raise self._changed()
+        return found
 
     def _changed(self) -> BundleError:
         return BundleError(f"{self.path} changed while it was read. Copy or export it again.")

@@ -140,18 +140,17 @@ def test_alignment_is_the_mean_weighted_by_a_softmax_of_products() -> None:
         np.testing.assert_allclose(to_a[row, mask_b[row]].numpy(), expected, rtol=0, atol=1e-5)
 
 
-def lstm_by_hand(inputs: NDArray[np.float64], weights: Mapping[str, NDArray[np.float64]], end: str) -> Any:
-    """One direction of an LSTM as Hochreiter and Schmidhuber have it, torch's gates in its order i, f, g, o."""
-    hidden = cell = np.zeros(weights[f"weight_hh_l0{end}"].shape[1])
+def lstm_by_hand(inputs: NDArray[np.float64], weights: Mapping[str, NDArray[np.float64]], direction: int) -> Any:
+    """One direction of an LSTM as Hochreiter and Schmidhuber have it; the gates are i, g, f, o, and 1 is added to f."""
+    of_inputs, of_hidden, bias = (weights[name][direction] for name in ("input_weight", "recurrent_weight", "bias"))
+    hidden = cell = np.zeros(of_hidden.shape[0])
     outputs = []
-    for vector in inputs[::-1] if end else inputs:
-        gates = weights[f"weight_ih_l0{end}"] @ vector + weights[f"bias_ih_l0{end}"]
-        gates = gates + weights[f"weight_hh_l0{end}"] @ hidden + weights[f"bias_hh_l0{end}"]
-        i, f, g, o = np.split(gates, 4)
-        cell = cell / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
+    for vector in inputs[::-1] if direction else inputs:
+        i, g, f, o = np.split(vector @ of_inputs + hidden @ of_hidden + bias, 4)
+        cell = cell / (1 + np.exp(-f - 1)) + np.tanh(g) / (1 + np.exp(-i))
         hidden = np.tanh(cell) / (1 + np.exp(-o))
         outputs.append(hidden)
-    return np.array(outputs[::-1] if end else outputs)
+    return np.array(outputs[::-1] if direction else outputs)
 
 
 def test_the_merged_encoder_by_hand() -> None:
@@ -166,7 +165,7 @@ def test_the_merged_encoder_by_hand() -> None:
         vectors = inputs[row, :length].double().numpy() @ own["project.weight"].T + own["project.bias"]
         for number, layer in enumerate(("first", "second")):
             weights = {name.split(".")[-1]: value for name, value in own.items() if name.startswith(layer)}
-            outputs = [lstm_by_hand(vectors, weights, end) for end in ("", "_reverse")] if length else []
+            outputs = [lstm_by_hand(vectors, weights, direction) for direction in (0, 1)] if length else []
             both = np.concatenate(outputs, axis=1) if outputs else np.zeros((0, 10))
             vectors = both if number else vectors + both
         np.testing.assert_allclose(found[row, :length], vectors, rtol=0, atol=1e-5)
