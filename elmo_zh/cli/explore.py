@@ -1,6 +1,7 @@
 """The command that shows a page on which the words of an index can be looked at."""
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from elmo_zh.run.reporter import counted, format_bytes
 if TYPE_CHECKING:
     from elmo_zh.config import EmbedConfig
     from elmo_zh.contexts.explore.chosen_points import PageChoice
+    from elmo_zh.contexts.explore.point_labels import PointLabels
     from elmo_zh.contexts.explore.server import ExploreServer
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.embed.embedder import ElmoEmbedder
@@ -49,7 +51,8 @@ _SHOWN_WORDS = 10
     type=click.IntRange(1),
     default=20,
     show_default=True,
-    help="Without --word and --words, show so many words: those of two characters or more with the most usages.",
+    help="Without --word and --words, show so many words: those of --labels, or else those of two characters or more"
+    " with the most usages.",
 )
 @click.option(
     "--max-per-word",
@@ -62,7 +65,8 @@ _SHOWN_WORDS = 10
     "--labels",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help="TSV file with labels to colour occurrences by: columns file, line or word, and one for each kind of label.",
+    help="TSV file with labels to colour occurrences by: columns file, line or word, and one for each kind of label."
+    " Default for the sample text: data/senses.tsv.",
 )
 @click.option(
     "--seed",
@@ -107,7 +111,6 @@ def explore(
     refuse_settings_of_the_model(common, "explore", also="embed")
     from elmo_zh.contexts.explore.page import check_packages
     from elmo_zh.contexts.explore.page_data import build_page_data
-    from elmo_zh.contexts.explore.point_labels import PointLabels
     from elmo_zh.errors import OutputError
 
     _refuse_options_of_the_server(output, port, no_browser=no_browser)
@@ -115,10 +118,8 @@ def explore(
         raise OutputError(f"{output} exists already. Choose another --output, or replace it with --force.")
     check_packages()
     index, embedder = _load(common, index_path, model, config.embed, device, has_output=output is not None)
-    labels = None
-    if path := chosen.pop("labels"):
-        labels = PointLabels.load(path, [text["name"] for text in index.info["texts"]])
-    choice = _choice(common, index, chosen.pop("word_list"), **chosen)
+    labels = _labels(common, index, chosen.pop("labels"))
+    choice = _choice(common, index, chosen.pop("word_list"), labels, **chosen)
     data = build_page_data(index, embedder, choice, device or "auto", common.console, labels)
     if output is None:
         server = _server(common, index, embedder, data, port, device or "auto")
@@ -169,26 +170,50 @@ def _load(
     return index, embedder
 
 
-def _choice(
-    common: Common, index: "ContextIndex", path: Path | None, *, words: tuple[str, ...], **chosen: Any
-) -> "PageChoice":
-    """Return which words to show: those that are named, then those of a file by falling count; else none.
+def _labels(common: Common, index: "ContextIndex", path: Path | None) -> "PointLabels | None":
+    """Return the labels of a table, which for the sample text is that of its marked senses if none is given."""
+    from elmo_zh.contexts.explore.own_index import labels_of_sample
+    from elmo_zh.contexts.explore.point_labels import PointLabels
 
-    Words of a file that the index lacks are passed over with a warning.
+    if path is None and (path := labels_of_sample(index)):
+        common.console.note(f"Labels: the senses that are marked in {path}. For others: --labels FILE")
+    return PointLabels.load(path, [text["name"] for text in index.info["texts"]]) if path else None
+
+
+def _choice(
+    common: Common,
+    index: "ContextIndex",
+    path: Path | None,
+    labels: "PointLabels | None",
+    *,
+    words: tuple[str, ...],
+    **chosen: Any,
+) -> "PageChoice":
+    """Return which words to show: those that are named, then those of a file; if there are none, those of the labels.
+
+    Words of a file or of labels come by falling count. Those of a file that the index lacks are passed over with a
+    warning.
     """
     from elmo_zh.contexts.explore.chosen_points import PageChoice
     from elmo_zh.contexts.index_arguments import load_word_list
     from elmo_zh.errors import ElmoZhError
 
     listed = load_word_list(path, str) if path else frozenset()
-    found = sorted((word for word in listed if word in index), key=lambda word: (-index.count(word), word))
+    found = _by_count(index, listed)
     if missing := sorted(listed.difference(found)):
         named = ", ".join(missing[:_SHOWN_WORDS]) + (" and others" if len(missing) > _SHOWN_WORDS else "")
         problem = f"{counted(len(missing), 'word')} of --words {path} not in the index {index.path}: {named}"
         if not found:
             raise ElmoZhError(f"{problem}. Give words of it, or leave out --words.")
         common.console.warn(problem)
+    if not words and not found and labels:
+        found = _by_count(index, labels.words)[: chosen["num_words"]]
     return PageChoice(words=(*words, *found), **chosen)
+
+
+def _by_count(index: "ContextIndex", words: Iterable[str]) -> list[str]:
+    """Return those of some words that an index has, by falling count."""
+    return sorted((word for word in words if word in index), key=lambda word: (-index.count(word), word))
 
 
 def _server(

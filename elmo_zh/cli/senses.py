@@ -30,7 +30,9 @@ _NUM_LINES = 5
 @click.command()
 @click.argument("word", metavar="WORD")
 @index_option
-@click.option("--layer", type=click.IntRange(0), help="Layer whose vectors are compared. Default: the index's top one.")
+@click.option(
+    "--layer", type=click.IntRange(0), help="Layer whose vectors are compared. Default: 1, or the lowest above 0."
+)
 @click.option("--usages", type=click.IntRange(1), metavar="K", help="Number of usages. Default: chosen, perhaps one.")
 @click.option(
     "--top", type=click.IntRange(1), default=10, show_default=True, help="Words to show of each kind at most."
@@ -183,7 +185,7 @@ def _finish(
         "choice": None,
     }
     if choice:
-        figures = {name: round(getattr(choice, name), 4) for name in ("silhouette", "score", "gain")}
+        figures = {name: round(getattr(choice, name), 4) for name in ("silhouette", "score")}
         result["choice"] = {"candidate": choice.candidate, **figures}
     if embedder:
         result["model"] = describe_model(embedder.bundle)

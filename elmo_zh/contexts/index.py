@@ -172,6 +172,16 @@ class ContextIndex:
             raise damaged(self._layout.occurrences)
         return Occurrence(int(number), self.words[word], line, token, start, end)
 
+    def occurrences_beside(self, number: int) -> NDArray[np.int64]:
+        """Return the numbers of the other occurrences in the line of an occurrence, ascending, int64, shape (n,)."""
+        first, last = np.searchsorted(self._lines, [self._lines[number], self._lines[number] + 1])
+        return np.delete(np.arange(first, last), number - first)
+
+    @cached_property
+    def _lines(self) -> NDArray[np.int32]:
+        """The line of each occurrence, ascending, int32, shape (N,)."""
+        return np.ascontiguousarray(self._array(self._layout.occurrences)["line"])
+
     def line(self, number: int) -> IndexedLine:
         """Return a line by its number in the index."""
         lines = self._array(self._layout.lines)

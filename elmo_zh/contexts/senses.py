@@ -9,6 +9,7 @@ from elmo_zh.contexts.clusters import Clusters, find_clusters, unit_rows
 from elmo_zh.contexts.index import ContextIndex, IndexedLine, Neighbour
 from elmo_zh.contexts.keyword_lines import NeighbourLine
 from elmo_zh.contexts.telling_words import telling_words
+from elmo_zh.contexts.usage_vectors import usage_layer, usage_vectors
 from elmo_zh.errors import ElmoZhError
 
 
@@ -76,7 +77,7 @@ def find_senses(
     Args:
         index: The index.
         word: A word of it.
-        layer: The layer to compare. Default: the top one of the index.
+        layer: The layer to compare. Default: the lowest one of the index that knows the context.
         num_usages: The number of usages. Default: chosen by `elmo_zh.contexts.clusters`, perhaps one.
         seed: Seed of k-means.
         top: How many telling words to return for each usage, at most.
@@ -88,7 +89,7 @@ def find_senses(
     """
     if num_usages is not None and num_usages < 1:
         raise ValueError(f"num_usages: {num_usages}, expected at least 1")
-    chosen = index.layers[-1] if layer is None else layer
+    chosen = usage_layer(index) if layer is None else layer
     vectors = index.vectors(chosen)
     numbers = index.occurrences(word)
     lines, originals = _read_lines(index, numbers)
@@ -96,7 +97,7 @@ def find_senses(
     _check_count(index, word, len(distinct), num_usages)
     units = unit_rows(vectors[numbers])
     _check_differences(index, units[distinct], chosen, num_usages)
-    clusters = find_clusters(vectors[numbers[distinct]], num_usages, seed)
+    clusters = find_clusters(usage_vectors(index, chosen, numbers[distinct]), num_usages, seed)
     labels = np.empty(len(numbers), np.int64)
     labels[distinct] = clusters.labels
     labels = labels[originals]

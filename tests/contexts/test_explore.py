@@ -28,6 +28,7 @@ from elmo_zh.contexts.explore.page_data import short_names
 from elmo_zh.contexts.explore.point_labels import PointLabels
 from elmo_zh.contexts.explore.point_neighbours import point_neighbours
 from elmo_zh.contexts.index import IndexedLine
+from elmo_zh.contexts.usage_vectors import usage_vectors
 from elmo_zh.errors import CorpusError, ElmoZhError
 from elmo_zh.extras import install_line
 from elmo_zh.run.reporter import SilentReporter
@@ -195,7 +196,7 @@ def test_the_words_with_the_most_usages(tmp_path: Path) -> None:
     assert ranks == sorted(ranks, reverse=True)
     assert ranks[0][0] > 1
     for each in chosen:
-        assert each.usages.tolist() == find_clusters(index.vectors(2)[each.numbers]).labels.tolist()
+        assert each.usages.tolist() == find_clusters(usage_vectors(index, 1, each.numbers)).labels.tolist()
     assert choose_points(index, PageChoice(num_words=1), SilentReporter())[0].word == chosen[0].word
     few = choose_points(index, PageChoice(words=("吃", "吃"), max_per_word=7), SilentReporter())
     assert [(each.word, len(each.occurrences)) for each in few] == [("吃", 7)]
@@ -203,12 +204,21 @@ def test_the_words_with_the_most_usages(tmp_path: Path) -> None:
 
 def test_colours_of_labels() -> None:
     labels = ["b", None, "a", "b", "c", "c"]
-    colouring = Colouring.of(labels)
+    colouring = Colouring.of(labels, ["word"] * 6)
     assert colouring.labels == ("b", "c", "a")
     assert [None if each is None else colouring.labels[each] for each in colouring.points] == labels
     assert colouring.colours == (0, 1, 2)
-    many = Colouring.of([f"{number:02}" for number in range(NUM_COLOURS + 2)])
-    assert many.colours == (*range(NUM_COLOURS), None, None)
+    names = [f"{number:02}" for number in range(NUM_COLOURS + 2)]
+    assert Colouring.of(names, ["word"] * len(names)).colours == (*range(NUM_COLOURS), None, None)
+
+
+def test_labels_of_different_words_may_share_a_colour() -> None:
+    """So no sense of a word is grey because other words have many senses."""
+    labels = [f"{number:02}" for number in range(2 * NUM_COLOURS)]
+    words = [label[0] + str(int(label[1]) // 2) for label in labels]
+    assert Colouring.of(labels, words).colours == (0, 1) * NUM_COLOURS
+    # "both" stands beside "a" in one word and beside "b" in another.
+    assert Colouring.of(["both", "both", "a", "b"], ["x", "y", "x", "y"]).colours == (0, 1, 1)
 
 
 def test_usages_have_colours_and_words(data: dict[str, Any]) -> None:

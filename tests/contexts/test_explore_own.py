@@ -216,3 +216,27 @@ def test_labels_become_the_first_colours(latest: RunDir) -> None:
     made = elmo_zh("explore", "--output", "other.html", *FEW, "--labels", "labels.tsv")
     assert "Warning: labels.tsv: no occurrence on the page has a label of the column genre." in made.stderr
     assert Path("other.html").exists()
+
+
+def test_the_sample_text_has_its_marked_senses(latest: RunDir) -> None:
+    """Words and colours are those of data/senses.tsv if nothing else is asked for."""
+    shutil.copytree(latest.path.parent.parent / "corpus", Path("data", "sample"))
+    assert elmo_zh("index", "data/sample", "--model", latest.model, "--output", "sample.index").status == 0
+    index = ContextIndex.load("sample.index")
+    rare, common = sorted(index.words, key=index.count)[-2:]
+    rows = []
+    for word in (rare, common, "没有的词"):
+        found = index.occurrence(int(index.occurrences(word)[0])) if word in index else None
+        line = index.line(found.line) if found else None
+        rows.append(f"{Path(line.source).name if line else 'food.txt'}\t{line.number if line else 0}\t{word}\tmarked")
+    Path("data", "senses.tsv").write_text("\n".join(["file\tline\tword\tsense", *rows]), encoding="utf-8")
+    made = elmo_zh("explore", "sample.index", "--output", "page.html", "--max-per-word", 7)
+    assert made.status == 0, made.stderr
+    assert "Labels: the senses that are marked in data/senses.tsv. For others: --labels FILE" in made.stderr
+    data = page_data(Path("page.html"))
+    assert [word for word, *_ in data["words"]] == [common, rare]
+    assert data["colourings"]["label:sense"]["labels"] == ["marked"]
+    # Another text has no such senses.
+    assert elmo_zh("index", "corpus", "--model", latest.model, "--output", "other.index").status == 0
+    made = elmo_zh("explore", "other.index", "--output", "other.html", *FEW)
+    assert list(page_data(Path("other.html"))["colourings"]) == ["usage", "source"]

@@ -14,10 +14,11 @@ pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip instal
 from elmo_zh import ContextIndex, ElmoEmbedder, find_senses
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import clusters as clusters_module
-from elmo_zh.contexts.clusters import Choice, choose_number, criterion, find_clusters
+from elmo_zh.contexts.clusters import Choice, choose_number, find_clusters
 from elmo_zh.contexts.telling_words import telling_words
 from elmo_zh.contexts.usage_rows import usage_rows
 from elmo_zh.contexts.usage_substitutes import usage_substitutes
+from elmo_zh.contexts.usage_vectors import join_directions, usage_layer, usage_vectors
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.extras import install_line
 
@@ -85,17 +86,54 @@ def test_of_very_many_vectors_a_sample_is_clustered(monkeypatch: pytest.MonkeyPa
     np.testing.assert_array_equal(find_clusters(vectors).labels, truth)
 
 
-def test_the_criterion_is_that_of_normal_distributions() -> None:
-    from scipy.stats import multivariate_normal
+def test_blurred_groups_are_two_whatever_number_is_the_candidate() -> None:
+    vectors, truth = drawn_groups((60, 50, 40), 1.1)
+    found = find_clusters(vectors)
+    assert found.choice is not None
+    assert found.choice.candidate == 3
+    assert found.choice.silhouette < 0.5
+    assert found.choice.number == len(found.centres) == 2
+    # Each group stays whole.
+    assert all(np.bincount(found.labels[truth == group], minlength=2).min() <= 3 for group in range(3))
 
-    places, labels = np.random.default_rng(1).standard_normal((40, 3)), np.arange(40) % 2
-    means = np.stack([places[labels == label].mean(axis=0) for label in (0, 1)])
-    variance = np.square(places - means[labels]).sum() / (40 * 3)
-    likelihood = sum(
-        np.log(0.5) + multivariate_normal(means[label], variance * np.eye(3)).logpdf(place)
-        for place, label in zip(places, labels, strict=True)
-    )
-    assert criterion(places, labels) == pytest.approx(-2 * likelihood + (2 * 3 + 1 + 1) * np.log(40))
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        (Choice(candidate=4, silhouette=0.6, score=3.1), 4),
+        (Choice(candidate=4, silhouette=0.4, score=3.1), 2),
+        (Choice(candidate=4, silhouette=0.6, score=2.9), 1),
+    ],
+)
+def test_the_number_that_is_chosen(choice: Choice, expected: int) -> None:
+    assert choice.number == expected
+
+
+def test_directions_of_an_occurrence_and_of_its_surroundings() -> None:
+    """Worked by hand: both from their mean, of length 1; an occurrence without words around it does not count."""
+    own = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
+    around = np.array([[0.5, 0.1], [0.1, 0.5], [0.0, 0.0]])
+    found = join_directions(own, around)
+    assert found.shape == (3, 4)
+    root = np.sqrt(0.5)
+    np.testing.assert_allclose(found[:, 2:], [[root, -root], [-root, root], [0, 0]], atol=1e-12)
+    from_mean = own - [1.6 / 3, 0.6]
+    np.testing.assert_allclose(found[:, :2], from_mean / np.linalg.norm(from_mean, axis=1, keepdims=True), atol=1e-12)
+
+
+def test_vectors_of_usages_have_those_of_the_other_words_in_the_line(senses_index: ContextIndex) -> None:
+    numbers = senses_index.occurrences("苹果")
+    vectors = np.array(senses_index.vectors(1), np.float64)
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    everything = [senses_index.occurrence(number) for number in range(len(senses_index))]
+    around = []
+    for number in numbers.tolist():
+        beside = [each.number for each in everything if each.line == everything[number].line and each.number != number]
+        assert senses_index.occurrences_beside(number).tolist() == beside
+        around.append(units[beside].mean(axis=0))
+    expected = join_directions(units[numbers], np.stack(around))
+    np.testing.assert_allclose(usage_vectors(senses_index, 1, numbers), expected, atol=1e-9)
+    assert usage_layer(senses_index) == 1
 
 
 def test_too_few_or_equal_vectors_are_one_cluster() -> None:
@@ -208,6 +246,6 @@ def test_the_command(senses_index: ContextIndex, model: Path) -> None:
     assert "a.tsv exists already" in elmo_zh(*arguments, "--output", "a.tsv").only_error()
     shown = elmo_zh(*arguments, "--output", "a.tsv", "--force")
     assert Path("a.tsv").read_bytes() == written
-    assert shown.stdout.splitlines()[0] == "12 occurrences of 苹果 (1 more in repeated lines): 2 usages in layer 2."
+    assert shown.stdout.splitlines()[0] == "12 occurrences of 苹果 (1 more in repeated lines): 2 usages in layer 1."
     assert shown.stdout.splitlines()[-1] == "Wrote a.tsv"
     assert "Leave out --model" in elmo_zh(*arguments, "--model", model).stderr

@@ -17,11 +17,10 @@ Warm = tuple[WarmProcess, Path]
 
 # Others run the same code, or run longer.
 QUICK = (
-    "segment", "vocab", "word2vec", "encode", "train", "export", "embed hdf5", "embed npy", "merge", "convert", "index",
-    "score", "task fit",
+    "segment", "vocab", "word2vec", "encode", "train", "export", "embed hdf5", "merge", "convert", "index", "score",
 )  # fmt: skip
 # Power cuts are tried with these.
-CUT = ("vocab", "train", "embed packed", "index", "score")
+CUT = ("vocab", "train", "embed packed", "score")
 ALL = tuple(command.name for command in COMMANDS)
 # The others write nothing.
 WRITERS = tuple(name for name in ALL if name != "evaluate")
@@ -86,7 +85,7 @@ def test_a_power_cut_at_many_moments(warm: Warm, command: Command) -> None:
     try_moments(warm, command, 40, 3)
 
 
-@with_each(("encode", "train", "index"))
+@with_each(("encode", "index"))
 def test_the_recorded_calls_make_the_folder_that_the_command_made(warm: Warm, command: Command) -> None:
     """Otherwise a call would be missing from the record."""
     process, folder = warm

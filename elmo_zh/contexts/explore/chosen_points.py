@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from elmo_zh.contexts.choice import occurrence_hashes, word_key
 from elmo_zh.contexts.clusters import find_clusters
 from elmo_zh.contexts.index import ContextIndex, Occurrence
+from elmo_zh.contexts.usage_vectors import usage_layer, usage_vectors
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.reporter import Reporter
 
@@ -45,7 +46,7 @@ class WordPoints:
     Attributes:
         word: The word.
         occurrences: Its occurrences that are shown, in the order of the texts.
-        usages: The usage of each in the top layer of the index, from 0, the most frequent first, int64, shape (n,).
+        usages: The usage of each, as `senses` finds them, from 0, the most frequent first, int64, shape (n,).
     """
 
     word: str
@@ -86,11 +87,11 @@ def choose_points(index: ContextIndex, choice: PageChoice, reporter: Reporter) -
 
 
 def _usages(index: ContextIndex, occurrences: Sequence[Occurrence], seed: int) -> NDArray[np.int64]:
-    """Return the usage of each occurrence by the vectors of the top layer, int64, shape (n,)."""
+    """Return the usage of each occurrence, int64, shape (n,)."""
     if len(occurrences) < 2:
         return np.zeros(len(occurrences), np.int64)
-    vectors = index.vectors(index.layers[-1])[[each.number for each in occurrences]]
-    return find_clusters(vectors, seed=seed).labels
+    numbers = np.array([each.number for each in occurrences], np.int64)
+    return find_clusters(usage_vectors(index, usage_layer(index), numbers), seed=seed).labels
 
 
 def _points_of(index: ContextIndex, word: str, choice: PageChoice) -> Sequence[Occurrence]:

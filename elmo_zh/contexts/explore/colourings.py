@@ -11,6 +11,7 @@ from elmo_zh.contexts.explore.chosen_points import WordPoints, unit_vectors
 from elmo_zh.contexts.explore.point_labels import PointLabels
 from elmo_zh.contexts.index import ContextIndex, IndexedLine
 from elmo_zh.contexts.telling_words import telling_words
+from elmo_zh.contexts.usage_vectors import usage_layer
 from elmo_zh.run.reporter import Reporter
 
 # Colours that people can tell apart; rarer labels share the grey of the others.
@@ -34,14 +35,30 @@ class Colouring:
     points: tuple[int | None, ...]
 
     @classmethod
-    def of(cls, labels: Sequence[str | None]) -> "Colouring":
-        """Return the colouring of points by their labels: the most frequent labels of the page have a colour."""
+    def of(cls, labels: Sequence[str | None], words: Sequence[str]) -> "Colouring":
+        """Return the colouring of points by their labels.
+
+        Labels of one word have different colours; labels that no word shares may have the same one. The most frequent
+        ones choose first; those that come too late share the grey of the others.
+
+        Args:
+            labels: The label of each point; None if it has none.
+            words: The word of each point.
+        """
         counts = Counter(label for label in labels if label is not None)
         ranked = sorted(counts, key=lambda label: (-counts[label], label))
         numbers = {label: number for number, label in enumerate(ranked)}
-        colours = tuple(number if number < NUM_COLOURS else None for number in range(len(ranked)))
+        seen_with: dict[str, set[str]] = {}
+        for label, word in zip(labels, words, strict=True):
+            if label is not None:
+                seen_with.setdefault(word, set()).add(label)
+        colours: list[int | None] = []
+        for label in ranked:
+            beside = set[str]().union(*(others for others in seen_with.values() if label in others))
+            taken = {colours[numbers[other]] for other in beside if numbers[other] < len(colours)}
+            colours.append(next((colour for colour in range(NUM_COLOURS) if colour not in taken), None))
         points = tuple(None if label is None else numbers[label] for label in labels)
-        return cls(labels=tuple(ranked), colours=colours, points=points)
+        return cls(labels=tuple(ranked), colours=tuple(colours), points=points)
 
     def described(self) -> dict[str, Any]:
         """Return the colouring as JSON values."""
@@ -65,12 +82,12 @@ def colour_points(
         reporter: Receives the progress, and a warning of labels that no point has.
     """
     lines = [index.line(point.line) for word in words for point in word.occurrences]
+    spelled = [word.word for word in words for _ in word.occurrences]
     found = {
         "usage": _by_usage(index, words, reporter),
-        "source": Colouring.of([names[line.source] for line in lines]),
+        "source": Colouring.of([names[line.source] for line in lines], spelled),
     }
     if labels is not None:
-        spelled = [word.word for word in words for _ in word.occurrences]
         found |= _by_labels(labels, spelled, lines, reporter)
     return {name: colouring.described() for name, colouring in found.items()}
 
@@ -80,7 +97,7 @@ def _by_usage(index: ContextIndex, words: Sequence[WordPoints], reporter: Report
     labels: list[str] = []
     colours: list[int | None] = []
     points: list[int | None] = []
-    layer = index.layers[-1]
+    layer = usage_layer(index)
     with reporter.progress("words used alike", total=len(words), unit="words") as progress:
         for word in words:
             points += (len(labels) + word.usages).tolist()
@@ -103,5 +120,5 @@ def _by_labels(
         own = [labels.label(name, line, word) for word, line in zip(words, lines, strict=True)]
         if all(label is None for label in own):
             reporter.warn(f"{labels.path}: no occurrence on the page has a label of the column {name}.")
-        found[f"label:{name}"] = Colouring.of(own)
+        found[f"label:{name}"] = Colouring.of(own, words)
     return found

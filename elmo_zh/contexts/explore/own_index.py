@@ -25,6 +25,8 @@ from elmo_zh.run.reporter import Reporter, counted, format_bytes
 from elmo_zh.vocabulary.vocabulary import SPECIALS, load_counts, load_vocabulary
 
 SAMPLE = Path("data/sample")
+# The senses that people have marked in it.
+SAMPLE_SENSES = Path("data/senses.tsv")
 # The text that is read at most: more would make the first look at a model a long wait.
 MOST_TEXT_BYTES = 20_000_000
 # Occurrences of a word, and of all words together, whose vectors are computed at most.
@@ -114,6 +116,12 @@ def load_own_index(subject: Subject, embedder: ElmoEmbedder, *, force: bool, rep
         else:
             return ContextIndex.load(subject.index)
     raise CorpusError(failures[-1] if failures else _explain_no_text(subject))
+
+
+def labels_of_sample(index: ContextIndex) -> Path | None:
+    """Return the table of senses marked in the sample text; None if an index is of another text, or it is not here."""
+    is_sample = all(Path(text["name"]).parent == SAMPLE for text in index.info["texts"])
+    return SAMPLE_SENSES if is_sample and SAMPLE_SENSES.is_file() else None
 
 
 def _reason_to_make(path: Path, embedder: ElmoEmbedder) -> str:

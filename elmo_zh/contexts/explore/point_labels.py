@@ -66,6 +66,11 @@ class PointLabels:
                 found[key] = tuple(one if one == other else "" for one, other in zip(before, own, strict=True))
         return cls(path, names, found)
 
+    @property
+    def words(self) -> frozenset[str]:
+        """The words that the table names; empty if it has no such column."""
+        return frozenset(word for _, _, word in self.rows if word)
+
     def label(self, name: str, line: IndexedLine, word: str) -> str | None:
         """Return the label of an occurrence in a column; None if it has none."""
         place = self.names.index(name)
