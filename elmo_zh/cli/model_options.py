@@ -81,7 +81,12 @@ def model_path(given: Path | None) -> Path:
     Raises:
         BundleError: If there is no bundle; the message says where the path comes from, unless it was given.
     """
-    return find_bundle(given) if given else default_bundle()
+    path = find_bundle(given) if given else default_bundle()
+    from elmo_zh.hdf5.foreign import start_reader
+
+    # It gets ready while this process imports torch.
+    start_reader()
+    return path
 
 
 # No bundle.json comes near this size.
