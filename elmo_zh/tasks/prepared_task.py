@@ -216,7 +216,7 @@ class PreparedTask:
             alphabet=self.encoder.alphabet.characters if self.encoder.alphabet else "",
             mean=self.mean,
             scale=self.scale,
-            model={"path": str(bundle.path), "digest": bundle.digest},
+            model={"path": str(bundle.path), "digest": bundle.digest, "unknown": self.embedder.unknown},
             training={
                 **asdict(job.training),
                 "seeds": list(self.seeds()),

@@ -76,7 +76,7 @@ class TaskModel:
                 f"{folder}, the model that {path} was trained on, is not there. Give its folder with --model, in Python"
                 " TaskModel.load(path, model=...)."
             )
-        embedder = ElmoEmbedder.load(folder, device)
+        embedder = ElmoEmbedder.load(folder, device, unknown=description.model.get("unknown", "unk"))
         if embedder.bundle.digest != description.model["digest"]:
             raise BundleError(
                 f"{folder} is not the model that {path} was trained on: {embedder.bundle.digest}, expected"
