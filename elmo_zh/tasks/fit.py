@@ -103,6 +103,7 @@ def manifest_of(job: FitJob, files: DataFiles, embedder: ElmoEmbedder) -> dict[s
         "num_seeds": job.num_seeds,
         "model_digest": embedder.bundle.digest,
         "precision": embedder.precision,
+        "unknown": embedder.unknown,
     }
 
 

@@ -17,6 +17,7 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.bundle.write import source_of, write_bundle
 from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.errors import OptionError
 from elmo_zh.pictures.canvas import can_draw
 from elmo_zh.pictures.tasks import draw_confusion, draw_curve, draw_scatter
 from elmo_zh.run.files import atomic_path, file_digest
@@ -104,6 +105,11 @@ class PreparedTask:
         texts = read_texts(dataset, embedder, reporter)
         cache: VectorCache | LiveVectors | None = None
         if job.training.bilm_learning_rate is not None:
+            if embedder.unknown != "unk":
+                raise OptionError(
+                    f"A biLM that is trained along reads unknown words as <UNK>, not by {embedder.unknown}. Leave out"
+                    " --fine-tune, or set embed.unknown=unk."
+                )
             cache = LiveVectors(embedder.bundle, sentences_of(texts))
         elif "elmo" in job.settings.inputs:
             cache = cached_vectors(texts, embedder, parts, reporter)
@@ -233,7 +239,7 @@ class PreparedTask:
             alphabet=self.encoder.alphabet.characters if self.encoder.alphabet else "",
             mean=self.mean,
             scale=self.scale,
-            model={"path": str(bundle.path), "digest": bundle.digest},
+            model={"path": str(bundle.path), "digest": bundle.digest, "unknown": self.embedder.unknown},
             training={
                 **asdict(job.training),
                 "seeds": list(self.seeds()),

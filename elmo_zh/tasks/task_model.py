@@ -78,7 +78,7 @@ class TaskModel:
         description = load_description(layout)
         head = _load_head(layout, description)
         folder = _find_model(layout, description, model)
-        embedder = ElmoEmbedder.load(folder, device)
+        embedder = ElmoEmbedder.load(folder, device, unknown=description.model.get("unknown", "unk"))
         if embedder.bundle.digest != description.model["digest"]:
             raise BundleError(
                 f"{folder} is not the model that {path} was trained on: {embedder.bundle.digest}, expected"

@@ -235,6 +235,13 @@ def test_an_unfinished_training_with_other_settings_is_refused(embedder: ElmoEmb
     assert told.startswith(f"{tmp_path / 'task'} exists already.")
 
 
+def test_unknown_words_are_read_as_in_training(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    backing_off = ElmoEmbedder.load(embedder.bundle.path, "cpu", unknown="backoff")
+    quick = TrainSettings(epochs=1, batch_size=8)
+    fit_task(job_of(write_data(tmp_path, "tag"), "tag", training=quick), backing_off, tmp_path / "task")
+    assert TaskModel.load(tmp_path / "task").embedder.unknown == "backoff"
+
+
 def test_word2vec_needs_a_bundle_that_has_it(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     path = write_data(tmp_path, "classify")
     job = job_of(path, "classify")

@@ -125,7 +125,7 @@ class BiLSTM(nn.Module):
     def __init__(self, input_dim: int, hidden_dim: int) -> None:
         super().__init__()
         self.lstm = ProjectedLSTM(input_dim, hidden_dim, hidden_dim, cell_clip=0.0, projection_clip=0.0)
-        self.lstm.initialise(torch.Generator().manual_seed(int(torch.randint(2**62, ()))))
+        self.lstm.initialise(torch.Generator("cpu").manual_seed(int(torch.randint(2**62, (), device="cpu"))))
         self.dimension = 2 * hidden_dim
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
