@@ -71,8 +71,8 @@ class TaskDescription:
         alphabet: The characters with vectors of their own.
         mean: Mean of the numbers in training, for regression.
         scale: Their standard deviation.
-        model: The bundle: its path as it was given, its digest, and the input for unknown words (`ElmoEmbedder.load`); if
-            the biLM was trained along, the digest of the bundle in the folder, and of the one it started from as
+        model: The bundle: its path as it was given, its digest, and the input for unknown words (`ElmoEmbedder.load`);
+            if the biLM was trained along, the digest of the bundle in the folder, and of the one it started from as
             `started_from`.
         training: Seeds, epochs and the other settings of the training, and the files with their digests.
         scores: Scores on the development and test examples, of each seed and of the chosen one.

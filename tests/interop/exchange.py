@@ -3,15 +3,21 @@
 The readers run in environments of their own, one of them in Python 3.7, so this needs no more than that and NumPy.
 """
 
+# ruff: noqa: T201  # the readers' answers
+
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Callable, List, NamedTuple  # noqa: UP035  # Python 3.7 cannot index the others
 
 import numpy as np
 
+Embed = Callable[[List[List[str]]], List[np.ndarray]]  # noqa: UP006
+# simple_elmo's default.
+SPEED_BATCH = 32
 IN_ONE_BATCH, ONE_BY_ONE = CHECKS = ("in one batch", "one by one")
 
 
@@ -27,18 +33,37 @@ class Reading(NamedTuple):
     vectors: dict[str, list[np.ndarray]]
 
 
-def run_reader(versions: str, embed: Callable[[Path, list[list[str]], int], list[np.ndarray]]) -> None:
-    """Be a reader's program, with the arguments MODEL (a folder), TEXT (segmented) and OUTPUT (an .npz file).
+def run_reader(versions: str, load: Callable[[Path, int], Embed]) -> None:
+    """Be a reader's program.
+
+    With the arguments MODEL (a folder), TEXT (segmented) and OUTPUT (an .npz file) it writes the vectors of TEXT. With
+    MODEL and TEXT it loads the model once, prints the versions, and for each line of standard input the seconds and
+    the processor seconds in which it has embedded all of TEXT, in batches of SPEED_BATCH.
 
     Args:
         versions: The programs that compute, with their versions.
-        embed: Takes MODEL, sentences and a batch size; reads the sentences in order, from zero state, in batches of
-            that size, and returns each one's vectors, float32 of shape (L + 1, T, 2P).
+        load: Takes MODEL and a batch size; returns a function that reads sentences in order, in batches of that size,
+            first from zero state, and returns each one's vectors, float32 of shape (L + 1, T, 2P).
     """
-    model, text, output = map(Path, sys.argv[1:])
+    model, text, *output = map(Path, sys.argv[1:])
     sentences = load_sentences(text)
-    vectors = {IN_ONE_BATCH: embed(model, sentences, len(sentences)), ONE_BY_ONE: embed(model, sentences, 1)}
-    save_reading(output, Reading(versions, vectors))
+    if output:
+        vectors = {
+            IN_ONE_BATCH: load(model, len(sentences))(sentences), ONE_BY_ONE: load(model, 1)(sentences)
+        }  # fmt: skip
+        save_reading(output[0], Reading(versions, vectors))
+    else:
+        answer_with_seconds(versions, load(model, SPEED_BATCH), sentences)
+
+
+def answer_with_seconds(versions: str, embed: Embed, sentences: list[list[str]]) -> None:
+    """Print the versions when ready; for each line of input the seconds and processor seconds that embedding takes."""
+    embed(sentences[: 2 * SPEED_BATCH])
+    print(versions, flush=True)
+    for _ in sys.stdin:
+        started_at, processor_before = time.perf_counter(), time.process_time()
+        embed(sentences)
+        print(time.perf_counter() - started_at, time.process_time() - processor_before, flush=True)
 
 
 def load_sentences(path: Path) -> list[list[str]]:

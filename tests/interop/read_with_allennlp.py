@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from exchange import iter_batches, run_reader, without_padding
+from exchange import Embed, iter_batches, run_reader, without_padding
 
 STUBBED = {
     "_jsonnet",
@@ -71,15 +71,20 @@ def build_elmo(bundle: Path) -> Elmo:
     return elmo.eval()
 
 
-@torch.no_grad()
-def embed(bundle: Path, sentences: list[list[str]], batch_size: int) -> list[np.ndarray]:
-    """Return each sentence's vectors, read in batches by a new Elmo, which carries its state from batch to batch."""
-    elmo, vectors = build_elmo(bundle), []
-    for batch in iter_batches(sentences, batch_size):
-        layers = elmo(batch_to_ids(batch))["elmo_representations"]
-        vectors += without_padding(torch.stack(layers, dim=1).numpy(), batch)
-    return vectors
+def load(bundle: Path, batch_size: int) -> Embed:
+    """Return a function that reads sentences in batches with a new Elmo, whose state carries from batch to batch."""
+    elmo = build_elmo(bundle)
+
+    @torch.no_grad()
+    def embed(sentences: list[list[str]]) -> list[np.ndarray]:
+        vectors = []
+        for batch in iter_batches(sentences, batch_size):
+            layers = elmo(batch_to_ids(batch))["elmo_representations"]
+            vectors += without_padding(torch.stack(layers, dim=1).numpy(), batch)
+        return vectors
+
+    return embed
 
 
 if __name__ == "__main__":
-    run_reader(f"AllenNLP {allennlp.__version__}, torch {torch.__version__}", embed)
+    run_reader(f"AllenNLP {allennlp.__version__}, torch {torch.__version__}", load)

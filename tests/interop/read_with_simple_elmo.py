@@ -14,16 +14,22 @@ os.environ["TF_USE_LEGACY_KERAS"] = "1"  # Keras 3 has no LSTMCell of TensorFlow
 import numpy as np
 import simple_elmo
 import tensorflow as tf
-from exchange import run_reader, without_padding
+from exchange import Embed, run_reader, without_padding
 
 
-def embed(model_dir: Path, sentences: list[list[str]], batch_size: int) -> list[np.ndarray]:
-    """Return each sentence's vectors, read in batches from zero state: in a graph and a session of their own."""
-    with tf.Graph().as_default():
+def load(model_dir: Path, batch_size: int) -> Embed:
+    """Return a function that reads sentences in batches, each call from zero state: in a session of its own."""
+    graph = tf.Graph()
+    with graph.as_default():
         model = simple_elmo.ElmoModel()
         model.load(str(model_dir), max_batch_size=batch_size)
-        return without_padding(model.get_elmo_vectors(sentences, warmup=False, layers="all"), sentences)
+
+    def embed(sentences: list[list[str]]) -> list[np.ndarray]:
+        with graph.as_default():
+            return without_padding(model.get_elmo_vectors(sentences, warmup=False, layers="all"), sentences)
+
+    return embed
 
 
 if __name__ == "__main__":
-    run_reader(f"simple_elmo {version('simple_elmo')}, TensorFlow {tf.__version__}", embed)
+    run_reader(f"simple_elmo {version('simple_elmo')}, TensorFlow {tf.__version__}", load)
