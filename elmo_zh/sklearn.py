@@ -14,7 +14,7 @@ from elmo_zh.choices import POOL_METHODS
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.layer_weights import learn_layer_weights
 from elmo_zh.embed.reduction import Reduction, check_layer_name
-from elmo_zh.embed.sentence_arguments import check_texts, single_string
+from elmo_zh.embed.sentence_arguments import check_texts, list_strings, refuse_single_string
 from elmo_zh.errors import BundleError
 from elmo_zh.extras import install_line
 from elmo_zh.text.segmenters.registry import split_tokens
@@ -89,7 +89,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             ElmoZhError: If precision or device is not one of those listed, or not available.
             ValueError: If pool or layers is not one of those listed, X is a single string, or a mix has no labels.
         """
-        _refuse_single_string(X, "fit")
+        refuse_single_string(X, "fit")
         embedder = self._load()
         self._check_settings(embedder)
         self.model_digest_ = embedder.bundle.digest
@@ -119,7 +119,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Warns:
             UnknownWordsWarning: If far more words are unknown than in the model's training.
         """
-        lines = _list_strings(X)
+        lines = list_strings(X, "transform")
         embedder = self._load()
         self._check_settings(embedder)
         self._check_digest(embedder)
@@ -178,14 +178,3 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.requires_fit = False
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-
-def _refuse_single_string(X: object, call: str) -> None:
-    # As scikit-learn's own vectorizers do; everything else that is wrong is a TypeError.
-    if isinstance(X, str):
-        raise ValueError(single_string(X, call))
-
-
-def _list_strings(X: Iterable[str]) -> list[str]:
-    _refuse_single_string(X, "transform")
-    return check_texts(X, "transform", "X")

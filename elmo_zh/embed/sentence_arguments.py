@@ -35,6 +35,23 @@ def single_string(text: str, call: str) -> str:
     return f"{call} takes {_TEXTS}, found the single string {_show(text)}. Call {call}([{_show(text)}])."
 
 
+def list_strings(X: object, call: str) -> list[str]:
+    """Return the input of an estimator of scikit-learn as a list of strings.
+
+    Raises:
+        ValueError: If it is a single string, as scikit-learn's own vectorizers do.
+        TypeError: If it is anything else but strings.
+    """
+    refuse_single_string(X, call)
+    return check_texts(X, call, "X")
+
+
+def refuse_single_string(X: object, call: str) -> None:
+    """Raise ValueError for a single string where an estimator expects several."""
+    if isinstance(X, str):
+        raise ValueError(single_string(X, call))
+
+
 def check_text(text: object, call: str, name: str) -> str:
     """Return one raw sentence.
 

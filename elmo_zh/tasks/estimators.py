@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.sentence_arguments import check_texts, single_string
+from elmo_zh.embed.sentence_arguments import list_strings
 from elmo_zh.extras import install_line
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.tasks.data.datasets import DEV_FRACTION, DataFiles, Dataset, choose_examples
@@ -140,7 +140,7 @@ class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
             TypeError: If an item of X is not a string.
             BundleError: If the folder is not a sound bundle.
         """
-        texts, labels = _list_strings(X, "fit"), list(y)
+        texts, labels = list_strings(X, "fit"), list(y)
         _require_as_many(texts, labels)
         self.classes_, numbers = np.unique(np.asarray(labels), return_inverse=True)
         if len(self.classes_) < 2:
@@ -157,7 +157,7 @@ class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Iterable[str]) -> NDArray[np.float64]:
         """Return the probability of each label, in the order of `classes_`, float64, shape (N, K)."""
         check_is_fitted(self, "task_")
-        predictions = self.task_.predict(_list_strings(X, "predict"))
+        predictions = self.task_.predict(list_strings(X, "predict"))
         found = np.zeros((len(predictions), len(self.classes_)))
         for row, prediction in enumerate(predictions):
             assert isinstance(prediction, ClassPrediction)
@@ -198,7 +198,7 @@ class ElmoTagger(_TaskEstimator):
     def predict(self, X: Iterable[str]) -> list[list[str]]:
         """Return a tag for each character of each string, in the scheme of the training."""
         check_is_fitted(self, "task_")
-        predictions = self.task_.predict(_list_strings(X, "predict"))
+        predictions = self.task_.predict(list_strings(X, "predict"))
         return [prediction.tags for prediction in predictions if isinstance(prediction, TagPrediction)]
 
     def score(self, X: Iterable[str], y: Iterable[Sequence[str]]) -> float:
@@ -212,7 +212,7 @@ class ElmoTagger(_TaskEstimator):
 
 
 def _tagged(X: Iterable[str], y: Iterable[Sequence[str]], call: str) -> list[Example]:
-    texts, tags = _list_strings(X, call), [tuple(map(str, each)) for each in y]
+    texts, tags = list_strings(X, call), [tuple(map(str, each)) for each in y]
     _require_as_many(texts, tags)
     for number, (text, each) in enumerate(zip(texts, tags, strict=True)):
         if len(text) != len(each):
@@ -225,12 +225,6 @@ def _in_bioes(examples: Sequence[Example]) -> list[Example]:
         Example(example.texts, tuple(tags_of(spans_of(example.labels)[0], len(example.labels))), example.units)
         for example in examples
     ]
-
-
-def _list_strings(X: Iterable[str], call: str) -> list[str]:
-    if isinstance(X, str):
-        raise ValueError(single_string(X, call))
-    return check_texts(X, call, "X")
 
 
 def _require_as_many(texts: Sequence[str], labels: Sequence[Any]) -> None:

@@ -371,3 +371,11 @@ def test_only_elmo_can_be_tuned(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     job = replace(job, settings=settings, training=replace(job.training, bilm_learning_rate=0.01))
     told = message_of(OptionError, lambda: fit_task(job, embedder, tmp_path / "task"))
     assert told == "--fine-tune trains the biLM, so ELMo has to be an input: add elmo to --inputs."
+
+
+def test_a_tuned_bilm_reads_unknown_words_as_unk(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    job = job_of(write_data(tmp_path, "classify"), "classify")
+    job = replace(job, training=replace(job.training, bilm_learning_rate=0.01))
+    backoff = ElmoEmbedder.load(embedder.bundle.path, "cpu", unknown="backoff")
+    told = message_of(OptionError, lambda: fit_task(job, backoff, tmp_path / "task"))
+    assert told.endswith("not by backoff. Leave out --fine-tune, or set embed.unknown=unk.")
