@@ -54,7 +54,7 @@ def load_words(embedder: ElmoEmbedder, occurrences: Occurrences, word2vec: Word2
         kept = {key: sense for key, sense in distinct.items() if counts[sense] >= LEAST_OF_SENSE}
         if len(set(kept.values())) < 2:
             continue
-        ways = {"word2vec": np.stack([window_mean(word2vec, *key) for key in kept])}
+        ways: dict[str, NDArray[np.floating]] = {"word2vec": np.stack([window_mean(word2vec, *key) for key in kept])}
         lines = embedder.embed_tokens([list(tokens) for tokens, _ in kept])
         for layer in range(1, embedder.num_layers):
             own = unit_rows(np.stack([each[layer, place] for each, (_, place) in zip(lines, kept, strict=True)]))

@@ -224,12 +224,8 @@ def test_the_sample_text_has_its_marked_senses(latest: RunDir) -> None:
     assert elmo_zh("index", "data/sample", "--model", latest.model, "--output", "sample.index").status == 0
     index = ContextIndex.load("sample.index")
     rare, common = sorted(index.words, key=index.count)[-2:]
-    rows = []
-    for word in (rare, common, "没有的词"):
-        found = index.occurrence(int(index.occurrences(word)[0])) if word in index else None
-        line = index.line(found.line) if found else None
-        rows.append(f"{Path(line.source).name if line else 'food.txt'}\t{line.number if line else 0}\t{word}\tmarked")
-    Path("data", "senses.tsv").write_text("\n".join(["file\tline\tword\tsense", *rows]), encoding="utf-8")
+    rows = ["word\tsense", *(f"{word}\tmarked" for word in (rare, common, "没有的词"))]
+    Path("data", "senses.tsv").write_text("\n".join(rows), encoding="utf-8")
     made = elmo_zh("explore", "sample.index", "--output", "page.html", "--max-per-word", 7)
     assert made.status == 0, made.stderr
     assert "Labels: the senses that are marked in data/senses.tsv. For others: --labels FILE" in made.stderr
