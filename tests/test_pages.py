@@ -24,7 +24,7 @@ TRANSLATIONS = [page for page, original in ORIGINALS.items() if original.exists(
 OTHER_OPTIONS = {
     "--master-addr", "--master-port", "--memory-limit", "--max-restarts", "--nnodes", "--node-rank", "--nproc-per-node",
     "--nthreads", "--nworkers", "--rdzv", "--run-path", "--rdzv-backend", "--rdzv-endpoint", "--rdzv-id", "--python37",
-    "--shutdown-timeout", "--version", "--help",
+    "--shutdown-timeout", "--speed", "--version", "--help",
 }  # fmt: skip
 ARTEFACTS = {
     "vocab.data",
