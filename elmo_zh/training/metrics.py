@@ -21,7 +21,7 @@ class MetricsFile:
             file.write(json.dumps(figures) + "\n")
 
     def sync(self) -> None:
-        """Force the lines to disk, before a checkpoint that comes after them."""
+        """Force the lines to disk, before a checkpoint or a record that comes after them."""
         if self.path.exists():
             sync_file(self.path)
 

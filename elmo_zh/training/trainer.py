@@ -285,6 +285,7 @@ class Trainer:
             heldout_bits_per_character=figures.bits_per_character,
             heldout_oov_rate=figures.oov_rate,
         )
+        self._metrics.sync()
 
     def _save_checkpoint(self, *, figures: Figures | None = None, interrupted: bool = False) -> None:
         self._metrics.sync()

@@ -122,6 +122,8 @@ def test_lines_of_metrics_are_safe_before_the_checkpoint_after_them(training: li
     for call in training:
         if call.path.name == "metrics.jsonl" and call.name in ("write", "sync"):
             is_safe = call.name == "sync"
+        if call.name == "rename" and Path(call.other).name == "train.json":
+            assert is_safe, "the record says that they are there"
         if call.name == "rename" and call.path.name.startswith("step-") and not call.other.endswith(".unfinished"):
             assert is_safe, call.other
             num_checkpoints += 1
