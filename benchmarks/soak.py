@@ -7,7 +7,7 @@ full; the clock jumps by days, forwards and backwards. The disk is a file system
 without it that disturbance is left out, and the record says so. The clock is that of `time.time` in Python; what C
 code reads, and the monotonic clock, which the system never changes, stay as they are.
 
-A disturbed command may end with any exit status, but not with a traceback. The command is typed again until it succeeds,
+A disturbed command may end with any exit status, but not with a traceback. It is typed again until it succeeds,
 undisturbed from the sixth time on. Then its files are compared with those of a run without disturbances.
 """
 
