@@ -2,10 +2,10 @@
 
 Usage: python benchmarks/soak.py [--minutes N] [--seed N] [--output FILE.json]
 
-At random times the commands are stopped for a moment (SIGSTOP), killed (SIGKILL) and started again; their disk is full;
-the clock jumps by days, forwards and backwards. The disk is a file system in memory, which only root can mount;
-without it that disturbance is left out, and the record says so. The clock is that of `time.time` in Python; what C code
-reads, and the monotonic clock, which the system never changes, stay as they are.
+At random times the commands are stopped for a moment (SIGSTOP), killed (SIGKILL) and started again; their disk is
+full; the clock jumps by days, forwards and backwards. The disk is a file system in memory, which only root can mount;
+without it that disturbance is left out, and the record says so. The clock is that of `time.time` in Python; what C
+code reads, and the monotonic clock, which the system never changes, stay as they are.
 
 A disturbed command may end with any exit status, but not with a traceback. It is typed again until it succeeds,
 undisturbed from the sixth time on. Then its files are compared with those of a run without disturbances.

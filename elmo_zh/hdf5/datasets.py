@@ -55,14 +55,21 @@ def _describe(file: Any, name: str) -> dict[str, Any] | None:
         "stored_bytes": dataset.id.get_storage_size(),
         "num_bytes": dataset.nbytes,
         "holds_its_data": holds_its_data(dataset),
+        **_place(dataset),
     }
 
 
-def read_arrays(path: Path, names: Sequence[str]) -> Iterator[Message]:
-    """Yield datasets in the given order; none for one without rows.
+def _place(dataset: Any) -> dict[str, Any]:
+    """Return where the numbers are in the file, and their dtype, if they are stored as they are."""
+    offset = dataset.id.get_offset()
+    is_plain = offset is not None and dataset.dtype.kind == "f"
+    if not is_plain or not dataset.id.get_type().equal(h5py.h5t.py_create(dataset.dtype)):
+        return {}
+    return {"offset": offset, "stored_dtype": dataset.dtype.str}
 
-    A message has `name`, and some rows as its array. For a dataset that is stored as it is, it has instead the place of
-    all rows in the file, `offset`, and their `dtype`.
+
+def read_arrays(path: Path, names: Sequence[str]) -> Iterator[Message]:
+    """Yield datasets in the given order, some rows at a time; none for one without rows. `name` is in each message.
 
     Raises:
         KeyError: If one is missing.
@@ -74,10 +81,6 @@ def read_arrays(path: Path, names: Sequence[str]) -> Iterator[Message]:
             if not holds_its_data(dataset):
                 raise ValueError(f"{name} is not in the file as a whole")
             if not dataset.size:
-                continue
-            offset = dataset.id.get_offset()
-            if offset is not None and dataset.id.get_type().equal(h5py.h5t.py_create(dataset.dtype)):
-                yield Message({"name": name, "offset": offset, "dtype": dataset.dtype.str})
                 continue
             num_rows = dataset.shape[0]
             piece = max(1, _PIECE_BYTES * num_rows // max(1, dataset.nbytes))

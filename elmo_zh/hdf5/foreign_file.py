@@ -76,12 +76,11 @@ class ForeignFile:
         """
         for name, shape in shapes.items():
             self.check_array(name, shape)
-        pieces = read_foreign(read_arrays, self.path, names=list(shapes))
+        in_pieces = [name for name in shapes if "offset" not in self.datasets[name]]
+        pieces = read_foreign(read_arrays, self.path, names=in_pieces) if in_pieces else iter(())
         for name, shape in shapes.items():
-            array = np.empty(shape, np.float32)
-            done = 0
-            while done < len(array):
-                done += self._fill(array[done:], name, next(pieces, None))
+            with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite
+                array = self._joined(pieces, name, shape) if name in in_pieces else self._stored(name, shape)
             if not np.isfinite(array).all():
                 raise BundleError(
                     f"{self.path}: {name} holds numbers that are not finite. Copy or export the file again."
@@ -90,25 +89,30 @@ class ForeignFile:
         for _ in pieces:
             raise self._changed()
 
-    def _fill(self, rows: NDArray[np.float32], name: str, message: Message | None) -> int:
-        """Copy the first rows from a message, or from the place in the file that it tells; return their number."""
-        if message is None or message.fields.get("name") != name:
-            raise self._changed()
-        [piece] = message.arrays or [self._stored(rows.shape, message.fields)]
-        if piece.ndim != rows.ndim or piece.shape[1:] != rows.shape[1:] or not 0 < len(piece) <= len(rows):
-            raise self._changed()
-        with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite
-            rows[: len(piece)] = piece
-        return len(piece)
+    def _joined(self, pieces: Iterator[Message], name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
+        """Return a dataset from the messages that have its rows."""
+        array = np.empty(shape, np.float32)
+        done = 0
+        while array.size and done < len(array):
+            message = next(pieces, None)
+            if message is None or message.fields.get("name") != name:
+                raise self._changed()
+            [piece] = message.arrays
+            if piece.ndim != len(shape) or piece.shape[1:] != shape[1:] or not 0 < len(piece) <= len(array) - done:
+                raise self._changed()
+            array[done : done + len(piece)] = piece
+            done += len(piece)
+        return array
 
-    def _stored(self, shape: tuple[int, ...], place: Mapping[str, Any]) -> NDArray[Any]:
-        """Return an array whose bytes are in the file as they are."""
-        found = np.empty(shape, np.dtype(place["dtype"]))
+    def _stored(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
+        """Return a dataset whose bytes are in the file as they are."""
+        place = self.datasets[name]
+        found = np.empty(shape, np.dtype(place["stored_dtype"]))
         with self.path.open("rb") as file:
             file.seek(place["offset"])
             if file.readinto(found.reshape(-1).view(np.uint8)) != found.nbytes:  # type: ignore[arg-type]
                 raise self._changed()
-        return found
+        return np.asarray(found, np.float32)
 
     def _changed(self) -> BundleError:
         return BundleError(f"{self.path} changed while it was read. Copy or export it again.")

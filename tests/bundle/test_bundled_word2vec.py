@@ -74,7 +74,7 @@ def test_numbers_that_are_not_finite_are_refused(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "word2vec.hdf5", "w") as file:
         file.create_dataset("vectors", data=np.full((8, 5), np.inf, np.float16))
     told = message_of(BundleError, lambda: read_table(tmp_path / "word2vec.hdf5", 8))
-    assert told.endswith("holds numbers that are not finite. Copy or export the bundle again.")
+    assert told.endswith("holds numbers that are not finite. Copy or export the file again.")
 
 
 def test_a_run_without_vectors(run: Path) -> None:
