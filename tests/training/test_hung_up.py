@@ -34,8 +34,9 @@ def test_a_closed_terminal_ends_training_with_a_checkpoint(untrained_run: Path, 
     command = [sys.executable, "-m", "elmo_zh", "train", "--run", str(untrained_run)]
     shell = ["sh", "-c", script, os.ttyname(other_end), *command]
     with subprocess.Popen(shell, start_new_session=True) as process:
-        os.close(other_end)
+        # While nobody has the other end open, reading fails; the program may not have opened it yet.
         read_until_step(terminal, untrained_run, 13, process)
+        os.close(other_end)
         os.close(terminal)
         process.wait()
     assert process.returncode == 129
