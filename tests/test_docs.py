@@ -186,8 +186,8 @@ def test_the_modules_of_the_page_on_pytorch(folder: Path) -> None:
 def skeleton(line: str) -> str:
     """A line of a transcript without what differs from run to run: numbers, durations, paths, choices."""
     line = re.sub(r"SET=\"[^\"]*\"", "SETTINGS", line)
-    line = re.sub(r"'?runs/(sample|新闻 1)/model'?", "MODEL", line)
-    line = re.sub(r"^\s*\S+( -m elmo_zh)? embed ", "embed ", line)
+    line = re.sub(r"'?runs/(sample|新闻 1)(/model)?'?", r"RUN\2", line)
+    line = re.sub(r"^\s*\S+( -m elmo_zh)? (embed|explore) ", r"\2 ", line)
     line = re.sub(r"^(word2vec: .*), torch\.$", r"\1.", line)  # without gensim
     line = re.sub(r"\s+", " ", re.sub(r"\d[\d,.]*(e[-+]\d+)?", "#", line))
     return re.sub(r"# (s|min|h)\b", "# s", line).replace("bfloat", "float")

@@ -257,8 +257,6 @@ def _report_plan(context: _Context, trainer: Trainer, step_seconds: float, memor
     num_steps, epoch_tokens = trainer.schedule.num_steps, store.train.num_predictions
     config = context.config.train
     tokens = num_steps * step_tokens(config)
-    dropout = choose_dropout(config, epoch_tokens).dropout
-    chosen = f" Dropout {dropout:g}, chosen for so many epochs." if config.dropout == CHOSEN else ""
     seconds = step_seconds * max(0, num_steps - trainer.step)
     device = trainer.device.type
     where, per_process = (f"{device} in {group.size} processes", " per process") if group.size > 1 else (device, "")
@@ -271,8 +269,11 @@ def _report_plan(context: _Context, trainer: Trainer, step_seconds: float, memor
         f"Plan: {counted(num_steps, 'step')} = {tokens / epoch_tokens:.2f} epochs = {tokens:,} predicted tokens per"
         f" direction; {trainer.model.num_parameters():,} parameters; about {memory_bytes / 1e9:.1f} GB of"
         f" memory{per_process}; about {format_seconds(seconds)} on {where} ({trainer.computation.precision}), plus"
-        f" evaluations.{chosen}"
+        " evaluations."
     )
+    if config.dropout == CHOSEN:
+        dropout = choose_dropout(config, epoch_tokens).dropout
+        context.reporter.note(f"train.dropout is {dropout:g}, chosen for so many epochs.")
 
 
 def _describe_resumption(step: int, num_steps: int) -> str:
