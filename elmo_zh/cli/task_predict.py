@@ -46,15 +46,15 @@ SCHEMES = ("BIO", "BMES", "BIOES")
 @click.option(
     "--probabilities",
     is_flag=True,
-    help="For tags: write the probability of each span, or of each unit's tag. Classes always have theirs.",
+    help="With tags, also write the probability of each span, or of each unit's tag. Classes always come with theirs.",
 )
 @click.option(
     "--text-column",
     "text_columns",
     multiple=True,
     metavar="NAME",
-    help="For pairs: name, or number from 1, of the column of a text. Give it twice. Default: chosen by the names"
-    " and the content of the columns.",
+    help="The column of each text of a pair, by its name or its number from 1; give the option twice. Without it, the"
+    " columns are chosen by their names and their content.",
 )
 @input_options
 @device_option

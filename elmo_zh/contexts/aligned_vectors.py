@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.contexts.clusters import unit_rows
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import RunError
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
@@ -48,14 +49,9 @@ def distances_of_aligned(old: NDArray[np.float32], new: NDArray[np.float32]) -> 
     Returns:
         Shape (W,), from 0 to 2.
     """
-    first, second = (_normalised(each.astype(np.float64)) for each in (old, new))
+    first, second = (unit_rows(each) for each in (old, new))
     left, _, right = np.linalg.svd(first.T @ second)
     return np.asarray(1 - ((first @ (left @ right)) * second).sum(axis=1))
-
-
-def _normalised(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.where(norms > 0, norms, 1))
 
 
 def _survey(path: Path) -> tuple[set[str], int]:

@@ -1,4 +1,4 @@
-"""What usages are told apart by: the vectors of an occurrence and of the words around it."""
+"""The vectors that tell usages apart: of an occurrence, and of the words around it."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ def join_directions(own: Floats, around: Floats) -> Floats:
 
     Args:
         own: Vectors of the occurrences of a word, of length 1, float64, shape (n, D).
-        around: For each, the mean of the vectors, of length 1, of the other words in its line; zeros if there is none,
+        around: For each occurrence, the mean of the other words' unit vectors in its line; zeros if there is no other,
             float64, shape (n, D).
 
     Returns:

@@ -67,7 +67,7 @@ def _damage(name: str, message: str) -> CorpusError:
 
 
 class Allowance:
-    """How many bytes the compressed members of one archive may unpack to, all together.
+    """The number of bytes that all compressed members of one archive may unpack to in total.
 
     Each may unpack to a gigabyte, so a thousand of them could fill a disk.
     """

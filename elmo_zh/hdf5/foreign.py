@@ -126,7 +126,7 @@ class _Process:
         """Return its next message.
 
         Raises:
-            UnsafeFileError: If there is none, since the process ended.
+            UnsafeFileError: If the process has ended without one.
         """
         try:
             return read_message(self.answers, MOST_BYTES)

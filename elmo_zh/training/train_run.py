@@ -253,9 +253,8 @@ def _find_fallbacks(trainer: Trainer) -> list[str]:
 
 def _report_plan(context: _Context, trainer: Trainer, step_seconds: float, memory_bytes: int) -> None:
     """Report, before the first step, the amount of text, the number of steps, and the memory and time needed."""
-    store, group = context.store, context.group
+    store, group, config = context.store, context.group, context.config.train
     num_steps, epoch_tokens = trainer.schedule.num_steps, store.train.num_predictions
-    config = context.config.train
     tokens = num_steps * step_tokens(config)
     seconds = step_seconds * max(0, num_steps - trainer.step)
     device = trainer.device.type
@@ -272,8 +271,8 @@ def _report_plan(context: _Context, trainer: Trainer, step_seconds: float, memor
         " evaluations."
     )
     if config.dropout == CHOSEN:
-        dropout = choose_dropout(config, epoch_tokens).dropout
-        context.reporter.note(f"train.dropout is {dropout:g}, chosen for so many epochs.")
+        config = choose_dropout(config, epoch_tokens)
+        context.reporter.note(f"train.dropout is {config.dropout:g}, chosen for so many epochs.")
 
 
 def _describe_resumption(step: int, num_steps: int) -> str:
