@@ -207,9 +207,12 @@ def test_shards_that_embed_did_not_write(shards: list[Path]) -> None:
 def test_every_byte_of_a_shard_counts(shards: list[Path]) -> None:
     whole = shards[1].read_bytes()
     for place in range(0, len(whole), len(whole) // 17):
-        shards[1].write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        told = elmo_zh("merge", *shards, "--output", "merged").only_error()
-        assert told.startswith((f"{shards[1]} is damaged: ", f"{shards[1]} is not a shard. "))
+        changed = whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]
+        shards[1].write_bytes(changed)
+        answer = elmo_zh("merge", *shards, "--output", "merged")
+        assert shards[1].read_bytes() == changed, place
+        assert answer.status == 1, (place, answer)
+        assert answer.only_error().startswith((f"{shards[1]} is damaged: ", f"{shards[1]} is not a shard. "))
     shards[1].write_bytes(whole)
     sealed(shards[1], lambda _: None)
     assert shards[1].read_bytes() == whole
