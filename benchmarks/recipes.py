@@ -2,6 +2,7 @@
 
 Usage: python benchmarks/recipes.py CORPUS... --work FOLDER [--tokens N] [--set section.key=value ...]
        python benchmarks/recipes.py --work FOLDER --measure     (score existing runs only)
+       python benchmarks/recipes.py ... --beside RECORD.json    (draw the curves of an earlier record too)
 
 Both recipes train the model of configs/small.toml. The published recipe is that of configs/original.toml (Adagrad with
 learning rate 0.2, random embeddings, carried state), with small.toml's batch size, vocabulary and negatives. Each
@@ -110,14 +111,19 @@ def measure(run: RunDir, heldout_tokens: int, max_tokens: int) -> list[dict[str,
 def draw(curves: dict[str, list[dict[str, Any]]], output: Path) -> None:
     figure = Figure(figsize=(10, 4.5), layout="constrained")
     for axes, across, label in zip(
-        figure.subplots(1, 2, sharey=True), ("tokens", "seconds"), ("tokens (one direction)", "seconds"), strict=True
+        figure.subplots(1, 2, sharey=True),
+        ("tokens", "seconds"),
+        ("million tokens (one direction)", "minutes"),
+        strict=True,
     ):
-        for name, rows in curves.items():
+        unit = 1e6 if across == "tokens" else 60
+        for number, (name, rows) in enumerate(curves.items()):
             for way, style in (("zero_state", "-o"), ("carried_state", "--")):
                 axes.plot(
-                    [r[across] for r in rows],
+                    [r[across] / unit for r in rows],
                     [r[way] for r in rows],
                     style,
+                    color=f"C{number}",
                     markersize=3,
                     label=f"{name}, {way.replace('_', ' ')}",
                 )
@@ -127,6 +133,14 @@ def draw(curves: dict[str, list[dict[str, Any]]], output: Path) -> None:
     figure.axes[0].set_ylabel("exact held-out perplexity")
     figure.axes[0].legend()
     figure.savefig(output, dpi=110, metadata={"Software": None})
+
+
+def earlier_curves(record: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return the curves of an earlier record; its default recipe is named by its date."""
+    found = json.loads(record.read_text(encoding="utf-8"))
+    return {
+        f"default of {found['date']}" if name == "default" else name: rows for name, rows in found["curves"].items()
+    }
 
 
 def main() -> None:
@@ -139,13 +153,15 @@ def main() -> None:
     )
     parser.add_argument("--set", action="append", default=[], help="setting of both recipes, section.key=value")
     parser.add_argument("--measure", action="store_true", help="only score existing checkpoints")
+    parser.add_argument("--beside", type=Path, help="record whose curves are drawn too, measured on the same text")
     arguments = parser.parse_args()
     if not arguments.measure:
         train_recipes(arguments.corpus, arguments.work, arguments.tokens, arguments.set)
     print(f"{'recipe':10} {'tokens':>11} {'seconds':>9} {'zero state':>12} {'carried':>12}   exact held-out perplexity")
-    curves = {
-        name: measure(RunDir(arguments.work / name), arguments.heldout_tokens, arguments.tokens) for name in RECIPES
-    }
+    curves = earlier_curves(arguments.beside) if arguments.beside else {}
+    for name in RECIPES:
+        if (arguments.work / name).exists():
+            curves[name] = measure(RunDir(arguments.work / name), arguments.heldout_tokens, arguments.tokens)
     last, best = curves["default"][-1], min(r["carried_state"] for r in curves["published"])
     overtaken_at = next((row["tokens"] for row in curves["default"] if row["zero_state"] <= best), None)
     print(
