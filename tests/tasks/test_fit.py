@@ -273,6 +273,7 @@ DAMAGES: list[tuple[Callable[[Path], object], type[Exception], str]] = [
     (lambda path: changed(path, lambda found: found.update(format=99)), RunError, "format 99, expected 1"),
     (lambda path: changed(path, lambda f: f["sizes"].update(num_outputs=10**9)), RunError, "has too few bytes"),
     (lambda path: changed(path, lambda f: f["sizes"].update(num_outputs="2")), RunError, "is damaged"),
+    (lambda path: changed(path, lambda f: f["settings"].update(encoder="none")), RunError, "is damaged"),
     (lambda path: changed(path, lambda f: f["settings"].update(hidden_dim=5)), RunError, "is not the network"),
     (lambda path: (path / "head.safetensors").unlink(), RunError, "head.safetensors is missing"),
     (lambda path: (path / "head.safetensors").write_bytes(b"x" * 10**6), RunError, "is not the network"),
