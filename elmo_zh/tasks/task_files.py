@@ -140,6 +140,7 @@ def _require_types(description: TaskDescription) -> None:
         "inputs": bool(settings.inputs) and set(settings.inputs) <= set(INPUTS),
         "scheme": description.scheme in ("", *SCHEMES),
         "alphabet": isinstance(description.alphabet, str),
+        "labels": settings.regression or len(description.labels) == description.sizes.num_outputs,
         "model": all(isinstance(description.model[name], str) for name in ("path", "digest")),
     }
     sizes = description.sizes
@@ -155,6 +156,9 @@ def _require_types(description: TaskDescription) -> None:
         chosen[name] = isinstance(number, int | float) and math.isfinite(number)
     chosen["mix_penalty"] = isinstance(settings.mix_penalty, int | float)
     chosen["dropout"] = chosen["dropout"] and 0 <= settings.dropout <= 1
+    if "characters" in settings.inputs:
+        # Two numbers are those of padding and of unknown characters.
+        chosen["alphabet"] = chosen["alphabet"] and len(description.alphabet) + 2 <= sizes.num_characters
     for name, truth in (("regression", settings.regression), ("by_words", description.by_words)):
         chosen[name] = isinstance(truth, bool)
     for name in ("training", "scores", "layer_weights"):
