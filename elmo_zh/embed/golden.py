@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle
-from elmo_zh.embed.golden_file import read_golden
+from elmo_zh.embed.golden_reader import read_golden
 from elmo_zh.hdf5.foreign import read_foreign
 
 

@@ -15,7 +15,7 @@ from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed, is_out
 from elmo_zh.embed.join import DumpReport, check_form, claimed_output, join_blocks
 from elmo_zh.embed.line_blocks import Contents, LineBlock
 from elmo_zh.embed.shard_digest import is_whole
-from elmo_zh.embed.shard_file import SHARD_ATTRIBUTE, check_shard, describe_shard, find_digest, piece_of, read_shard
+from elmo_zh.embed.shard_reader import SHARD_ATTRIBUTE, check_shard, describe_shard, find_digest, piece_of, read_shard
 from elmo_zh.embed.survey import check_disk_space
 from elmo_zh.embed.unfinished import DumpCounts
 from elmo_zh.errors import BundleError, OptionError, OutputError, UnsafeFileError

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.errors import BundleError
-from elmo_zh.hdf5.datasets import describe, name_attributes, read_arrays
 from elmo_zh.hdf5.foreign import read_foreign
 from elmo_zh.hdf5.messages import Message
+from elmo_zh.hdf5.readers import describe, name_attributes, read_arrays
 
 
 @dataclass(frozen=True, eq=False)

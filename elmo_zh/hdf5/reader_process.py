@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 # Imported before the first file is there, so that each copy has them already: h5py and NumPy.
 from elmo_zh.errors import ElmoZhError
-from elmo_zh.hdf5 import datasets as datasets
+from elmo_zh.hdf5 import readers as readers
 from elmo_zh.hdf5.foreign import CRASHED, MOST_BYTES, TOO_SLOW
 from elmo_zh.hdf5.messages import Message, write_message
 

@@ -27,8 +27,8 @@ from elmo_zh.tasks.data.examples import Example
 from elmo_zh.tasks.data.read_labelled import Reading
 from elmo_zh.tasks.encode_texts import Alphabet, TextEncoder
 from elmo_zh.tasks.live_vectors import LiveVectors
-from elmo_zh.tasks.networks.build import TaskHead
 from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
+from elmo_zh.tasks.networks.task_head import TaskHead
 from elmo_zh.tasks.predictions import NumberPrediction, Prediction
 from elmo_zh.tasks.read_texts import Texts, cached_vectors, read_texts, sentences_of
 from elmo_zh.tasks.score_task import confusable_labels, main_metric, score_predictions

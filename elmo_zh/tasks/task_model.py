@@ -18,7 +18,7 @@ from elmo_zh.embed.sentence_arguments import check_texts, iterate
 from elmo_zh.errors import BundleError, RunError
 from elmo_zh.tasks.data.examples import Example
 from elmo_zh.tasks.encode_texts import Alphabet, TextEncoder
-from elmo_zh.tasks.networks.build import TagProbabilities, TaskHead
+from elmo_zh.tasks.networks.task_head import TagProbabilities, TaskHead
 from elmo_zh.tasks.predictions import (
     ClassPrediction,
     NumberPrediction,

@@ -21,8 +21,8 @@ from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Progress, Reporter
 from elmo_zh.tasks.encode_texts import EncodedText, TextEncoder
 from elmo_zh.tasks.live_vectors import LiveVectors
-from elmo_zh.tasks.networks.build import TaskHead
 from elmo_zh.tasks.networks.inputs import Batch
+from elmo_zh.tasks.networks.task_head import TaskHead
 
 # Batches are of texts of similar length, from so many batches of shuffled texts.
 _SORTED_BATCHES = 50

@@ -24,8 +24,8 @@ from elmo_zh.id_store.build import build_id_store
 from elmo_zh.id_store.load import load_id_store
 from elmo_zh.run.files import file_digest, remove
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.tasks.networks.build import TaskHead
 from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
+from elmo_zh.tasks.networks.task_head import TaskHead
 from elmo_zh.tasks.task_files import TaskDescription, TaskLayout, load_description
 from elmo_zh.tasks.task_model import _load_head
 from elmo_zh.vocabulary.lexicon import Lexicon

@@ -14,10 +14,10 @@ import pytest
 from drawn_bundles import SHAPES, write_model
 
 from elmo_zh.bundle.read import load_bundle
-from elmo_zh.embed.golden_file import read_golden
-from elmo_zh.embed.shard_file import describe_shard
+from elmo_zh.embed.golden_reader import read_golden
+from elmo_zh.embed.shard_reader import describe_shard
 from elmo_zh.errors import BundleError, UnsafeFileError
-from elmo_zh.hdf5 import datasets, foreign
+from elmo_zh.hdf5 import foreign, readers
 from elmo_zh.hdf5.foreign import MOST_BYTES, read_foreign
 from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.hdf5.messages import Message
@@ -204,8 +204,8 @@ def test_datasets_are_sent_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path = tmp_path / "x.hdf5"
     with h5py.File(path, "w") as file:
         file.create_dataset("x", data=VALUES, chunks=(2, 3))
-    monkeypatch.setattr(datasets, "_PIECE_BYTES", 2 * VALUES[0].nbytes)
-    pieces = [message.arrays[0] for message in datasets.read_arrays(path, ["x"])]
+    monkeypatch.setattr(readers, "_PIECE_BYTES", 2 * VALUES[0].nbytes)
+    pieces = [message.arrays[0] for message in readers.read_arrays(path, ["x"])]
     assert [len(piece) for piece in pieces] == [2, 2, 2, 2, 2, 1]
     np.testing.assert_array_equal(np.concatenate(pieces), VALUES)
 

@@ -17,10 +17,10 @@ from elmo_zh.config import TextConfig
 from elmo_zh.tasks import train_head
 from elmo_zh.tasks.encode_texts import Alphabet, EncodedText, TextEncoder
 from elmo_zh.tasks.live_vectors import LiveVectors
-from elmo_zh.tasks.networks.build import TaskHead
-from elmo_zh.tasks.networks.inputs import BiLSTM, MergedBiLSTM, pool_max, pool_mean
+from elmo_zh.tasks.networks.encoders import BiLSTM, MergedBiLSTM, pool_max, pool_mean
 from elmo_zh.tasks.networks.pairs import align
 from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
+from elmo_zh.tasks.networks.task_head import TaskHead
 from elmo_zh.tasks.units import ALONE, FIRST, INSIDE, LAST, NO_TOKEN, TextReader, find_owners
 from elmo_zh.tasks.vector_cache import VectorCache
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from elmo_zh.tasks.networks.inputs import Batch, Dropout, InputLayer, OutputElmo, build_encoder, pool_max, pool_mean
+from elmo_zh.tasks.networks.encoders import build_encoder, pool_max, pool_mean
+from elmo_zh.tasks.networks.inputs import Batch, Dropout, InputLayer, OutputElmo
 from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
 
 

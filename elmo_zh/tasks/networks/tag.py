@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from elmo_zh.tasks.networks.crf import CRF
-from elmo_zh.tasks.networks.inputs import Batch, Dropout, InputLayer, OutputElmo, build_encoder
+from elmo_zh.tasks.networks.encoders import build_encoder
+from elmo_zh.tasks.networks.inputs import Batch, Dropout, InputLayer, OutputElmo
 from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
 
 

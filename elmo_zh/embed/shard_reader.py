@@ -73,7 +73,7 @@ def check_shard(path: Path, contents: dict[str, Any]) -> Iterator[Message]:
 
 
 def read_shard(path: Path, num_lines: int, num_tokens: int) -> Iterator[Message]:
-    """Yield the lines of a shard as `hdf5_packed.iter_pieces` does, each piece as `message_of` writes it."""
+    """Yield the lines of a shard as `hdf5_packed.iter_pieces` does; `piece_of` turns a message back into lines."""
     for piece, is_full in hdf5_packed.iter_pieces(path, num_lines, num_tokens):
         yield _message_of(piece, is_full=is_full)
 
