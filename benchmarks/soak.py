@@ -157,7 +157,7 @@ def finish(soak: Soak, job: "Job", seconds: float) -> None:
     run(soak, *job.arguments)
 
 
-def digests(paths: list[Path]) -> dict[str, bytes]:
+def contents(paths: list[Path]) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in paths}
 
 
@@ -233,7 +233,7 @@ def measure(soak: Soak, minutes: float) -> dict[str, object]:
         started = time.monotonic()
         run(soak, *job.arguments)
         seconds[name] = time.monotonic() - started
-        expected[name] = digests(job.outputs())
+        expected[name] = contents(job.outputs())
     started = time.monotonic()
     for name, job in cycle(jobs(soak).items()):
         if time.monotonic() - started >= 60 * minutes:
@@ -241,7 +241,7 @@ def measure(soak: Soak, minutes: float) -> dict[str, object]:
         job.start()
         finish(soak, job, seconds[name])
         soak.turns[name] += 1
-        if digests(job.outputs()) != expected[name]:
+        if contents(job.outputs()) != expected[name]:
             soak.problems.append(f"{name}: other bytes than undisturbed")
         print(f"{time.monotonic() - started:.0f} s, {name}, {dict(soak.disturbed)}", file=sys.stderr, flush=True)
     left = [str(path) for path in soak.place.iterdir() if path.name.endswith((".unfinished", ".parts", "ballast"))]

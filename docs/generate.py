@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from elmo_zh.cli import cli
-from elmo_zh.config import CHOSEN, Config, render_config
+from elmo_zh.config import AUTOMATIC, Config, render_config
 
 WIDTH = 100
 # Values that no range holds, by the type of the default, to have the allowed ones named.
@@ -105,8 +105,9 @@ def _allowed(defaults: Config, section: str, key: str) -> str:
     if ranges and kind is int and not ranges[0].startswith(("at least 0", "0 to")):
         is_zero_special = not list(_problems(defaults, section, key, 0))
         return f"0, or {ranges[0]}" if is_zero_special else ranges[0]
-    if ranges and kind is float and "at least" not in ranges[0] and not list(_problems(defaults, section, key, CHOSEN)):
-        return f"-1, or {ranges[0]}"
+    if ranges and kind is float and "at least" not in ranges[0]:
+        is_automatic_allowed = not list(_problems(defaults, section, key, AUTOMATIC))
+        return f"-1, or {ranges[0]}" if is_automatic_allowed else ranges[0]
     return ranges[0] if ranges else ""
 
 

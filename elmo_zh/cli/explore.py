@@ -51,8 +51,8 @@ _SHOWN_WORDS = 10
     type=click.IntRange(1),
     default=20,
     show_default=True,
-    help="Without --word and --words, show so many words: those of --labels, or else those of two characters or more"
-    " with the most usages.",
+    help="Number of words to show if neither --word nor --words is given: the most frequent ones of --labels, or"
+    " without labels those of two characters or more with the most usages.",
 )
 @click.option(
     "--max-per-word",

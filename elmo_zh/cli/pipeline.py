@@ -34,7 +34,7 @@ def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path, init: Path
 
     Use it to make a model with one command, and again to resume after an interruption. CORPUS is text in any form that
     the command segment reads. With --init, training starts from another model, whose words and settings of section
-    model are kept; a new run also segments its text as that model's.
+    model are kept; a new run also prepares its text in the same way as that model's text.
 
     \b
     Example:

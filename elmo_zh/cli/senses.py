@@ -31,7 +31,9 @@ _NUM_LINES = 5
 @click.argument("word", metavar="WORD")
 @index_option
 @click.option(
-    "--layer", type=click.IntRange(0), help="Layer whose vectors are compared. Default: 1, or the lowest above 0."
+    "--layer",
+    type=click.IntRange(0),
+    help="Layer whose vectors are compared. Default: the lowest layer of the index above 0.",
 )
 @click.option("--usages", type=click.IntRange(1), metavar="K", help="Number of usages. Default: chosen, perhaps one.")
 @click.option(

@@ -35,8 +35,8 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
     "--ancestor",
     type=click.Path(path_type=Path),
     metavar="BUNDLE",
-    help="Folder, or name of an installed one, of the model that the compared model was started from (--init). Default:"
-    " it is looked for among the installed models.",
+    help="Model that the compared model was started from (--init): a folder, or the name of an installed model."
+    " Default: searched for among the installed models.",
 )
 @click.option(
     "--shares",

@@ -10,7 +10,7 @@ from elmo_zh.config.load import (
 )
 from elmo_zh.config.preparation_settings import preparation_settings, with_defaults
 from elmo_zh.config.schema import (
-    CHOSEN,
+    AUTOMATIC,
     Config,
     EmbedConfig,
     ModelConfig,
@@ -21,7 +21,7 @@ from elmo_zh.config.schema import (
 from elmo_zh.config.text_section import CORPUS, TextConfig
 
 __all__ = [
-    "CHOSEN",
+    "AUTOMATIC",
     "CORPUS",
     "Config",
     "EmbedConfig",

@@ -22,8 +22,8 @@ from elmo_zh.choices import (
 from elmo_zh.config.checks import at_least, choice, choice_problems, free, within
 from elmo_zh.config.text_section import TextConfig
 
-# Stands for a number that training chooses by how often it will read the text.
-CHOSEN = -1.0
+# The value of a number that training is to choose itself, by the number of epochs.
+AUTOMATIC = -1.0
 # The convolutions of the published ELMo models: width, number of filters.
 PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 
@@ -160,8 +160,8 @@ class TrainConfig:
     """Tokens of each stream in one step of truncated backpropagation (T)."""
     carry_state: bool = False
     """Carry the LSTM state across sentence ends (the published recipe) instead of starting each sentence from zero."""
-    dropout: float = CHOSEN
-    """Dropout probability for the inputs of each layer and for the top output; -1 chooses it by the epochs planned."""
+    dropout: float = AUTOMATIC
+    """Dropout probability for the inputs of each layer and for the top output; -1: chosen by the number of epochs."""
     softmax: str = choice("sampled", ("sampled", "full"))
     """sampled (log-uniform negative samples, fast) or full (every word at every step, exact)."""
     num_negatives: int = 4096
@@ -226,7 +226,7 @@ class TrainConfig:
         zero_or_more += ["learning_rate", "table_learning_rate", "adagrad_accumulator", "vector_scale"]
         for name in zero_or_more:
             yield from at_least(f"train.{name}", getattr(self, name), 0)
-        if self.dropout != CHOSEN:
+        if self.dropout != AUTOMATIC:
             yield from within("train.dropout", self.dropout, 0.0, 0.95)
         yield from within("train.final_learning_rate_share", self.final_learning_rate_share, 0.0, 1.0)
         yield from within("train.seed", self.seed, 0, 2**31 - 1)

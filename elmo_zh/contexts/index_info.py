@@ -36,7 +36,7 @@ def load_info(folder: Path) -> dict[str, Any]:
 
 
 def _is_sound(info: Any) -> bool:
-    """Return whether index.json has all values that are used, of their types."""
+    """Return whether index.json has all values that are used, each of the right type."""
     try:
         counts = [info["counts"][name] for name in ("words", "kept_lines", "occurrences")]
         numbers = [*counts, *info["settings"]["layers"], *info["bytes"].values(), info["dimension"]]

@@ -1,4 +1,4 @@
-"""The vectors that tell usages apart: of an occurrence, and of the words around it."""
+"""The vectors that tell usages apart: that of the occurrence, and the mean of those of the words around it."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -78,7 +78,8 @@ def claimed_output(
     refusal = f"{output} is being written by another elmo-zh process. Wait for it, or choose another --output."
     with locked(output.with_name(output.name + ".lock"), refusal):
         if output.exists() and not force:
-            remove(output.with_name(f"{output.name}.parts{UNFINISHED}"))  # left by a command that was killed at its end
+            # A command that was killed while it removed its parts has left this.
+            remove(output.with_name(f"{output.name}.parts{UNFINISHED}"))
             raise OutputError(f"{output} exists already. Choose another --output, or replace it with --force.")
         if output.exists() and not is_own(output):
             raise OutputError(

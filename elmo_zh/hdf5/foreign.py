@@ -25,7 +25,7 @@ MOST_SECONDS = 60.0
 MOST_BYTES = 1 << 32
 # Exit statuses of the process.
 TOO_SLOW, CRASHED = 3, 4
-# A process that had nothing to do, or that can read one file only.
+# Exit statuses of a process that can read one file only, and of one that had nothing to do for too long.
 _ENDED = {0, -getattr(signal, "SIGALRM", 0)}
 # Isolated from the environment and from the current folder, but with the same packages.
 _PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from elmo_zh.hdf5.reader_process import serve; serve()"

@@ -1,4 +1,4 @@
-"""Pictures of a trained task: its curve, which label was taken for which, and predicted numbers by true ones."""
+"""Pictures of a trained task: its curve, which label was taken for which, and predicted numbers against true ones."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def build_confusion_figure(matrix: NDArray[np.int64], labels: Sequence[str], tit
 
 
 def draw_scatter(gold: Sequence[float], predicted: Sequence[float], output: Path, title: str, detail: str) -> None:
-    """Draw each predicted number over the true one, with the line on which they are equal."""
+    """Draw predicted numbers against the true ones, with the line on which they are equal."""
     save_picture(build_scatter_figure(gold, predicted, title, detail), output)
 
 
@@ -143,7 +143,7 @@ def build_scatter_figure(gold: Sequence[float], predicted: Sequence[float], titl
     figure = Figure(figsize=(6, 6))
     figure.set_layout_engine("constrained")
     axes = figure.subplots()
-    # Of many points only where they are dense can be seen.
+    # Many points hide each other, so they are drawn more transparent.
     axes.scatter(gold, predicted, s=12, alpha=max(0.1, min(0.7, 100 / len(gold))), color=DATA_COLOUR, linewidths=0)
     ends = (min(*gold, *predicted), max(*gold, *predicted))
     axes.plot(ends, ends, color=QUIET_COLOUR, linewidth=0.8, zorder=0)

@@ -1,7 +1,7 @@
-"""Arrays in files, with every error of the disk.
+"""Read and write arrays so that no error of the disk goes unnoticed.
 
-NumPy reads and writes files past Python: `np.fromfile` takes a failed read for the end of the file, and `tofile` does
-not notice if its last bytes do not fit on the disk. `np.load` and `np.save` call these two for files of the system.
+NumPy does not use Python's file objects: `np.fromfile` takes a failed read for the end of the file, and `tofile` does
+not notice if its last bytes do not fit on the disk. `np.load` and `np.save` call these two for ordinary files.
 """
 
 from io import BytesIO
@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 
 
 def read_numbers(path: Path, dtype: DTypeLike) -> NDArray[Any]:
-    """Return the numbers of a file that holds nothing else, shape (n,); they cannot be changed."""
+    """Return the numbers of a file that holds nothing else, a read-only array of shape (n,)."""
     return np.frombuffer(path.read_bytes(), dtype)
 
 
@@ -23,7 +23,7 @@ def write_numbers(path: Path, numbers: NDArray[Any]) -> None:
 
 
 def save_npy(path: Path, array: NDArray[Any]) -> None:
-    """Write an .npy file, the same bytes as `np.save`."""
+    """Write an .npy file in C order; for an array in C order these are the bytes of `np.save`."""
     with path.open("wb") as file:
         write_header(file, array.dtype, array.shape)
         file.write(np.ascontiguousarray(array).data)

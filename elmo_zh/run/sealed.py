@@ -40,7 +40,7 @@ def write_sealed(path: Path, value: Mapping[str, Any], regions: Iterable[Region]
 
 
 def write_sealed_once(path: Path, value: Mapping[str, Any]) -> None:
-    """Write a record with a digest of itself, as `written_once` does: several processes may write it at a time."""
+    """Write a record with a digest of itself, as `written_once` does: several processes may do so at the same time."""
     record = json.loads(json.dumps(value))  # as it will be read, with names of numbers in their order as texts
     write_json_once(path, {**record, "digest": _own_digest(record)})
 

@@ -136,7 +136,7 @@ class Comparison:
         return [run for run in self.runs if (run.model, run.share) == (model, share)]
 
     def verdict(self) -> str:
-        """Return one sentence: by how much ELMo beats word2vec on the most labels, or that it does not."""
+        """Return one sentence: by how much ELMo beats word2vec with the most labels, or that it does not."""
         share = self.shares[0]
         found = self.differences[BOTH][share]
         labels = f"with {self.of_setting(BOTH, share)[0].num_examples:,} training examples"
@@ -144,7 +144,7 @@ class Comparison:
         interval = f"95% interval {100 * found.low:+.1f} to {100 * found.high:+.1f}"
         if not found.is_sure:
             return (
-                f"ELMo does not surely help here: {BOTH} minus word2vec is {100 * found.value:+.1f} points of"
+                f"It is not certain that ELMo helps here: {BOTH} minus word2vec is {100 * found.value:+.1f} points of"
                 f" {self.metric} ({interval}, which includes 0) {labels}."
             )
         if found.value > 0:

@@ -1,4 +1,4 @@
-"""The vectors of sentences from a biLM that is trained together with the network of a task, in the place of a cache.
+"""Vectors of sentences from a biLM that is trained together with the network of a task, instead of a cache.
 
 The layers thaw one by one, the top one first, an epoch each (Howard and Ruder 2018, gradual unfreezing): in the first
 epoch only the network learns, in the second also the top LSTM layer, and so on down to the token layer.

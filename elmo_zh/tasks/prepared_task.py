@@ -107,7 +107,7 @@ class PreparedTask:
         if job.training.bilm_learning_rate is not None:
             if embedder.unknown != "unk":
                 raise OptionError(
-                    f"A biLM that is trained along reads unknown words as <UNK>, not by {embedder.unknown}. Leave out"
+                    f"With --fine-tune the biLM reads unknown words as <UNK>, not by {embedder.unknown}. Leave out"
                     " --fine-tune, or set embed.unknown=unk."
                 )
             cache = LiveVectors(embedder.bundle, sentences_of(texts))
@@ -212,7 +212,7 @@ class PreparedTask:
         return trained
 
     def load(self, seed: int, trained: TrainedHead) -> TaskHead:
-        """Return a trained network; if the biLM was trained along, its weights are put back too."""
+        """Return a trained network; if the biLM was trained too, its weights are put back."""
         head = self.head(seed)
         head.load_state_dict(trained.weights)
         if isinstance(self.encoder.cache, LiveVectors):
@@ -279,7 +279,7 @@ class PreparedTask:
         return FitReport(output, description, self.metric)
 
     def _write_bilm(self, folder: Path, weights: Mapping[str, Tensor]) -> dict[str, Any]:
-        """Write the biLM that was trained along as a bundle; return what task.json says of the model."""
+        """Write the biLM that was trained with the network as a bundle; return what task.json says of the model."""
         bundle = self.embedder.bundle
         bilm = copy.deepcopy(bundle.bilm).cpu()
         bilm.load_state_dict(weights)

@@ -34,7 +34,7 @@ class TaskLayout:
 
     @property
     def model(self) -> Path:
-        """The bundle with the biLM that was trained along; only if there is one."""
+        """The bundle with the biLM that was trained with the network; only with --fine-tune."""
         return self.path / "model"
 
     @property
@@ -72,7 +72,7 @@ class TaskDescription:
         mean: Mean of the numbers in training, for regression.
         scale: Their standard deviation.
         model: The bundle: its path as it was given, its digest, and the input for unknown words (`ElmoEmbedder.load`);
-            if the biLM was trained along, the digest of the bundle in the folder, and of the one it started from as
+            if the biLM was trained too, the digest of the bundle in the folder, and of the one it started from as
             `started_from`.
         training: Seeds, epochs and the other settings of the training, and the files with their digests.
         scores: Scores on the development and test examples, of each seed and of the chosen one.
@@ -164,4 +164,4 @@ def _require_types(description: TaskDescription) -> None:
     for name in ("training", "scores", "layer_weights"):
         chosen[name] = isinstance(getattr(description, name), dict)
     if wrong := [name for name, is_right in chosen.items() if not is_right]:
-        raise ValueError(f"{wrong[0]} is not what a training writes")
+        raise ValueError(f"{wrong[0]} is not as task fit writes it")

@@ -29,7 +29,7 @@ _SORTED_BATCHES = 50
 _LARGEST_GRADIENT = 5.0
 # Units of a batch with padding: so that long texts need no more memory than short ones. A longer text is alone.
 _BATCH_UNITS = 8192
-# What `task fit --fine-tune` takes for the biLM.
+# Default of `task fit --fine-tune-rate`.
 BILM_LEARNING_RATE = 0.0001
 Target = int | float | list[int]
 

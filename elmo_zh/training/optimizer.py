@@ -1,4 +1,4 @@
-"""Optimisers, the learning-rate schedule, dropout for so many epochs, and clipping of gradients, also sparse ones."""
+"""Optimisers, the learning-rate schedule, the choice of dropout, and gradient clipping, also of sparse gradients."""
 
 import math
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from elmo_zh.config import CHOSEN, TrainConfig
+from elmo_zh.config import AUTOMATIC, TrainConfig
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.softmax import Softmax
 from elmo_zh.training.row_adagrad import RowAdagrad
@@ -61,13 +61,13 @@ def planned_tokens(config: TrainConfig, epoch_tokens: int) -> float:
 
 
 def choose_dropout(config: TrainConfig, epoch_tokens: int) -> TrainConfig:
-    """Return the settings with the dropout that suits the number of epochs, if they leave it open.
+    """Return the settings, with dropout chosen by the number of epochs if they leave it open.
 
-    What is read once cannot be memorised, so dropout only hides it; what is read often is memorised without. So there
-    is none up to one epoch, and DROPOUT_PER_DOUBLING more for each doubling, up to MOST_DROPOUT (docs/log.md,
-    2026-11-23).
+    Text that is read once cannot be memorised, so dropout would only slow training down; text that is read often is
+    memorised without it. So there is none up to one epoch, and DROPOUT_PER_DOUBLING more for each doubling of the
+    epochs, up to MOST_DROPOUT (docs/log.md, 2026-11-23).
     """
-    if config.dropout != CHOSEN:
+    if config.dropout != AUTOMATIC:
         return config
     doublings = math.log2(max(1.0, planned_tokens(config, epoch_tokens) / max(1, epoch_tokens)))
     return replace(config, dropout=round(min(MOST_DROPOUT, DROPOUT_PER_DOUBLING * doublings), 3))

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from elmo_zh.allocator import keep_freed_memory, peak_memory_bytes
-from elmo_zh.config import CHOSEN, Config
+from elmo_zh.config import AUTOMATIC, Config
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.id_store.load import load_id_store
@@ -270,9 +270,9 @@ def _report_plan(context: _Context, trainer: Trainer, step_seconds: float, memor
         f" memory{per_process}; about {format_seconds(seconds)} on {where} ({trainer.computation.precision}), plus"
         " evaluations."
     )
-    if config.dropout == CHOSEN:
+    if config.dropout == AUTOMATIC:
         config = choose_dropout(config, epoch_tokens)
-        context.reporter.note(f"train.dropout is {config.dropout:g}, chosen for so many epochs.")
+        context.reporter.note(f"train.dropout is {config.dropout:g}, chosen by the number of epochs.")
 
 
 def _describe_resumption(step: int, num_steps: int) -> str:

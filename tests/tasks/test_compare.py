@@ -112,7 +112,7 @@ def test_nothing_wins_where_nothing_tells(embedder: ElmoEmbedder, tmp_path: Path
     path = write_classes(tmp_path, lambda _: generator.integers(2), 200)
     comparison = compare_task(job_of(path), embedder, tmp_path / "found")
     assert not comparison.differences[BOTH][1.0].is_sure
-    assert comparison.verdict().startswith("ELMo does not surely help here: ")
+    assert comparison.verdict().startswith("It is not certain that ELMo helps here: ")
     assert comparison.models == [MAJORITY, TFIDF, WORD2VEC, ELMO, BOTH]
     assert contents_alone(tmp_path / "found").keys() == {"comparison.json", "comparison.md", "curves.png"}
     assert not (tmp_path / "found.parts").exists()

@@ -8,7 +8,7 @@ import pytest
 import torch
 from gpu_trainings import ROWS, SENTENCES, SHORT, VOCABULARY, build_trainer, train_some_steps
 
-from elmo_zh.config import CHOSEN, TrainConfig
+from elmo_zh.config import AUTOMATIC, TrainConfig
 from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.training.metrics import MetricsFile
@@ -71,7 +71,7 @@ def test_a_dropout_left_open_is_chosen_by_the_epochs(tmp_path: Path) -> None:
     device = torch.device("cpu")
     weights = {
         name: train_some_steps(tmp_path / name, device, replace(SHORT, dropout=dropout))[1]
-        for name, dropout in (("chosen", CHOSEN), ("most", MOST_DROPOUT), ("none", 0.0))
+        for name, dropout in (("chosen", AUTOMATIC), ("most", MOST_DROPOUT), ("none", 0.0))
     }
     differs = {
         name: any(not torch.equal(value, tensors[key]) for key, value in weights["chosen"].items())

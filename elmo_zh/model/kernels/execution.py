@@ -41,7 +41,7 @@ def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Share(threading.local):
-    """Threads of a thread and of the helper together; 0 outside of `with_half_of_the_threads`."""
+    """Number of threads that this thread and the helper may use together; 0 outside `with_half_of_the_threads`."""
 
     both: int = 0
 
