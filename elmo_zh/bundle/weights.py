@@ -185,14 +185,16 @@ def load_model(
     if token_embeddings is not None:
         sources["embedding"] = ForeignFile.open(token_embeddings)
     _refuse_unknown_datasets(file, sources)
+    shapes: dict[ForeignFile, dict[str, tuple[int, ...]]] = {}
     for entry in table:
-        sources[entry.dataset].check_array(entry.dataset, entry.shape)
+        shapes.setdefault(sources[entry.dataset], {})[entry.dataset] = entry.shape
+    for source, own in shapes.items():
+        source.check_arrays(own)
     bilm = BiLM(shape)
     softmax = Softmax(shape.num_tokens, shape.projection_dim) if has_softmax else None
     targets, entries = named_parameters(bilm, softmax), {entry.dataset: entry for entry in table}
-    for source in dict.fromkeys(sources.values()):
-        shapes = {name: entry.shape for name, entry in entries.items() if sources[name] is source}
-        for name, array in source.read_arrays(shapes):
+    for source, own in shapes.items():
+        for name, array in source.read_arrays(own):
             _fill(targets, entries[name], array)
     return bilm, softmax
 

@@ -19,7 +19,7 @@ class ForeignFile:
     """An HDF5 file that may be a stranger's.
 
         file = ForeignFile.open(path)
-        bias = file.read_array("softmax/b", (file.shape("softmax/b")))
+        bias = file.read_array("softmax/b", (30_000,))
 
     Attributes:
         path: Its path.
@@ -44,8 +44,19 @@ class ForeignFile:
         fields = message.fields
         return cls(path, frozenset(fields["members"]), fields["names"], fields["datasets"])
 
-    def check_array(self, name: str, shape: tuple[int, ...]) -> None:
-        """Raise BundleError unless the file itself holds a dataset of this shape, as plain floats."""
+    def check_arrays(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        """Raise BundleError unless the file itself holds datasets of these shapes, as plain floats.
+
+        Each needs data of its own: many names of one dataset could take any amount of memory.
+        """
+        names: dict[int, str] = {}
+        for name, shape in shapes.items():
+            self._check_array(name, shape)
+            other = names.setdefault(self.datasets[name]["address"], name)
+            if other != name:
+                raise BundleError(f"{self.path}: {name} and {other} are the same dataset. Export the model again.")
+
+    def _check_array(self, name: str, shape: tuple[int, ...]) -> None:
         found = self.datasets.get(name)
         if found is None:
             raise BundleError(
@@ -74,8 +85,7 @@ class ForeignFile:
         Raises:
             BundleError: As `read_array`.
         """
-        for name, shape in shapes.items():
-            self.check_array(name, shape)
+        self.check_arrays(shapes)
         in_pieces = [name for name in shapes if "offset" not in self.datasets[name]]
         pieces = read_foreign(read_arrays, self.path, names=in_pieces) if in_pieces else iter(())
         for name, shape in shapes.items():

@@ -55,6 +55,7 @@ def _describe(file: Any, name: str) -> dict[str, Any] | None:
         "stored_bytes": dataset.id.get_storage_size(),
         "num_bytes": dataset.nbytes,
         "holds_its_data": holds_its_data(dataset),
+        "address": h5py.h5o.get_info(dataset.id).addr,
         **_place(dataset),
     }
 

@@ -1,5 +1,6 @@
 """Foreign HDF5 is read in another process: its crash, its endless loop, its memory are one line, and no harm."""
 
+import json
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from drawn_bundles import SHAPES, write_model
 
+from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.embed.golden_reader import read_golden
 from elmo_zh.embed.shard_reader import describe_shard
@@ -21,6 +23,7 @@ from elmo_zh.hdf5 import foreign, readers
 from elmo_zh.hdf5.foreign import MOST_BYTES, read_foreign
 from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.hdf5.messages import Message
+from elmo_zh.run.files import file_digest
 
 PATH = Path("some.hdf5")
 Reader = Callable[..., Iterator[Message]]
@@ -208,6 +211,19 @@ def test_datasets_are_sent_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyP
     pieces = [message.arrays[0] for message in readers.read_arrays(path, ["x"])]
     assert [len(piece) for piece in pieces] == [2, 2, 2, 2, 2, 1]
     np.testing.assert_array_equal(np.concatenate(pieces), VALUES)
+
+
+def test_two_names_of_one_dataset_are_refused(tmp_path: Path) -> None:
+    layout = BundleLayout(write_model(tmp_path / "model", SHAPES["token"]))
+    bias = "RNN_{}/RNN/MultiRNNCell/Cell0/LSTMCell/B"
+    with h5py.File(layout.weights, "r+") as file:
+        del file[bias.format(1)]
+        file[bias.format(1)] = file[bias.format(0)]
+    info = json.loads(layout.info.read_text("utf-8"))
+    info["digests"][layout.weights.name] = file_digest(layout.weights)
+    layout.info.write_text(json.dumps(info), "utf-8")
+    with pytest.raises(BundleError, match=r"RNN_1/.*/B and RNN_0/.*/B are the same dataset\."):
+        load_bundle(layout.path)
 
 
 def test_golden_vectors_are_bounded_together(tmp_path: Path) -> None:
