@@ -164,7 +164,7 @@ def _finish(
 ) -> None:
     from dataclasses import asdict
 
-    from elmo_zh.contexts.drift_lines import line_result, moved_line_rows, table_lines
+    from elmo_zh.contexts.drift_lines import moved_line_rows, table_lines
 
     lines = table_lines([word for word, _ in shown])
     for word, (old, new) in shown:
@@ -179,8 +179,8 @@ def _finish(
     results = [
         {
             **{name: round(value, 6) if isinstance(value, float) else value for name, value in asdict(word).items()},
-            "old_lines": [line_result(each) for each in old],
-            "new_lines": [line_result(each) for each in new],
+            "old_lines": [each.described() for each in old],
+            "new_lines": [each.described() for each in new],
         }
         for word, (old, new) in shown
     ]

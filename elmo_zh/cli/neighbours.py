@@ -114,14 +114,5 @@ def _finish(
 
 
 def _result(found: "NeighbourLine") -> dict[str, Any]:
-    occurrence, line = found.neighbour.occurrence, found.line
-    return {
-        "cosine": round(found.neighbour.cosine, 6),
-        "word": occurrence.word,
-        "text": line.text,
-        "start": occurrence.start,
-        "end": occurrence.end,
-        "source": line.source,
-        "line": line.number,
-        "occurrence": occurrence.number,
-    }
+    described = found.described()
+    return {"cosine": described.pop("cosine"), "word": found.neighbour.occurrence.word, **described}

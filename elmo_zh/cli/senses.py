@@ -19,7 +19,6 @@ from elmo_zh.run.reporter import counted
 
 if TYPE_CHECKING:
     from elmo_zh.contexts.index import ContextIndex
-    from elmo_zh.contexts.keyword_lines import NeighbourLine
     from elmo_zh.contexts.senses import Senses, Usage
     from elmo_zh.embed.embedder import ElmoEmbedder
 
@@ -227,18 +226,5 @@ def _result(usage: "Usage", substitutes: list[list[str]] | None) -> dict[str, An
         "occurrences": len(usage.nearest),
         "words": list(usage.words),
         **found,
-        "lines": [_line_result(each) for each in usage.nearest[:_NUM_LINES]],
-    }
-
-
-def _line_result(found: "NeighbourLine") -> dict[str, Any]:
-    occurrence, line = found.neighbour.occurrence, found.line
-    return {
-        "cosine": round(found.neighbour.cosine, 6),
-        "text": line.text,
-        "start": occurrence.start,
-        "end": occurrence.end,
-        "source": line.source,
-        "line": line.number,
-        "occurrence": occurrence.number,
+        "lines": [each.described() for each in usage.nearest[:_NUM_LINES]],
     }

@@ -42,20 +42,6 @@ def moved_line_rows(old: Sequence[NeighbourLine], new: Sequence[NeighbourLine]) 
     return [f"  {name}  {line}" for name, line in zip(names, keyword_lines([*old, *new]), strict=True)]
 
 
-def line_result(found: NeighbourLine) -> dict[str, str | int | float]:
-    """Return a line with its occurrence as --json shows it; numbers count from 0."""
-    occurrence, line = found.neighbour.occurrence, found.line
-    return {
-        "cosine": round(found.neighbour.cosine, 6),
-        "text": line.text,
-        "start": occurrence.start,
-        "end": occurrence.end,
-        "source": line.source,
-        "line": line.number,
-        "occurrence": occurrence.number,
-    }
-
-
 def _cell(value: str | float | None) -> str:
     if value is None:
         return ""

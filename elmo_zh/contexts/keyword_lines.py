@@ -27,6 +27,19 @@ class NeighbourLine:
     neighbour: Neighbour
     line: IndexedLine
 
+    def described(self) -> dict[str, str | int | float]:
+        """Return the line and the place of the occurrence as JSON values; numbers count from 0."""
+        occurrence = self.neighbour.occurrence
+        return {
+            "cosine": round(self.neighbour.cosine, 6),
+            "text": self.line.text,
+            "start": occurrence.start,
+            "end": occurrence.end,
+            "source": self.line.source,
+            "line": self.line.number,
+            "occurrence": occurrence.number,
+        }
+
 
 def distinct_neighbours(
     index: ContextIndex, vector: NDArray[np.float32], layer: int, top: int, word: str | None = None
