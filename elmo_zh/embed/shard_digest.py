@@ -46,7 +46,7 @@ def write_digest(path: Path) -> None:
 
 
 def is_whole(path: Path, start: int | None) -> bool:
-    """Return whether a file holds the digest of its other bytes, whose place is given, if it has one."""
+    """Return whether a file holds the digest of its other bytes from a byte on; False if there is no such place."""
     if start is None:
         return False
     with path.open("rb") as file:

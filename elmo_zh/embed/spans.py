@@ -78,7 +78,7 @@ def pool_spans(
     spans = _check_pairs("spans", spans)
     found = np.zeros((*vectors.shape[:-2], len(spans), vectors.shape[-1]), np.float32)
     starts, ends = offsets.T
-    # In order, as the tokens of a line are, all that share a character with a span stand together.
+    # The tokens of a line are in order, so those that share a character with a span are neighbours.
     in_order = bool((np.diff(offsets, axis=0) >= 0).all())
     for place, (start, end) in enumerate(spans):
         near = slice(np.searchsorted(ends, start, "right"), np.searchsorted(starts, end)) if in_order else slice(None)

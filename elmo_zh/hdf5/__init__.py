@@ -1,1 +1,1 @@
-"""HDF5 files: created so that a full disk is no crash, read in another process if they may be a stranger's."""
+"""Create HDF5 files so that a full disk is no crash; read those that may be a stranger's in another process."""

@@ -19,9 +19,9 @@ from elmo_zh import errors
 from elmo_zh.errors import BundleError, UnsafeFileError
 from elmo_zh.hdf5.messages import BrokenMessageError, Message, read_message
 
-# For opening a file and for each piece of it; never for the time in which the pieces are used.
+# The most time for opening a file and for reading each piece of it; the use of the pieces does not count.
 MOST_SECONDS = 60.0
-# Of address space: pieces of a file take some MiB, the lines of a shard some hundred.
+# The most address space: pieces of a file take some MiB, the lines of a shard some hundred.
 MOST_BYTES = 1 << 32
 # Exit statuses of the process.
 TOO_SLOW, CRASHED = 3, 4
@@ -180,7 +180,7 @@ def _stop_all() -> None:
 
 
 def _explain_end(fields: dict[str, Any], path: Path) -> None:
-    """Raise the exception that the last message of a file tells of, if any."""
+    """Raise the exception that the last message of a file reports, if any."""
     end = fields["end"]
     if end == "refused":
         raise getattr(errors, fields["error"])(*fields["messages"])

@@ -1,4 +1,4 @@
-"""What the process that reads foreign HDF5 files sends: JSON and the bytes of arrays, no pickle.
+"""Messages from the process that reads foreign HDF5 files: JSON and the bytes of arrays, no pickle.
 
 A message is the length of its JSON (8 bytes, little-endian), the JSON object, and the arrays, C-contiguous, one after
 the other. The object has `fields`, and `arrays`: the dtype and the shape of each.

@@ -9,7 +9,7 @@ import h5py
 from elmo_zh.hdf5.checks import dataset_names, holds_its_data, own_dataset, shown_name
 from elmo_zh.hdf5.messages import Message
 
-# Read and sent at a time.
+# Bytes that are read and sent at a time.
 _PIECE_BYTES = 1 << 24
 _MOST_ATTRIBUTES = 1000
 
@@ -42,7 +42,7 @@ def name_attributes(path: Path) -> Iterator[Message]:
 
 
 def _describe(file: Any, name: str) -> dict[str, Any] | None:
-    """Return what is known of a dataset; None of one with a name or a type that h5py cannot express."""
+    """Return what is known of a dataset; None for one with a name or a type that h5py cannot express."""
     try:
         dataset = own_dataset(file, name)
         dtype = dataset.dtype
