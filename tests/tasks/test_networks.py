@@ -12,10 +12,11 @@ from drawn_bundles import SHAPES, TOKENS, P, write_model
 from numpy.typing import NDArray
 
 from elmo_zh import ElmoEmbedder
+from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.config import TextConfig
 from elmo_zh.tasks import train_head
-from elmo_zh.tasks.encode_texts import Alphabet, EncodedText, TextEncoder
+from elmo_zh.tasks.encode_texts import Alphabet, EncodedText, TextEncoder, read_alike
 from elmo_zh.tasks.live_vectors import LiveVectors
 from elmo_zh.tasks.networks.build import TaskHead
 from elmo_zh.tasks.networks.inputs import BiLSTM, MergedBiLSTM, pool_max, pool_mean
@@ -206,6 +207,23 @@ def test_word_vectors_reach_the_characters_of_the_word(embedder: ElmoEmbedder) -
     assert encoder.word2vec is not None
     rows = [encoder.word2vec.table[3 + WORDS.index(word)].astype(np.float32) for word in "我吃。苹果"]
     np.testing.assert_array_equal(batch.word2vec[0].numpy(), [rows[0], np.zeros(7), *rows[1:]])
+
+
+def test_word2vec_reads_unknown_words_as_the_embedder_does(tmp_path: Path) -> None:
+    """吃桃苹 is unknown; of its parts 吃 and 苹 are words."""
+    model = write_model(tmp_path / "model", TOKENS, words=WORDS, text=TextConfig(segmenter="whitespace"))
+    vocabulary = load_bundle(model).vocabulary
+    assert vocabulary is not None
+    table = np.random.default_rng(3).normal(size=(len(vocabulary), 7)).astype(np.float16)
+    table[:3] = 0
+    word2vec = Word2Vec(vocabulary, table)
+    parts = table[[3 + WORDS.index(word) for word in "吃苹"]].astype(np.float32).mean(axis=0).astype(np.float16)
+    for unknown, expected in (("unk", np.zeros(7)), ("backoff", parts)):
+        embedder = ElmoEmbedder.load(model, "cpu", unknown=unknown)
+        text = TextReader(embedder, by_words=True).read("我 吃桃苹")
+        encoder = TextEncoder(None, read_alike(word2vec, embedder, text.sentences), None)
+        found = encoder.batch([encoder.encode(text)]).word2vec[0].numpy()
+        np.testing.assert_array_equal(found, [table[3 + WORDS.index("我")], expected])
 
 
 def test_given_words_are_looked_up_in_the_form_that_the_model_knows(tmp_path: Path) -> None:

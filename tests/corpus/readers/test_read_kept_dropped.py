@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 from corpus.readers.reading import read
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_zh.config import TextConfig
@@ -140,7 +140,7 @@ def check(texts: Sequence[str], written: tuple[str, bytes], packing: str, num_te
             assert len(list(input_text(source, CONFIG).lines())) == num_texts
 
 
-RELAXED = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+RELAXED = settings(max_examples=12)
 
 
 @pytest.mark.parametrize("kind", RECORDS)
