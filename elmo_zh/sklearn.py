@@ -28,7 +28,19 @@ except ImportError:
     ) from None
 
 
-class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class StringEstimator(BaseEstimator):  # type: ignore[misc]
+    """An estimator whose input is a list of strings."""
+
+    def __sklearn_tags__(self) -> Any:
+        """Declare the input, which scikit-learn cannot check."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.no_validation = True
+        return tags
+
+
+class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
     """Turns each string into one vector, pooled from the vectors of its tokens.
 
         features = ElmoVectorizer("runs/latest/model", pool="mean").transform(["今天天气很好", "苹果很甜"])  # (2, 2P)
@@ -170,11 +182,8 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return {name: value for name, value in super().__getstate__().items() if name != "_loaded"}
 
     def __sklearn_tags__(self) -> Any:
-        """Declare the input, a list of strings, which scikit-learn cannot check; the output is always float32."""
+        """Declare that `transform` works without `fit`, and that the output is always float32."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        tags.no_validation = True
         tags.requires_fit = False
         tags.transformer_tags.preserves_dtype = []
         return tags

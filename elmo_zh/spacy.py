@@ -107,7 +107,7 @@ class ElmoComponent:
         """
         try:
             found = read_json(Path(path))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise BundleError(f"{path} cannot be read ({error}). Save the pipeline again.") from None
         return self._checked(found)
 
@@ -117,7 +117,11 @@ class ElmoComponent:
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "ElmoComponent":  # noqa: ARG002
         """Check what `to_bytes` has returned; errors as in `from_disk`."""
-        return self._checked(json.loads(data))
+        try:
+            found = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise BundleError(f"The saved component cannot be read ({error}). Save the pipeline again.") from None
+        return self._checked(found)
 
     def _record(self) -> dict[str, str]:
         return {"model_digest": self.embedder.bundle.digest}

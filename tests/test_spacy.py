@@ -178,6 +178,8 @@ def test_a_saved_pipeline(folder: Path, tmp_path: Path) -> None:
     assert told.startswith(f"{folder / 'other'} is not the model that the pipeline was saved with: sha256:")
     with pytest.raises(BundleError, match="is not the model"):
         pipeline(folder / "other").from_bytes(nlp.to_bytes())
+    with pytest.raises(BundleError, match="The saved component cannot be read"):
+        nlp.get_pipe("elmo_zh").from_bytes(b"{")
     (tmp_path / "nlp" / "elmo_zh").write_text("{", encoding="utf-8")
     told = message_of(BundleError, lambda: load_with("model"))
     assert told.startswith(f"{tmp_path / 'nlp' / 'elmo_zh'} cannot be read")

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.contexts.clusters import unit_rows
+from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import RunError
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.extras import install_line
 
@@ -31,7 +32,7 @@ MOST_CLUSTERS = 6
 LEAST_PER_CLUSTER = 5
 # k-means sees a random sample of so many vectors; the others join the nearest centre.
 MOST_FITTED = 1000
-# The tests see at most so many: of very many vectors the slightest bend of a cloud would be certain, and be no usage.
+# The tests see at most so many: with very many vectors the slightest bend of a cloud would pass for two usages.
 MOST_TESTED = 60
 # Standard deviations above the mean silhouette of drawn normal distributions.
 LEAST_SCORE = 3.0
@@ -125,13 +126,6 @@ def choose_number(places: Floats, seed: int) -> Choice:
         drawn.append(silhouette_score(cloud, _means(cloud, best, seed, starts=1)[0]))
     score = float((silhouettes[best] - np.mean(drawn)) / np.std(drawn))
     return Choice(candidate=best, silhouette=silhouettes[best], score=score)
-
-
-def unit_rows(vectors: NDArray[np.floating[Any]]) -> Floats:
-    """Return vectors scaled to length 1, float64, shape (n, D); zero vectors stay zero."""
-    wide = vectors.astype(np.float64)
-    norms = np.sqrt(np.square(wide).sum(axis=1, keepdims=True))
-    return np.asarray(wide / np.where(norms == 0, 1, norms))
 
 
 def _principal_components(vectors: Floats, fitted: NDArray[np.int64]) -> Floats:

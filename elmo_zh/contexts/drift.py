@@ -10,12 +10,13 @@ from elmo_zh.contexts.drift_statistics import (
     MEASURES,
     Vectors,
     compare_groups,
+    distinct_unit_rows,
     permutation_p,
     q_values,
-    unit_vectors,
 )
 from elmo_zh.contexts.index import ContextIndex, Neighbour
 from elmo_zh.contexts.keyword_lines import NeighbourLine
+from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.reporter import Reporter, SilentReporter
 
@@ -171,10 +172,9 @@ def moved_lines(
         Of each index at most `top` different lines, the most telling first. Their cosine is that to the other mean.
     """
     numbers = old.occurrences(word), new.occurrences(word)
-    vectors = [index.vectors(layer)[own].astype(np.float64) for index, own in zip((old, new), numbers, strict=True)]
-    units = [each / np.maximum(np.linalg.norm(each, axis=1, keepdims=True), 1e-30) for each in vectors]
+    units = [unit_rows(index.vectors_of(own, layer)) for index, own in zip((old, new), numbers, strict=True)]
     means = [each.mean(axis=0) for each in units]
-    directions = [mean / max(float(np.linalg.norm(mean)), 1e-30) for mean in means]
+    directions = unit_rows(np.stack(means))
     first = _distinct(old, numbers[0], units[0] @ directions[1], units[0] @ directions[0], top)
     return first, _distinct(new, numbers[1], units[1] @ directions[0], units[1] @ directions[1], top)
 
@@ -182,7 +182,7 @@ def moved_lines(
 def _group(index: ContextIndex, word: str, layer: int, min_count: int) -> Vectors:
     """Return the unit vectors of a word's different sentences; none if it occurs too rarely anyway."""
     numbers = index.occurrences(word)
-    return unit_vectors(index.vectors(layer)[numbers[: len(numbers) if len(numbers) >= min_count else 0]])
+    return distinct_unit_rows(index.vectors_of(numbers[: len(numbers) if len(numbers) >= min_count else 0], layer))
 
 
 def _compare(word: str, counts: tuple[int, int], groups: tuple[Vectors, Vectors], p: float) -> WordDrift:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.contexts.nearest import unit_rows
+
 Vectors = NDArray[np.float64]
 
 MEASURES = ("excess", "apd", "prt")
@@ -44,7 +46,7 @@ class Distances:
         return self.apd - (self.old_spread + self.new_spread) / 2
 
 
-def unit_vectors(vectors: NDArray[np.float16]) -> Vectors:
+def distinct_unit_rows(vectors: NDArray[np.float16]) -> Vectors:
     """Return the distinct rows, each divided by its norm.
 
     Equal rows are occurrences in equal sentences: a repeated line is no further evidence. Rows of zeros have no
@@ -58,9 +60,8 @@ def unit_vectors(vectors: NDArray[np.float16]) -> Vectors:
     """
     as_bytes = np.ascontiguousarray(vectors).view(np.dtype((np.void, vectors.dtype.itemsize * vectors.shape[1])))
     _, first = np.unique(as_bytes.ravel(), return_index=True)
-    wide = vectors[np.sort(first)].astype(np.float64)
-    norms = np.linalg.norm(wide, axis=1)
-    return np.asarray(wide[norms > 0] / norms[norms > 0, None])
+    found = unit_rows(vectors[np.sort(first)])
+    return np.asarray(found[found.any(axis=1)])
 
 
 def compare_groups(old: Vectors, new: Vectors) -> Distances:

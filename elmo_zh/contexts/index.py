@@ -180,7 +180,10 @@ class ContextIndex:
     @cached_property
     def _lines(self) -> NDArray[np.int32]:
         """The line of each occurrence, ascending, int32, shape (N,)."""
-        return np.ascontiguousarray(self._array(self._layout.occurrences)["line"])
+        lines = np.ascontiguousarray(self._array(self._layout.occurrences)["line"])
+        if (lines[1:] < lines[:-1]).any():
+            raise damaged(self._layout.occurrences)
+        return lines
 
     def line(self, number: int) -> IndexedLine:
         """Return a line by its number in the index."""
@@ -202,6 +205,17 @@ class ContextIndex:
             ElmoZhError: If the index does not have this layer.
         """
         return self._array(self._layout.vectors(self._check_layer(layer)))
+
+    def vectors_of(self, numbers: NDArray[np.int64], layer: int) -> NDArray[np.float16]:
+        """Return the vectors of some occurrences in a layer, in memory, float16, shape (n, 2P).
+
+        Raises:
+            ElmoZhError: If the index does not have this layer, or a vector is damaged.
+        """
+        found = self.vectors(layer)[numbers]
+        if not np.isfinite(found).all():
+            raise damaged(self._layout.vectors(layer))
+        return found
 
     def norms(self, layer: int) -> NDArray[np.float32]:
         """Return the Euclidean norms of the vectors of a layer, mapped from disk, float32, shape (N,)."""

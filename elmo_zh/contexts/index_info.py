@@ -44,7 +44,7 @@ def _is_sound(info: Any) -> bool:
         names += [text["name"] for text in info["texts"]]
     except (KeyError, TypeError, AttributeError):
         return False
-    are_numbers = all(isinstance(number, int) and 0 <= number < 2**62 for number in numbers)
+    are_numbers = all(type(number) is int and 0 <= number < 2**62 for number in numbers)
     return are_numbers and min(counts) > 0 and all(isinstance(name, str) for name in names)
 
 

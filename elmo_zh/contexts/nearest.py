@@ -25,6 +25,13 @@ _FLOAT_ERROR = 2.0**-16
 _LEAST_NORM, _LARGEST_NORM = 2.0**-8, 2.0**15
 
 
+def unit_rows(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    """Return vectors scaled to length 1, float64, shape (n, D); zero vectors stay zero."""
+    wide = vectors.astype(np.float64)
+    norms = np.sqrt(np.square(wide).sum(axis=1, keepdims=True))
+    return np.asarray(wide / np.where(norms == 0, 1, norms))
+
+
 def nearest(
     vectors: NDArray[np.float16], norms: NDArray[np.float32], query: NDArray[np.float32], top: int
 ) -> tuple[Numbers, Cosines]:

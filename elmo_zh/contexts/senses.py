@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.contexts.clusters import Clusters, find_clusters, unit_rows
+from elmo_zh.contexts.clusters import Clusters, find_clusters
 from elmo_zh.contexts.index import ContextIndex, IndexedLine, Neighbour
 from elmo_zh.contexts.keyword_lines import NeighbourLine
+from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.telling_words import telling_words
 from elmo_zh.contexts.usage_vectors import usage_layer, usage_vectors
 from elmo_zh.errors import ElmoZhError
@@ -90,12 +91,12 @@ def find_senses(
     if num_usages is not None and num_usages < 1:
         raise ValueError(f"num_usages: {num_usages}, expected at least 1")
     chosen = usage_layer(index) if layer is None else layer
-    vectors = index.vectors(chosen)
+    index.vectors(chosen)  # raises if the index does not have the layer
     numbers = index.occurrences(word)
     lines, originals = _read_lines(index, numbers)
     distinct = np.flatnonzero(originals == np.arange(len(numbers)))
     _check_count(index, word, len(distinct), num_usages)
-    units = unit_rows(vectors[numbers])
+    units = unit_rows(index.vectors_of(numbers, chosen))
     _check_differences(index, units[distinct], chosen, num_usages)
     clusters = find_clusters(usage_vectors(index, chosen, numbers[distinct]), num_usages, seed)
     labels = np.empty(len(numbers), np.int64)

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.nearest import unit_rows
 
 # Vectors that are compared at a time.
 _BLOCK = 4096
@@ -54,8 +55,7 @@ def _all_cosines(index: ContextIndex, layer: int, centres: NDArray[np.float64]) 
     from threadpoolctl import threadpool_limits
 
     vectors, norms = index.vectors(layer), index.norms(layer)
-    lengths = np.sqrt(np.square(centres).sum(axis=1))
-    units = (centres / np.where(lengths == 0, 1, lengths)[:, None]).astype(np.float32)
+    units = unit_rows(centres).astype(np.float32)
     cosines = np.empty((len(vectors), len(units)), np.float32)
     with threadpool_limits(1):
         for start in range(0, len(vectors), _BLOCK):

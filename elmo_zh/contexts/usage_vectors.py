@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.contexts.clusters import unit_rows
 from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.nearest import unit_rows
 
 Floats = NDArray[np.float64]
 
@@ -22,13 +22,13 @@ def usage_vectors(index: ContextIndex, layer: int, numbers: NDArray[np.int64]) -
         layer: The layer.
         numbers: The numbers of the word's occurrences, int64, shape (n,).
     """
-    vectors = index.vectors(layer)
-    around = np.zeros((len(numbers), index.dimension))
+    own = unit_rows(index.vectors_of(numbers, layer))
+    around = np.zeros_like(own)
     for row, number in enumerate(numbers.tolist()):
         others = index.occurrences_beside(number)
         if len(others):
-            around[row] = unit_rows(vectors[others]).mean(axis=0)
-    return join_directions(unit_rows(vectors[numbers]), around)
+            around[row] = unit_rows(index.vectors_of(others, layer)).mean(axis=0)
+    return join_directions(own, around)
 
 
 def join_directions(own: Floats, around: Floats) -> Floats:

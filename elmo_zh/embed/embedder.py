@@ -120,8 +120,8 @@ class ElmoEmbedder:
         """Pickle the folder and the settings, without the weights and the carried state."""
         settings: dict[str, Any] = {"stateful": self.is_stateful, "batch_tokens": self.batch_tokens}
         settings |= {"unknown": self.unknown, "dtype": self.dtype}
-        path, device = self.bundle.path.absolute(), self._device.type
-        return _load_same, (path, self.bundle.digest, device, self.precision, tuple(settings.items()))
+        place = self.bundle.path.absolute(), self.bundle.digest
+        return _load_same, (*place, self.device, self.precision, *settings.items())
 
     @property
     def num_layers(self) -> int:
@@ -258,10 +258,7 @@ class ElmoEmbedder:
             return vectors
 
     def embed_torch(self, sentences: Iterable[str | Sequence[str]]) -> list[Tensor]:
-        """Return the vectors of sentences as tensors on the CPU, each in `dtype`, shape (L + 1, n, 2P).
-
-        Arguments and errors are those of `embed_iter`.
-        """
+        """Return the vectors that `embed_iter` yields as tensors on the CPU, each in `dtype`, shape (L + 1, n, 2P)."""
         return [torch.from_numpy(sentence.vectors) for sentence in self._iter_embedded(sentences, "embed_torch")]
 
     def embed_iter(self, sentences: Iterable[str | Sequence[str]]) -> Iterator[EmbeddedSentence]:
@@ -347,8 +344,6 @@ class ElmoEmbedder:
         return sum(self._lexicon.is_cut(token) for token in tokens)
 
 
-def _load_same(
-    path: Path, digest: str, device: str, precision: str, settings: Iterable[tuple[str, Any]]
-) -> ElmoEmbedder:
+def _load_same(path: Path, digest: str, device: str, precision: str, *settings: tuple[str, Any]) -> ElmoEmbedder:
     """Rebuild a pickled embedder."""
     return ElmoEmbedder(load_same_bundle(path, digest), device, precision, **dict(settings))

@@ -10,7 +10,7 @@ from elmo_zh.errors import BundleError
 from elmo_zh.hdf5.checks import holds_its_data, own_dataset
 from elmo_zh.hdf5.messages import Message
 
-# Far more than the three sentences of a bundle have.
+# Far more than the three sentences of a bundle have; the bytes are those of all vectors together.
 _MOST_SENTENCES, _MOST_TOKENS, _MOST_CHARACTERS = 100, 1000, 2**16
 _MOST_VECTOR_BYTES = 2**28
 
@@ -31,12 +31,15 @@ def _read(path: Path) -> Iterator[Message]:
     with h5py.File(path, "r") as file:
         names = _names(file)
         yield Message({"tolerance": float(file.attrs["tolerance"])})
+        bytes_left = _MOST_VECTOR_BYTES
         for name in names:
             tokens = _read_tokens(own_dataset(file, f"tokens/{name}"))
             text = _read_text(own_dataset(file, f"texts/{name}"), ())
             vectors = own_dataset(file, name)
             _require_data(vectors)
-            if vectors.dtype.kind != "f" or vectors.nbytes > _MOST_VECTOR_BYTES:
+            # Several names may lead to one dataset, so the file may be smaller than its vectors.
+            bytes_left -= vectors.nbytes
+            if vectors.dtype.kind != "f" or bytes_left < 0:
                 raise ValueError(f"the vectors of a sentence are {vectors.dtype} {vectors.shape}")
             yield Message({"text": text, "tokens": tokens}, [vectors[()]])
 

@@ -84,7 +84,7 @@ def read_foreign(
 def _ask(request: dict[str, Any], path: Path) -> tuple["_Process", Message]:
     """Return the process that reads the file, and its first message."""
     while True:
-        process = _waiting().pop() if _waiting() else _Process()
+        process = _take_process()
         try:
             process.send(request)
             return process, read_message(process.answers, MOST_BYTES)
@@ -94,6 +94,14 @@ def _ask(request: dict[str, Any], path: Path) -> tuple["_Process", Message]:
         except BaseException:
             process.stop()
             raise
+
+
+def _take_process() -> "_Process":
+    """Return a process that waits for a file, or a new one if there is none."""
+    try:
+        return _waiting().pop()
+    except IndexError:  # not asked before: another thread may take the last one meanwhile
+        return _Process()
 
 
 class _Process:

@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,12 +122,13 @@ def _with_test(files: DataFiles, reporter: Reporter) -> DataFiles:
 
 
 def _find_ancestor(job: CompareJob, embedder: ElmoEmbedder, reporter: Reporter) -> ElmoEmbedder | None:
-    """Return the model that the compared one was started from, if there is one and it can be found."""
-    bundle, device = embedder.bundle, embedder.device
+    """Return the model that the compared one was started from, if it can be found; it reads text in the same way."""
+    bundle = embedder.bundle
+    load = partial(ElmoEmbedder.load, device=embedder.device, precision=embedder.precision, unknown=embedder.unknown)
     start = bundle.info["origin"].get("started_from")
     expected = start.get("digest") if isinstance(start, dict) else None
     if job.ancestor is not None:
-        ancestor = ElmoEmbedder.load(job.ancestor, device, embedder.precision)
+        ancestor = load(job.ancestor)
         if ancestor.bundle.digest != expected:
             origin = f"{expected}, and this is {ancestor.bundle.digest}" if expected else "no other model"
             raise OptionError(f"--ancestor {job.ancestor}: {bundle.path} was started from {origin}. Leave it out.")
@@ -134,7 +136,7 @@ def _find_ancestor(job: CompareJob, embedder: ElmoEmbedder, reporter: Reporter) 
     folder = find_installed(expected) if expected else None
     if folder is not None:
         reporter.note(f"{bundle.path} was started from {folder}, which is compared too.")
-        return ElmoEmbedder.load(folder, device, embedder.precision)
+        return load(folder)
     if expected:
         reporter.note(
             f"{bundle.path} was started from another model, which is not installed. To compare it too, give its folder:"

@@ -29,15 +29,17 @@ from elmo_zh.tasks.train_head import TrainSettings
 from elmo_zh.text.alignment import identity_spans
 
 try:
-    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.base import ClassifierMixin
     from sklearn.utils.validation import check_is_fitted
+
+    from elmo_zh.sklearn import StringEstimator
 except ImportError:
     raise ImportError(
         f"elmo_zh.tasks.estimators needs scikit-learn. Install it with: {install_line('sklearn')}", name="sklearn"
     ) from None
 
 
-class _TaskEstimator(BaseEstimator):  # type: ignore[misc]
+class _TaskEstimator(StringEstimator):
     """A network on the vectors of a bundle. `fit` sets aside a tenth of the texts to decide when to stop."""
 
     _kind = ""
@@ -106,14 +108,6 @@ class _TaskEstimator(BaseEstimator):  # type: ignore[misc]
         mixes = {place: mix.layer_weights() for place, mix in head.mixes().items()}
         description = task.describe(scores={"dev": trained.best_score}, layer_weights=mixes)
         self.task_ = TaskModel(description, head, embedder, task.encoder.word2vec)
-
-    def __sklearn_tags__(self) -> Any:
-        """Declare the input, a list of strings, which scikit-learn cannot check."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        tags.no_validation = True
-        return tags
 
 
 class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]

@@ -10,7 +10,7 @@ from typing import Any
 from elmo_zh.errors import RunError
 from elmo_zh.run.files import write_json
 from elmo_zh.tasks.data.schemes import SCHEMES
-from elmo_zh.tasks.networks.settings import ELMO_PLACES, HEADS, INPUTS, HeadSettings, Sizes
+from elmo_zh.tasks.networks.settings import ELMO_PLACES, ENCODERS, HEADS, INPUTS, HeadSettings, Sizes
 from elmo_zh.version import __version__
 
 TASK_FORMAT = 1
@@ -135,10 +135,12 @@ def _require_types(description: TaskDescription) -> None:
     chosen = {
         "kind": settings.kind in ("classify", "tag", "pairs"),
         "head": settings.head in HEADS,
+        "encoder": settings.encoder in ENCODERS,
         "elmo_at": settings.elmo_at in ELMO_PLACES,
         "inputs": bool(settings.inputs) and set(settings.inputs) <= set(INPUTS),
         "scheme": description.scheme in ("", *SCHEMES),
         "alphabet": isinstance(description.alphabet, str),
+        "labels": settings.regression or len(description.labels) == description.sizes.num_outputs,
         "model": all(isinstance(description.model[name], str) for name in ("path", "digest")),
     }
     sizes = description.sizes
@@ -154,6 +156,9 @@ def _require_types(description: TaskDescription) -> None:
         chosen[name] = isinstance(number, int | float) and math.isfinite(number)
     chosen["mix_penalty"] = isinstance(settings.mix_penalty, int | float)
     chosen["dropout"] = chosen["dropout"] and 0 <= settings.dropout <= 1
+    if "characters" in settings.inputs:
+        # Two numbers are those of padding and of unknown characters.
+        chosen["alphabet"] = chosen["alphabet"] and len(description.alphabet) + 2 <= sizes.num_characters
     for name, truth in (("regression", settings.regression), ("by_words", description.by_words)):
         chosen[name] = isinstance(truth, bool)
     for name in ("training", "scores", "layer_weights"):

@@ -16,7 +16,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.contexts import drift_statistics
 from elmo_zh.contexts.aligned_vectors import distances_of_aligned, procrustes_distances
 from elmo_zh.contexts.drift import moved_lines
-from elmo_zh.contexts.drift_statistics import MEASURES, compare_groups, permutation_p, q_values, unit_vectors
+from elmo_zh.contexts.drift_statistics import MEASURES, compare_groups, distinct_unit_rows, permutation_p, q_values
 from elmo_zh.errors import ElmoZhError
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -78,7 +78,7 @@ def test_the_measures_are_those_of_all_pairs(num_old: int, num_new: int, dimensi
 
 def test_equal_vectors_count_once_and_zeros_not_at_all() -> None:
     rows = np.array([[3, 4], [0, 0], [1, 0], [3, 4], [6, 8]], np.float16)
-    np.testing.assert_allclose(unit_vectors(rows), [[0.6, 0.8], [1, 0], [0.6, 0.8]])
+    np.testing.assert_allclose(distinct_unit_rows(rows), [[0.6, 0.8], [1, 0], [0.6, 0.8]])
 
 
 @pytest.mark.parametrize("measure", MEASURES)

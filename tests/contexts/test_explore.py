@@ -140,7 +140,7 @@ def test_neighbours_are_those_of_a_plain_product(data: dict[str, Any], folder: P
 def test_neighbours_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     from elmo_zh.contexts.explore import point_neighbours as module
 
-    vectors = np.random.default_rng(3).standard_normal((29, 7)).astype(np.float32)
+    vectors = np.random.default_rng(3).standard_normal((29, 7))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     whole = point_neighbours(vectors, range(29), 5)
     monkeypatch.setattr(module, "_BLOCK", 3)
@@ -153,7 +153,7 @@ def test_maps() -> None:
     generator = np.random.default_rng(5)
     groups = generator.standard_normal((2, 11))
     vectors = np.concatenate([group + 0.05 * generator.standard_normal((17, 11)) for group in groups])
-    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     maps = compute_maps(vectors, 1)
     for places in maps:
         assert places.shape == (34, 2)

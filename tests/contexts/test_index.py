@@ -15,9 +15,9 @@ from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import index_vectors
 from elmo_zh.contexts.index_arguments import load_word_list, parse_layers
-from elmo_zh.contexts.layout import write_header
 from elmo_zh.embed import prepare
 from elmo_zh.errors import CorpusError, ElmoZhError, OutputError
+from elmo_zh.run.arrays import save_npy, write_header
 
 
 def expected_occurrences(*unwanted: str) -> list[tuple[str, int, int]]:
@@ -261,6 +261,24 @@ def test_a_header_that_claims_more_than_the_file_has_takes_no_memory(embedder: E
     path.write_bytes(header.getvalue() + content[len(header.getvalue()) :])
     with pytest.raises(OutputError, match=r"layer-1\.npy is damaged"):
         ContextIndex.load(tmp_path / "index").vectors(1)
+
+
+def test_lines_out_of_order_and_vectors_that_are_not_finite_are_refused(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    build(embedder, [write_text(tmp_path / "a.txt", LINES)], tmp_path / "index", min_count=1)
+    path = tmp_path / "index" / "occurrences.npy"
+    occurrences = np.load(path)
+    assert occurrences["line"][0] < occurrences["line"][-1]
+    save_npy(path, occurrences[::-1])
+    with pytest.raises(OutputError, match=r"occurrences\.npy is damaged"):
+        ContextIndex.load(tmp_path / "index").occurrences_beside(0)
+    path = tmp_path / "index" / "layer-1.npy"
+    vectors = np.load(path)
+    vectors[1, 3] = np.nan
+    save_npy(path, vectors)
+    found = ContextIndex.load(tmp_path / "index")
+    np.testing.assert_array_equal(found.vectors_of(np.array([2, 0]), 1), vectors[[2, 0]])
+    with pytest.raises(OutputError, match=r"layer-1\.npy is damaged"):
+        found.vectors_of(np.array([2, 1]), 1)
 
 
 def test_another_model_is_refused(index: ContextIndex, model: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.config import TextConfig
+from elmo_zh.contexts.usage_vectors import usage_vectors
 from elmo_zh.embed import merge
 from elmo_zh.embed.formats import OutputForm
 from elmo_zh.embed.golden import load_golden
@@ -131,6 +132,7 @@ def index_folder(folder: Path) -> Folder:
             for number in index.occurrences(word)[:3].tolist():
                 occurrence = index.occurrence(number)
                 index.line(occurrence.line)
+            usage_vectors(index, 1, index.occurrences(word))
         for layer in range(2):
             index.neighbours(index.vectors(layer)[0], layer, 3)
 

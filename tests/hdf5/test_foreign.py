@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import foreign_readers
@@ -104,6 +105,26 @@ def test_a_process_that_ended_while_it_waited_is_replaced() -> None:
     read_well()
 
 
+def test_threads_take_different_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foreign, "_Process", object)
+    monkeypatch.setattr(foreign, "_processes", {})
+    interval = sys.getswitchinterval()
+    num_rounds = 20_000
+
+    def take_and_give_back(_: int) -> int:
+        for _ in range(num_rounds):
+            foreign._waiting().append(foreign._take_process())
+            foreign._take_process()
+        return num_rounds
+
+    try:
+        sys.setswitchinterval(1e-6)
+        with ThreadPoolExecutor(4) as threads:
+            assert list(threads.map(take_and_give_back, range(4))) == [num_rounds] * 4
+    finally:
+        sys.setswitchinterval(interval)
+
+
 def test_a_forked_process_does_not_use_the_same_one() -> None:
     read_well()
     child = os.fork()
@@ -187,6 +208,22 @@ def test_datasets_are_sent_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyP
     pieces = [message.arrays[0] for message in datasets.read_arrays(path, ["x"])]
     assert [len(piece) for piece in pieces] == [2, 2, 2, 2, 2, 1]
     np.testing.assert_array_equal(np.concatenate(pieces), VALUES)
+
+
+def test_golden_vectors_are_bounded_together(tmp_path: Path) -> None:
+    """A hundred names of one dataset are 300 MB in a file of 3 MB."""
+    path = tmp_path / "golden.hdf5"
+    with h5py.File(path, "w") as file:
+        file.attrs["tolerance"] = 1e-5
+        file["0"] = np.zeros(750_000, np.float32)
+        for number in range(100):
+            file.create_dataset(f"tokens/{number}", data=["好"], dtype=h5py.string_dtype())
+            file.create_dataset(f"texts/{number}", data="好", dtype=h5py.string_dtype())
+            if number:
+                file[str(number)] = file["0"]
+    sizes = (sum(array.nbytes for array in message.arrays) for message in read_foreign(read_golden, path))
+    with pytest.raises(BundleError, match=r"golden\.hdf5 is damaged \(.*the vectors of a sentence are float32"):
+        sum(sizes)
 
 
 def test_a_model_whose_file_crashes_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

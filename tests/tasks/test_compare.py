@@ -20,7 +20,7 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.config import TextConfig
 from elmo_zh.errors import BundleError, CorpusError, OptionError, OutputError
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.tasks.compare import CompareJob, compare_task
+from elmo_zh.tasks.compare import CompareJob, _find_ancestor, compare_task
 from elmo_zh.tasks.comparison import ANCESTOR, BOTH, ELMO, MAJORITY, TFIDF, WORD2VEC, Comparison, Run
 from elmo_zh.tasks.data.datasets import DataFiles
 from elmo_zh.tasks.data.read_labelled import Reading
@@ -218,6 +218,10 @@ def test_an_ancestor_is_found_or_named(embedder: ElmoEmbedder, tmp_path: Path, m
     assert "has no word2vec vectors" in told
     [note] = reporter.notes
     assert note.endswith("To compare it too, give its folder: --ancestor BUNDLE")
+    backoff = ElmoEmbedder(child.bundle, "cpu", "bfloat16", unknown="backoff")
+    found = _find_ancestor(wrong, backoff, reporter)
+    assert found is not None
+    assert (found.bundle.digest, found.precision, found.unknown) == (embedder.bundle.digest, "bfloat16", "backoff")
     told = message_of(OptionError, lambda: compare_task(replace(wrong, ancestor=installed), child, tmp_path / "x"))
     assert told.endswith(f"was started from {embedder.bundle.digest}, and this is {toy.bundle.digest}. Leave it out.")
 

@@ -118,6 +118,22 @@ def test_the_probability_of_a_span_is_that_of_all_sequences_that_have_it() -> No
     assert num_spans > 50
 
 
+def test_spans_of_a_long_text() -> None:
+    """Of one unit a span is as probable as its tag; the scores of a long text add up to numbers that float32 rounds."""
+    crf = CRF(TAGS, marks_spans=True)
+    length = 2003
+    emissions = 30 * torch.randn(length, len(TAGS), generator=torch.Generator().manual_seed(11))
+    mask = torch.ones(1, length, dtype=torch.bool)
+    [tags] = crf.best_tags(emissions[None], mask)
+    spans = spans_of([TAGS[tag] for tag in tags])[0]
+    of_tags = crf.tag_probabilities(emissions[None], mask)[0, range(length), tags].tolist()
+    found = crf.span_probabilities(emissions, tags)
+    singles = [(each, of_tags[first]) for each, (first, end, _) in zip(found, spans, strict=True) if end == first + 1]
+    assert len(singles) > 100
+    np.testing.assert_allclose(*zip(*singles, strict=True), rtol=0, atol=1e-6)
+    assert max(found) <= 1
+
+
 def test_forbidden_tags_are_never_predicted() -> None:
     crf = CRF(TAGS, marks_spans=True)
     emissions = torch.zeros(1, 3, len(TAGS))

@@ -127,10 +127,3 @@ def _candidates(index: ContextIndex) -> tuple[str, ...]:
             " it with --word, or index more text."
         )
     return tuple(sorted(counts, key=lambda word: (-counts[word], word))[:MOST_CANDIDATES])
-
-
-def unit_vectors(index: ContextIndex, layer: int, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return the vectors of occurrences in a layer, scaled to length 1, float32, shape (n, 2P); zero stays zero."""
-    vectors = index.vectors(layer)[numbers].astype(np.float32)
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.where(norms == 0, np.float32(1), norms))

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from elmo_zh.contexts.explore.chosen_points import WordPoints, unit_vectors
+from elmo_zh.contexts.explore.chosen_points import WordPoints
 from elmo_zh.contexts.explore.point_labels import PointLabels
 from elmo_zh.contexts.index import ContextIndex, IndexedLine
+from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.telling_words import telling_words
 from elmo_zh.contexts.usage_vectors import usage_layer
 from elmo_zh.run.reporter import Reporter
@@ -103,7 +104,7 @@ def _by_usage(index: ContextIndex, words: Sequence[WordPoints], reporter: Report
             points += (len(labels) + word.usages).tolist()
             told: list[list[str]] = [[]]
             if word.num_usages > 1:
-                units = unit_vectors(index, layer, word.numbers).astype(np.float64)
+                units = unit_rows(index.vectors_of(word.numbers, layer))
                 centres = [units[word.usages == usage].mean(axis=0) for usage in range(word.num_usages)]
                 told = telling_words(index, word.word, layer, np.stack(centres), _NUM_TELLING)
             labels += ["、".join(each) for each in told]

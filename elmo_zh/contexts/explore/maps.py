@@ -30,20 +30,19 @@ class WordMaps(NamedTuple):
     tsne: NDArray[np.int64]
 
 
-def compute_maps(vectors: NDArray[np.float32], seed: int) -> WordMaps:
+def compute_maps(vectors: NDArray[np.float64], seed: int) -> WordMaps:
     """Return the maps of some vectors.
 
     Vectors that are all the same, such as those of one word in the token layer, are all at the origin. The same vectors
     and seed give the same maps on the same machine.
 
     Args:
-        vectors: Unit vectors, float32, shape (n, 2P).
+        vectors: Unit vectors, float64, shape (n, 2P).
         seed: Seed of t-SNE.
     """
     from sklearn.manifold import TSNE
 
-    wide = vectors.astype(np.float64)
-    centred = wide - wide.mean(axis=0)
+    centred = vectors - vectors.mean(axis=0)
     if np.abs(centred).max() < _SAME:
         origin = np.zeros((len(vectors), 2), np.int64)
         return WordMaps(origin, origin)
@@ -54,7 +53,7 @@ def compute_maps(vectors: NDArray[np.float32], seed: int) -> WordMaps:
     start = components / components[:, 0].std() * 1e-4
     perplexity = min(_PERPLEXITY, (len(vectors) - 1) / 3)
     tsne = TSNE(perplexity=perplexity, init=start.astype(np.float32), random_state=seed, max_iter=_STEPS)
-    return WordMaps(_scaled(components), _scaled(tsne.fit_transform(wide)))
+    return WordMaps(_scaled(components), _scaled(tsne.fit_transform(vectors)))
 
 
 def principal_components(centred: NDArray[np.float64]) -> NDArray[np.float64]:

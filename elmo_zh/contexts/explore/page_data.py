@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from elmo_zh.contexts.explore.chosen_points import PageChoice, WordPoints, choose_points, unit_vectors
+from elmo_zh.contexts.explore.chosen_points import PageChoice, WordPoints, choose_points
 from elmo_zh.contexts.explore.colourings import colour_points
 from elmo_zh.contexts.explore.maps import METHODS, compute_maps
 from elmo_zh.contexts.explore.page_sentences import (
@@ -20,6 +20,7 @@ from elmo_zh.contexts.explore.page_sentences import (
 from elmo_zh.contexts.explore.point_labels import PointLabels
 from elmo_zh.contexts.explore.point_neighbours import point_neighbours
 from elmo_zh.contexts.index import ContextIndex, Occurrence
+from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import Reporter
@@ -124,7 +125,7 @@ def _maps(
     with reporter.progress("maps", total=len(words) * len(index.layers), unit="maps") as progress:
         for word in words:
             for layer in index.layers:
-                computed = compute_maps(unit_vectors(index, layer, word.numbers), seed)
+                computed = compute_maps(unit_rows(index.vectors_of(word.numbers, layer)), seed)
                 for method in METHODS:
                     maps[str(layer)][method] += getattr(computed, method).tolist()
                 progress.update(1)
@@ -138,6 +139,6 @@ def _neighbours(
     distinct: dict[str, int] = {}
     texts = [distinct.setdefault(lines[point.line].line.text, len(distinct)) for point in points]
     return {
-        str(layer): point_neighbours(unit_vectors(index, layer, numbers), texts, NUM_NEIGHBOURS)
+        str(layer): point_neighbours(unit_rows(index.vectors_of(numbers, layer)), texts, NUM_NEIGHBOURS)
         for layer in index.layers
     }

@@ -11,13 +11,13 @@ _BLOCK = 512
 COSINE_PARTS = 1000
 
 
-def point_neighbours(vectors: NDArray[np.float32], texts: Sequence[int], top: int) -> list[list[tuple[int, int]]]:
+def point_neighbours(vectors: NDArray[np.float64], texts: Sequence[int], top: int) -> list[list[tuple[int, int]]]:
     """Return for each point the points with the largest cosines.
 
     Points in the same text as the point, or in the same text as a nearer neighbour, are left out.
 
     Args:
-        vectors: Unit vectors of the points, float32, shape (n, 2P).
+        vectors: Unit vectors of the points, float64, shape (n, 2P).
         texts: A number for each point; points with equal numbers are in lines of equal text.
         top: How many neighbours to return, at most.
 

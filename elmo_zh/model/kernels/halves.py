@@ -65,4 +65,4 @@ class _Halves(torch.autograd.Function):
 
 
 def _add(left: Tensor | None, right: Tensor | None) -> Tensor | None:
-    return right if left is None else left if right is None else left.add_(right)
+    return right if left is None else left if right is None else left + right

@@ -5,7 +5,7 @@ The published packages for torch are no longer kept (pytorch-crf since 2019), so
 Shape letters: B texts, T units, K tags.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -67,18 +67,10 @@ class CRF(nn.Module):
         return score + ends[tags.gather(1, last[:, None])[:, 0]]
 
     def _log_partition(self, emissions: Tensor, mask: Tensor) -> Tensor:
-        """Return the log of the sum over all sequences, shape (B,).
-
-        Each step is a product of probabilities in float64, which is much faster than torch.logsumexp over (B, K, K).
-        """
+        """Return the log of the sum over all sequences, shape (B,)."""
         transitions, starts, ends = (scores.double() for scores in self._scores())
-        factors, emissions = transitions.exp(), emissions.double()
-        alpha = starts + emissions[:, 0]
-        for place in range(1, emissions.shape[1]):
-            largest = alpha.detach().amax(dim=1, keepdim=True)
-            sums = ((alpha - largest).exp() @ factors).clamp(min=_SMALLEST)
-            alpha = torch.where(mask[:, place, None], sums.log() + largest + emissions[:, place], alpha)
-        return torch.logsumexp(alpha + ends, dim=1).to(self.transitions.dtype)
+        *_, last = _log_sums(starts, transitions, emissions.double(), mask)
+        return torch.logsumexp(last + ends, dim=1).to(self.transitions.dtype)
 
     @torch.no_grad()
     def best_tags(self, emissions: Tensor, mask: Tensor) -> list[list[int]]:
@@ -121,7 +113,8 @@ class CRF(nn.Module):
         """Return the probability of each span that BIOES tags of a text mark, in the order of `spans_of`.
 
         Only one sequence of tags marks a span, so its probability is that of all sequences of the text that have these
-        tags there: their share of the partition function.
+        tags there: the sum over all beginnings up to its first tag, times the score of its tags, times the sum over all
+        endings from its last one, divided by the sum over all sequences.
 
         Args:
             emissions: Score of each tag for each of the n units of the text, shape (n, K).
@@ -130,11 +123,40 @@ class CRF(nn.Module):
         spans = spans_of([self.tags[tag] for tag in tags])[0]
         if not spans:
             return []
-        restricted = emissions.repeat(len(spans), 1, 1)
-        for row, (first, end, _) in enumerate(spans):
-            is_other = torch.arange(len(self.tags)) != torch.tensor(tags[first:end])[:, None]
-            restricted[row, first:end] += is_other * _FORBIDDEN
-        mask = torch.ones(restricted.shape[:2], dtype=torch.bool)
-        logs = self._log_partition(restricted, mask) - self._log_partition(emissions[None], mask[:1])
-        found: list[float] = logs.exp().tolist()
+        transitions, starts, ends = (scores.double() for scores in self._scores())
+        emissions, chosen = emissions.double(), torch.tensor(tags)
+        mask = torch.ones(1, len(tags), dtype=torch.bool)
+        beginnings = torch.cat(list(_log_sums(starts, transitions, emissions[None], mask)))
+        endings = torch.cat(list(_log_sums(ends, transitions.T, emissions.flip(0)[None], mask))).flip(0)
+        units = torch.arange(len(tags))
+        own = emissions[units, chosen]
+        # Score of the chosen tags up to each unit, without that of the first.
+        path = torch.cat([own.new_zeros(1), (transitions[chosen[:-1], chosen[1:]] + own[1:]).cumsum(0)])
+        first, last = torch.tensor([(start, end - 1) for start, end, _ in spans]).T
+        within = path[last] - path[first] - own[last]  # the last tag is in the endings too
+        logs = beginnings[first, chosen[first]] + within + endings[last, chosen[last]]
+        found: list[float] = (logs - torch.logsumexp(beginnings[-1] + ends, dim=0)).exp().clamp(max=1).tolist()
         return found
+
+
+def _log_sums(starts: Tensor, transitions: Tensor, emissions: Tensor, mask: Tensor) -> Iterator[Tensor]:
+    """Yield for each unit the log of the sum over all sequences up to it that end with each tag, T times shape (B, K).
+
+    Each step is a product of probabilities in float64, which is much faster than torch.logsumexp over (B, K, K).
+
+    Args:
+        starts: Score of each tag at the start, float64, shape (K,).
+        transitions: Score of each tag after each, float64, shape (K, K).
+        emissions: Score of each tag for each unit, float64, shape (B, T, K).
+        mask: True where there is a unit, none after padding, shape (B, T). Padding repeats the sums of the last unit.
+    """
+    factors = transitions.exp()
+    # Not by their index: the gradient of each would then be as long as the text.
+    first, *others = emissions.unbind(1)
+    sums = starts + first
+    yield sums
+    for place, scores in enumerate(others, start=1):
+        largest = sums.detach().amax(dim=1, keepdim=True)
+        products = ((sums - largest).exp() @ factors).clamp(min=_SMALLEST)
+        sums = torch.where(mask[:, place, None], products.log() + largest + scores, sums)
+        yield sums
