@@ -1,6 +1,6 @@
 """Networks: padding and company change nothing, alignments and pools by NumPy, places and rows by hand."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from drawn_bundles import SHAPES, TOKENS, P, write_model
+from messages import Warned
 from numpy.typing import NDArray
 
 from elmo_zh import ElmoEmbedder
@@ -269,6 +270,54 @@ def test_an_interrupted_cache_continues_with_the_same_bytes(
     assert (tmp_path / "stopped" / "vectors.npy").read_bytes() == expected_bytes
     VectorCache.on_disk(tmp_path / "stopped", embedder, sentences)
     assert (tmp_path / "stopped" / "vectors.npy").read_bytes() == expected_bytes
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "num_kept"),
+    [
+        ("vectors.npy", lambda data: data[:-3] + bytes([data[-3] ^ 64]) + data[-2:], 6),
+        ("vectors.npy", lambda data: data[:200] + bytes(40) + data[240:], 0),
+        ("vectors.npy", lambda data: data[:20] + b"@" + data[21:], 0),
+        ("vectors.npy", lambda data: data[:-100], 0),
+        ("part-000000000003.json", lambda data: data.replace(b'"num_lines": 3', b'"num_lines": 4'), 3),
+        ("part-000000000000.json", lambda data: bytes(len(data)), 0),
+        ("vectors.json", lambda data: data[:-9], 0),
+    ],
+    ids=["last vectors", "first vectors", "header", "cut", "record", "empty record", "first record"],
+)
+def test_damaged_vectors_are_computed_again(
+    embedder: ElmoEmbedder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    damage: Callable[[bytes], bytes],
+    num_kept: int,
+) -> None:
+    """They used to train a worse task with status 0."""
+    monkeypatch.setattr("elmo_zh.tasks.vector_cache._WINDOW_SENTENCES", 3)
+    sentences = [tuple(text) for text in ("我", "吃苹果", "果", "。我吃", "吃", "苹苹", "我我我")]
+    folder = tmp_path / "cache"
+    VectorCache.on_disk(folder, embedder, sentences)
+    sound = (folder / "vectors.npy").read_bytes()
+    data = (folder / name).read_bytes()
+    assert damage(data) != data
+    (folder / name).write_bytes(damage(data))
+    computed: list[Sequence[str]] = []
+    real = ElmoEmbedder.compute_vectors
+
+    def compute(self: ElmoEmbedder, window: Sequence[Sequence[str]]) -> object:
+        computed.extend(window)
+        return real(self, window)
+
+    monkeypatch.setattr(ElmoEmbedder, "compute_vectors", compute)
+    reporter = Warned()
+    VectorCache.on_disk(folder, embedder, sentences, reporter)
+    assert (folder / "vectors.npy").read_bytes() == sound
+    assert computed == sentences[num_kept:]
+    assert reporter.warnings == [f"Some vectors in {folder} are damaged, so they are computed again."]
+    VectorCache.on_disk(folder, embedder, sentences, reporter)
+    assert len(computed) == len(sentences) - num_kept
+    assert len(reporter.warnings) == 1
 
 
 def test_no_vectors_at_all(embedder: ElmoEmbedder, tmp_path: Path) -> None:
