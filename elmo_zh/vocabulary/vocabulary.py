@@ -91,6 +91,11 @@ def load_words(path: Path) -> list[str]:
     return list(words)
 
 
+def is_word(token: str) -> bool:
+    """Return whether a token has a letter, a digit or a Han character: it is no punctuation, symbol or emoji."""
+    return any(character.isalnum() for character in token)
+
+
 def save_counts(vocabulary: Vocabulary, counts: Sequence[int], path: Path) -> None:
     """Write vocab.counts: token TAB count, in vocabulary order."""
     with atomic_path(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
