@@ -15,6 +15,11 @@ def program() -> str:
     return shlex.quote(str(here)) if here.name == "elmo-zh" else f"{shlex.quote(sys.executable)} -m elmo_zh"
 
 
+def typed_word(word: str) -> str:
+    """Return a word as it is typed in a shell: without quotes if it has only letters, digits and Han characters."""
+    return word if word.isalnum() else shlex.quote(word)
+
+
 def command(*words: str | Path) -> str:
     """Return a command of this program as the user types it, with quotes where they are needed."""
     return f"{program()} {shlex.join(map(str, words))}"

@@ -12,6 +12,7 @@ from typing import IO, Any
 
 import pytest
 from contract.command_line import ROOT, SETTINGS, SampleRun, remove_training, run_python
+from hypothesis import HealthCheck, settings
 
 # Before torch is imported, here and in processes started from here: these models are so small that sharing the work
 # among threads costs more than it saves.
@@ -19,9 +20,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Before the first product on a GPU: deterministic training needs it, and torch looks only once.
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
-# A shell starts background jobs, and nohup its command, with Ctrl-C ignored, and processes started from here would
-# inherit that: tests that send SIGINT need it to interrupt.
+# A shell starts background jobs with Ctrl-C ignored, and nohup its command with SIGHUP, and processes started from here
+# would inherit that: tests that send these signals need their usual effect.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# No test depends on the clock, and each run tries the same examples: random ones are for `make fuzz`.
+settings.register_profile("elmo-zh", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("elmo-zh")
 
 # The one limit of time: tests wait without one, since machines may be slow and busy. A suite that hangs is ended with
 # a traceback of every thread.

@@ -5,6 +5,17 @@ from collections.abc import Callable
 import pytest
 
 from elmo_zh.errors import ElmoZhError
+from elmo_zh.run.reporter import SilentReporter
+
+
+class Warned(SilentReporter):
+    """Keeps the warnings."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
 
 
 def message_of(kind: type[ElmoZhError], attempt: Callable[[], object]) -> str:

@@ -90,7 +90,7 @@ def test_each_character_has_the_vector_of_its_word(folder: Path, embedder: ElmoE
 
 
 @pytest.mark.filterwarnings("ignore::elmo_zh.UnknownWordsWarning")
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(pieces=st.lists(st.sampled_from([*WORDS, " ", "\n", "A", "我", "们今"]), max_size=12), random=st.randoms())
 def test_tokens_of_any_tokenizer(embedder: ElmoEmbedder, pieces: list[str], random: Any) -> None:
     text = "".join(pieces)

@@ -72,6 +72,21 @@ class Word2Vec:
         vocabulary = load_vocabulary(run.vocab)
         return cls(vocabulary, build_table(load_run_vectors(run, vocabulary), len(vocabulary)))
 
+    def with_words(self, words: Iterable[str]) -> "Word2Vec":
+        """Return these vectors with those of further words: each the mean vector of its subwords.
+
+        That is how `embed.unknown=backoff` reads words outside the vocabulary. A word of which the vocabulary has no
+        part gets no vector.
+        """
+        parts = {word: self.vocabulary.find_subwords(word) for word in words if word not in self.vocabulary}
+        added = {
+            word: self.table[self.rows(found)].mean(axis=0, dtype=np.float32) for word, found in parts.items() if found
+        }
+        table = np.concatenate(
+            [self.table, np.array([*added.values()], np.float16).reshape(len(added), self.dimension)]
+        )
+        return Word2Vec(Vocabulary((*self.vocabulary.tokens, *added)), table)
+
     @property
     def dimension(self) -> int:
         """P: the length of each vector."""

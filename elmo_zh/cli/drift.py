@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elmo_zh.cli.model_options import refuse_settings_of_the_model
+from elmo_zh.cli.model_options import IndexPath, refuse_settings_of_the_model
 from elmo_zh.cli.options import Common, common_options
-from elmo_zh.invocation import program
+from elmo_zh.invocation import program, typed_word
 from elmo_zh.run.reporter import counted
 
 if TYPE_CHECKING:
@@ -20,13 +20,12 @@ if TYPE_CHECKING:
 _SHOWN_WORDS = 10
 _LEVEL = 0.05
 
-_index_path = click.Path(path_type=Path, file_okay=False)
 _file_path = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
 @click.command()
-@click.argument("old", type=_index_path, metavar="OLD")
-@click.argument("new", type=_index_path, metavar="NEW")
+@click.argument("old", type=IndexPath(), metavar="OLD")
+@click.argument("new", type=IndexPath(), metavar="NEW")
 @click.option("--layer", type=click.IntRange(0), help="Layer whose vectors are compared. Default: the top one of both.")
 @click.option(
     "--by",
@@ -173,9 +172,8 @@ def _finish(
     lines.append("")
     if output:
         lines.append(f"{counted(len(found.words), 'word')}: {output}")
-    first = shown[0][0].word
-    typed = first if first.isalnum() else shlex.quote(first)
-    lines.append(f"Next: {program()} neighbours {typed} --in SENTENCE --index {shlex.quote(str(indexes[1]))}")
+    first = typed_word(shown[0][0].word)
+    lines.append(f"Next: {program()} neighbours {first} --in SENTENCE --index {shlex.quote(str(indexes[1]))}")
     results = [
         {
             **{name: round(value, 6) if isinstance(value, float) else value for name, value in asdict(word).items()},

@@ -8,6 +8,7 @@ import click
 from elmo_zh.bundle.find_bundle import DEFAULT_MODEL, STARTER, default_bundle, find_bundle
 from elmo_zh.cli.options import Common
 from elmo_zh.config import EmbedConfig, config_names
+from elmo_zh.invocation import program
 
 if TYPE_CHECKING:
     from elmo_zh.contexts.index import ContextIndex
@@ -23,10 +24,23 @@ model_option = click.option(
 segmented_option = click.option(
     "--segmented", is_flag=True, help="The text has one sentence per line, its tokens separated by single spaces."
 )
+
+
+class IndexPath(click.Path):
+    """The folder of an index, as a value on the command line."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, file_okay=False)
+
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None = None) -> str:  # noqa: ARG002
+        """Return how to make an index, which click adds to its message that the value is missing."""
+        return f"Make an index with: {program()} index TEXT --output INDEX"
+
+
 index_option = click.option(
     "--index",
     "index_path",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=IndexPath(),
     required=True,
     metavar="INDEX",
     help="Folder that the command index has written.",

@@ -1,5 +1,6 @@
 """The command that looks up the occurrences most similar to a word in a sentence."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,10 @@ from elmo_zh.cli.model_options import (
     refuse_settings_of_the_model,
 )
 from elmo_zh.cli.options import Common, common_options_of_readers, device_option
+from elmo_zh.invocation import program, typed_word
 
 if TYPE_CHECKING:
+    from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.keyword_lines import NeighbourLine
     from elmo_zh.contexts.occurrences import Occurrence
     from elmo_zh.embed.embedder import ElmoEmbedder
@@ -81,7 +84,7 @@ def neighbours(
     only = asked.word if same_word else None
     found = distinct_neighbours(index, activations[chosen, asked.position], chosen, top, only)
     _report_reading(common, embedder, asked)
-    _finish(common, embedder, asked, chosen, found)
+    _finish(common, embedder, index, asked, chosen, found)
 
 
 def _report_reading(common: Common, embedder: "ElmoEmbedder", asked: "Occurrence") -> None:
@@ -95,7 +98,12 @@ def _report_reading(common: Common, embedder: "ElmoEmbedder", asked: "Occurrence
 
 
 def _finish(
-    common: Common, embedder: "ElmoEmbedder", asked: "Occurrence", layer: int, found: list["NeighbourLine"]
+    common: Common,
+    embedder: "ElmoEmbedder",
+    index: "ContextIndex",
+    asked: "Occurrence",
+    layer: int,
+    found: list["NeighbourLine"],
 ) -> None:
     from elmo_zh.bundle.description import describe_model
     from elmo_zh.contexts.keyword_lines import keyword_lines
@@ -110,7 +118,16 @@ def _finish(
             "model": describe_model(embedder.bundle),
         },
         *keyword_lines(found),
+        "",
+        _next_step(index, asked.word),
     )
+
+
+def _next_step(index: "ContextIndex", word: str) -> str:
+    path = shlex.quote(str(index.path))
+    if word in index:
+        return f"Next: {program()} senses {typed_word(word)} --index {path} puts all its occurrences into usages"
+    return f"Next: {program()} explore {path} shows the words of the index in the browser"
 
 
 def _result(found: "NeighbourLine") -> dict[str, Any]:

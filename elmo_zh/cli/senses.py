@@ -1,5 +1,6 @@
 """The command that finds the usages of a word in an index."""
 
+import shlex
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from elmo_zh.cli.model_options import (
 )
 from elmo_zh.cli.options import Common, common_options, device_option
 from elmo_zh.errors import BundleError
+from elmo_zh.invocation import program, typed_word
 from elmo_zh.run.reporter import counted
 
 if TYPE_CHECKING:
@@ -105,7 +107,7 @@ def senses(
             embedder = _load_embedder(common, index, model, config.embed, device)
             substitutes = _substitutes(embedder, index, found, chosen["top"])
         _write(index, found, chosen["output"], chosen["picture"])
-    _finish(common, found, substitutes, embedder, [chosen["output"], chosen["picture"]])
+    _finish(common, index, found, substitutes, embedder, [chosen["output"], chosen["picture"]])
 
 
 def _require_matplotlib() -> None:
@@ -168,6 +170,7 @@ def _write(index: "ContextIndex", found: "Senses", output: Path | None, picture:
 
 def _finish(
     common: Common,
+    index: "ContextIndex",
     found: "Senses",
     substitutes: list[list[str]] | None,
     embedder: "ElmoEmbedder | None",
@@ -196,7 +199,10 @@ def _finish(
         result,
         _summary(found),
         *(line for usage in found.usages for line in _describe(usage, substitutes)),
+        "",
         *(f"Wrote {path}" for path in written if path),
+        f"Next: {program()} explore {shlex.quote(str(index.path))} --word {typed_word(found.word)}"
+        " shows them on a map in the browser",
     )
 
 

@@ -18,7 +18,7 @@ from elmo_zh.cli.model_options import (
 )
 from elmo_zh.cli.options import Common, common_options_of_readers, device_option, input_options
 from elmo_zh.errors import CorpusError
-from elmo_zh.invocation import program
+from elmo_zh.invocation import program, typed_word
 from elmo_zh.run.reporter import aligned, counted
 
 if TYPE_CHECKING:
@@ -39,6 +39,11 @@ if TYPE_CHECKING:
 @click.option("--file", metavar="FILE", help="Read sentences with the word from a file, one a line, instead of TEXT.")
 @click.option("--top", type=click.IntRange(1), default=20, show_default=True, help="Number of substitutes to show.")
 @click.option("--without-word", is_flag=True, help="Leave the word itself out; else it is shown with its rank.")
+@click.option(
+    "--with-punctuation",
+    is_flag=True,
+    help="Show punctuation too. Default: it is shown only if it is to stand in the place of punctuation.",
+)
 @model_option
 @segmented_option
 @input_options
@@ -79,7 +84,11 @@ def substitutes(common: Common, /, text: str | None, model: Path | None, device:
     for occurrence in occurrences:
         if cut := occurrence.describe_cut():
             common.console.note(cut)
-    found = embedder.substitutes_many([(each.tokens, each.position) for each in occurrences], chosen["top"])
+    found = embedder.substitutes_many(
+        [(each.tokens, each.position) for each in occurrences],
+        chosen["top"],
+        with_punctuation=chosen["with_punctuation"],
+    )
     results = [
         _result(occurrence, each, hide=chosen["without_word"])
         for occurrence, each in zip(occurrences, found, strict=True)
@@ -88,7 +97,7 @@ def substitutes(common: Common, /, text: str | None, model: Path | None, device:
         {"occurrences": results, "model": describe_model(bundle)},
         *(line for each, result in zip(occurrences, results, strict=True) for line in _describe(each, result)),
         f"{counted(len(results), 'occurrence')} of {occurrences[0].word}."
-        f" Next: {program()} substitutes --file FILE --word {occurrences[0].word} shows those in a text",
+        f" Next: {program()} substitutes --file FILE --word {typed_word(occurrences[0].word)} shows those in a text",
     )
 
 

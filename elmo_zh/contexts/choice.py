@@ -7,6 +7,8 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.vocabulary.vocabulary import is_word
+
 # SplitMix64 (Steele, Lea and Flood 2014): its output function is a bijection of 64 bits, so that no two occurrences of
 # a word have the same hash.
 _STEP = np.uint64(0x9E3779B97F4A7C15)
@@ -38,7 +40,7 @@ class Choice:
         if self.words is not None:
             return word in self.words
         # Punctuation and symbols: nobody looks for the neighbours of a comma, and every line has one.
-        return count >= self.min_count and any(character.isalnum() for character in word)
+        return count >= self.min_count and is_word(word)
 
 
 class Sampler:

@@ -16,7 +16,7 @@ def usage_substitutes(embedder: ElmoEmbedder, senses: Senses, *, segmented: bool
 
     A substitute is scored by the share of the usage's 20 occurrences nearest to its centre of which it is among the 20
     best, minus the largest share in another usage. Of equal ones that with the better mean rank comes first.
-    Punctuation and the word itself are left out.
+    The word itself is left out.
 
     Args:
         embedder: The model that computed the index.
@@ -52,8 +52,7 @@ def _telling(shares: Sequence[dict[str, float]], rank: Counter[str], usage: int)
         lead = shares[usage][word] - max((share.get(word, 0.0) for share in others), default=0.0)
         return -round(lead, 6), rank[word], word
 
-    words = (word for word in shares[usage] if any(character.isalnum() for character in word))
-    return sorted(words, key=score)
+    return sorted(shares[usage], key=score)
 
 
 def _places(

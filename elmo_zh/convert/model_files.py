@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from elmo_zh.errors import BundleError, ElmoZhError
 from elmo_zh.hdf5.foreign_file import ForeignFile
-from elmo_zh.run.files import remove
+from elmo_zh.run.files import make_folder, remove
 
 # Suffixes of the files of a model; nothing else is unpacked from an archive.
 _WANTED = (".json", ".hdf5", ".h5", ".txt", ".data", ".gz", ".dic", ".pkl")
@@ -49,7 +49,7 @@ def opened_source(source: Path, unpacked: Path) -> Iterator[Path]:
             " weights."
         )
     remove(unpacked)
-    unpacked.mkdir(parents=True)
+    make_folder(unpacked)
     try:
         _unpack(source, unpacked)
         yield unpacked

@@ -14,7 +14,7 @@ from elmo_zh.corpus.names import is_corpus_name, kinds_shown, shown
 from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES, compression_of, unpacked
 from elmo_zh.corpus.text_files import find_files
 from elmo_zh.errors import CorpusError
-from elmo_zh.run.files import remove
+from elmo_zh.run.files import make_folder, remove
 
 STANDARD_INPUT = "standard input"
 _TIMEOUT_SECONDS = 60
@@ -149,7 +149,7 @@ def find_sources(arguments: Sequence[str], leave_out: Path | None = None) -> Sou
 def _spool(path: Path) -> Source:
     if sys.stdin is None:
         raise CorpusError("Standard input is closed. Give it something, or a file instead of -.")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
     return Source(name=STANDARD_INPUT, path=path, file_name="stdin", is_named=True, is_local=False)
@@ -164,7 +164,7 @@ def _fetch(address: str, path: Path) -> Source:
         # Errors during the transfer are raised by urllib3, below requests.
         failures = (*failures, import_extra("urllib3.exceptions", address).HTTPError)
     parameters = {"timeout": _TIMEOUT_SECONDS} if scheme in ("http", "https") else {}
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     try:
         with (
             smart_open.open(address, "rb", compression="disable", transport_params=parameters) as remote,

@@ -299,25 +299,31 @@ class ElmoEmbedder:
         """
         return hub_outputs(self._embed_checked, self.num_layers, self.dimension, sentences, sequence_len, layer_weights)
 
-    def substitutes(self, tokens: Sequence[str], position: int, top: int = 20) -> Substitutes:
+    def substitutes(
+        self, tokens: Sequence[str], position: int, top: int = 20, *, with_punctuation: bool = False
+    ) -> Substitutes:
         """Return what could stand at a position of a segmented sentence, by both directions' predictions.
 
         Args:
             tokens: The tokens.
             position: The place of one of them, from 0; that token is not read.
-            top: How many of the most probable words to return.
+            top: How many of the most probable candidates to return.
+            with_punctuation: Punctuation may stand in the place of a word; it always may in that of punctuation.
 
         Raises:
             ElmoZhError: If the position is not in the sentence.
             BundleError: If the bundle has no softmax.
         """
-        return self.substitutes_many([(tokens, position)], top)[0]
+        return self.substitutes_many([(tokens, position)], top, with_punctuation=with_punctuation)[0]
 
-    def substitutes_many(self, places: Sequence[Place], top: int = 20) -> list[Substitutes]:
+    def substitutes_many(
+        self, places: Sequence[Place], top: int = 20, *, with_punctuation: bool = False
+    ) -> list[Substitutes]:
         """Return what `substitutes` returns for each pair of tokens and a position; faster than one by one."""
         with self._lock:
             self._finder = self._finder or SubstituteFinder(self.bundle, self._device)
-            return self._finder.find([(check_tokens(given, "substitutes", "tokens"), at) for given, at in places], top)
+            checked = [(check_tokens(given, "substitutes", "tokens"), at) for given, at in places]
+            return self._finder.find(checked, top, with_punctuation=with_punctuation)
 
     def reset_state(self) -> None:
         """Reset the state of a stateful embedder to zeros."""

@@ -21,7 +21,6 @@ from elmo_zh.embed.rows import iter_rows
 from elmo_zh.embed.shard_digest import digest_region
 from elmo_zh.embed.survey import Survey, count_lines_and_tokens
 from elmo_zh.embed.unfinished import DumpCounts, Parts
-from elmo_zh.embed.word_vectors import find_subwords
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import atomic_path, file_digest
 from elmo_zh.run.reporter import Reporter
@@ -157,7 +156,7 @@ def _count_backed_off(embedder: ElmoEmbedder, tokens: Sequence[str]) -> int:
     if embedder.unknown != "backoff" or vocabulary is None:
         return 0
     unknown = Counter(compress(tokens, embedder.find_unknown(tokens)))
-    return sum(count for token, count in unknown.items() if find_subwords(token, vocabulary))
+    return sum(count for token, count in unknown.items() if vocabulary.find_subwords(token))
 
 
 def _build_block(

@@ -18,7 +18,7 @@ from torch.nn import functional
 from elmo_zh.bundle.read import Bundle
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.model.batches import build_inputs, iter_length_sorted, mark_sentence, pad_sentences
-from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID
+from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, is_word
 
 # The power of the prior: the median and the mean reciprocal rank of the true word are best near it.
 PRIOR_POWER = 0.5
@@ -36,7 +36,7 @@ class Substitute:
     Attributes:
         word: The word, of the vocabulary.
         rank: Its rank, from 1.
-        probability: Its probability by both directions over the prior; all words of the vocabulary sum to 1.
+        probability: Its probability by both directions over the prior; those of all candidates sum to 1.
         forward_probability: Its probability under the forward LM, from what stands before the place.
         backward_probability: Its probability under the backward LM, from what stands after it.
     """
@@ -55,7 +55,8 @@ class Substitutes:
     Attributes:
         word: The token.
         own: The token among the substitutes; None if it is outside the vocabulary.
-        best: The most probable words in order, among them perhaps the token itself. No special token is among them.
+        best: The most probable candidates in order, among them perhaps the token itself. Special tokens are no
+            candidates; punctuation is one only for punctuation, or if it was asked for.
     """
 
     word: str
@@ -86,13 +87,15 @@ class SubstituteFinder:
         self._bundle, self._device = bundle, device
         self._softmax.to(device)
         self._penalty = prior_power * zipf_log_prior(len(self._vocabulary)).to(device)
+        self._is_punctuation = torch.tensor([not is_word(token) for token in self._vocabulary.tokens], device=device)
 
-    def find(self, places: Sequence[Place], top: int) -> list[Substitutes]:
+    def find(self, places: Sequence[Place], top: int, *, with_punctuation: bool = False) -> list[Substitutes]:
         """Return the substitutes of a token in each of some sentences.
 
         Args:
             places: For each, the tokens of a sentence and the position of one of them, from 0.
-            top: How many of the most probable words to return.
+            top: How many of the most probable candidates to return.
+            with_punctuation: Punctuation may stand in the place of a word; it always may in that of punctuation.
 
         Raises:
             ElmoZhError: If a position is not in its sentence.
@@ -103,6 +106,8 @@ class SubstituteFinder:
             chosen = places[start : start + step]
             forward, backward = self.log_probabilities(chosen)
             combined = combine(forward, backward, self._penalty)
+            if not with_punctuation:
+                combined = self._words_for_words(combined, chosen)
             for row, (tokens, position) in enumerate(chosen):
                 parts = [scores[row].cpu().numpy() for scores in (combined, forward, backward)]
                 found.append(self._substitutes(tokens[position], parts, top))
@@ -128,10 +133,16 @@ class SubstituteFinder:
         forward, backward = scores.log_softmax(dim=-1)
         return forward, backward
 
+    def _words_for_words(self, combined: Tensor, places: Sequence[Place]) -> Tensor:
+        """Return log-probabilities, shape (N, V), in which no punctuation stands in the place of a word."""
+        replaces_word = torch.tensor([is_word(tokens[position]) for tokens, position in places], device=self._device)
+        left_out = replaces_word[:, None] & self._is_punctuation
+        return combined.masked_fill(left_out, -torch.inf).log_softmax(dim=-1)
+
     def _substitutes(self, word: str, scores: Sequence[NDArray[np.float32]], top: int) -> Substitutes:
         combined, forward, backward = scores
         # Stable, so that of equally probable words the more frequent one comes first.
-        order = np.argsort(-combined, kind="stable")[: min(top, len(combined) - len(SPECIALS))]
+        order = np.argsort(-combined, kind="stable")[: min(top, np.count_nonzero(combined > -np.inf))]
 
         def build(row: int, rank: int) -> Substitute:
             logs = (float(each[row]) for each in (combined, forward, backward))

@@ -9,7 +9,6 @@ from itertools import chain
 from typing import Any
 
 from elmo_zh.bundle.read import Bundle
-from elmo_zh.embed.word_vectors import find_subwords
 from elmo_zh.text.han import simplified_forms, traditional_forms
 from elmo_zh.vocabulary.vocabulary import UNKNOWN_ID, Vocabulary
 
@@ -130,7 +129,7 @@ def _is_written_in(vocabulary: Vocabulary, own: frozenset[str], foreign: frozens
 
 def _is_compound(word: str, vocabulary: Vocabulary) -> bool:
     """Return whether a word consists of words of the vocabulary, at least half of it of longer than one character."""
-    subwords = find_subwords(word, vocabulary)
+    subwords = vocabulary.find_subwords(word)
     num_longer = sum(len(subword) for subword in subwords if len(subword) > 1)
     return sum(map(len, subwords)) == len(word) and 2 * num_longer >= len(word)
 

@@ -9,7 +9,7 @@ from elmo_zh.model.batches import build_inputs
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.precision import FLOAT32, Precision
 from elmo_zh.vocabulary.lexicon import Lexicon
-from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, UNKNOWN_ID, Vocabulary
+from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, UNKNOWN_ID
 
 # Words whose vectors from a character CNN are kept: about 100 MB in a model of the published size.
 _MOST_KEPT_WORDS = 50_000
@@ -26,7 +26,7 @@ class WordVectors:
             lexicon: The ids of the model's words.
             precision: Precision of the products of a character CNN; for int8 they are float32.
             unknown: In token mode, the input for a word outside the vocabulary: unk is the vector of <UNK>; backoff is
-                the mean of its subwords' vectors (`find_subwords`), or that of <UNK> if it has none.
+                the mean of its subwords' vectors (`Vocabulary.find_subwords`), or that of <UNK> if it has none.
         """
         self._bilm, self._lexicon, self._precision = bilm, lexicon, precision
         self._backs_off = unknown == "backoff" and bilm.shape.characters is None
@@ -46,7 +46,7 @@ class WordVectors:
         vectors = self._encode(self._lexicon, ids)
         if self._backs_off:
             for place, word in enumerate(words):
-                if ids[place] == UNKNOWN_ID and (subwords := find_subwords(word, self._lexicon.vocabulary)):
+                if ids[place] == UNKNOWN_ID and (subwords := self._lexicon.vocabulary.find_subwords(word)):
                     vectors[place] = self._encode(self._lexicon, self._lexicon.encode(subwords)).mean(dim=0)
         return vectors
 
@@ -69,20 +69,3 @@ class WordVectors:
         device = self._bilm.lstm_layers()[0].bias.device
         inputs = build_inputs(lexicon, torch.tensor(ids, dtype=torch.int64)).to(device)
         return self._bilm.encode_tokens(inputs, self._precision)
-
-
-def find_subwords(word: str, vocabulary: Vocabulary) -> list[str]:
-    """Return the vocabulary's words that a word consists of: from its start on, always the longest match.
-
-    A character at which no word of the vocabulary starts is skipped. The word as a whole is not looked up.
-    """
-    subwords, start = [], 0
-    while start < len(word):
-        for end in range(len(word) if start else len(word) - 1, start, -1):
-            if word[start:end] in vocabulary:
-                subwords.append(word[start:end])
-                start = end
-                break
-        else:
-            start += 1
-    return subwords

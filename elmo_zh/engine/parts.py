@@ -15,7 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from elmo_zh.engine.engine import Engine
 from elmo_zh.errors import ClusterError
-from elmo_zh.run.files import file_digest, written_once
+from elmo_zh.run.files import file_digest, make_folder, written_once
 from elmo_zh.run.sealed import read_sealed, write_sealed_once
 
 Task = TypeVar("Task")
@@ -90,7 +90,7 @@ def run_parts(
         ClusterError: If files that a worker has written do not become visible here.
     """
     folder = folder.absolute()
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     jobs = []
     for name, task in tasks.items():
         done = _intact(folder, name)
@@ -117,7 +117,7 @@ def run_parts_in_order(
         ClusterError: If files that a worker has written do not become visible here.
     """
     folder = folder.absolute()
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     waiting: deque[str] = deque()
     done: dict[str, Figures] = {}
 

@@ -59,6 +59,15 @@ def folder_bytes(path: Path) -> int:
     return sum(file.stat().st_size for file in files if file.is_file() and not file.is_symlink())
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, unless they exist; a power cut after that does not lose them."""
+    if path.is_dir():
+        return
+    make_folder(path.parent)
+    path.mkdir(exist_ok=True)
+    sync_folder(path.parent)
+
+
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a path at which to write a file or folder; it replaces `path` only if the block succeeds.
@@ -70,7 +79,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
         FullDiskError: If it does not fit on the disk.
     """
     require_replaceable_kind(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     unfinished = path.with_name(path.name + UNFINISHED)
     replaced = path.with_name(f"{path.name}.replaced{UNFINISHED}")
     remove(unfinished)
@@ -83,7 +92,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
             # A folder cannot replace another in one step, but a half-removed folder must never have the final name.
             path.rename(replaced)
         unfinished.replace(path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     finally:
         remove(unfinished)
         _restore(replaced, path)
@@ -99,14 +108,14 @@ def written_once(path: Path) -> Iterator[Path]:
     Raises:
         FullDiskError: If it does not fit on the disk.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     unfinished = path.with_name(f"{path.name}.{uuid4().hex}{UNFINISHED}")
     try:
         with _full_disk_named(path, unfinished):
             yield unfinished
             _sync(unfinished)
         unfinished.replace(path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     finally:
         unfinished.unlink(missing_ok=True)
 
@@ -135,7 +144,7 @@ def _sync(path: Path) -> None:
     if path.is_dir():
         for each in sorted(path.iterdir()):
             _sync(each)
-        _sync_folder(path)
+        sync_folder(path)
     else:
         sync_file(path)
 
@@ -146,7 +155,7 @@ def sync_file(path: Path) -> None:
         os.fsync(opened.fileno())
 
 
-def _sync_folder(path: Path) -> None:
+def sync_folder(path: Path) -> None:
     """Force the names in a folder to disk: without that, a power cut may undo a rename."""
     if not hasattr(os, "O_DIRECTORY"):  # Windows opens no folders
         return
@@ -173,7 +182,7 @@ def remove(path: Path) -> None:
         remove(doomed)
         path.rename(doomed)
         # After a power cut the folder must not be there by its own name without some of its files.
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     if doomed.is_dir() and not doomed.is_symlink():
         shutil.rmtree(doomed)
 
@@ -258,7 +267,7 @@ def is_locked(path: Path) -> bool:
 def _open_lock(path: Path) -> TextIO:
     """Open a lock file for writing; a folder that refuses it would refuse the output too, so it is named instead."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         return path.open("w")
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):

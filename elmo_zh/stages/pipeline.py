@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 
 from elmo_zh.config import Config
 from elmo_zh.engine.select import EngineChoice
-from elmo_zh.run.files import UNFINISHED, remove
+from elmo_zh.run.files import UNFINISHED, make_folder, remove, sync_folder
 from elmo_zh.run.find_runs import LATEST
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import Reporter
@@ -54,6 +54,7 @@ def link_latest(run: RunDir) -> None:
         return
     unfinished = LATEST.with_name(LATEST.name + UNFINISHED)
     remove(unfinished)
-    unfinished.parent.mkdir(exist_ok=True)
+    make_folder(LATEST.parent)
     unfinished.symlink_to(os.path.relpath(run.path.resolve(), LATEST.parent.resolve()), target_is_directory=True)
     unfinished.replace(LATEST)
+    sync_folder(LATEST.parent)

@@ -5,7 +5,6 @@ test example adds to its score, so that an interrupted comparison trains none of
 """
 
 import hashlib
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -22,8 +21,9 @@ from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.join import claimed_output
 from elmo_zh.errors import CorpusError, OptionError
 from elmo_zh.extras import install_line
-from elmo_zh.run.files import remove, write_json
+from elmo_zh.run.files import remove
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
+from elmo_zh.run.sealed import has_its_content, read_sealed, write_sealed
 from elmo_zh.tasks.baselines import can_fit_tfidf, predict_majority, predict_tfidf
 from elmo_zh.tasks.bootstrap import example_rows, score_rows
 from elmo_zh.tasks.comparison import ANCESTOR, BOTH, ELMO, MAJORITY, TFIDF, WORD2VEC, Comparison, ComparisonLayout, Run
@@ -182,10 +182,9 @@ class _Vectors:
         record = parts / "vectors_seconds.json"
         started = time.perf_counter()
         cache = cached_vectors(texts, embedder, parts, reporter)
-        if not record.is_file():
-            write_json(record, time.perf_counter() - started)
-        seconds = float(json.loads(record.read_text(encoding="utf-8")))
-        return cls(embedder=embedder, texts=texts, cache=cache, seconds=seconds)
+        if not has_its_content(record):
+            write_sealed(record, {"seconds": time.perf_counter() - started})
+        return cls(embedder=embedder, texts=texts, cache=cache, seconds=read_sealed(record)["seconds"])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -229,8 +228,10 @@ class _Study:
         name = "ancestor" if model == ANCESTOR else "-".join(_INPUTS.get(model, (model,)))
         place = self.parts / f"seed-{seed}" / f"{share}-{name}"
         record = place.with_name(place.name + ".json")
+        if has_its_content(record):
+            return Run.from_json(read_sealed(record))
         if record.is_file():
-            return Run.from_json(json.loads(record.read_text(encoding="utf-8")))
+            self.reporter.warn(f"{record} is damaged, so this training is repeated.")
         dataset = self._shared(share, seed)
         if model in self.vectors:
             predictions, seconds, dev_score = self._train(dataset, model, seed, place)
@@ -250,7 +251,7 @@ class _Study:
             seconds=seconds,
             rows=rows,
         )
-        write_json(record, run.to_json())
+        write_sealed(record, run.to_json())
         remove(place)
         self.reporter.note(
             f"{model}, {counted(len(dataset.train), 'training example')}, seed {seed}: {self._metric} {score:.4f}"

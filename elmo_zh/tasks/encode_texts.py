@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.tasks.live_vectors import LiveVectors
 from elmo_zh.tasks.networks.inputs import FIRST_CHARACTER, UNKNOWN_CHARACTER, Batch
 from elmo_zh.tasks.units import UnitText
@@ -125,6 +126,13 @@ class TextEncoder:
         for place, text in enumerate(texts):
             found[place, : len(text), : text.characters.shape[1]] = text.characters
         return torch.from_numpy(found)
+
+
+def read_alike(word2vec: Word2Vec, embedder: ElmoEmbedder, sentences: Iterable[Sequence[str]]) -> Word2Vec:
+    """Return word2vec vectors in which the sentences' unknown words are read as the embedder reads them."""
+    if embedder.unknown != "backoff":
+        return word2vec
+    return word2vec.with_words(token for sentence in sentences for token in sentence)
 
 
 def _of_owners(rows: NDArray[np.int64], owners: NDArray[np.int64]) -> NDArray[np.int64]:

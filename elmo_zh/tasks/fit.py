@@ -1,6 +1,5 @@
 """Train a task on a bundle: read and check the data, compute the vectors once, train, score, and write the folder."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.join import claimed_output
+from elmo_zh.embed.unfinished import is_same_json
 from elmo_zh.errors import OptionError, OutputError
 from elmo_zh.run.files import file_digest, remove, write_json
 from elmo_zh.run.reporter import Reporter, SilentReporter
@@ -114,8 +114,7 @@ def open_parts(parts: Path, manifest: Mapping[str, Any], *, force: bool) -> None
         OutputError: If it holds trainings of other data, another model or other settings, and `force` is not given.
     """
     known = parts / "manifest.json"
-    expected = json.loads(json.dumps(manifest))
-    is_same = known.is_file() and json.loads(known.read_text(encoding="utf-8")) == expected
+    is_same = is_same_json(known, manifest)
     if not is_same and not force and known.is_file() and any(parts.glob("seed-*")):
         raise OutputError(
             f"{parts} holds an unfinished training with other data, another model or other settings."

@@ -25,7 +25,7 @@ from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.tasks.data.datasets import DataFiles, Dataset
 from elmo_zh.tasks.data.examples import Example
 from elmo_zh.tasks.data.read_labelled import Reading
-from elmo_zh.tasks.encode_texts import Alphabet, TextEncoder
+from elmo_zh.tasks.encode_texts import Alphabet, TextEncoder, read_alike
 from elmo_zh.tasks.live_vectors import LiveVectors
 from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
 from elmo_zh.tasks.networks.task_head import TaskHead
@@ -140,6 +140,7 @@ class PreparedTask:
             reporter: Receives messages and progress.
         """
         settings = job.settings
+        word2vec = word2vec and read_alike(word2vec, embedder, sentences_of(texts))
         alphabet = None
         if "characters" in settings.inputs:
             alphabet = Alphabet.of(text.text for each in texts["train"] for text in each)

@@ -22,10 +22,11 @@ from elmo_zh.run.reporter import Reporter, SilentReporter, counted
 from elmo_zh.tasks.data.datasets import DataFiles, Dataset, load_dataset
 from elmo_zh.tasks.data.read_labelled import Reading
 from elmo_zh.tasks.data.senses import MarkedWord, read_senses
+from elmo_zh.tasks.encode_texts import read_alike
 from elmo_zh.tasks.fit import open_parts
 from elmo_zh.tasks.linear_probe import LabelledVectors, fit_linear_probe
 from elmo_zh.tasks.probe_report import Probed, ProbeLayout, ProbeReport
-from elmo_zh.tasks.read_texts import Texts, cached_vectors, read_texts
+from elmo_zh.tasks.read_texts import Texts, cached_vectors, read_texts, sentences_of
 from elmo_zh.tasks.units import TextReader, UnitText
 from elmo_zh.tasks.vector_cache import VectorCache
 
@@ -79,6 +80,7 @@ def probe_tags(
         texts = read_texts(dataset, embedder, reporter)
         parts = open_work([text.sentences for part in texts.values() for [text] in part])
         cache = cached_vectors(texts, embedder, parts, reporter)
+        beside = beside and read_alike(beside, embedder, sentences_of(texts))
         report = _TagProbe(dataset, texts, files.seed, reporter).report(
             cache, beside, _facts(embedder, dataset.parts())
         )
@@ -123,6 +125,7 @@ def probe_senses(
         beside = _word2vec_beside(word2vec, embedder, reporter)
         places = _places(marked, embedder)
         sentences = [tokens for tokens, _ in places]
+        beside = beside and read_alike(beside, embedder, sentences)
         cache = VectorCache.on_disk(open_work(sentences) / "vectors", embedder, sentences, reporter)
         report = _report_senses(marked, places, cache, beside, _facts(embedder, {"occurrences": marked}))
         report.write(output)

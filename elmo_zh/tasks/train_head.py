@@ -3,7 +3,6 @@
 All random numbers of an epoch come from the seed and the number of the epoch, so no generator state is kept.
 """
 
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from elmo_zh.model.batches import iter_length_sorted
 from elmo_zh.model.scalar_mix import MIX_LEARNING_RATE, mix_parameter_groups
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Progress, Reporter
+from elmo_zh.run.sealed import Region, has_its_content, read_sealed, write_sealed
 from elmo_zh.tasks.encode_texts import EncodedText, TextEncoder
 from elmo_zh.tasks.live_vectors import LiveVectors
 from elmo_zh.tasks.networks.inputs import Batch
@@ -117,7 +117,7 @@ def train_head(
         groups.append({"params": list(live.bilm.parameters()), "lr": settings.bilm_learning_rate})
     optimizer = torch.optim.Adam(groups)
     modules = nn.ModuleDict({"head": head} | ({"bilm": live.bilm} if live else {}))
-    state = _State.load(folder / "state", modules, optimizer)
+    state = _State.load(folder / "state", modules, optimizer, reporter)
     total = settings.epochs * len(items)
     done = len(state.lines)
     with reporter.progress(f"seed {seed}", unit="texts", total=total, initial=done * len(items)) as progress:
@@ -222,9 +222,12 @@ class _State:
     best: dict[str, Tensor]
 
     @classmethod
-    def load(cls, folder: Path, modules: nn.Module, optimizer: torch.optim.Optimizer) -> "_State":
-        """Return the state in a folder, after filling in the modules and the optimiser; a new one if there is none."""
-        if not folder.is_dir():
+    def load(cls, folder: Path, modules: nn.Module, optimizer: torch.optim.Optimizer, reporter: Reporter) -> "_State":
+        """Return the state in a folder, after filling in modules and optimiser; a new one if there is no sound one."""
+        record = folder / "lines.json"
+        if not has_its_content(record):
+            if folder.is_dir():
+                reporter.warn(f"{folder} is damaged, so this training starts again.")
             return cls([], {})
         modules.load_state_dict(load_file(folder / "modules.safetensors"))
         flat = load_file(folder / "optimizer.safetensors")
@@ -233,8 +236,7 @@ class _State:
             number, _, key = name.partition(".")
             known.setdefault(int(number), {})[key] = value
         optimizer.load_state_dict({"state": known, "param_groups": optimizer.state_dict()["param_groups"]})
-        lines = json.loads((folder / "lines.json").read_text(encoding="utf-8"))
-        return cls(lines, load_file(folder / "best.safetensors"))
+        return cls(read_sealed(record)["lines"], load_file(folder / "best.safetensors"))
 
     def save(self, folder: Path, modules: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Write the state; it replaces the one of the epoch before in one step."""
@@ -242,10 +244,11 @@ class _State:
         flat = {f"{number}.{key}": value for number, each in states.items() for key, value in each.items()}
         with atomic_path(folder) as unfinished:
             unfinished.mkdir()
-            save_file(modules.state_dict(), unfinished / "modules.safetensors")
-            save_file(self.best, unfinished / "best.safetensors")
-            save_file(flat, unfinished / "optimizer.safetensors")
-            (unfinished / "lines.json").write_text(json.dumps(self.lines), encoding="utf-8")
+            for name, tensors in (("modules", modules.state_dict()), ("best", self.best), ("optimizer", flat)):
+                save_file(tensors, unfinished / f"{name}.safetensors")
+            write_sealed(
+                unfinished / "lines.json", {"lines": self.lines}, map(Region.whole, sorted(unfinished.iterdir()))
+            )
 
     def best_of(self, module: str) -> dict[str, Tensor]:
         """Return the best weights of one of the modules."""

@@ -1,10 +1,10 @@
 """The vectors of sentences, each computed once and kept in float16: all layers of all tokens, one after the other.
 
-On disk they are one .npy file, mapped into memory: an epoch reads them and runs no biLM. `done.json` says how many
-sentences have been written, so that an interrupted command continues.
+On disk they are one .npy file, mapped into memory: an epoch reads them and runs no biLM. Its start has a record,
+`vectors.json`, and so has each part of the vectors that has been written, `part-*.json`, so that an interrupted command
+continues. Records have digests of the bytes that they vouch for (`run/sealed.py`).
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +17,16 @@ from torch import Tensor
 
 from elmo_zh.contexts.unfinished_index import RowFile
 from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.embed.unfinished import finished_parts, record_part, remove_damaged_parts
 from elmo_zh.run.disk_space import require_room
-from elmo_zh.run.files import atomic_path, write_json
+from elmo_zh.run.files import atomic_path, remove
 from elmo_zh.run.reporter import Reporter, SilentReporter
+from elmo_zh.run.sealed import Region, has_its_content, read_sealed, write_sealed
 
 Sentence = tuple[str, ...]
 # Sentences computed together and then written: little is lost by an interruption, and memory stays bounded.
 _WINDOW_SENTENCES, _WINDOW_TOKENS = 2000, 20_000
+_VECTORS = "vectors.npy"
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,25 +78,35 @@ class VectorCache:
         distinct = list(first_rows)
         num_tokens = sum(map(len, distinct))
         shape = (num_tokens + 1, embedder.num_layers, embedder.dimension)
-        path, record = folder / "vectors.npy", folder / "done.json"
-        if not path.is_file():
-            require_room(path, 2 * int(np.prod(shape)))
-            folder.mkdir(parents=True, exist_ok=True)
-            with atomic_path(path) as unfinished:
-                RowFile.create(unfinished, np.dtype(np.float16), shape)
-        file = RowFile(path)
-        done = json.loads(record.read_text(encoding="utf-8"))["sentences"] if record.is_file() else 0
         reporter = reporter or SilentReporter()
+        file = _open_rows(folder, shape, reporter)
+        done = sum(finished_parts(folder, 0).values())
         rows_done = sum(map(len, distinct[:done]))
         with reporter.progress("vectors", unit="tokens", total=num_tokens, initial=rows_done) as progress:
             for window in _windows(distinct, done):
                 layers = [_to_float16(each) for each in embedder.compute_vectors(window)]
-                file.write(first_rows[window[0]], np.concatenate(layers))
+                written = file.write(first_rows[window[0]], np.concatenate(layers))
+                record_part(folder, done, len(window), [written])
                 done += len(window)
-                write_json(record, {"sentences": done})
                 progress.update(sum(map(len, window)))
-        vectors: Any = np.load(path, mmap_mode="r", allow_pickle=False)
+        vectors: Any = np.load(folder / _VECTORS, mmap_mode="r", allow_pickle=False)
         return cls(first_rows, vectors)
+
+
+def _open_rows(folder: Path, shape: tuple[int, ...], reporter: Reporter) -> RowFile:
+    """Return the file of the vectors, new or with the sound ones that it has; records of damaged ones are removed."""
+    path, begun = folder / _VECTORS, folder / "vectors.json"
+    is_sound = has_its_content(begun) and read_sealed(begun)["bytes"] == path.stat().st_size
+    if remove_damaged_parts(folder) if is_sound else begun.is_file():
+        reporter.warn(f"Some vectors in {folder} are damaged, so they are computed again.")
+    if not is_sound:
+        remove(folder)
+        require_room(path, 2 * int(np.prod(shape)))
+        with atomic_path(path) as unfinished:
+            RowFile.create(unfinished, np.dtype(np.float16), shape)
+        _, start, num_bytes = RowFile(path).write(0, np.zeros((1, *shape[1:]), np.float16))
+        write_sealed(begun, {"bytes": path.stat().st_size}, [Region(path, 0, start + num_bytes)])
+    return RowFile(path)
 
 
 def number_rows(sentences: Iterable[Sentence]) -> dict[Sentence, int]:

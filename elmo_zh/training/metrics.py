@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_zh.errors import RunError
-from elmo_zh.run.files import atomic_path, sync_file
+from elmo_zh.run.files import atomic_path, make_folder, sync_file
 
 
 class MetricsFile:
@@ -16,7 +16,7 @@ class MetricsFile:
 
     def append(self, **figures: Any) -> None:
         """Write one line."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self.path.parent)
         with self.path.open("a", encoding="utf-8", newline="\n") as file:
             file.write(json.dumps(figures) + "\n")
 

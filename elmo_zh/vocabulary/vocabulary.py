@@ -33,6 +33,22 @@ class Vocabulary:
         ids = self._ids
         return [ids.get(token, UNKNOWN_ID) for token in tokens]
 
+    def find_subwords(self, word: str) -> list[str]:
+        """Return the words of the vocabulary that a word consists of: from its start on, always the longest match.
+
+        A character at which no word of the vocabulary starts is skipped. The word as a whole is not looked up.
+        """
+        subwords, start = [], 0
+        while start < len(word):
+            for end in range(len(word) if start else len(word) - 1, start, -1):
+                if word[start:end] in self:
+                    subwords.append(word[start:end])
+                    start = end
+                    break
+            else:
+                start += 1
+        return subwords
+
     def digest(self) -> str:
         """Return the SHA-256 of vocab.data as `save` writes it."""
         content = "".join(f"{token}\n" for token in self.tokens)
@@ -73,6 +89,11 @@ def load_words(path: Path) -> list[str]:
     if not words:
         raise RunError(f"{path} contains no words. Give a file with one word a line.")
     return list(words)
+
+
+def is_word(token: str) -> bool:
+    """Return whether a token has a letter, a digit or a Han character: it is no punctuation, symbol or emoji."""
+    return any(character.isalnum() for character in token)
 
 
 def save_counts(vocabulary: Vocabulary, counts: Sequence[int], path: Path) -> None:

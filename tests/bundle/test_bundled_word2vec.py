@@ -15,6 +15,7 @@ from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.word2vec import read_table
 from elmo_zh.bundle.write import write_bundle
 from elmo_zh.errors import BundleError, RunError
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 
 def test_the_bundle_of_a_run_holds_its_vectors(sample_run: SampleRun) -> None:
@@ -30,6 +31,18 @@ def test_the_bundle_of_a_run_holds_its_vectors(sample_run: SampleRun) -> None:
         np.testing.assert_array_equal(vector, vectors.get(word, np.zeros(PROJECTION)).astype(np.float16))
     assert found.dtype == np.float32
     assert of_bundle.embed_tokens([[]])[0].shape == (0, PROJECTION)
+
+
+def test_further_words_get_the_mean_of_their_parts() -> None:
+    """By hand: 苹果树 is 苹果 and 树, 我x is 我; of 不 and <S> there is no part, and 苹果 stays as it is."""
+    table = np.array([[0, 0], [0, 0], [0, 0], [1, 2], [3, 5], [7, 11]], np.float16)
+    word2vec = Word2Vec(Vocabulary((*SPECIALS, "苹果", "树", "我")), table)
+    more = word2vec.with_words(["苹果树", "我x", "不", "<S>", "苹果", "我x"])
+    [found] = more.embed_tokens([["苹果树", "我x", "不", "<S>", "苹果", "树苹果"]])
+    np.testing.assert_array_equal(found, [[2, 3.5], [7, 11], [0, 0], [0, 0], [1, 2], [0, 0]])
+    assert more.table.dtype == np.float16
+    np.testing.assert_array_equal(more.table[:6], table)
+    np.testing.assert_array_equal(word2vec.with_words([]).table, table)
 
 
 def test_the_vectors_can_be_left_out_and_nothing_else_changes(sample_run: SampleRun, tmp_path: Path) -> None:

@@ -191,18 +191,33 @@ def test_the_commands(model: Path, tmp_path: Path) -> None:
     assert found["neighbours"][0]["line"] == 0
     shown = elmo_zh(*arguments, "--same-word")
     assert f"Model: {model}" in shown.stderr
-    assert len(shown.stdout.splitlines()) == 4
-    assert shown.stdout.splitlines()[0].endswith("a.txt:1")
+    *rows, empty, following = shown.stdout.splitlines()
+    assert (len(rows), empty) == (4, "")
+    assert rows[0].endswith("a.txt:1")
+    assert following == "Next: elmo-zh senses 苹果 --index new.index puts all its occurrences into usages"
     assert shown.stdout.startswith("1.0000  ")
     told = elmo_zh("neighbours", "香蕉", "--in", "香蕉 和 苹", "--index", "new.index", "--same-word").only_error()
     assert told == "香蕉 is not in the index new.index. No word of it has one of these characters."
     other = write_model(tmp_path / "other", SHAPES["token"], seed=5, text=TextConfig(segmenter="whitespace"))
     assert f"but {other} is another one" in elmo_zh(*arguments, "--model", other).only_error()
     assert "has no vectors of layer 7; it has layers 0, 1, 2" in elmo_zh(*arguments, "--layer", "7").only_error()
-    assert (
-        "香蕉 is outside the model's vocabulary"
-        in elmo_zh("neighbours", "香蕉", "--in", "香蕉", "--index", "new.index").stderr
-    )
+    unknown = elmo_zh("neighbours", "香蕉", "--in", "香蕉", "--index", "new.index")
+    assert "香蕉 is outside the model's vocabulary" in unknown.stderr
+    assert "Next: elmo-zh explore new.index " in unknown.stdout
+
+
+def test_a_missing_index_is_told_with_the_command_that_makes_one() -> None:
+    for typed, missing in (
+        (("neighbours", "苹果", "--in", "苹果"), "option '--index'"),
+        (("senses", "苹果"), "option '--index'"),
+        (("drift",), "argument 'OLD'"),
+        (("drift", "old.index"), "argument 'NEW'"),
+    ):
+        answer = elmo_zh(*typed)
+        assert answer.status == 2
+        assert answer.stderr.endswith(
+            f"Error: Missing {missing}. Make an index with: elmo-zh index TEXT --output INDEX\n"
+        )
 
 
 def test_a_path_in_the_index_is_used_only_for_the_model_that_made_it(

@@ -247,5 +247,6 @@ def test_the_command(senses_index: ContextIndex, model: Path) -> None:
     shown = elmo_zh(*arguments, "--output", "a.tsv", "--force")
     assert Path("a.tsv").read_bytes() == written
     assert shown.stdout.splitlines()[0] == "12 occurrences of 苹果 (1 more in repeated lines): 2 usages in layer 1."
-    assert shown.stdout.splitlines()[-1] == "Wrote a.tsv"
+    assert shown.stdout.splitlines()[-2] == "Wrote a.tsv"
+    assert f"Next: elmo-zh explore {senses_index.path} --word 苹果 " in shown.stdout
     assert "Leave out --model" in elmo_zh(*arguments, "--model", model).stderr

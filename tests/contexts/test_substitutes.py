@@ -1,6 +1,7 @@
 """Substitutes of a word: against the NumPy oracle, and the command with words that the segmenter cuts across."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +35,13 @@ def log_softmax(scores: Array) -> Array:
     return np.asarray(shifted - np.log(np.exp(shifted).sum()))
 
 
-def oracle_logs(oracle: numpy_oracle.Bundle, tokens: list[str], position: int) -> tuple[Array, Array, Array]:
+def has_letter(token: str) -> bool:
+    return re.search(r"[^\W_]", token) is not None
+
+
+def oracle_logs(
+    oracle: numpy_oracle.Bundle, tokens: list[str], position: int, *, with_punctuation: bool
+) -> tuple[Array, Array, Array]:
     """The log-probabilities of all rows at a position, together, under the forward LM and under the backward LM."""
     activations, _ = run_bilm(oracle.bilm, numpy_oracle.token_vectors(oracle, tokens))
     forward_top, backward_top = np.split(activations[-1], 2, axis=1)
@@ -46,19 +53,27 @@ def oracle_logs(oracle: numpy_oracle.Bundle, tokens: list[str], position: int) -
     prior = np.log((rows + 2) / (rows + 1)) / np.log(len(rows) + 1)
     scores = forward + backward - PRIOR_POWER * np.log(prior)
     scores[:3] = -np.inf
+    if has_letter(tokens[position]) and not with_punctuation:
+        scores[[not has_letter(word) for word in oracle.vocab]] = -np.inf
     return log_softmax(scores), forward, backward
 
 
 @pytest.mark.parametrize("mode", ["token", "character"])
-def test_substitutes_are_those_of_the_oracle(tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("with_punctuation", [False, True])
+def test_substitutes_are_those_of_the_oracle(
+    tmp_path: Path, mode: str, with_punctuation: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "_MAX_SCORES", 8 * 7)
     path = write_model(tmp_path / "model", SHAPES[mode], with_softmax=True)
     oracle = numpy_oracle.load_bundle(path)
     embedder = ElmoEmbedder.load(path)
     places = [(tokens, position) for tokens in SENTENCES for position in range(len(tokens))]
-    for (tokens, position), found in zip(places, embedder.substitutes_many(places, 100), strict=True):
-        combined, forward, backward = (np.exp(logs) for logs in oracle_logs(oracle, tokens, position))
-        order = np.argsort(-combined)[: len(oracle.vocab) - 3]
+    answers = embedder.substitutes_many(places, 100, with_punctuation=with_punctuation)
+    for (tokens, position), found in zip(places, answers, strict=True):
+        logs = oracle_logs(oracle, tokens, position, with_punctuation=with_punctuation)
+        combined, forward, backward = map(np.exp, logs)
+        order = np.argsort(-combined)[: np.count_nonzero(combined)]
+        assert len(order) == len(oracle.vocab) - (3 if with_punctuation or tokens[position] == "。" else 4)
         assert [each.word for each in found.best] == [oracle.vocab[row] for row in order]
         assert [each.rank for each in found.best] == list(range(1, len(order) + 1))
         for name, expected in (
@@ -109,6 +124,16 @@ def test_a_word_and_its_position_give_the_same(bundle: Path) -> None:
     without = elmo_zh("substitutes", SENTENCE, "--word", "苹果", "--model", bundle, "--json", "--without-word").result()
     assert [each["word"] for each in without["occurrences"][0]["substitutes"]] == expected.words
     assert "own" not in without["occurrences"][0]
+
+
+def test_punctuation_stands_for_punctuation_or_if_it_is_asked_for(bundle: Path) -> None:
+    shown = {}
+    for place, options in (("2", ()), ("2", ("--with-punctuation",)), ("3", ())):
+        typed = ("我们吃苹果。", "--position", place, "--model", bundle, "--json", *options)
+        [found] = elmo_zh("substitutes", *typed).result()["occurrences"]
+        shown[place, options] = {each["word"] for each in found["substitutes"]}
+    words, everything, marks = shown.values()
+    assert words == everything - {"。"} != everything == marks
 
 
 def test_a_word_across_tokens_is_cut_out(bundle: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from elmo_zh.embed import word_vectors
-from elmo_zh.embed.word_vectors import WordVectors, find_subwords
+from elmo_zh.embed.word_vectors import WordVectors
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.precision import BFLOAT16, INT8
 from elmo_zh.vocabulary.lexicon import Lexicon
@@ -208,7 +208,7 @@ def test_in_character_mode_nothing_backs_off() -> None:
     ],
 )
 def test_subwords_by_hand(word: str, subwords: list[str]) -> None:
-    assert find_subwords(word, VOCABULARY) == subwords
+    assert VOCABULARY.find_subwords(word) == subwords
 
 
 @given(
@@ -218,13 +218,13 @@ def test_subwords_are_what_a_regular_expression_finds(word: str, words: set[str]
     """Of alternatives it takes the first that fits, here the longest, and goes on after it."""
     alternatives = sorted(words - {word}, key=len, reverse=True)
     expected = re.findall("|".join(alternatives), word) if alternatives else []
-    subwords = find_subwords(word, Vocabulary((*SPECIALS, *sorted(words))))
+    subwords = Vocabulary((*SPECIALS, *sorted(words))).find_subwords(word)
     assert subwords == expected
     assert all(subword in words and subword != word for subword in subwords)
 
 
 def test_every_subword_is_the_longest_that_fits_there() -> None:
     vocabulary = Vocabulary((*SPECIALS, "a", "ab", "abc", "cd", "d"))
-    assert find_subwords("abcd", vocabulary) == ["abc", "d"]
-    assert find_subwords("xabcd", vocabulary) == ["abc", "d"]
-    assert find_subwords("abxcd", vocabulary) == ["ab", "cd"]
+    assert vocabulary.find_subwords("abcd") == ["abc", "d"]
+    assert vocabulary.find_subwords("xabcd") == ["abc", "d"]
+    assert vocabulary.find_subwords("abxcd") == ["ab", "cd"]

@@ -39,9 +39,9 @@ keep_checkpoints = 2
 
 STAGES = ("segment", "vocab", "word2vec", "encode", "train", "export")
 TEXT = "今天天气很好\n\n我们吃米饭\n他喝茶\n春天来了\n我们喝茶\n今天下雨\n"
-LABELLED = "".join(
-    f"{'今天天气很好' if k % 2 else '我们吃米饭'}{'一二三四五六七八九十'[k % 10]},{k % 2}\n" for k in range(24)
-)
+NUMBERS = [f"{kind}{number}" for kind in "共约" for number in "一二三四五六七八九十"]
+LABELLED = "".join(f"今天天气很好{each},好\n我们吃米饭{each},吃\n" for each in NUMBERS[:12])
+WORDS = "".join(f"我们\tPN\n喝\tVV\n{each}\tCD\n茶\tNN\n\n" for each in NUMBERS)
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,26 @@ def _embed(name: str, *options: str, needs: str = "torch") -> Command:
     return Command(f"embed {name}", arguments, "with a model", needs)
 
 
-SHARDS = ("whole.vectors.shard-1-of-2", "whole.vectors.shard-2-of-2")
 MODEL = ("--model", "model")
+
+
+def _index(output: str, start: str = "with a model") -> Command:
+    return Command("index", ("index", "text.txt", *MODEL, "--output", output), start)
+
+
+def _fit(output: str) -> Command:
+    given = ("labelled.csv", *MODEL, "--output", output, "--epochs", "2", "--hidden", "5")
+    return Command("task fit", ("task", "fit", "classify", *given), "with a model")
+
+
+# What is made from a model before some commands start, by the names of the folders.
+STARTS = {
+    "with a model": (),
+    "with shards": (_embed("whole", "--shard", "1/2"), _embed("whole", "--shard", "2/2")),
+    "with indexes": (_index("old.index"), _index("later.index")),
+    "with a task": (_fit("trained"),),
+}
+SHARDS = ("whole.vectors.shard-1-of-2", "whole.vectors.shard-2-of-2")
 COMMANDS = (
     *map(_stage, STAGES),
     Command(
@@ -106,18 +124,34 @@ COMMANDS = (
     _embed("jsonl", "--format", "jsonl"),
     _embed("word2vec", "--format", "word2vec", "--layers", "top"),
     _embed("stateful", "--stateful"),
-    Command("merge", ("merge", *SHARDS, "--output", "merged"), "with shards"),
-    Command("convert", ("convert", "model", "--output", "converted"), "with a model"),
-    Command("index", ("index", "text.txt", *MODEL, "--output", "an.index"), "with a model"),
-    Command("score", ("score", "text.txt", *MODEL, "--output", "scores"), "with a model"),
+    Command("merge", ("merge", *SHARDS, "--output", "new/merged"), "with shards"),
+    Command("convert", ("convert", "model", "--output", "new/converted"), "with a model"),
+    _index("new/an.index"),
+    Command(
+        "drift",
+        ("drift", "old.index", "later.index", "--min-count", "2", "--permutations", "7", "--output", "new/drift.tsv"),
+        "with indexes",
+    ),
+    Command("explore", ("explore", "old.index", "--word", "天", "--output", "new/page.html"), "with indexes", "bokeh"),
+    Command("score", ("score", "text.txt", *MODEL, "--output", "a/new/folder/scores"), "with a model"),
     Command(
         "score, kept lines",
         ("score", "text.txt", *MODEL, "--keep-share", "0.5", "--output", "kept.txt"),
         "with a model",
     ),
+    _fit("task"),
+    Command("task predict", ("task", "predict", "text.txt", "--task", "trained", "--output", "labels"), "with a task"),
     Command(
-        "task fit",
-        ("task", "fit", "classify", "labelled.csv", *MODEL, "--output", "task", "--epochs", "2", "--hidden", "5"),
+        "task compare",
+        (
+            "task", "compare", "classify", "labelled.csv", "--test", "labelled.csv", *MODEL, "--output", "comparison",
+            "--epochs", "1", "--hidden", "5", "--seeds", "1", "--shares", "1,0.5",
+        ),
+        "with a model",
+    ),
+    Command(
+        "task probe",
+        ("task", "probe", "tags", "words.txt", "--test", "words.txt", *MODEL, "--output", "probe"),
         "with a model",
     ),
 )  # fmt: skip
@@ -133,17 +167,21 @@ def prepare(warm: WarmProcess, folder: Path) -> None:
     for stage in map(_stage, STAGES):
         shutil.copytree(base, folder / f"before {stage.name}")
         _require(warm, stage, base)
-    start = folder / "with a model"
-    start.mkdir()
-    shutil.copytree(base / "run" / "model", start / "model")
-    shutil.copyfile(base / "run" / "segmented" / "heldout-00000.txt", start / "heldout.txt")
-    (start / "text.txt").write_text(TEXT, encoding="utf-8")
-    (start / "labelled.csv").write_text(f"text,label\n{LABELLED}", encoding="utf-8")
-    shards = Path(shutil.copytree(start, folder / "with shards"))
-    for shard in ("1/2", "2/2"):
-        _require(warm, _embed("whole", "--shard", shard), shards)
+    model = folder / "model"
+    model.mkdir()
+    shutil.copytree(base / "run" / "model", model / "model")
+    shutil.copyfile(base / "run" / "segmented" / "heldout-00000.txt", model / "heldout.txt")
+    (model / "text.txt").write_text(TEXT, encoding="utf-8")
+    (model / "labelled.csv").write_text(f"text,label\n{LABELLED}", encoding="utf-8")
+    (model / "words.txt").write_text(WORDS, encoding="utf-8")
+    for name, commands in STARTS.items():
+        shutil.copytree(model, folder / name)
+        for command in commands:
+            _require(warm, command, folder / name)
     # What the other commands load and compile once.
-    scratch = Path(shutil.copytree(shards, folder / "scratch"))
+    scratch = folder / "scratch"
+    for name in STARTS:
+        shutil.copytree(folder / name, scratch, dirs_exist_ok=True)
     for command in COMMANDS:
         if command.start.startswith("with") and command.can_run:
             _require(warm, command, scratch)

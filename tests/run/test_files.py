@@ -17,6 +17,7 @@ from elmo_zh.run.files import (
     atomic_path,
     file_digest,
     locked,
+    make_folder,
     remove,
     require_no_input,
     write_json,
@@ -271,3 +272,28 @@ def test_what_an_interrupted_removal_has_left_is_removed_too(tmp_path: Path) -> 
     for name in ("a.parts", "b.parts", "c.parts"):
         remove(tmp_path / name)
     assert names(tmp_path) == []
+
+
+def test_new_folders_are_safe_from_a_power_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new name is safe when its folder is forced to disk, which must happen for each folder above a new one."""
+    synced: list[str] = []
+    real_open, names_by_number = os.open, {}
+
+    def opened(path: Path, *given: Any, **named: Any) -> int:
+        number = real_open(path, *given, **named)
+        names_by_number[number] = str(path)
+        return number
+
+    monkeypatch.setattr(os, "open", opened)
+    monkeypatch.setattr(os, "fsync", lambda number: synced.append(names_by_number[number]))
+    make_folder(tmp_path / "a" / "b" / "c")
+    assert synced == [str(tmp_path), str(tmp_path / "a"), str(tmp_path / "a" / "b")]
+    make_folder(tmp_path / "a" / "b")
+    assert len(synced) == 3
+    monkeypatch.chdir(tmp_path)
+    make_folder(Path("a", "d"))
+    assert (synced[3:], names(tmp_path)) == (["a"], ["a", "a/b", "a/b/c", "a/d"])
+    Path("file").touch()
+    for path in (Path("file"), Path("file", "e")):
+        with pytest.raises(FileExistsError):
+            make_folder(path)

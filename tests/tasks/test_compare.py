@@ -73,7 +73,11 @@ class Recorder(SilentReporter):
 
     def __init__(self, most: int = 10**9) -> None:
         self.notes: list[str] = []
+        self.warnings: list[str] = []
         self.most = most
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
 
     def note(self, message: str) -> None:
         self.notes.append(message)
@@ -145,6 +149,28 @@ def test_an_interrupted_comparison_trains_nothing_twice(embedder: ElmoEmbedder, 
     assert scores("found") == scores("whole")
     told = message_of(OutputError, lambda: compare_task(job_of(path, "tag"), embedder, tmp_path / "found"))
     assert told.startswith(f"{tmp_path / 'found'} exists already.")
+
+
+def test_a_damaged_training_is_repeated(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    """A changed digit used to end in another score with status 0."""
+    path = write_tags(tmp_path, lambda text, place: "S-X" if text[place] == "吃" else "O", 40)
+    job = job_of(path, "tag", shares=(1.0,))
+    job = replace(job, fit=replace(job.fit, training=TrainSettings(epochs=1), num_seeds=1))
+    compare_task(job, embedder, tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        compare_task(job, embedder, tmp_path / "found", reporter=Recorder(most=3))
+    [record] = tmp_path.glob("found.parts/seed-1/*-word2vec.json")
+    record.write_bytes(record.read_bytes().replace(b'score": 0.', b'score": 1.', 1))
+    (tmp_path / "found.parts" / "vectors_seconds.json").write_bytes(bytes(20))
+    second = Recorder()
+    compare_task(job, embedder, tmp_path / "found", reporter=second)
+    assert second.warnings == [f"{record} is damaged, so this training is repeated."]
+
+    def scores(name: str) -> list[Any]:
+        runs = json.loads((tmp_path / name / "comparison.json").read_text(encoding="utf-8"))["runs"]
+        return [(run["model"], run["seed"], run["score"], run["dev_score"]) for run in runs]
+
+    assert scores("found") == scores("whole")
 
 
 def test_the_development_file_is_tested_on_if_there_is_no_other(embedder: ElmoEmbedder, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from contract.command_line import contents_alone
 from drawn_bundles import TOKENS, write_model
-from messages import message_of
+from messages import Warned, message_of
 from numpy.typing import NDArray
 
 from elmo_zh import ElmoEmbedder
@@ -220,6 +220,50 @@ def test_an_interrupted_training_ends_with_the_same_bytes(
     assert without_seconds(stopped) == without_seconds(tmp_path / "whole" / "task")
     seeds = json.loads((stopped / "task.json").read_text(encoding="utf-8"))["scores"]["seeds"]
     assert list(seeds) == ["1", "2"]
+
+
+@pytest.fixture(scope="module")
+def stopped(embedder: ElmoEmbedder, tmp_path_factory: pytest.TempPathFactory) -> tuple[FitJob, Path]:
+    """A job of three epochs; a folder with what it makes, `whole/task`, and `task.parts`, stopped in the third."""
+    folder = tmp_path_factory.mktemp("stopped")
+    job = job_of(write_data(folder, "classify"), "classify")
+    job = replace(job, training=replace(job.training, epochs=3))
+    (folder / "whole").mkdir()
+    fit_task(job, embedder, folder / "whole" / "task")
+    with pytest.raises(_StoppedError):
+        fit_task(job, embedder, folder / "task", reporter=StoppedAfter(25))
+    return job, folder
+
+
+@pytest.mark.parametrize(
+    ("name", "of_zeros"),
+    [("modules", False), ("best", False), ("best", True), ("optimizer", False), ("lines", False), ("lines", True)],
+)
+def test_a_damaged_training_starts_again(
+    embedder: ElmoEmbedder, stopped: tuple[FitJob, Path], tmp_path: Path, name: str, *, of_zeros: bool
+) -> None:
+    """A changed weight used to end in another network with status 0."""
+    job, folder = stopped
+    shutil.copytree(folder / "task.parts", tmp_path / "task.parts")
+    state = tmp_path / "task.parts" / "seed-1" / "state"
+    [path] = state.glob(f"{name}.*")
+    data = path.read_bytes()
+    place = data.index(b"score") + 8 if name == "lines" else len(data) - 2
+    path.write_bytes(bytes(len(data)) if of_zeros else data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+    reporter = Warned()
+    fit_task(job, embedder, tmp_path / "task", reporter=reporter)
+    assert without_seconds(tmp_path / "task") == without_seconds(folder / "whole" / "task")
+    assert reporter.warnings == [f"{state} is damaged, so this training starts again."]
+
+
+def test_a_damaged_manifest_is_one_line(embedder: ElmoEmbedder, stopped: tuple[FitJob, Path], tmp_path: Path) -> None:
+    job, folder = stopped
+    shutil.copytree(folder / "task.parts", tmp_path / "task.parts")
+    (tmp_path / "task.parts" / "manifest.json").write_bytes(bytes(300))
+    told = message_of(OutputError, lambda: fit_task(job, embedder, tmp_path / "task"))
+    assert told.endswith("Give the same ones to continue it, or --force to start over.")
+    fit_task(job, embedder, tmp_path / "task", force=True)
+    assert without_seconds(tmp_path / "task") == without_seconds(folder / "whole" / "task")
 
 
 def test_an_unfinished_training_with_other_settings_is_refused(embedder: ElmoEmbedder, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Networks: padding and company change nothing, alignments and pools by NumPy, places and rows by hand."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 import torch
 from drawn_bundles import SHAPES, TOKENS, P, write_model
+from messages import Warned
 from numpy.typing import NDArray
 
 from elmo_zh import ElmoEmbedder
+from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.config import TextConfig
 from elmo_zh.tasks import train_head
-from elmo_zh.tasks.encode_texts import Alphabet, EncodedText, TextEncoder
+from elmo_zh.tasks.encode_texts import Alphabet, EncodedText, TextEncoder, read_alike
 from elmo_zh.tasks.live_vectors import LiveVectors
 from elmo_zh.tasks.networks.encoders import BiLSTM, MergedBiLSTM, pool_max, pool_mean
 from elmo_zh.tasks.networks.pairs import align
@@ -208,6 +210,23 @@ def test_word_vectors_reach_the_characters_of_the_word(embedder: ElmoEmbedder) -
     np.testing.assert_array_equal(batch.word2vec[0].numpy(), [rows[0], np.zeros(7), *rows[1:]])
 
 
+def test_word2vec_reads_unknown_words_as_the_embedder_does(tmp_path: Path) -> None:
+    """吃桃苹 is unknown; of its parts 吃 and 苹 are words."""
+    model = write_model(tmp_path / "model", TOKENS, words=WORDS, text=TextConfig(segmenter="whitespace"))
+    vocabulary = load_bundle(model).vocabulary
+    assert vocabulary is not None
+    table = np.random.default_rng(3).normal(size=(len(vocabulary), 7)).astype(np.float16)
+    table[:3] = 0
+    word2vec = Word2Vec(vocabulary, table)
+    parts = table[[3 + WORDS.index(word) for word in "吃苹"]].astype(np.float32).mean(axis=0).astype(np.float16)
+    for unknown, expected in (("unk", np.zeros(7)), ("backoff", parts)):
+        embedder = ElmoEmbedder.load(model, "cpu", unknown=unknown)
+        text = TextReader(embedder, by_words=True).read("我 吃桃苹")
+        encoder = TextEncoder(None, read_alike(word2vec, embedder, text.sentences), None)
+        found = encoder.batch([encoder.encode(text)]).word2vec[0].numpy()
+        np.testing.assert_array_equal(found, [table[3 + WORDS.index("我")], expected])
+
+
 def test_given_words_are_looked_up_in_the_form_that_the_model_knows(tmp_path: Path) -> None:
     embedder = ElmoEmbedder.load(write_model(tmp_path / "model", TOKENS, words=("我", "，")), "cpu")
     reader = TextReader(embedder, by_words=True)
@@ -251,6 +270,54 @@ def test_an_interrupted_cache_continues_with_the_same_bytes(
     assert (tmp_path / "stopped" / "vectors.npy").read_bytes() == expected_bytes
     VectorCache.on_disk(tmp_path / "stopped", embedder, sentences)
     assert (tmp_path / "stopped" / "vectors.npy").read_bytes() == expected_bytes
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "num_kept"),
+    [
+        ("vectors.npy", lambda data: data[:-3] + bytes([data[-3] ^ 64]) + data[-2:], 6),
+        ("vectors.npy", lambda data: data[:200] + bytes(40) + data[240:], 0),
+        ("vectors.npy", lambda data: data[:20] + b"@" + data[21:], 0),
+        ("vectors.npy", lambda data: data[:-100], 0),
+        ("part-000000000003.json", lambda data: data.replace(b'"num_lines": 3', b'"num_lines": 4'), 3),
+        ("part-000000000000.json", lambda data: bytes(len(data)), 0),
+        ("vectors.json", lambda data: data[:-9], 0),
+    ],
+    ids=["last vectors", "first vectors", "header", "cut", "record", "empty record", "first record"],
+)
+def test_damaged_vectors_are_computed_again(
+    embedder: ElmoEmbedder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    damage: Callable[[bytes], bytes],
+    num_kept: int,
+) -> None:
+    """They used to train a worse task with status 0."""
+    monkeypatch.setattr("elmo_zh.tasks.vector_cache._WINDOW_SENTENCES", 3)
+    sentences = [tuple(text) for text in ("我", "吃苹果", "果", "。我吃", "吃", "苹苹", "我我我")]
+    folder = tmp_path / "cache"
+    VectorCache.on_disk(folder, embedder, sentences)
+    sound = (folder / "vectors.npy").read_bytes()
+    data = (folder / name).read_bytes()
+    assert damage(data) != data
+    (folder / name).write_bytes(damage(data))
+    computed: list[Sequence[str]] = []
+    real = ElmoEmbedder.compute_vectors
+
+    def compute(self: ElmoEmbedder, window: Sequence[Sequence[str]]) -> object:
+        computed.extend(window)
+        return real(self, window)
+
+    monkeypatch.setattr(ElmoEmbedder, "compute_vectors", compute)
+    reporter = Warned()
+    VectorCache.on_disk(folder, embedder, sentences, reporter)
+    assert (folder / "vectors.npy").read_bytes() == sound
+    assert computed == sentences[num_kept:]
+    assert reporter.warnings == [f"Some vectors in {folder} are damaged, so they are computed again."]
+    VectorCache.on_disk(folder, embedder, sentences, reporter)
+    assert len(computed) == len(sentences) - num_kept
+    assert len(reporter.warnings) == 1
 
 
 def test_no_vectors_at_all(embedder: ElmoEmbedder, tmp_path: Path) -> None:

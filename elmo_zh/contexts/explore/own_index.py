@@ -147,7 +147,6 @@ def _build(subject: Subject, text: _OwnText, embedder: ElmoEmbedder, reporter: R
         split_sentences=split,
         choice=Choice(max_per_word=MOST_PER_WORD, words=_words_of(subject)),
     )
-    subject.index.parent.mkdir(parents=True, exist_ok=True)
     is_replaced = is_index(subject.index)
     report = build_index(embedder, text.inputs(), subject.index, settings, force=is_replaced, reporter=reporter)
     counts = report.counts

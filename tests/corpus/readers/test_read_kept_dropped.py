@@ -7,9 +7,11 @@ should have been read are those of the drawn texts.
 import bz2
 import csv
 import gzip
+import importlib
 import io
 import json
 import lzma
+import sys
 import tarfile
 import tempfile
 import zipfile
@@ -19,7 +21,7 @@ from pathlib import Path
 
 import pytest
 from corpus.readers.reading import read
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_zh.config import TextConfig
@@ -74,6 +76,18 @@ def _wiki(texts: Sequence[str]) -> tuple[str, bytes]:
     return ".xml", f'<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/">{pages}</mediawiki>'.encode()
 
 
+def _wikiextractor(texts: Sequence[str]) -> tuple[str, bytes]:
+    """Articles of a title and a paragraph, with the empty lines that the program puts between them."""
+    articles = [texts[start : start + 2] for start in range(0, len(texts), 2)]
+    written = (
+        f'<doc id="{number}" url="https://zh.wikipedia.org/wiki?curid={number}" title="题">\n'
+        + "".join(f"{escape(text)}\n\n" for text in article)
+        + "</doc>\n"
+        for number, article in enumerate(articles)
+    )
+    return "", "".join(written).encode()
+
+
 def _text(encoding: str, end: str) -> Callable[[Sequence[str]], tuple[str, bytes]]:
     return lambda texts: (".txt", (end.join(texts) + end).encode(encoding))
 
@@ -105,11 +119,17 @@ def _tarred(name: str, data: bytes) -> tuple[str, bytes]:
     return "a.tar.gz", stream.getvalue()
 
 
+def _zstd(name: str, data: bytes) -> tuple[str, bytes]:
+    library = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+    return f"{name}.zst", library.compress(data)
+
+
 PACKINGS: dict[str, Callable[[str, bytes], tuple[str, bytes]]] = {
     "plain": lambda name, data: (name, data),
     "gz": lambda name, data: (f"{name}.gz", gzip.compress(data)),
     "bz2": lambda name, data: (f"{name}.bz2", bz2.compress(data)),
     "xz": lambda name, data: (f"{name}.xz", lzma.compress(data)),
+    "zst": _zstd,
     "zip": _zipped,
     "tar.gz": _tarred,
 }
@@ -140,7 +160,7 @@ def check(texts: Sequence[str], written: tuple[str, bytes], packing: str, num_te
             assert len(list(input_text(source, CONFIG).lines())) == num_texts
 
 
-RELAXED = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+RELAXED = settings(max_examples=12)
 
 
 @pytest.mark.parametrize("kind", RECORDS)
@@ -164,3 +184,11 @@ def test_lines(kind: str, texts: list[str], packing: str) -> None:
     # So short a text must say what it is written in.
     texts = ["这是一行普通的中文文字，用来认出编码，没有别的意思。", *texts]
     check(texts, LINES[kind](texts), packing, len(texts))
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+@RELAXED
+@given(texts=st.lists(PARAGRAPH, min_size=1, max_size=7))
+def test_wikiextractor_in_each_packing(packing: str, texts: list[str]) -> None:
+    empty_lines = [""] * len(texts)  # one after each, read and dropped
+    check([*texts, *empty_lines], _wikiextractor(texts), packing, None)
