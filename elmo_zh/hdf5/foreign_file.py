@@ -1,5 +1,6 @@
 """A foreign HDF5 file as its users see it: what it holds, and its arrays of floats."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,9 @@ from elmo_zh.errors import BundleError
 from elmo_zh.hdf5.foreign import read_foreign
 from elmo_zh.hdf5.messages import Message
 from elmo_zh.hdf5.readers import describe, name_attributes, read_arrays
+
+# Names of one dataset.
+_MOST_NAMES = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,14 +51,18 @@ class ForeignFile:
     def check_arrays(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
         """Raise BundleError unless the file itself holds datasets of these shapes, as plain floats.
 
-        Each needs data of its own: many names of one dataset could take any amount of memory.
+        Two of them may share their data, as embedding and softmax/W of a tied model do. Many names of one dataset could
+        take any amount of memory.
         """
-        names: dict[int, str] = {}
+        names = Counter[int]()
         for name, shape in shapes.items():
             self._check_array(name, shape)
-            other = names.setdefault(self.datasets[name]["address"], name)
-            if other != name:
-                raise BundleError(f"{self.path}: {name} and {other} are the same dataset. Export the model again.")
+            address = self.datasets[name]["address"]
+            names[address] += 1
+            if names[address] > _MOST_NAMES:
+                raise BundleError(
+                    f"{self.path}: {name} is a dataset with more than {_MOST_NAMES} names. Export the model again."
+                )
 
     def _check_array(self, name: str, shape: tuple[int, ...]) -> None:
         found = self.datasets.get(name)
