@@ -32,7 +32,7 @@ class JiebaCut:
         self._frequencies: dict[str, int] = tokenizer.FREQ
         log_total = log(tokenizer.total)
         # A prefix of words that is not a word itself has no weight.
-        # Many words have the same count.
+        # Few counts are those of many words.
         of_count = {count: log(count) - log_total if count else None for count in set(self._frequencies.values())}
         self._weights = {word: of_count[count] for word, count in self._frequencies.items()}
         self._weight_of_others = log(1) - log_total
