@@ -117,6 +117,10 @@ def explore(
     if output is not None and output.exists() and not common.force:
         raise OutputError(f"{output} exists already. Choose another --output, or replace it with --force.")
     check_packages()
+    if port:
+        from elmo_zh.contexts.explore.server import require_free_port
+
+        require_free_port(port)
     index, embedder = _load(common, index_path, model, config.embed, device, has_output=output is not None)
     labels = _labels(common, index, chosen.pop("labels"))
     choice = _choice(common, index, chosen.pop("word_list"), labels, **chosen)

@@ -1,5 +1,6 @@
 """The command that scores lines of text, and chooses lines by their scores."""
 
+import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -184,6 +185,8 @@ def _finish(common: Common, job: "ScoreJob", report: "ScoreReport", output: Path
         return
     if report.kept is None:
         lines.append(f"Next: {program()} score FILE --keep-share 0.8 --output kept.txt writes the most probable lines")
+    elif report.kept:
+        lines.append(f"Next: {program()} pipeline {shlex.quote(str(output))} --run runs/NAME trains a model on them")
     figures = counts.figures()
     kept = {} if report.kept is None else {"kept": report.kept}
     common.finish(

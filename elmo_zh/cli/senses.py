@@ -107,6 +107,11 @@ def senses(
             embedder = _load_embedder(common, index, model, config.embed, device)
             substitutes = _substitutes(embedder, index, found, chosen["top"])
         _write(index, found, chosen["output"], chosen["picture"])
+    if found.layer == 0:
+        common.console.note(
+            "In layer 0 a word has the same vector in every sentence, so only the words around it tell usages apart."
+            " The layers above read the sentence: --layer 1"
+        )
     _finish(common, index, found, substitutes, embedder, [chosen["output"], chosen["picture"]])
 
 

@@ -53,14 +53,15 @@ if TYPE_CHECKING:
 def substitutes(common: Common, /, text: str | None, model: Path | None, device: str | None, **chosen: Any) -> None:
     """Show which words could stand in the place of a word.
 
-    Use it to see what a model understands of a sentence: the substitutes of 苹果 are fruit in one sentence and
-    companies in another. TEXT is one sentence. The ranking is by the product of the probabilities under the forward and
-    the backward LM, over a power of the word's frequency; docs/contexts.md says how the power was chosen.
+    Use it to see what a model makes of a sentence: which words it expects in a place, and how far from its expectation
+    the word is that stands there. TEXT is one sentence, with its full stop. The ranking is by the product of the
+    probabilities under the forward and the backward LM, over a power of the word's frequency; docs/contexts.md says how
+    the power was chosen.
 
     \b
     Example:
-      elmo-zh substitutes 我昨天买了一个苹果 --word 苹果
-      elmo-zh substitutes 我昨天买了一个苹果 --position 5 --top 5
+      elmo-zh substitutes 我昨天买了一个苹果。 --word 苹果
+      elmo-zh substitutes 我昨天买了一个苹果。 --position 5 --top 5
       elmo-zh substitutes --file reviews.txt --word 包 --json
     """
     config = common.resolve()

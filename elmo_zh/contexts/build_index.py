@@ -34,6 +34,7 @@ from elmo_zh.errors import CorpusError, ElmoZhError
 from elmo_zh.run.arrays import save_npy
 from elmo_zh.run.files import atomic_path, link_or_copy, read_json, write_json
 from elmo_zh.run.reporter import Hints, Reporter, counted, format_bytes
+from elmo_zh.vocabulary.vocabulary import is_word
 
 # Bytes of an occurrence besides its vectors: itself, its posting, and its share of a line.
 _OTHER_BYTES = 100
@@ -268,7 +269,7 @@ class _Build:
         self.parts.remove()
         names = ", ".join(text.name for text in self._texts[:3])
         choice = self._settings.choice
-        if not words.numbers:
+        if not any(map(is_word, words.words)):
             raise CorpusError(f"{names}: there is no word in the text. Give text with words.")
         distinct = counted(len(words.numbers), "distinct token")
         if choice.words is not None:

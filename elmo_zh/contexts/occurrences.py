@@ -95,6 +95,7 @@ def require_occurrences(embedder: ElmoEmbedder, text: str, word: str, *, segment
     """
     found = find_occurrences(embedder, text, word, segmented=segmented)
     if not found:
+        _require_text(text)
         described = describe_tokens(text, embedder.prepare(text, segmented=segmented))
         raise CorpusError(f"{word} is not in the sentence: {described} Give a word of it.")
     return found
@@ -120,9 +121,15 @@ def occurrence_at(embedder: ElmoEmbedder, text: str, position: int, *, segmented
     """
     prepared = embedder.prepare(text, segmented=segmented)
     if not 0 <= position < len(prepared.tokens):
+        _require_text(text)
         raise CorpusError(f"--position {position}: {describe_tokens(text, prepared)} Positions are counted from 0.")
     start, end = prepared.offsets[position].tolist()
     return Occurrence(text=text, start=start, end=end, tokens=prepared.tokens, position=position)
+
+
+def _require_text(text: str) -> None:
+    if not text.strip():
+        raise CorpusError("The sentence is empty. Give one that has the word.")
 
 
 def describe_tokens(text: str, prepared: TokenisedLine) -> str:

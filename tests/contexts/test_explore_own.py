@@ -163,6 +163,9 @@ def test_the_server_opens_the_browser(latest: RunDir, monkeypatch: pytest.Monkey
     assert elmo_zh("explore", "runs/mine", "--model", "runs/mine/model").status == 2
 
 
+BROKEN = "http://127.0.0.1:4/"
+
+
 def test_no_browser_takes_the_terminal_over(monkeypatch: pytest.MonkeyPatch) -> None:
     class Browser:
         def __init__(self) -> None:
@@ -170,23 +173,25 @@ def test_no_browser_takes_the_terminal_over(monkeypatch: pytest.MonkeyPatch) -> 
 
         def open(self, address: str) -> bool:
             self.opened.append(address)
-            return True
+            return address != BROKEN
 
     browser = Browser()
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(webbrowser, "get", lambda: browser)
+    monkeypatch.setattr(browser_module, "_WAIT_SECONDS", 600)
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
         monkeypatch.delenv(name, raising=False)
     assert open_in_browser("http://127.0.0.1:1/") is False
     monkeypatch.setenv("DISPLAY", ":0")
     assert open_in_browser("http://127.0.0.1:2/") is True
+    assert open_in_browser(BROKEN) is False
 
     def no_browser() -> None:
         raise webbrowser.Error
 
     monkeypatch.setattr(webbrowser, "get", no_browser)
     assert open_in_browser("http://127.0.0.1:3/") is False
-    assert set(browser.opened) <= {"http://127.0.0.1:2/"}
+    assert set(browser.opened) <= {"http://127.0.0.1:2/", BROKEN}
 
 
 def test_a_list_of_words(latest: RunDir) -> None:

@@ -250,3 +250,6 @@ def test_the_command(senses_index: ContextIndex, model: Path) -> None:
     assert shown.stdout.splitlines()[-2] == "Wrote a.tsv"
     assert f"Next: elmo-zh explore {senses_index.path} --word 苹果 " in shown.stdout
     assert "Leave out --model" in elmo_zh(*arguments, "--model", model).stderr
+    lowest = elmo_zh("senses", "苹果", "--index", senses_index.path, "--no-substitutes", "--layer", "0")
+    assert "In layer 0 a word has the same vector in every sentence" in lowest.stderr
+    assert "In layer 0" not in shown.stderr

@@ -179,6 +179,8 @@ def test_wrong_words(bundle: Path, tmp_path: Path) -> None:
             "苹果 is not in the sentence: '今天吃' has 2 tokens (今天 吃). Give a word of it.",
         ),
         (("今天吃", "--position", "2"), "--position 2: '今天吃' has 2 tokens (今天 吃). Positions are counted from 0."),
+        (("", "--word", "苹果"), "The sentence is empty. Give one that has the word."),
+        (("　 ", "--position", "0"), "The sentence is empty. Give one that has the word."),
         (("--file", "a.txt", "--word", "苹果"), "a.txt: no line has the word 苹果. Give a word of the text."),
     ):
         assert elmo_zh("substitutes", *typed, *arguments).only_error() == told

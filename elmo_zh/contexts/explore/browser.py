@@ -3,7 +3,9 @@
 import os
 import sys
 import webbrowser
-from threading import Thread
+from threading import Event, Thread
+
+_WAIT_SECONDS = 1.0
 
 
 def open_in_browser(address: str) -> bool:
@@ -18,6 +20,14 @@ def open_in_browser(address: str) -> bool:
         browser = webbrowser.get()
     except webbrowser.Error:
         return False
-    # Some browsers keep the caller waiting until they are closed.
-    Thread(target=browser.open, args=(address,), daemon=True).start()
-    return True
+    # Some browsers keep the caller waiting until they are closed. One that cannot be started is back at once.
+    failed = Event()
+
+    def open_page() -> None:
+        if not browser.open(address):
+            failed.set()
+
+    opening = Thread(target=open_page, daemon=True)
+    opening.start()
+    opening.join(_WAIT_SECONDS)
+    return not failed.is_set()

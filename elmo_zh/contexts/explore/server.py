@@ -8,7 +8,7 @@ which a form of another page cannot send.
 import json
 import sys
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from typing import Any
 
 from elmo_zh.contexts.explore.live_sentences import LiveSentences
@@ -19,6 +19,21 @@ HOST = "127.0.0.1"
 MOST_QUESTION_BYTES = 4096
 # Content that is read before a request is refused.
 _MOST_SKIPPED_BYTES = 2**16
+
+
+def require_free_port(port: int) -> None:
+    """Raise OutputError if a server cannot have a port now, before its page is made."""
+    try:
+        HTTPServer((HOST, port), BaseHTTPRequestHandler).server_close()
+    except OSError as error:
+        raise _unusable(port, error) from None
+
+
+def _unusable(port: int, error: OSError) -> OutputError:
+    return OutputError(
+        f"Port {port} of {HOST} cannot be used: {error.strerror}."
+        " Choose another one with --port, or 0 for any free one."
+    )
 
 
 class ExploreServer(ThreadingHTTPServer):
@@ -41,10 +56,7 @@ class ExploreServer(ThreadingHTTPServer):
         try:
             super().__init__((HOST, port), _Answers)
         except OSError as error:
-            raise OutputError(
-                f"Port {port} of {HOST} cannot be used: {error.strerror}. Choose another one with --port, or 0 for any"
-                " free one."
-            ) from None
+            raise _unusable(port, error) from None
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Report a failure, unless it is that the browser has gone."""
