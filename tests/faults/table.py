@@ -13,8 +13,8 @@ from faults.commands import COMMANDS, Command, prepare
 from faults.layer import FAULTS, WarmProcess, warm_process
 
 HEADINGS = (
-    "command", "every", "calls that fail", "full disk", "killed", "power cut", "states left", "same bytes", "already finished",
-    "one line", "wrong",
+    "command", "every", "calls that fail", "full disk", "killed", "power cut", "states left", "same bytes",
+    "already finished", "one line", "wrong",
 )  # fmt: skip
 
 
