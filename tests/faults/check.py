@@ -21,11 +21,14 @@ TIMES = (
     "memory", "vectors_seconds",
 )  # fmt: skip
 TIMED_FILES = ("metrics.jsonl", "history.json", "model_card.md", "state.json", "task.json")
-_TIMED_LINE = re.compile(rb"(?m)^\| (time|date) \|.*$")
+_TIMED_LINES = re.compile(rb"(?m)^\| (time|date) \|.*$|(?s:^\| minutes of a training.*?once for all trainings\.$)")
 # Names that say of themselves that they are not finished.
 UNFINISHED = re.compile(r"\.(unfinished|parts|lock)(/|$)|(^|/)\.lock$")
 # Names drawn at random: of files that several workers may write at a time, and of those of safetensors.
 _UNIQUE = re.compile(r"(?<=\.)[0-9a-f]{32}(?=\.)|(?<=/\.tmp)\w{6}$")
+
+# A finished output must not be lost: tried so often, as one outcome may lose nothing by chance.
+_VARIANTS_AT_END = 4
 
 Contents = Mapping[str, str]
 
@@ -57,7 +60,7 @@ def _without_times(path: Path) -> bytes:
             return b"\n".join(json.dumps(_strip(json.loads(line))).encode() for line in data.splitlines())
     except ValueError:
         pass
-    return _TIMED_LINE.sub(b"", data) if path.suffix == ".md" else data
+    return _TIMED_LINES.sub(b"", data) if path.suffix == ".md" else data
 
 
 def _strip(value: Any) -> Any:
@@ -140,7 +143,7 @@ class Trial:
                 where = f"{self.command.name}, power cut after call {at} of {len(calls)}, variant {variant}"
                 left = self._cut_power(disk, f"{seed} {at} {variant}")
                 self._judge_cut(where, left, self._judge_names(left))
-        for variant in range(variants):
+        for variant in range(_VARIANTS_AT_END if variants else 0):
             left = self._cut_power(disk, f"{seed} end {variant}")
             self._judge_cut(f"{self.command.name}, power cut after its end, variant {variant}", left, self._lost(left))
 

@@ -13,8 +13,8 @@ from faults.commands import COMMANDS, Command, prepare
 from faults.layer import FAULTS, WarmProcess, warm_process
 
 HEADINGS = (
-    "command", "calls that fail", "full disk", "killed", "power cut", "states left", "same bytes", "already finished",
-    "one line", "wrong",
+    "command", "every", "calls that fail", "full disk", "killed", "power cut", "states left", "same bytes",
+    "already finished", "one line", "wrong",
 )  # fmt: skip
 
 
@@ -30,11 +30,11 @@ def try_command(warm: WarmProcess, folder: Path, command: Command, every: int = 
     return trial.tally
 
 
-def row(command: Command, tally: Tally) -> str:
+def row(command: Command, every: int, tally: Tally) -> str:
     """Return a row of the table."""
     points = [tally.points[name] for name in (*(kind.name for kind in FAULTS), "POWER")]
     results = [tally.results[name] for name in ("same bytes", "already finished", "one line")]
-    return f"| {' | '.join([command.name, *map(str, [*points, tally.states, *results, len(tally.wrong)])])} |"
+    return f"| {' | '.join([command.name, *map(str, [every, *points, tally.states, *results, len(tally.wrong)])])} |"
 
 
 def tell(text: str) -> None:
@@ -54,7 +54,7 @@ def main() -> None:
         for command in COMMANDS:
             if command.can_run and (not chosen.commands or command.name in chosen.commands):
                 tally = try_command(warm, Path(made), command, chosen.every, chosen.power)
-                tell("\n".join([row(command, tally), *tally.wrong]))
+                tell("\n".join([row(command, chosen.every, tally), *tally.wrong]))
 
 
 if __name__ == "__main__":

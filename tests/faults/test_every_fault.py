@@ -18,6 +18,7 @@ Warm = tuple[WarmProcess, Path]
 # Others run the same code, or run longer.
 QUICK = (
     "segment", "vocab", "word2vec", "encode", "train", "export", "embed hdf5", "merge", "convert", "index", "score",
+    "drift", "explore", "task predict", "task compare", "task probe",
 )  # fmt: skip
 # Power cuts are tried with these.
 CUT = ("vocab", "train", "embed packed", "score")
@@ -45,6 +46,8 @@ def with_each(names: tuple[str, ...]) -> pytest.MarkDecorator:
 @with_each(QUICK)
 def test_one_fault_of_each_kind(warm: Warm, command: Command) -> None:
     """A call of each command, drawn at random and always the same."""
+    if not command.can_run:
+        pytest.skip(f"{command.needs} is not installed")
     trial, chance = Trial(*warm, command), random.Random(command.name)
     for kind in FAULTS:
         assert trial.try_point(kind, chance.randint(1, trial.outcome.num_points(kind)))
