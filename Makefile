@@ -43,8 +43,9 @@ help:  ## Show this help
 train:  ## Train a model on raw text: make train CORPUS=my-texts/
 	@sh make/train.sh
 
+# Byte code is kept, also where the environment forbids it: tests start the program a hundred times.
 test: set-up-test  ## Run the test suite (some minutes)
-	@$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 test-all: set-up-test  ## Run all tests but those that need a GPU (more than an hour)
 	@$(BIN)/python -m pytest $(PARALLEL) -m 'not gpu' $(ARGS)

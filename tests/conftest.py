@@ -4,7 +4,7 @@ import faulthandler
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import IO, Any
 
 import pytest
 from contract.command_line import ROOT, SETTINGS, SampleRun, remove_training, run_python
+from contract.warm_python import WarmPython, warm_python
 from hypothesis import HealthCheck, settings
 
 # Before torch is imported, here and in processes started from here: these models are so small that sharing the work
@@ -64,25 +65,24 @@ def _called_elmo_zh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _jieba_dictionary_is_read_once() -> Iterator[None]:
-    """Reading it takes half a second, each time; here it is asked for some forty times."""
+    """Reading it takes half a second, each time; here it is asked for some hundred times."""
     import jieba
 
     from elmo_zh.text.segmenters import jieba as ours
 
-    def once(real: Callable[[IO[bytes]], tuple[dict[str, int], int]]) -> Callable[..., tuple[dict[str, int], int]]:
-        read = cache(lambda: real(jieba.Tokenizer().get_dict_file()))
+    real = jieba.Tokenizer.gen_pfdict
+    read = cache(lambda: real(jieba.Tokenizer().get_dict_file()))
 
-        def read_copy(file: IO[bytes]) -> tuple[dict[str, int], int]:
-            file.close()
-            frequencies, total = read()
-            return dict(frequencies), total
+    def read_copy(file: IO[bytes]) -> tuple[dict[str, int], int]:
+        file.close()
+        frequencies, total = read()
+        return dict(frequencies), total
 
-        return read_copy
-
+    words_in_use = ours._words_of_jieba()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jieba.Tokenizer, "gen_pfdict", staticmethod(once(jieba.Tokenizer.gen_pfdict)))
-        patch.setattr(ours, "read_dictionary", once(ours.read_dictionary))
+        patch.setattr(jieba.Tokenizer, "gen_pfdict", staticmethod(read_copy))
         yield
+    del words_in_use
 
 
 @pytest.fixture
@@ -112,6 +112,21 @@ def sample_run(tmp_path_factory: pytest.TempPathFactory) -> SampleRun:
 def run(sample_run: SampleRun, tmp_path: Path) -> Path:
     """A copy of the finished run, to be changed."""
     return Path(shutil.copytree(sample_run.path, tmp_path / "runs" / "copy"))
+
+
+@pytest.fixture
+def no_training_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    """training.png takes longer than the trainings of tests; the run that all tests share has one."""
+    from elmo_zh.training import train_run
+
+    monkeypatch.setattr(train_run, "can_draw", lambda: False)
+
+
+@pytest.fixture(scope="session")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmPython]:
+    """Processes that have imported torch."""
+    with warm_python(tmp_path_factory.mktemp("warm")) as warm:
+        yield warm
 
 
 @pytest.fixture

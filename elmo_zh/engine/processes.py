@@ -1,5 +1,7 @@
 """Worker processes on this machine."""
 
+import atexit
+import gc
 import os
 import signal
 import threading
@@ -63,6 +65,8 @@ class _Processes:
 
 
 def _start_worker() -> None:
+    # As in the main process: at the end Python would look for garbage among all that was imported.
+    atexit.register(gc.freeze)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the main process, which ends its workers
     main = parent_process()
     if main is not None:

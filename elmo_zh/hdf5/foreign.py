@@ -17,7 +17,7 @@ from typing import Any
 
 from elmo_zh import errors
 from elmo_zh.errors import BundleError, UnsafeFileError
-from elmo_zh.hdf5.messages import BrokenMessageError, Message, read_message
+from elmo_zh.hdf5.messages import BrokenMessageError, EndedStreamError, Message, read_message
 
 # The most time for opening a file and for reading each piece of it; the use of the pieces does not count.
 MOST_SECONDS = 60.0
@@ -88,9 +88,11 @@ def _ask(request: dict[str, Any], path: Path) -> tuple["_Process", Message]:
         try:
             process.send(request)
             return process, read_message(process.answers, MOST_BYTES)
-        except (BrokenMessageError, OSError):
+        except (EndedStreamError, OSError):
             if (status := process.wait()) not in _ENDED:
                 raise _explain_status(status, path) from None
+        except BrokenMessageError:
+            raise _explain_status(process.stop(), path) from None
         except BaseException:
             process.stop()
             raise
@@ -138,8 +140,10 @@ class _Process:
         """
         try:
             return read_message(self.answers, MOST_BYTES)
-        except BrokenMessageError:
+        except EndedStreamError:
             raise _explain_status(self.wait(), path) from None
+        except BrokenMessageError:
+            raise _explain_status(self.stop(), path) from None
 
     def wait(self) -> int:
         """Wait for a process whose stream has ended, and return its exit status."""

@@ -36,6 +36,10 @@ class BrokenMessageError(Exception):
     """The stream ended within a message, or holds something else."""
 
 
+class EndedStreamError(BrokenMessageError):
+    """The stream ended within a message or before it."""
+
+
 def write_message(stream: BinaryIO, message: Message) -> None:
     """Write a message."""
     described = [[array.dtype.str, array.shape] for array in message.arrays]
@@ -54,7 +58,8 @@ def read_message(stream: BinaryIO, most_bytes: int) -> Message:
         most_bytes: The most bytes that its arrays may take together.
 
     Raises:
-        BrokenMessageError: If the stream ends, or holds anything but a message.
+        EndedStreamError: If the stream ends.
+        BrokenMessageError: If it holds anything but a message.
     """
     length = int.from_bytes(_read_exactly(stream, 8), "little")
     if length > _MOST_HEADER_BYTES:
@@ -93,5 +98,5 @@ def _fill(stream: BinaryIO, memory: memoryview) -> None:
     while done < len(memory):
         count = stream.readinto(memory[done:])  # type: ignore[attr-defined]
         if not count:
-            raise BrokenMessageError
+            raise EndedStreamError
         done += count

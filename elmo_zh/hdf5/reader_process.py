@@ -36,6 +36,8 @@ def serve() -> None:
     """Read the files that standard input names, until it is closed or none has come for a while."""
     answers = io.BufferedWriter(io.FileIO(1, "wb", closefd=False))
     while request := _next_request():
+        # Imported here, so that each copy has it already.
+        importlib.import_module(request["module"])
         if not _CAN_FORK:
             _answer(request, answers)
             return

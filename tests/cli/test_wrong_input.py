@@ -14,7 +14,8 @@ from typing import Any
 import h5py
 import pytest
 import torch
-from contract.command_line import SampleRun, checkpoint_steps, contents, elmo_zh, remove_training, run_python
+from contract.command_line import SampleRun, checkpoint_steps, contents, elmo_zh, remove_training
+from contract.warm_python import WarmPython
 from safetensors import SafetensorError
 
 from elmo_zh.bundle import write as bundle_write
@@ -22,7 +23,7 @@ from elmo_zh.run import files
 from elmo_zh.training import checkpoint
 from elmo_zh.vocabulary.vocabulary import Vocabulary
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
+pytestmark = pytest.mark.usefixtures("empty_folder", "no_training_picture")
 
 CHINESE = "今天没有下雨。\n"
 REMAKE_BUNDLE = " Export or copy the bundle again."
@@ -459,9 +460,11 @@ main()
 """
 
 
-def test_writes_of_hdf5_that_fail_are_a_known_problem(sample_run: SampleRun, empty_folder: Path) -> None:
+def test_writes_of_hdf5_that_fail_are_a_known_problem(
+    sample_run: SampleRun, empty_folder: Path, warm: WarmPython
+) -> None:
     arguments = ("embed", sample_run.heldout, "--segmented", "--model", sample_run.model, "--output", "out.hdf5")
-    answer = run_python("-c", WRITE_LITTLE, *arguments, cwd=empty_folder)
+    answer = warm.run(WRITE_LITTLE, *arguments, cwd=empty_folder)
     assert "File too large" in answer.only_error()
     assert not [path for path in Path().rglob("*") if path.suffix in (".hdf5", ".unfinished")]
     assert elmo_zh(*arguments).status == 0

@@ -6,8 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -129,17 +128,6 @@ def run_python(*arguments: str | Path, cwd: Path) -> Answer:
     """Run a Python program in a process of its own."""
     done = subprocess.run([sys.executable, *arguments], cwd=cwd, capture_output=True, encoding="utf-8")
     return Answer(done.returncode, done.stdout, done.stderr)
-
-
-@contextmanager
-def started_elmo_zh(*arguments: str | Path) -> Iterator["subprocess.Popen[str]"]:
-    """Start a command in a process of its own."""
-    command = [sys.executable, "-m", "elmo_zh", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8") as process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def contents(folder: Path) -> Mapping[str, tuple[int, bytes]]:

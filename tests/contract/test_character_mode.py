@@ -27,7 +27,7 @@ from parity import numpy_oracle as oracle
 from parity.numpy_bilm import run_bilm
 from safetensors.numpy import load_file
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
+pytestmark = pytest.mark.usefixtures("empty_folder", "no_training_picture")
 
 # Distinct primes; a word is read up to eleven bytes, so that its fourth Chinese character is cut.
 SLOTS, DIMENSION, NUM_HIGHWAYS = 13, 5, 2

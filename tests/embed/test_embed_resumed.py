@@ -20,6 +20,7 @@ from contract.dumps import (
     read_dump,
     write_lines,
 )
+from contract.warm_python import WarmPython
 
 from elmo_zh.embed import dump, join, prepare
 from elmo_zh.embed.embedder import ElmoEmbedder
@@ -257,9 +258,9 @@ main()
 """
 
 
-def test_killed_and_typed_again(sample_run: SampleRun, source: Path, tmp_path: Path) -> None:
+def test_killed_and_typed_again(sample_run: SampleRun, source: Path, tmp_path: Path, warm: WarmPython) -> None:
     arguments = ("embed", source, "--segmented", "--model", sample_run.model)
-    assert run_python("-c", KILLED, *arguments, "3", cwd=tmp_path).status == -signal.SIGKILL
+    assert warm.run(KILLED, *arguments, "3", cwd=tmp_path).status == -signal.SIGKILL
     assert len(list(source.with_name("file.txt.hdf5.parts").glob("part-*.json"))) == 3
     assert elmo_zh(*arguments).status == 0
     vectors, tokens, _ = read_dump(source.with_name("file.txt.hdf5"))
@@ -298,9 +299,9 @@ main()
 
 
 @pytest.mark.parametrize("options", [[], ["--format", "npy"], ["--format", "jsonl"]])
-def test_no_room_for_the_join(sample_run: SampleRun, empty_folder: Path, options: list[str]) -> None:
+def test_no_room_for_the_join(sample_run: SampleRun, empty_folder: Path, warm: WarmPython, options: list[str]) -> None:
     arguments = ("embed", sample_run.heldout, "--segmented", "--model", sample_run.model, "--output", "out", *options)
-    answer = run_python("-c", FULL_AT_THE_JOIN, *arguments, "60000", cwd=empty_folder)
+    answer = warm.run(FULL_AT_THE_JOIN, *arguments, "60000", cwd=empty_folder)
     assert "File too large" in answer.only_error()
     assert [path.name for path in empty_folder.iterdir()] == ["out.parts"]
     assert elmo_zh(*arguments).status == 0
@@ -325,12 +326,14 @@ main()
 
 
 @pytest.mark.parametrize("options", [["--layout", "packed"], ["--shard", "1/1"]])
-def test_no_room_for_the_vectors(sample_run: SampleRun, empty_folder: Path, options: list[str]) -> None:
+def test_no_room_for_the_vectors(
+    sample_run: SampleRun, empty_folder: Path, warm: WarmPython, options: list[str]
+) -> None:
     arguments = (
         *("embed", sample_run.heldout, "--segmented", "--model", sample_run.model, "--output", "out"),
         *("--layers", "top", *options),
     )
-    answer = run_python("-c", FULL_AT_THE_VECTORS, *arguments, "30000", cwd=empty_folder)
+    answer = warm.run(FULL_AT_THE_VECTORS, *arguments, "30000", cwd=empty_folder)
     assert "File too large" in answer.only_error()
     name = "out.shard-1-of-1" if "--shard" in options else "out"
     assert [path.name for path in empty_folder.iterdir()] == [name + ".parts"]

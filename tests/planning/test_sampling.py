@@ -179,26 +179,32 @@ def write_mixture(folder: Path) -> None:
             (folder / name / f"{number}.txt").write_text("\n".join(lines), encoding="utf-8")
 
 
+@pytest.fixture(scope="module")
+def mixture(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Estimate]]:
+    """The mixture, and its totals when all of it is read."""
+    folder = tmp_path_factory.mktemp("mixture")
+    write_mixture(folder)
+    return folder, sample_of(folder, num_bytes=10**9).totals()
+
+
 @pytest.mark.parametrize("seconds", [60, 100])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_mixture_that_time_does_not_suffice_for(
-    seconds: float, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seconds: float, seed: int, mixture: tuple[Path, dict[str, Estimate]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The truths lie in the intervals, though genres differ and what is read is not what is left."""
-    write_mixture(tmp_path)
-    complete = sample_of(tmp_path, num_bytes=10**9).totals()
+    folder, complete = mixture
     times = iter(range(10**9))
     monkeypatch.setattr(reading.time, "monotonic", lambda: float(next(times)))
-    sample = sample_of(tmp_path, seconds=seconds, seed=seed)
+    sample = sample_of(folder, seconds=seconds, seed=seed)
     assert sample.reading.num_unreached > 0
     totals = sample.totals()
     for name, truth in complete.items():
         assert totals[name].holds(truth.value, rounding=0.5), (name, totals[name], truth.value)
 
 
-def test_large_files_come_first_and_small_ones_from_everywhere(tmp_path: Path) -> None:
-    write_mixture(tmp_path)
-    sources = find_sources([str(tmp_path)]).sources
+def test_large_files_come_first_and_small_ones_from_everywhere(mixture: tuple[Path, dict[str, Estimate]]) -> None:
+    sources = find_sources([str(mixture[0])]).sources
     sizes = {source: source.path.stat().st_size for source in sources}
     ordered = _CorpusReader(CHARACTERS, SampleSize(), trusts_head=True)._ordered(sizes)
     assert sorted(ordered, key=lambda source: source.name) == sorted(sources, key=lambda source: source.name)

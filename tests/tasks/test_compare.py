@@ -38,6 +38,12 @@ def embedder(tmp_path_factory: pytest.TempPathFactory) -> ElmoEmbedder:
     return ElmoEmbedder.load(folder, "cpu")
 
 
+@pytest.fixture
+def _no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes as long as these trainings."""
+    monkeypatch.setattr("elmo_zh.tasks.comparison.draw_learning_curves", lambda *_: None)
+
+
 def write_tags(folder: Path, tag_of: Callable[[str, int], str], count: int = 80) -> Path:
     generator = np.random.default_rng(7)
     path = folder / "tags.conll"
@@ -90,6 +96,7 @@ class Recorder(SilentReporter):
         return [note for note in self.notes if note.startswith("Seed ")]
 
 
+@pytest.mark.usefixtures("_no_picture")
 def test_elmo_wins_where_only_the_order_tells(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     """A linear model on the mean of word2vec cannot know what stands first; the biLM's vectors can."""
     texts = ["".join(order) for other in "吃苹果。来" for order in permutations("我他" + other)]
@@ -127,6 +134,7 @@ def test_nothing_wins_where_nothing_tells(embedder: ElmoEmbedder, tmp_path: Path
     assert len(found["runs"]) == 2 * 1 + 2 * 2 + 3 * 2 * 2
 
 
+@pytest.mark.usefixtures("_no_picture")
 def test_an_interrupted_comparison_trains_nothing_twice(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     path = write_tags(tmp_path, lambda text, place: "S-X" if text[place] == "吃" else "O")
     whole = Recorder()
@@ -173,6 +181,7 @@ def test_a_damaged_training_is_repeated(embedder: ElmoEmbedder, tmp_path: Path) 
     assert scores("found") == scores("whole")
 
 
+@pytest.mark.usefixtures("_no_picture")
 def test_the_development_file_is_tested_on_if_there_is_no_other(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     path = write_tags(tmp_path, lambda text, place: text[place])
     path.rename(tmp_path / "train.conll")
@@ -209,6 +218,7 @@ def child_of(parent: ElmoEmbedder, folder: Path) -> ElmoEmbedder:
     return ElmoEmbedder.load(folder, "cpu")
 
 
+@pytest.mark.usefixtures("_no_picture")
 def test_the_ancestor_is_compared_too(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     """One with the same weights learns the same; word2vec vectors are its own."""
     child = child_of(embedder, tmp_path / "child")
@@ -252,6 +262,7 @@ def test_an_ancestor_is_found_or_named(embedder: ElmoEmbedder, tmp_path: Path, m
     assert told.endswith(f"was started from {embedder.bundle.digest}, and this is {toy.bundle.digest}. Leave it out.")
 
 
+@pytest.mark.usefixtures("_no_picture")
 @pytest.mark.parametrize("place", ["output", "both"])
 def test_elmo_at_another_place(embedder: ElmoEmbedder, tmp_path: Path, place: str) -> None:
     """ELMo alone stays at the input where there is no other one."""

@@ -19,6 +19,7 @@ from elmo_zh import ElmoEmbedder
 from elmo_zh.config import TextConfig
 from elmo_zh.errors import BundleError, CorpusError, OptionError, OutputError, RunError
 from elmo_zh.run.reporter import Progress, SilentReporter
+from elmo_zh.tasks import prepared_task
 from elmo_zh.tasks.data.datasets import DataFiles
 from elmo_zh.tasks.data.read_labelled import Reading
 from elmo_zh.tasks.fit import fit_task
@@ -91,6 +92,12 @@ def trained(embedder: ElmoEmbedder, tmp_path_factory: pytest.TempPathFactory) ->
         return found[kind]
 
     return train
+
+
+def leave_out_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take as long as these trainings."""
+    for name in ("draw_curve", "draw_confusion"):
+        monkeypatch.setattr(prepared_task, name, lambda *_: None)
 
 
 @pytest.mark.parametrize("kind", ["classify", "tag", "regression"])
@@ -204,8 +211,11 @@ class StoppedAfter(SilentReporter):
 
 @pytest.mark.parametrize(("kind", "bilm_rate"), [("classify", None), ("tag", None), ("classify", 0.01)])
 def test_an_interrupted_training_ends_with_the_same_bytes(
-    embedder: ElmoEmbedder, tmp_path: Path, kind: str, bilm_rate: float | None
+    embedder: ElmoEmbedder, tmp_path: Path, kind: str, bilm_rate: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Pictures too, which are compared once."""
+    if kind == "classify":
+        leave_out_pictures(monkeypatch)
     job = job_of(write_data(tmp_path, kind), kind, num_seeds=2)
     job = replace(job, training=replace(job.training, epochs=3, bilm_learning_rate=bilm_rate))
     (tmp_path / "whole").mkdir()
@@ -266,7 +276,10 @@ def test_a_damaged_manifest_is_one_line(embedder: ElmoEmbedder, stopped: tuple[F
     assert without_seconds(tmp_path / "task") == without_seconds(folder / "whole" / "task")
 
 
-def test_an_unfinished_training_with_other_settings_is_refused(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+def test_an_unfinished_training_with_other_settings_is_refused(
+    embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_out_pictures(monkeypatch)
     path = write_data(tmp_path, "classify")
     job = job_of(path, "classify")
     with pytest.raises(_StoppedError):
@@ -279,7 +292,10 @@ def test_an_unfinished_training_with_other_settings_is_refused(embedder: ElmoEmb
     assert told.startswith(f"{tmp_path / 'task'} exists already.")
 
 
-def test_unknown_words_are_read_as_in_training(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+def test_unknown_words_are_read_as_in_training(
+    embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_out_pictures(monkeypatch)
     backing_off = ElmoEmbedder.load(embedder.bundle.path, "cpu", unknown="backoff")
     quick = TrainSettings(epochs=1, batch_size=8)
     fit_task(job_of(write_data(tmp_path, "tag"), "tag", training=quick), backing_off, tmp_path / "task")
@@ -358,6 +374,7 @@ def test_data_is_checked_before_anything_is_computed(embedder: ElmoEmbedder, tmp
 def _last_epoch_is_best(monkeypatch: pytest.MonkeyPatch) -> None:
     """These tasks are learned in the first epoch, in which the biLM is still frozen."""
     monkeypatch.setattr("elmo_zh.tasks.train_head._State.best_epoch", lambda state: len(state.lines))
+    leave_out_pictures(monkeypatch)
 
 
 def tuned_weights(embedder: ElmoEmbedder, data: Path, output: Path, epochs: int) -> dict[str, NDArray[np.float32]]:

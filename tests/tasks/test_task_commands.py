@@ -42,6 +42,13 @@ def write_data(kind: str) -> Path:
     return path
 
 
+@pytest.fixture
+def _no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take as long as these trainings."""
+    for name in ("draw_curve", "draw_confusion"):
+        monkeypatch.setattr(f"elmo_zh.tasks.prepared_task.{name}", lambda *_: None)
+
+
 def fit(sample_run: SampleRun, kind: str, *options: str) -> Any:
     arguments = ("task", "fit", kind, write_data(kind), "--model", sample_run.model, "--output", f"my-{kind}")
     return elmo_zh(*arguments, *QUICK, *options)
@@ -127,6 +134,7 @@ def test_a_tagger_from_the_first_line_to_the_last(sample_run: SampleRun) -> None
     assert scored["by_label"]["LOC"]["count"] == 60
 
 
+@pytest.mark.usefixtures("_no_pictures")
 def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
     result = fit(sample_run, "classify", "--seeds", "2", "--elmo-at", "both", "--encoder", "merged", "--json").result()
     assert (result["metric"], result["inputs"]) == ("accuracy", ["word2vec", "elmo"])
@@ -181,6 +189,7 @@ def test_wrong_usage(sample_run: SampleRun, kind: str, options: tuple[str, ...],
     assert not Path(f"my-{kind}").exists()
 
 
+@pytest.mark.usefixtures("_no_pictures")
 def test_word2vec_vectors_of_an_installed_model(
     sample_run: SampleRun, empty_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,6 +221,7 @@ def test_known_problems_are_one_line(sample_run: SampleRun) -> None:
     assert told == "full is a folder with other content. Choose another --output."
 
 
+@pytest.mark.usefixtures("_no_pictures")
 def test_tags_of_words(sample_run: SampleRun) -> None:
     """Parts of speech: given words in training and scoring, the model's own words in prediction."""
     rows = [

@@ -1,14 +1,21 @@
-"""Run commands one after another as one of two ranks, without torchrun: `python ranks.py JOBS`, JOBS in JSON."""
+"""Run commands one after another as two ranks, without torchrun: `python ranks.py JOBS TOLD`, JOBS in JSON.
+
+The ranks are processes forked from this one, which has imported torch. They write how each job ended to TOLD-0 and
+TOLD-1.
+"""
 
 import contextlib
 import errno
+import importlib
 import io
 import json
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 from unittest.mock import patch
 
 import torch
@@ -62,7 +69,28 @@ def run_job(job: dict[str, Any]) -> tuple[int, str]:
     raise AssertionError("main always exits")
 
 
+def run_as(rank: int, jobs: list[dict[str, Any]], told: str) -> NoReturn:
+    """Run the jobs in this process as one of the ranks, and end it."""
+    os.environ["RANK"] = os.environ["LOCAL_RANK"] = str(rank)
+    try:
+        with Path(f"{told}-{rank}").open("w", encoding="utf-8") as answers:
+            for job in jobs:
+                answers.write(json.dumps(run_job(job)) + "\n")
+                answers.flush()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(0)
+
+
 if __name__ == "__main__":
-    for job in json.loads(sys.argv[1]):
-        sys.stdout.write(json.dumps(run_job(job)) + "\n")
-        sys.stdout.flush()
+    # torch itself imports it for every training, and here once for both ranks.
+    importlib.import_module("torch._dynamo")
+    ranks = []
+    for rank in range(2):
+        child = os.fork()
+        if not child:
+            run_as(rank, json.loads(sys.argv[1]), sys.argv[2])
+        ranks.append(child)
+    for child in ranks:
+        os.waitpid(child, 0)

@@ -23,10 +23,9 @@ from contract.command_line import (
 from safetensors.torch import load_file
 
 from elmo_zh.run.files import file_digest
-from elmo_zh.training import train_run as training_stage
 from elmo_zh.training.trainer import Trainer
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
+pytestmark = pytest.mark.usefixtures("empty_folder", "no_training_picture")
 
 TRAINING = (
     "text.num_workers=1",
@@ -38,12 +37,6 @@ TRAINING = (
     f"train.evaluate_every_tokens={20 * STEP_TOKENS}",
     f"train.checkpoint_every_tokens={10 * STEP_TOKENS}",
 )
-
-
-@pytest.fixture(autouse=True)
-def _no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
-    """training.png takes longer than these trainings."""
-    monkeypatch.setattr(training_stage, "can_draw", lambda: False)
 
 
 def settings(*assignments: str) -> list[str]:

@@ -25,17 +25,14 @@ from elmo_zh.training.training_report import report_summary
 CPU = torch.device("cpu")
 ONE_STEP = f"train.max_tokens={STEP_TOKENS}"
 
+pytestmark = pytest.mark.usefixtures("no_training_picture")
+
 
 @pytest.fixture(autouse=True)
 def _as_many_threads_as_before() -> Iterator[None]:
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
-
-
-@pytest.fixture(autouse=True)
-def _no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(train_run, "can_draw", lambda: False)
 
 
 Machine = Callable[..., None]

@@ -9,8 +9,9 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -89,16 +90,17 @@ def free_ports(number: int) -> list[int]:
 def run_as_two(jobs: Sequence[Mapping[str, Any]]) -> list[Ended]:
     """Return each rank's exit status and stderr in each job; nothing for a rank that was killed."""
     jobs = [{**job, "port": port} for job, port in zip(jobs, free_ports(len(jobs)), strict=True)]
-    command = [sys.executable, str(Path(__file__).with_name("ranks.py")), json.dumps(jobs)]
-    place = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
-    with ExitStack() as running:
-        processes = []
-        for rank in "01":
-            environment = {**os.environ, **place, "RANK": rank, "LOCAL_RANK": rank}
-            process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, encoding="utf-8")
-            processes.append(running.enter_context(process))
-            running.callback(process.kill)
-        told = [process.communicate()[0].splitlines() for process in processes]
+    environment = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+    with TemporaryDirectory() as folder:
+        told_there = Path(folder, "told")
+        command = [sys.executable, Path(__file__).with_name("ranks.py"), json.dumps(jobs), told_there]
+        with subprocess.Popen(command, env=environment, start_new_session=True) as process:
+            try:
+                process.wait()
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+        told = [Path(f"{told_there}-{rank}").read_text(encoding="utf-8").splitlines() for rank in range(2)]
     return [[tuple(json.loads(lines[number])) for lines in told if number < len(lines)] for number in range(len(jobs))]
 
 

@@ -16,7 +16,8 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from contract.command_line import NUM_STEPS, STEP_TOKENS, SampleRun, metrics_lines, remove_training
+from contract.command_line import NUM_STEPS, STEP_TOKENS, SampleRun, elmo_zh, metrics_lines, remove_training
+from contract.warm_python import COMMAND, WarmPython
 from waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -130,13 +131,15 @@ def last_step(run: Path) -> int:
     return int(json.loads(lines[-1])["step"]) if lines else -1
 
 
-def test_killed_and_resumed(untrained_run: Path, sample_run: SampleRun, start: Start) -> None:
+@pytest.mark.usefixtures("no_training_picture")
+def test_killed_and_resumed(untrained_run: Path, sample_run: SampleRun, warm: WarmPython) -> None:
     """Once by SIGKILL: what the default suite tries of all that follows."""
-    job = start("train", "--run", untrained_run)
-    wait_until(lambda: last_step(untrained_run) >= 13, None)
-    job.send(signal.SIGKILL)
-    assert job.status() == -9
-    finish(start, untrained_run)
+    process = warm.start(COMMAND, "train", "--run", untrained_run, cwd=untrained_run)
+    wait_until(lambda: last_step(untrained_run) >= 13, process)
+    os.kill(process.process_id, signal.SIGKILL)
+    assert process.wait().status == -9
+    for stage in ("train", "export"):
+        assert elmo_zh(stage, "--run", untrained_run).status == 0
     assert_same(untrained_run, sample_run.path)
 
 

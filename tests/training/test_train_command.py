@@ -4,6 +4,7 @@ import dataclasses
 import errno
 import json
 import math
+import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -23,23 +24,16 @@ from contract.command_line import (
     contents_alone,
     elmo_zh,
     metrics_lines,
-    started_elmo_zh,
     training_lines,
 )
+from contract.warm_python import COMMAND, WarmPython
 from safetensors.torch import load_file
 from waiting import wait_until
 
 from elmo_zh.model.softmax import Softmax
 from elmo_zh.training import checkpoint, trainer
-from elmo_zh.training import train_run as training_stage
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
-
-
-@pytest.fixture(autouse=True)
-def _no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
-    """training.png takes longer than these trainings; the run that all tests share has one."""
-    monkeypatch.setattr(training_stage, "can_draw", lambda: False)
+pytestmark = pytest.mark.usefixtures("empty_folder", "no_training_picture")
 
 
 Loss = Callable[..., torch.Tensor]
@@ -79,18 +73,20 @@ def assert_same_training(run: Path, reference: Path) -> None:
     assert found == expected
 
 
-def test_control_c_ends_training_so_that_it_can_go_on(untrained_run: Path, sample_run: SampleRun) -> None:
+def test_control_c_ends_training_so_that_it_can_go_on(
+    untrained_run: Path, sample_run: SampleRun, warm: WarmPython
+) -> None:
     run = untrained_run
     # Saving often makes steps slow enough to hit, and changes nothing in them.
     often = f"train.checkpoint_every_tokens={STEP_TOKENS}"
-    with started_elmo_zh("train", "--run", run, "--set", often) as process:
-        wait_until(lambda: last_logged_step(run) >= 3, process)
-        process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate()
-    assert process.returncode == 130, stderr
-    assert stdout == ""
-    assert stderr.endswith("Interrupted. Run the same command again to continue.\n")
-    assert "Traceback" not in stderr
+    process = warm.start(COMMAND, "train", "--run", run, "--set", often, cwd=run)
+    wait_until(lambda: last_logged_step(run) >= 3, process)
+    os.kill(process.process_id, signal.SIGINT)
+    interrupted = process.wait()
+    assert interrupted.status == 130, interrupted
+    assert interrupted.stdout == ""
+    assert interrupted.stderr.endswith("Interrupted. Run the same command again to continue.\n")
+    assert "Traceback" not in interrupted.stderr
     step = last_logged_step(run)
     assert 3 <= step < NUM_STEPS
     assert checkpoint_steps(run)[-1] == step
@@ -327,14 +323,15 @@ def test_numbers_gone_wild_go_back_to_the_last_fixed_checkpoint(
 
 
 def test_a_checkpoint_of_an_interruption_is_not_gone_back_to(untrained_run: Path) -> None:
-    run = untrained_run
+    run, budget = untrained_run, ("--set", f"train.max_tokens={30 * STEP_TOKENS}")
     with changed_loss(run, 12, press_control_c):
-        train(run)
+        train(run, *budget)
     assert checkpoint_steps(run) == [10, 13]
     with changed_loss(run, 15, once(not_a_number)):
-        answer = train(run)
+        answer = train(run, *budget)
+    assert answer.status == 0
     assert "Rolled back to step 10;" in answer.stderr
-    assert [line["step"] for line in training_lines(run)] == list(range(1, NUM_STEPS + 1))
+    assert [line["step"] for line in training_lines(run)] == list(range(1, 31))
 
 
 @pytest.mark.parametrize("step", [13, 0])
@@ -361,17 +358,17 @@ def test_a_perplexity_that_is_not_finite_is_no_result(
     calls = iter(range(1000))
 
     def evaluate_heldout(*arguments: Any) -> Any:
-        is_diverged = next(calls) >= 2  # the evaluations of steps 0 and 20 come before
+        is_diverged = next(calls) >= 2  # the evaluations of steps 0 and 4 come before
         return dataclasses.replace(real(*arguments), **({"forward_perplexity": value} if is_diverged else {}))
 
     monkeypatch.setattr(trainer, "evaluate_heldout", evaluate_heldout)
-    answer = train(untrained_run)
+    often = {"evaluate": 4, "checkpoint": 2}
+    changes = [f"train.{name}_every_tokens={steps * STEP_TOKENS}" for name, steps in often.items()]
+    answer = train(untrained_run, *(word for change in changes for word in ("--set", change)))
     told = answer.only_error()
-    assert told.startswith(
-        "Training diverged at step 40: the held-out perplexity is not finite, even after 8 rollbacks"
-    )
-    assert "The checkpoint of step 30 is kept." in told
-    assert checkpoint_steps(untrained_run) == [20, 30]
+    assert told.startswith("Training diverged at step 8: the held-out perplexity is not finite, even after 8 rollbacks")
+    assert "The checkpoint of step 6 is kept." in told
+    assert checkpoint_steps(untrained_run) == [4, 6]
     figures = [line["heldout_forward_perplexity"] for line in metrics_lines(untrained_run) if "heldout_set" in line]
     assert len(figures) == 2
 

@@ -4,14 +4,17 @@ import importlib.metadata
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
+from weakref import WeakValueDictionary
 
 from elmo_zh.config import TextConfig
 from elmo_zh.run.files import file_digest
-from elmo_zh.text.segmenters.jieba_cut import JiebaCut
+from elmo_zh.text.segmenters.jieba_cut import JiebaCut, Words
 from elmo_zh.text.segmenters.long_runs import limit_runs
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
 
 TAKES_USER_DICTIONARY = True
+# jieba's words, by the name of their file, while a segmenter has them: some 100 MB, and half a second to read them.
+_in_use: WeakValueDictionary[str, Words] = WeakValueDictionary()
 
 
 def build(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], list[str]]:
@@ -22,6 +25,26 @@ def build(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], l
     Raises:
         CorpusError: If the user dictionary cannot be read.
     """
+    words = _words_of_jieba()
+    never_found: set[str] = set()
+    if user_dictionary is not None:
+        words = _with_words_of_user(words, user_dictionary, never_found)
+    return limit_runs(JiebaCut(words, config.jieba_hmm, never_found))
+
+
+def _words_of_jieba() -> Words:
+    """Return the words of jieba's dictionary, which segmenters that are in use at the same time share."""
+    import jieba
+
+    words = _in_use.get(jieba.DEFAULT_DICT_NAME)
+    if words is None:
+        words = Words.of(*read_dictionary(jieba.Tokenizer().get_dict_file()))
+        _in_use[jieba.DEFAULT_DICT_NAME] = words
+    return words
+
+
+def _with_words_of_user(words: Words, path: Path, never_found: set[str]) -> Words:
+    """Return the words with those of a user dictionary; those that must not be found are added to `never_found`."""
     import jieba
 
     class Tokenizer(jieba.Tokenizer):  # type: ignore[misc]
@@ -29,15 +52,13 @@ def build(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], l
 
         def initialize(self, *_: object) -> None:
             if not self.initialized:  # type: ignore[has-type]
-                self.FREQ, self.total = read_dictionary(self.get_dict_file())
+                self.FREQ, self.total = dict(words.counts), words.total
                 self.initialized = True
 
     tokenizer = Tokenizer()
     tokenizer.initialize()
-    never_found: set[str] = set()
-    if user_dictionary is not None:
-        load_user_dictionary(user_dictionary, _word_adder(tokenizer, never_found))
-    return limit_runs(JiebaCut(tokenizer, config.jieba_hmm, never_found))
+    load_user_dictionary(path, _word_adder(tokenizer, never_found))
+    return Words.of(tokenizer.FREQ, tokenizer.total)
 
 
 def read_dictionary(file: IO[bytes]) -> tuple[dict[str, int], int]:

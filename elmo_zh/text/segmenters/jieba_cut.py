@@ -5,10 +5,10 @@ the best path. Here both are one loop, logarithms are taken once per dictionary 
 model are cached. Weights are added in the same order, so ties are resolved the same way.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from math import log
-from typing import Any
 
 from elmo_zh.text.segmenters.jieba_hmm import NewWords
 
@@ -16,26 +16,46 @@ from elmo_zh.text.segmenters.jieba_hmm import NewWords
 _CACHED_RUNS = 2**15
 
 
+@dataclass(frozen=True, eq=False)
+class Words:
+    """The words of a dictionary, to which no more are added.
+
+    Attributes:
+        counts: The count of each word; 0 for a beginning of words that is no word itself.
+        total: The sum of the counts.
+        weights: The logarithm of each word's share of the total; None for such a beginning.
+        weight_of_others: That of a character that is no word.
+    """
+
+    counts: Mapping[str, int]
+    total: int
+    weights: Mapping[str, float | None]
+    weight_of_others: float
+
+    @classmethod
+    def of(cls, counts: Mapping[str, int], total: int) -> "Words":
+        """Return words with their counts, those of an initialised `jieba.Tokenizer`: its FREQ and its total."""
+        log_total = log(total)
+        # Few counts are those of many words.
+        of_count = {count: log(count) - log_total if count else None for count in set(counts.values())}
+        weights = dict(zip(counts, map(of_count.__getitem__, counts.values()), strict=True))
+        return cls(counts, total, weights, log(1) - log_total)
+
+
 class JiebaCut:
-    """Segmenter that returns what `tokenizer.lcut(sentence, HMM=use_hmm)` returns.
+    """Segmenter that returns what `lcut(sentence, HMM=use_hmm)` of a `jieba.Tokenizer` with the same words returns.
 
     Args:
-        tokenizer: An initialised `jieba.Tokenizer` to which no more words are added.
+        words: The words.
         use_hmm: Let the hidden Markov model find words that are not in the dictionary.
         never_found: Words that the model must not find.
     """
 
-    def __init__(self, tokenizer: Any, use_hmm: bool, never_found: Collection[str] = ()) -> None:
+    def __init__(self, words: Words, use_hmm: bool, never_found: Collection[str] = ()) -> None:
         from jieba import re_eng, re_han_default, re_skip_default
 
         self._runs, self._white_space, self._latin = re_han_default, re_skip_default, re_eng
-        self._frequencies: dict[str, int] = tokenizer.FREQ
-        log_total = log(tokenizer.total)
-        # A prefix of words that is not a word itself has no weight.
-        # Few counts are those of many words.
-        of_count = {count: log(count) - log_total if count else None for count in set(self._frequencies.values())}
-        self._weights = {word: of_count[count] for word, count in self._frequencies.items()}
-        self._weight_of_others = log(1) - log_total
+        self._words = words
         self._new_words = lru_cache(_CACHED_RUNS)(NewWords(never_found))
         self._cut_run: Callable[[str, list[str]], None] = self._cut_with_hmm if use_hmm else self._cut_without_hmm
 
@@ -56,7 +76,7 @@ class JiebaCut:
 
     def _best_ends(self, run: str) -> list[int]:
         """Return, for each position in a run, the end of the word that starts there on the best path."""
-        weights, length = self._weights, len(run)
+        weights, length = self._words.weights, len(run)
         ends, scores = [0] * length, [0.0] * (length + 1)
         for start in range(length - 1, -1, -1):
             end, best_end, best = start + 1, 0, 0.0
@@ -72,7 +92,7 @@ class JiebaCut:
                 end += 1
                 part = run[start:end]
             if not best_end:
-                best, best_end = self._weight_of_others + scores[start + 1], start + 1
+                best, best_end = self._words.weight_of_others + scores[start + 1], start + 1
             scores[start], ends[start] = best, best_end
         return ends
 
@@ -94,7 +114,7 @@ class JiebaCut:
     def _add_singles(self, run: str, words: list[str]) -> None:
         if len(run) == 1:
             words.append(run)
-        elif self._frequencies.get(run):
+        elif self._words.counts.get(run):
             words.extend(run)
         else:
             words.extend(self._new_words(run))

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_zh.corpus.text_files import iter_lines
-from elmo_zh.text.segmenters.jieba_cut import JiebaCut
+from elmo_zh.text.segmenters.jieba_cut import JiebaCut, Words
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 # Characters of many words, of few, of none in the dictionary, of none in the model, and whatever splits runs.
@@ -28,8 +28,13 @@ def tokenizer() -> Any:
 
 
 @cache
+def words() -> Words:
+    return Words.of(tokenizer().FREQ, tokenizer().total)
+
+
+@cache
 def cut(use_hmm: bool) -> JiebaCut:
-    return JiebaCut(tokenizer(), use_hmm)
+    return JiebaCut(words(), use_hmm)
 
 
 @pytest.mark.parametrize("use_hmm", [True, False])
@@ -53,7 +58,7 @@ def test_words_of_the_user() -> None:
         own.add_word(word, count)
     own.add_word("天气", 0)
     jieba.finalseg.Force_Split_Words.discard("天气")  # which would be for all tokenizers
-    with_own = JiebaCut(own, True)
+    with_own = JiebaCut(Words.of(own.FREQ, own.total), True)
     for sentence in ("我喝苹果汁学C++语言", "坐一号 线", "今天天气真好天气", "苹果汁苹果"):
         assert with_own(sentence) == own.lcut(sentence)
 
@@ -75,4 +80,4 @@ def test_words_that_are_never_to_be_found(monkeypatch: pytest.MonkeyPatch) -> No
     found = tokenizer().lcut(sentence)
     assert "杭研" in found
     monkeypatch.setattr(jieba.finalseg, "Force_Split_Words", {"杭研"})
-    assert JiebaCut(tokenizer(), True, {"杭研"})(sentence) == tokenizer().lcut(sentence) != found
+    assert JiebaCut(words(), True, {"杭研"})(sentence) == tokenizer().lcut(sentence) != found

@@ -9,6 +9,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import jieba
 import pytest
@@ -275,16 +276,32 @@ def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "tmp"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setattr(our_jieba, "_in_use", WeakValueDictionary())
     return folder
 
 
 def test_the_dictionary_is_read_as_jieba_reads_it() -> None:
-    """The tests' fixture keeps what the first call of each of the two functions gave."""
+    """The tests' fixture keeps what the first call of jieba's function gave."""
     found, expected = (
         read(jieba.Tokenizer().get_dict_file()) for read in (our_jieba.read_dictionary, jieba.Tokenizer.gen_pfdict)
     )
     assert found == expected
     assert len(found[0]) > 400_000
+
+
+def test_segmenters_in_use_share_the_dictionary_of_jieba(temporary_folder: Path) -> None:
+    path = temporary_folder / "words.txt"
+    path.write_text("天气很 1000000\n", encoding="utf-8")
+    first = build_segmenter(TextConfig())
+    before = first("今天天气很好")
+    [words] = our_jieba._in_use.values()
+    second, own = build_segmenter(TextConfig(jieba_hmm=False)), build_segmenter(TextConfig(), path)
+    assert [*our_jieba._in_use.values()] == [words]
+    assert "天气很" in own("今天天气很好")
+    assert first("今天天气很好") == second("今天天气很好") == before
+    del first, second, own, words
+    gc.collect()
+    assert not our_jieba._in_use
 
 
 def test_no_cache_is_written(temporary_folder: Path) -> None:
