@@ -4,6 +4,7 @@ import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from elmo_zh.tasks.live_vectors import LiveVectors
 from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
 from elmo_zh.tasks.networks.task_head import TaskHead
 from elmo_zh.tasks.predictions import NumberPrediction, Prediction
-from elmo_zh.tasks.read_texts import Texts, cached_vectors, read_texts, sentences_of
+from elmo_zh.tasks.read_texts import Texts, cached_vectors, read_texts
 from elmo_zh.tasks.score_task import confusable_labels, main_metric, score_predictions
 from elmo_zh.tasks.scores import confusion_matrix
 from elmo_zh.tasks.task_files import TaskDescription, TaskLayout
@@ -44,6 +45,7 @@ from elmo_zh.tasks.train_head import (
     predict_items,
     train_head,
 )
+from elmo_zh.tasks.units import sentences_of
 from elmo_zh.tasks.vector_cache import VectorCache
 
 
@@ -110,7 +112,7 @@ class PreparedTask:
                     f"With --fine-tune the biLM reads unknown words as <UNK>, not by {embedder.unknown}. Leave out"
                     " --fine-tune, or set embed.unknown=unk."
                 )
-            cache = LiveVectors(embedder.bundle, sentences_of(texts))
+            cache = LiveVectors(embedder.bundle, sentences_of(chain(*texts.values())))
         elif "elmo" in job.settings.inputs:
             cache = cached_vectors(texts, embedder, parts, reporter)
         word2vec = Word2Vec.load(embedder.bundle.path) if "word2vec" in job.settings.inputs else None
@@ -140,7 +142,7 @@ class PreparedTask:
             reporter: Receives messages and progress.
         """
         settings = job.settings
-        word2vec = word2vec and read_alike(word2vec, embedder, sentences_of(texts))
+        word2vec = word2vec and read_alike(word2vec, embedder, sentences_of(chain(*texts.values())))
         alphabet = None
         if "characters" in settings.inputs:
             alphabet = Alphabet.of(text.text for each in texts["train"] for text in each)

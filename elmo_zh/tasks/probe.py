@@ -5,6 +5,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,8 @@ from elmo_zh.tasks.encode_texts import read_alike
 from elmo_zh.tasks.fit import open_parts
 from elmo_zh.tasks.linear_probe import LabelledVectors, fit_linear_probe
 from elmo_zh.tasks.probe_report import Probed, ProbeLayout, ProbeReport
-from elmo_zh.tasks.read_texts import Texts, cached_vectors, read_texts, sentences_of
-from elmo_zh.tasks.units import TextReader, UnitText
+from elmo_zh.tasks.read_texts import Texts, cached_vectors, read_texts
+from elmo_zh.tasks.units import TextReader, UnitText, sentences_of
 from elmo_zh.tasks.vector_cache import VectorCache
 
 # word2vec gives a word one vector in all senses, so the words around it are averaged: so many on either side.
@@ -80,7 +81,7 @@ def probe_tags(
         texts = read_texts(dataset, embedder, reporter)
         parts = open_work([text.sentences for part in texts.values() for [text] in part])
         cache = cached_vectors(texts, embedder, parts, reporter)
-        beside = beside and read_alike(beside, embedder, sentences_of(texts))
+        beside = beside and read_alike(beside, embedder, sentences_of(chain(*texts.values())))
         report = _TagProbe(dataset, texts, files.seed, reporter).report(
             cache, beside, _facts(embedder, dataset.parts())
         )

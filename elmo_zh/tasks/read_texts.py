@@ -1,6 +1,7 @@
 """The texts of all examples with their units and tokens, and the vectors of their sentences."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from elmo_zh.embed.embedder import ElmoEmbedder
@@ -8,8 +9,8 @@ from elmo_zh.run.reporter import Reporter
 from elmo_zh.tasks.data.datasets import Dataset
 from elmo_zh.tasks.data.examples import Example
 from elmo_zh.tasks.task_model import read_example
-from elmo_zh.tasks.units import TextReader, UnitText
-from elmo_zh.tasks.vector_cache import Sentence, VectorCache
+from elmo_zh.tasks.units import TextReader, UnitText, sentences_of
+from elmo_zh.tasks.vector_cache import VectorCache
 
 # The texts of the examples of each part; a pair has two.
 Texts = Mapping[str, Sequence[Sequence[UnitText]]]
@@ -28,11 +29,6 @@ def read_texts(dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> 
         return {part: [read(example) for example in examples] for part, examples in parts.items()}
 
 
-def sentences_of(texts: Texts) -> Iterator[Sentence]:
-    """Yield the sentences of all texts."""
-    return (sentence for part in texts.values() for each in part for text in each for sentence in text.sentences)
-
-
 def cached_vectors(texts: Texts, embedder: ElmoEmbedder, parts: Path, reporter: Reporter) -> VectorCache:
     """Compute the vectors of all sentences of all texts, unless they are in `parts/vectors` already."""
-    return VectorCache.on_disk(parts / "vectors", embedder, sentences_of(texts), reporter)
+    return VectorCache.on_disk(parts / "vectors", embedder, sentences_of(chain(*texts.values())), reporter)

@@ -28,8 +28,8 @@ from elmo_zh.tasks.predictions import (
 )
 from elmo_zh.tasks.task_files import TaskDescription, TaskLayout, load_description
 from elmo_zh.tasks.train_head import Item, predict_items
-from elmo_zh.tasks.units import TextReader, UnitText
-from elmo_zh.tasks.vector_cache import Sentence, VectorCache
+from elmo_zh.tasks.units import TextReader, UnitText, sentences_of
+from elmo_zh.tasks.vector_cache import VectorCache
 
 # Texts computed together, in bounded memory.
 _WINDOW_TEXTS, _WINDOW_CHARACTERS = 2000, 40_000
@@ -137,7 +137,7 @@ class TaskModel:
         return found
 
     def _predict(self, texts: Sequence[Sequence[UnitText]], *, with_probabilities: bool = False) -> list[Prediction]:
-        word2vec = self._word2vec and read_alike(self._word2vec, self.embedder, _sentences_of(texts))
+        word2vec = self._word2vec and read_alike(self._word2vec, self.embedder, sentences_of(texts))
         encoder = TextEncoder(self._cache(texts), word2vec, self._alphabet)
         items = [Item(tuple(map(encoder.encode, each)), 0) for each in texts]
         found = predict_items(self._head, items, encoder, with_probabilities=with_probabilities)
@@ -146,11 +146,7 @@ class TaskModel:
     def _cache(self, texts: Sequence[Sequence[UnitText]]) -> VectorCache | None:
         if "elmo" not in self.description.settings.inputs:
             return None
-        return VectorCache.in_memory(self.embedder, _sentences_of(texts))
-
-
-def _sentences_of(texts: Sequence[Sequence[UnitText]]) -> Iterator[Sentence]:
-    return (sentence for each in texts for text in each for sentence in text.sentences)
+        return VectorCache.in_memory(self.embedder, sentences_of(texts))
 
 
 def read_example(reader: TextReader, example: Example) -> list[UnitText]:

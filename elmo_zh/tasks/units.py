@@ -1,6 +1,6 @@
 """Texts as networks read them: their units, which are characters or words, and the tokens that the units belong to."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,6 +77,11 @@ class TextReader:
         tokens = tuple(self._forms.known_form(word) for word in words)
         owners = np.arange(len(tokens), dtype=np.int64)
         return UnitText(text, units, (tokens,) if tokens else (), owners, np.full(len(tokens), ALONE, np.int64))
+
+
+def sentences_of(texts: Iterable[Sequence[UnitText]]) -> Iterator[tuple[str, ...]]:
+    """Yield the sentences of the texts of examples, each as its tokens; a pair has two texts."""
+    return (sentence for each in texts for text in each for sentence in text.sentences)
 
 
 def find_owners(
