@@ -13,7 +13,7 @@ from elmo_zh.text.segmenters.long_runs import limit_runs
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
 
 TAKES_USER_DICTIONARY = True
-# jieba's words, by the name of their file, while a segmenter has them: some 100 MB, and half a second to read them.
+# jieba's words, by the name of their file, while a segmenter has them: 100 MB, and half a second to read them.
 _in_use: WeakValueDictionary[str, Words] = WeakValueDictionary()
 
 
