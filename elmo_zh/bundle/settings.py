@@ -10,7 +10,7 @@ from typing import Any
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.bundle.weights import is_tied
-from elmo_zh.config import Config, ModelConfig, TextConfig, result_settings, with_defaults
+from elmo_zh.config import Config, ModelConfig, TextConfig, VocabConfig, result_settings, with_defaults
 from elmo_zh.errors import BundleError, ConfigError, RunError
 from elmo_zh.invocation import program
 from elmo_zh.run.changes import spell_segmenter
@@ -58,6 +58,8 @@ def adopt_bundle(
 ) -> Config:
     """Return the settings of a run that starts from a bundle, with section model taken from the bundle.
 
+    If vocab.size leaves no room besides the bundle's rows, as many rows as it says are added for words of the text.
+
     Args:
         config: The settings of the run.
         path: The bundle.
@@ -78,9 +80,23 @@ def adopt_bundle(
         )
     require_same_text(bundle, text_settings, reporter)
     changed = replace(config, model=take_model_settings(config.model, bundle, named, reporter))
+    if config.vocab.init and bundle.vocabulary is not None and "vocab.size" not in named:
+        changed = replace(changed, vocab=_with_room(config.vocab, len(bundle.vocabulary), reporter))
     if problems := list(changed.problems()):
         raise ConfigError(*(f"{problem}. The settings of section model are those of {path}." for problem in problems))
     return changed
+
+
+def _with_room(config: VocabConfig, num_rows: int, reporter: Reporter) -> VocabConfig:
+    """Return section vocab with room for words of the text besides a bundle's rows, if it leaves none."""
+    if not 0 < config.size <= num_rows:
+        return config
+    size = num_rows + config.size
+    reporter.note(
+        f"vocab.size = {size}: the {num_rows:,} rows of the model to start from, and room for {config.size:,} words of"
+        " the text."
+    )
+    return replace(config, size=size)
 
 
 def take_model_settings(config: ModelConfig, bundle: Bundle, named: Collection[str], reporter: Reporter) -> ModelConfig:

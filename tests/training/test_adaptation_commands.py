@@ -148,6 +148,25 @@ def test_a_small_vocabulary_has_room_for_the_words_of_the_model_alone(segmented_
     assert "Warning" not in answer.stderr
 
 
+def test_a_vocabulary_that_nobody_asked_to_be_so_small_gets_room_for_the_text(
+    segmented_run: Path, base: Path, tmp_path: Path
+) -> None:
+    """As with the starter, whose rows are as many as the default of vocab.size."""
+    (tmp_path / "small.toml").write_text("[vocab]\nsize = 11\n", encoding="utf-8")
+    command = ("vocab", "--run", segmented_run, "--init", base, "--json")
+    answer = elmo_zh(*command, "--config", tmp_path / "small.toml")
+    num_old = len(words_of(base)) + 3
+    assert answer.result()["rows"] == num_old + 11
+    assert set(words_of(base)) < set(words_of(segmented_run))
+    assert (
+        f"vocab.size = {num_old + 11}: the {num_old} rows of the model to start from, and room for 11 words of the text."
+        in answer.stderr
+    )
+    assert "Warning" not in answer.stderr
+    assert elmo_zh(*command).result()["skipped"] is True
+    assert elmo_zh(*command, "--config", tmp_path / "small.toml").result()["skipped"] is True
+
+
 def test_vocab_typed_again_does_nothing_also_without_the_model(segmented_run: Path, base: Path, tmp_path: Path) -> None:
     arguments = ("vocab", "--run", segmented_run, "--json")
     assert elmo_zh(*arguments, "--init", base).result()["skipped"] is False
