@@ -25,6 +25,7 @@ def test_seeds_are_read_and_changed_ones_do_no_harm(name: str, tmp_path: Path) -
 FOUND = [
     ("settings", b"[text]\nsegmenter = " + b"[" * 3000),
     ("task", b"\0" + b"[" * 100_000),
+    ("labelled-csv", "一二\n一二三四,1\n五六七八,2\n".encode()),  # the first row is shorter than the others
 ]
 
 

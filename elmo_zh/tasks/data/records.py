@@ -106,9 +106,8 @@ def _find_columns(
     has_header = known is not None or any(not column.isdecimal() for column in told)
     if not has_header and with_label and len(sample) > 2:
         label = found[-1]
-        has_header = not _is_number(header[label]) and all(
-            label < len(row) and _is_number(row[label]) for row in sample[1:]
-        )
+        is_number = [label < len(row) and _is_number(row[label]) for row in sample]
+        has_header = label < len(header) and not is_number[0] and all(is_number[1:])
     return tuple(found), has_header
 
 
