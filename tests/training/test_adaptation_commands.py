@@ -158,8 +158,8 @@ def test_a_vocabulary_that_nobody_asked_to_be_so_small_gets_room_for_the_text(
     num_old = len(words_of(base)) + 3
     assert answer.result()["rows"] == num_old + 11
     assert set(words_of(base)) < set(words_of(segmented_run))
-    told = f"vocab.size = {num_old + 11}: the {num_old} rows of the model to start from, and room for 11 words of the text"
-    assert told in answer.stderr
+    rows = f"vocab.size = {num_old + 11}: the {num_old} rows of the model to start from, "
+    assert f"{rows}and room for 11 words of the text." in answer.stderr
     assert "Warning" not in answer.stderr
     assert elmo_zh(*command).result()["skipped"] is True
     assert elmo_zh(*command, "--config", tmp_path / "small.toml").result()["skipped"] is True
