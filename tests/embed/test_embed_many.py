@@ -210,9 +210,7 @@ def test_every_byte_of_a_shard_counts(shards: list[Path], empty_folder: Path, wa
     program, whole = "from elmo_zh.cli import main; main()", shards[1].read_bytes()
     for place in range(0, len(whole), len(whole) // 17):
         shards[1].write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        answer = warm.run(
-            "from elmo_zh.cli import main; main()", "merge", *shards, "--output", "merged", cwd=empty_folder
-        )
+        answer = warm.run(program, "merge", *shards, "--output", "merged", cwd=empty_folder)
         assert answer.status == 1, (place, answer)
         assert answer.only_error().startswith((f"{shards[1]} is damaged: ", f"{shards[1]} is not a shard. "))
     shards[1].write_bytes(whole)
