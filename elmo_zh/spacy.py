@@ -39,7 +39,7 @@ class ElmoComponent:
         doc[0]._.elmo_layers  # all layers of a token, float32, (L + 1, 2P)
 
     The model splits and segments the document's text as in its own training. A token of the document gets the mean
-    vector of the model's tokens that share a character with it, and zeros if there is none.
+    vector of the model's tokens that share a character with it, or zeros if no token does.
 
     Attributes:
         embedder: The bundle.

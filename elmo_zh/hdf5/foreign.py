@@ -99,7 +99,7 @@ def _ask(request: dict[str, Any], path: Path) -> tuple["_Process", Message]:
 
 
 def _take_process() -> "_Process":
-    """Return a process that waits for a file, or a new one if there is none."""
+    """Return an idle process, or start one."""
     try:
         return _waiting().pop()
     except IndexError:  # not asked before: another thread may take the last one meanwhile

@@ -99,7 +99,7 @@ def _probabilities(prediction: TagPrediction) -> Sequence[float | None]:
 
 
 def _number_cell(probability: float | None) -> str:
-    """Return a probability as a cell with the tab after it; nothing if there is none."""
+    """Return a probability followed by a tab, or an empty string for None."""
     return "" if probability is None else f"{probability:.6f}\t"
 
 

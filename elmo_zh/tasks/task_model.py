@@ -177,7 +177,7 @@ def _find_model(layout: TaskLayout, description: TaskDescription, given: str | P
     """Return the folder of the task's bundle: the one in its own folder, a given one, or the one of the training.
 
     Raises:
-        BundleError: If there is none, or one is given for a task that has its own.
+        BundleError: If no bundle is found, or if one is given although the task has its own.
     """
     if "started_from" in description.model:
         if given is not None:

@@ -216,7 +216,7 @@ def predict_items(
 
 @dataclass
 class _State:
-    """What a training has come to after an epoch: figures, and the best weights; the others are in the modules."""
+    """The state of a training after an epoch, except the current weights, which are in the modules."""
 
     lines: list[dict[str, Any]]
     best: dict[str, Tensor]

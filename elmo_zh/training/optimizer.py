@@ -64,8 +64,8 @@ def choose_dropout(config: TrainConfig, epoch_tokens: int) -> TrainConfig:
     """Return the settings, with dropout chosen by the number of epochs if they leave it open.
 
     Text that is read once cannot be memorised, so dropout would only slow training down; text that is read often is
-    memorised without it. So there is none up to one epoch, and DROPOUT_PER_DOUBLING more for each doubling of the
-    epochs, up to MOST_DROPOUT (docs/log.md, 2026-11-23).
+    memorised without it. Dropout is 0 for one epoch or less. Each doubling of the epochs adds DROPOUT_PER_DOUBLING, up
+    to MOST_DROPOUT (docs/log.md, 2026-11-23).
     """
     if config.dropout != AUTOMATIC:
         return config
