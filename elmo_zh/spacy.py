@@ -18,8 +18,7 @@ from elmo_zh.embed.unknown_rate import UnknownWatch
 from elmo_zh.errors import BundleError
 from elmo_zh.extras import install_line
 from elmo_zh.run.files import read_json, write_json
-from elmo_zh.text.alignment import TokenisedLine
-from elmo_zh.text.sentences import split_sentences
+from elmo_zh.text.alignment import TokenisedLine, align_sentences
 
 try:
     from spacy.language import Language
@@ -74,13 +73,8 @@ class ElmoComponent:
     def _lines(self, text: str) -> list[TokenisedLine]:
         """Return the model's tokens of each sentence, with their offsets in the whole text."""
         trained_on = self.embedder.bundle.text
-        lines = []
-        start = 0
-        for sentence in split_sentences(text) if trained_on is not None and trained_on.split_sentences else [text]:
-            line = self.embedder.prepare(sentence)
-            lines.append(TokenisedLine(line.tokens, line.offsets + np.int32(start)))
-            start += len(sentence)
-        return lines
+        split = trained_on is not None and trained_on.split_sentences
+        return list(align_sentences(text, self.embedder.prepare, split=split))
 
     def _fill(self, doc: Doc, lines: Sequence[TokenisedLine], vectors: Sequence[NDArray[np.float32]]) -> None:
         nothing = np.zeros((self.embedder.num_layers, 0, self.embedder.dimension), np.float32)

@@ -15,9 +15,8 @@ from elmo_zh.contexts.line_score import LineScore, TokenScore
 from elmo_zh.embed.rows import require_sentences
 from elmo_zh.embed.sentence_arguments import check_texts
 from elmo_zh.model.precision import choose_device
-from elmo_zh.text.alignment import TokenisedLine, find_tokens
+from elmo_zh.text.alignment import TokenisedLine, align_sentences, find_tokens
 from elmo_zh.text.segmenters.registry import split_tokens
-from elmo_zh.text.sentences import split_sentences
 from elmo_zh.training.scoring import sentence_costs
 
 # Distinct unknown words that are counted; when there are more, the rarer half is forgotten.
@@ -161,11 +160,7 @@ class LineScorer:
             tokens = split_tokens(line)
             yield TokenisedLine(tokens, find_tokens(line, tokens))
             return
-        start = 0
-        for text in split_sentences(line) if self.reading.split_sentences else [line]:
-            found = self._preparation.prepare(text)
-            yield TokenisedLine(found.tokens, found.offsets + np.int32(start))
-            start += len(text)
+        yield from align_sentences(line, self._preparation.prepare, split=self.reading.split_sentences)
 
     def _line_score(self, sentences: Sequence[TokenisedLine], costs: Sequence[NDArray[np.float64]]) -> LineScore:
         tokens = [token for sentence in sentences for token in sentence.tokens]

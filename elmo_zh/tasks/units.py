@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.token_forms import TokenForms
-from elmo_zh.text.alignment import identity_spans
+from elmo_zh.text.alignment import align_sentences, identity_spans
 from elmo_zh.text.sentences import split_sentences
 
 # Place of a unit in its token; the first is that of a unit without a token, such as a space.
@@ -54,19 +54,13 @@ class TextReader:
         Raises:
             BundleError: If the bundle's segmenter is not installed, or not known.
         """
-        sentences, offsets = [], [np.zeros((0, 2), np.int32)]
-        start = 0
-        for sentence in self.sentences(text):
-            line = self._embedder.prepare(sentence)
-            if line.tokens:
-                sentences.append(tuple(line.tokens))
-                offsets.append(line.offsets + np.int32(start))
-            start += len(sentence)
-        tokens = np.concatenate(offsets)
+        lines = [line for line in align_sentences(text, self._embedder.prepare, split=self._splits) if line.tokens]
+        sentences = tuple(tuple(line.tokens) for line in lines)
+        tokens = np.concatenate([np.zeros((0, 2), np.int32), *(line.offsets for line in lines)])
         if units is None:
             units = tokens if self._by_words else identity_spans(len(text))
         owners, places = find_owners(units, tokens, len(text))
-        return UnitText(text, units, tuple(sentences), owners, places)
+        return UnitText(text, units, sentences, owners, places)
 
     def sentences(self, text: str) -> list[str]:
         """Return the sentences of a text; the whole text for a model that was not trained on sentences."""

@@ -1,11 +1,13 @@
 """Map tokens to characters of the raw line, also where normalisation has changed the characters."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from elmo_zh.text.sentences import split_sentences
 
 
 class Edit(NamedTuple):
@@ -85,6 +87,21 @@ class TokenisedLine:
         lengths = np.array([len(token) for token in tokens], np.int32)
         ends = np.cumsum(lengths + 1, dtype=np.int32) - 1
         return cls(list(tokens), np.stack([ends - lengths, ends], axis=1))
+
+
+def align_sentences(text: str, prepare: Callable[[str], TokenisedLine], *, split: bool) -> Iterator[TokenisedLine]:
+    """Yield the tokens of each sentence of a text, with their offsets in the whole text.
+
+    Args:
+        text: The raw text.
+        prepare: Returns the tokens of one sentence text, with their offsets in it.
+        split: Split the text into sentences; else it is one.
+    """
+    start = 0
+    for sentence in split_sentences(text) if split else [text]:
+        found = prepare(sentence)
+        yield TokenisedLine(found.tokens, found.offsets + np.int32(start))
+        start += len(sentence)
 
 
 def find_tokens(text: str, tokens: Sequence[str]) -> NDArray[np.int32]:
