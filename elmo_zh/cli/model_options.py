@@ -150,7 +150,7 @@ def load_embedder(
         precision or config.precision,
         stateful=stateful,
         batch_tokens=config.batch_tokens,
-        unknown=unknown or config.unknown,
+        unknown=unknown or config.unknown_way(),
     )
     if reason := embedder.kernel_fallback.partition("\n")[0]:
         common.console.warn(f"Triton's LSTM kernels do not work here ({reason}). Embedding is slower without.")

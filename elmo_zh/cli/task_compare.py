@@ -73,7 +73,8 @@ def compare(common: Common, /, kind: str, data: Path, output: Path, **chosen: An
     from elmo_zh.tasks.compare import CompareJob, compare_task
 
     job = CompareJob(fit=fit, shares=chosen["shares"], word2vec=chosen["word2vec"], ancestor=chosen["ancestor"])
-    embedder = load_embedder(common, model_path(chosen["model"]), config.embed, chosen["device"])
+    unknown = config.embed.unknown_way("backoff")
+    embedder = load_embedder(common, model_path(chosen["model"]), config.embed, chosen["device"], unknown=unknown)
     comparison = compare_task(job, embedder, output, force=common.force, reporter=common.console)
     model = ("--model", chosen["model"]) if chosen["model"] else ()
     common.finish(

@@ -66,7 +66,9 @@ def fit(common: Common, /, kind: str, data: Path, output: Path, **chosen: Any) -
     job = job_of(kind, data, config.text.encoding, chosen)
     from elmo_zh.tasks.fit import fit_task
 
-    embedder = load_embedder(common, model_path(chosen["model"]), config.embed, chosen["device"])
+    # The biLM is trained on rows of its vocabulary alone.
+    unknown = config.embed.unknown_way("unk" if chosen["fine_tune"] else "backoff")
+    embedder = load_embedder(common, model_path(chosen["model"]), config.embed, chosen["device"], unknown=unknown)
     report = fit_task(job, embedder, output, force=common.force, reporter=common.console)
     common.finish(
         {

@@ -77,7 +77,8 @@ def probe(common: Common, /, kind: str, data: Path, output: Path, **chosen: Any)
     from elmo_zh.tasks.data.datasets import DataFiles
     from elmo_zh.tasks.probe import probe_senses, probe_tags
 
-    embedder = load_embedder(common, model_path(chosen["model"]), config.embed, chosen["device"])
+    unknown = config.embed.unknown_way("backoff")
+    embedder = load_embedder(common, model_path(chosen["model"]), config.embed, chosen["device"], unknown=unknown)
     if kind == "tags":
         files = DataFiles(data=data, dev=chosen["dev"], test=chosen["test"], seed=chosen["seed"], limit=chosen["limit"])
         report = probe_tags(

@@ -40,7 +40,10 @@ except ImportError:
 
 
 class _TaskEstimator(StringEstimator):
-    """A network on the vectors of a bundle. `fit` sets aside a tenth of the texts to decide when to stop."""
+    """A network on the vectors of a bundle. `fit` sets aside a tenth of the texts to decide when to stop.
+
+    Words outside the vocabulary are read as the known words in them (`ElmoEmbedder.load`, `unknown="backoff"`).
+    """
 
     _kind = ""
 
@@ -88,7 +91,7 @@ class _TaskEstimator(StringEstimator):
         chosen = set(map(id, dev))
         train = [example for example in examples if id(example) not in chosen]
         dataset = Dataset(train=train, dev=dev, test=[], scheme=scheme, by_words=False, files=())
-        embedder, reporter = ElmoEmbedder.load(self.model, self.device), SilentReporter()
+        embedder, reporter = ElmoEmbedder.load(self.model, self.device, unknown="backoff"), SilentReporter()
         settings = HeadSettings(kind=self._kind, inputs=tuple(self.inputs), hidden_dim=self.hidden_dim)
         job = FitJob(
             files=DataFiles(data=Path(), seed=self.seed),
