@@ -58,6 +58,14 @@ _TRAINING = [
         help="Where ELMo goes: [x; ELMo] before the network, [h; ELMo] after it, or both.",
     ),
     click.option(
+        "--metric",
+        type=click.Choice(("accuracy", "macro_f1")),
+        default="accuracy",
+        show_default=True,
+        help="Score of classes that decides when to stop and is compared: accuracy, or macro_f1, the mean F1 of the"
+        " classes, for labels of which one is far more frequent.",
+    ),
+    click.option(
         "--hidden",
         type=click.IntRange(1, 4096),
         default=200,
@@ -121,6 +129,8 @@ def job_of(kind: str, data: Path, encoding: str, chosen: dict[str, Any]) -> "Fit
         raise click.UsageError("--regression is for classify and pairs: tags are no numbers. Leave it out.")
     if chosen["head"] != "bilstm" and kind != "classify":
         raise click.UsageError(f"--head {chosen['head']} is for classify. Leave it out.")
+    if chosen["metric"] != "accuracy" and (kind == "tag" or chosen["regression"]):
+        raise click.UsageError(f"--metric {chosen['metric']} is for classes, not for tags or numbers. Leave it out.")
     return FitJob(
         files=DataFiles(data=data, dev=chosen["dev"], test=chosen["test"], seed=chosen["seed"], limit=chosen["limit"]),
         reading=reading_of(kind, encoding, chosen, regression=chosen["regression"]),
@@ -131,6 +141,7 @@ def job_of(kind: str, data: Path, encoding: str, chosen: dict[str, Any]) -> "Fit
             encoder=chosen["encoder"],
             elmo_at=chosen["elmo_at"],
             regression=chosen["regression"],
+            metric=chosen["metric"],
             hidden_dim=chosen["hidden"],
         ),
         training=TrainSettings(

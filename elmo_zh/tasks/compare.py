@@ -200,8 +200,7 @@ class _Study:
 
     @property
     def _metric(self) -> str:
-        settings = self.job.fit.settings
-        return main_metric(kind=settings.kind, regression=settings.regression, marks_spans=bool(self.dataset.scheme))
+        return main_metric(self.job.fit.settings, marks_spans=bool(self.dataset.scheme))
 
     def _seeds(self) -> range:
         return range(self.job.fit.files.seed, self.job.fit.files.seed + self.job.fit.num_seeds)
@@ -239,8 +238,8 @@ class _Study:
             started = time.perf_counter()
             predictions, dev_score = self._baseline(dataset, model), None
             seconds = time.perf_counter() - started
-        rows = example_rows(dataset.test, predictions, marks_spans=bool(dataset.scheme))
-        score = score_rows(rows, of_numbers=self.job.fit.settings.regression)
+        rows = example_rows(dataset.test, predictions, metric=self._metric, marks_spans=bool(dataset.scheme))
+        score = score_rows(rows, metric=self._metric)
         run = Run(
             model=model,
             share=share,
@@ -309,7 +308,6 @@ class _Study:
             runs,
             name=name,
             metric=self._metric,
-            of_numbers=settings.regression,
             seed=self.job.fit.files.seed,
             facts={
                 "model": {"path": str(bundle.path), "digest": bundle.digest},

@@ -82,7 +82,7 @@ class Comparison:
 
     Attributes:
         name: Name of the comparison, for titles.
-        metric: Name of the main score: accuracy, f1 of spans, or spearman.
+        metric: Name of the main score (`main_metric`).
         runs: The trainings.
         differences: For ELMo and for [word2vec; ELMo] how much higher they score than word2vec, by the share of labels.
         facts: Model, data, settings, and the seconds that the vectors took.
@@ -101,7 +101,6 @@ class Comparison:
         *,
         name: str,
         metric: str,
-        of_numbers: bool,
         seed: int,
         facts: Mapping[str, Any],
     ) -> "Comparison":
@@ -113,7 +112,7 @@ class Comparison:
         shares = sorted({run.share for run in runs}, reverse=True)
         differences = {
             model: {
-                share: bootstrap_difference(rows(model, share), rows(WORD2VEC, share), of_numbers=of_numbers, seed=seed)
+                share: bootstrap_difference(rows(model, share), rows(WORD2VEC, share), metric=metric, seed=seed)
                 for share in shares
             }
             for model in (ELMO, BOTH, ANCESTOR)
@@ -151,6 +150,19 @@ class Comparison:
             return f"ELMo helps here: {BOTH} beats word2vec by {points} ({interval}) {labels}."
         return f"ELMo does not help here: {BOTH} is {points} below word2vec ({interval}) {labels}."
 
+    def hints(self) -> list[str]:
+        """Return a line if networks have learned nothing but the most frequent label, which accuracy hides."""
+        share = self.shares[0]
+        majority = [run.score for run in self.of_setting(MAJORITY, share)]
+        same = [
+            model
+            for model in self.models
+            if model != MAJORITY and {run.score for run in self.of_setting(model, share)} == set(majority)
+        ]
+        if self.metric != "accuracy" or not same:
+            return []
+        return [f"As accurate as the most frequent label: {', '.join(same)}. For uneven labels add: --metric macro_f1"]
+
     def score_table(self) -> tuple[list[str], list[list[str]]]:
         """Return head and rows of the table of scores: means over the seeds, with the lowest and the highest."""
         head = [f"{self.metric} on the test examples"]
@@ -183,7 +195,12 @@ class Comparison:
         for head, rows in (self.score_table(), self.difference_table(), self.minutes_table()):
             found += [*table(head, rows).split("\n"), ""]
         minutes = self.facts["vectors_seconds"] / 60
-        found += [f"ELMo's vectors took {minutes:.2f} minutes, once for all trainings.", "", self.verdict()]
+        found += [
+            f"ELMo's vectors took {minutes:.2f} minutes, once for all trainings.",
+            "",
+            *self.hints(),
+            self.verdict(),
+        ]
         return found
 
     def to_json(self) -> dict[str, Any]:

@@ -203,9 +203,9 @@ class ElmoTagger(_TaskEstimator):
         examples = _tagged(X, y, "score")
         check_is_fitted(self, "task_")
         predictions = self.task_.predict([example.texts[0] for example in examples])
-        marks_spans = self.task_.description.marks_spans
-        metric = main_metric(kind="tag", regression=False, marks_spans=marks_spans)
-        return float(score_predictions(examples, predictions, marks_spans=marks_spans)[metric])
+        description = self.task_.description
+        metric = main_metric(description.settings, marks_spans=description.marks_spans)
+        return float(score_predictions(examples, predictions, marks_spans=description.marks_spans)[metric])
 
 
 def _tagged(X: Iterable[str], y: Iterable[Sequence[str]], call: str) -> list[Example]:

@@ -191,8 +191,7 @@ class PreparedTask:
     @property
     def metric(self) -> str:
         """Name of the main score."""
-        settings = self.job.settings
-        return main_metric(kind=settings.kind, regression=settings.regression, marks_spans=bool(self.dataset.scheme))
+        return main_metric(self.job.settings, marks_spans=bool(self.dataset.scheme))
 
     def train(self, seed: int, folder: Path) -> TrainedHead:
         """Train a network from one seed."""

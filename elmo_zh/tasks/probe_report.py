@@ -47,7 +47,7 @@ class Probed:
     @property
     def score(self) -> float:
         """The accuracy."""
-        return score_rows(self.rows, of_numbers=False)
+        return score_rows(self.rows, metric="accuracy")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,7 +74,7 @@ class ProbeReport:
 
     def difference(self, probed: Probed) -> Difference:
         """Return how much more accurate it is than the baseline."""
-        return bootstrap_difference([probed.rows], [self.baseline.rows], of_numbers=False, seed=1)
+        return bootstrap_difference([probed.rows], [self.baseline.rows], metric="accuracy", seed=1)
 
     def lines(self) -> list[str]:
         """Return the table and the layer to take, for people."""

@@ -8,16 +8,17 @@ from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.tasks.data.examples import Example
 from elmo_zh.tasks.data.read_labelled import Reading, read_labelled
+from elmo_zh.tasks.networks.settings import HeadSettings
 from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, Prediction, TagPrediction
 from elmo_zh.tasks.scores import score_classes, score_numbers, score_spans
 from elmo_zh.tasks.task_model import TaskModel
 
 
-def main_metric(*, kind: str, regression: bool, marks_spans: bool) -> str:
-    """Return the name of the score that decides when to stop: accuracy, f1 of spans, or spearman."""
-    if kind == "tag":
+def main_metric(settings: HeadSettings, *, marks_spans: bool) -> str:
+    """Return the name of the score that decides when to stop: accuracy, macro_f1, f1 of spans, or spearman."""
+    if settings.kind == "tag":
         return "f1" if marks_spans else "accuracy"
-    return "spearman" if regression else "accuracy"
+    return "spearman" if settings.regression else settings.metric
 
 
 def score_predictions(
@@ -85,6 +86,6 @@ def score_examples(
         shown = ", ".join(sorted(new)[:10])
         reporter.warn(f"Labels that the task does not know count as wrong: {shown[:200]}.")
     predictions = model.predict_examples(labelled.examples)
-    metric = main_metric(kind=reading.kind, regression=reading.regression, marks_spans=description.marks_spans)
+    metric = main_metric(description.settings, marks_spans=description.marks_spans)
     scores = score_predictions(labelled.examples, predictions, marks_spans=description.marks_spans)
     return metric, len(predictions), scores

@@ -10,7 +10,7 @@ from typing import Any
 from elmo_zh.errors import RunError
 from elmo_zh.run.files import write_json
 from elmo_zh.tasks.data.schemes import SCHEMES
-from elmo_zh.tasks.networks.settings import ELMO_PLACES, ENCODERS, HEADS, INPUTS, HeadSettings, Sizes
+from elmo_zh.tasks.networks.settings import ELMO_PLACES, ENCODERS, HEADS, INPUTS, METRICS, HeadSettings, Sizes
 from elmo_zh.version import __version__
 
 TASK_FORMAT = 1
@@ -137,6 +137,7 @@ def _require_types(description: TaskDescription) -> None:
         "head": settings.head in HEADS,
         "encoder": settings.encoder in ENCODERS,
         "elmo_at": settings.elmo_at in ELMO_PLACES,
+        "metric": settings.metric in METRICS,
         "inputs": bool(settings.inputs) and set(settings.inputs) <= set(INPUTS),
         "scheme": description.scheme in ("", *SCHEMES),
         "alphabet": isinstance(description.alphabet, str),

@@ -283,9 +283,7 @@ def run_of(model: str, right: list[int]) -> Run:
 
 def test_a_verdict_of_harm_and_the_tables_by_hand() -> None:
     runs = [run_of(WORD2VEC, [1] * 8), run_of(ELMO, [1, 0] * 4), run_of(BOTH, [0] * 8)]
-    comparison = Comparison.of(
-        runs, name="n", metric="accuracy", of_numbers=False, seed=1, facts={"vectors_seconds": 90.0}
-    )
+    comparison = Comparison.of(runs, name="n", metric="accuracy", seed=1, facts={"vectors_seconds": 90.0})
     assert comparison.verdict() == (
         "ELMo does not help here: [word2vec; ELMo] is 100.0 points of accuracy below word2vec (95% interval -100.0 to"
         " -100.0) with 9 training examples."
@@ -296,6 +294,16 @@ def test_a_verdict_of_harm_and_the_tables_by_hand() -> None:
     assert "| word2vec | 1.00 |" in lines
     assert "ELMo's vectors took 1.50 minutes, once for all trainings." in lines
     assert Run.from_json(json.loads(json.dumps(runs[1].to_json()))).rows.tolist() == runs[1].rows.tolist()
+
+
+def test_networks_that_learned_only_the_most_frequent_label_are_named() -> None:
+    runs = [run_of(MAJORITY, [1, 1, 0]), run_of(WORD2VEC, [0, 1, 1]), run_of(ELMO, [1, 1, 1]), run_of(BOTH, [0] * 3)]
+    facts = {"vectors_seconds": 90.0}
+    comparison = Comparison.of(runs, name="n", metric="accuracy", seed=1, facts=facts)
+    hint = "As accurate as the most frequent label: word2vec. For uneven labels add: --metric macro_f1"
+    assert comparison.lines()[-2] == hint
+    assert not replace(comparison, metric="macro_f1").hints()
+    assert not replace(comparison, runs=[runs[0], *runs[2:]]).hints()
 
 
 @pytest.mark.usefixtures("empty_folder")
@@ -311,3 +319,7 @@ def test_the_command(sample_run: SampleRun) -> None:
     assert answer.stdout.splitlines()[-2] == "Comparison: found"
     assert answer.stdout.splitlines()[-1].startswith("Next: elmo-zh task fit classify likes.csv --model ")
     assert Path("found", "curves.png").stat().st_size > 5000
+    options = ("--output", "other", "--seeds", "1", "--shares", "1", "--epochs", "1", "--hidden", "5")
+    answer = elmo_zh(*arguments[:-2], *options, "--metric", "macro_f1")
+    assert answer.status == 0, answer.stderr
+    assert answer.stdout.startswith("| macro_f1 on the test examples | 100% of the labels (")

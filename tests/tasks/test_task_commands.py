@@ -62,6 +62,7 @@ def test_choices_are_those_of_the_code() -> None:
     assert choices["encoder"] == settings.ENCODERS
     assert choices["elmo_at"] == settings.ELMO_PLACES
     assert choices["head"] == settings.HEADS
+    assert choices["metric"] == settings.METRICS
     assert task_options.LABELLED_FORMATS == read_labelled.FORMATS
     assert task_predict.SCHEMES == schemes.SCHEMES
     assert task_predict.PREDICTION_FORMATS == importlib.import_module("elmo_zh.tasks.predict_file").FORMATS
@@ -173,6 +174,7 @@ WRONG: list[tuple[str, tuple[str, ...], str]] = [
     ),
     ("tag", ("--regression",), "--regression is for classify and pairs: tags are no numbers."),
     ("pairs", ("--head", "linear"), "--head linear is for classify."),
+    ("tag", ("--metric", "macro_f1"), "--metric macro_f1 is for classes, not for tags or numbers."),
     ("pairs", ("--fine-tune-rate", "0.1"), "--fine-tune-rate has no effect without --fine-tune."),
     ("pairs", ("--text-column", "a"), "--text-column is needed twice, found 1."),
     ("classify", ("--encoding", "nonsense"), "'nonsense' is not an encoding that Python knows"),

@@ -6,6 +6,7 @@ INPUTS = ("word2vec", "elmo", "characters")
 ELMO_PLACES = ("input", "output", "both")
 HEADS = ("bilstm", "linear")
 ENCODERS = ("single", "merged")
+METRICS = ("accuracy", "macro_f1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +20,7 @@ class HeadSettings:
         inputs: What a unit is made of, some of `INPUTS`.
         elmo_at: Where ELMo goes: at the input, [x; ELMo]; at the output, [h; ELMo]; or both, each with its own mix.
         regression: The label is a number.
+        metric: Score of classes that decides when to stop: accuracy, or macro_f1, the mean F1 of the classes.
         hidden_dim: Size of each direction of the LSTMs.
         character_dim: Length of the vectors of characters; the place in the word has a fifth of it.
         dropout: Probability with which each number of an input or output of the LSTMs is dropped in training.
@@ -31,6 +33,7 @@ class HeadSettings:
     inputs: tuple[str, ...] = ("word2vec", "elmo")
     elmo_at: str = "input"
     regression: bool = False
+    metric: str = "accuracy"
     hidden_dim: int = 200
     character_dim: int = 50
     dropout: float = 0.5
