@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from elmo_zh.model.kernels.execution import with_half_of_the_threads
+
 _EPOCHS, _PATIENCE, _BATCH, _LEARNING_RATE = 50, 3, 64, 0.003
 _ROWS_AT_ONCE = 8192
 
@@ -27,6 +29,7 @@ class LabelledVectors:
     classes: NDArray[np.int64]
 
 
+@with_half_of_the_threads()
 def fit_linear_probe(
     train: LabelledVectors, dev: LabelledVectors, test: LabelledVectors, num_classes: int, seed: int
 ) -> tuple[NDArray[np.int64], float]:

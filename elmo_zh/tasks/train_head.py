@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from elmo_zh.model.batches import iter_length_sorted
+from elmo_zh.model.kernels.execution import with_half_of_the_threads
 from elmo_zh.model.scalar_mix import MIX_LEARNING_RATE, mix_parameter_groups
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Progress, Reporter
@@ -138,6 +139,7 @@ def train_head(
     return TrainedHead(state.best_of("head"), state.best_of("bilm"), state.lines, best_score)
 
 
+@with_half_of_the_threads()
 def _train_epoch(
     head: TaskHead,
     items: Sequence[Item],
@@ -199,6 +201,7 @@ def targets_of(items: Sequence[Item]) -> Tensor:
     return found
 
 
+@with_half_of_the_threads()
 @torch.no_grad()
 def predict_items(
     head: TaskHead, items: Sequence[Item], encoder: TextEncoder, *, with_probabilities: bool = False
