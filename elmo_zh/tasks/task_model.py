@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file
 
 from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.bundle.tensor_files import load_tensors
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.sentence_arguments import check_texts, iterate
@@ -219,7 +219,7 @@ def _load_head(layout: TaskLayout, description: TaskDescription) -> TaskHead:
         raise RunError(f"{layout.head} has too few bytes for the network that task.json describes. {remedy}")
     head = build()
     try:
-        head.load_state_dict(load_file(layout.head))
+        head.load_state_dict(load_tensors(layout.head))
     except (SafetensorError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:100]
         raise RunError(f"{layout.head} is not the network that task.json describes ({reason}). {remedy}") from None

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from elmo_zh.bundle.tensor_files import load_tensors
 from elmo_zh.model.batches import iter_length_sorted
 from elmo_zh.model.kernels.execution import with_half_of_the_threads
 from elmo_zh.model.scalar_mix import MIX_LEARNING_RATE, mix_parameter_groups
@@ -232,14 +233,14 @@ class _State:
             if folder.is_dir():
                 reporter.warn(f"{folder} is damaged, so this training starts again.")
             return cls([], {})
-        modules.load_state_dict(load_file(folder / "modules.safetensors"))
-        flat = load_file(folder / "optimizer.safetensors")
+        modules.load_state_dict(load_tensors(folder / "modules.safetensors"))
+        flat = load_tensors(folder / "optimizer.safetensors")
         known: dict[int, dict[str, Tensor]] = {}
         for name, value in flat.items():
             number, _, key = name.partition(".")
             known.setdefault(int(number), {})[key] = value
         optimizer.load_state_dict({"state": known, "param_groups": optimizer.state_dict()["param_groups"]})
-        return cls(read_sealed(record)["lines"], load_file(folder / "best.safetensors"))
+        return cls(read_sealed(record)["lines"], load_tensors(folder / "best.safetensors"))
 
     def save(self, folder: Path, modules: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Write the state; it replaces the one of the epoch before in one step."""

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from elmo_zh.bundle.description import model_line
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.bundle.settings import require_same_model, require_same_text
+from elmo_zh.bundle.tensor_files import load_tensors
 from elmo_zh.bundle.weights import named_parameters
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError
@@ -122,7 +123,7 @@ class Start:
 
     def fill(self, model: LanguageModel) -> None:
         """Load the initial weights into a model."""
-        model.load_named_tensors(load_file(self.path / "model.safetensors"))
+        model.load_named_tensors(load_tensors(self.path / "model.safetensors"))
 
     def report(self, reporter: Reporter) -> None:
         """Report where the weights came from."""

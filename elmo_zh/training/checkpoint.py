@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
+from elmo_zh.bundle.tensor_files import load_tensors
 from elmo_zh.errors import RunError
 from elmo_zh.run.files import UNFINISHED, atomic_path, read_json, remove, write_json
 
@@ -121,13 +122,14 @@ class CheckpointFolder:
 
         Raises:
             RunError: If a file is missing or damaged.
+            OSError: If it cannot be read.
         """
         tensors: dict[str, Mapping[str, Tensor]] = {"optimizer": {}}
         for name in ("model", "optimizer") if with_optimizer else ("model",):
             path = self._path(step) / f"{name}.safetensors"
             try:
-                tensors[name] = load_file(path)
-            except (SafetensorError, OSError) as error:
+                tensors[name] = load_tensors(path)
+            except (SafetensorError, FileNotFoundError) as error:
                 raise RunError(
                     f"{path} is damaged ({error}). Remove its folder to use the previous checkpoint."
                 ) from None

@@ -1,0 +1,58 @@
+"""Tensors in files: an error of the disk is an OSError with its number and file."""
+
+import errno
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+
+from elmo_zh.bundle.tensor_files import load_tensors
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    found = tmp_path / "model.safetensors"
+    save_file({"weights": torch.arange(6.0)}, found)
+    return found
+
+
+def test_tensors_are_those_that_were_written(path: Path) -> None:
+    assert load_tensors(path)["weights"].tolist() == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "unable to open file <model.safetensors> in read-only mode: Input/output error (5)",
+        "unable to mmap 144 bytes from file <model.safetensors>: Input/output error (5)",
+    ],
+)
+def test_an_error_of_the_disk(path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """So torch tells it: found by letting every call of a training fail."""
+
+    def fail(_: Path) -> None:
+        raise RuntimeError(text)
+
+    monkeypatch.setattr("elmo_zh.bundle.tensor_files.load_file", fail)
+    with pytest.raises(OSError, match="Input/output error") as raised:
+        load_tensors(path)
+    assert (raised.value.errno, raised.value.filename) == (errno.EIO, str(path))
+
+
+def test_other_errors_stay(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Path) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("elmo_zh.bundle.tensor_files.load_file", fail)
+    with pytest.raises(RuntimeError, match="a bug"):
+        load_tensors(path)
+
+
+def test_a_damaged_and_a_missing_file(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(SafetensorError):
+        load_tensors(path)
+    with pytest.raises(FileNotFoundError):
+        load_tensors(path.with_name("other"))
