@@ -57,7 +57,7 @@ def with_half_of_the_threads() -> Iterator[None]:
     the slowest one: for milliseconds, if another program has that one's core. On two cores, half of the threads are no
     slower for them.
     """
-    threads = torch.get_num_threads()
+    threads = _share.both or torch.get_num_threads()  # within another call of this function nothing changes
     with _computing_with(max(1, threads // 2), both=threads):
         yield
 

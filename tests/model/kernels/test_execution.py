@@ -194,6 +194,19 @@ def test_half_of_the_threads_between_the_halves_and_all_for_both_together(num_th
         assert torch.get_num_threads() == num_threads
 
 
+def test_half_of_the_threads_is_not_halved_again(num_threads: int) -> None:
+    """As where a network that trains asks a biLM for vectors."""
+
+    @with_half_of_the_threads()
+    def inner() -> tuple[Any, ...]:
+        return torch.get_num_threads(), side_by_side(lambda _: torch.get_num_threads())
+
+    with with_half_of_the_threads():
+        half = max(1, num_threads // 2)
+        assert inner() == (half, (half, half))
+        assert torch.get_num_threads() == half
+
+
 def test_a_half_may_ask_for_halves_and_has_no_more_threads_for_them(num_threads: int) -> None:
     def work(half: int) -> list[tuple[int, int]]:
         return [(half, inner) for inner in side_by_side(lambda inner: inner)]
