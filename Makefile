@@ -47,7 +47,7 @@ train:  ## Train a model on raw text: make train CORPUS=my-texts/
 test: set-up-test  ## Run the test suite (some minutes)
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
-test-all: set-up-test  ## Run all tests but those that need a GPU (more than an hour)
+test-all: set-up-test  ## Run all tests but those that need a GPU (some hours)
 	@$(BIN)/python -m pytest $(PARALLEL) -m 'not gpu' $(ARGS)
 
 # Stand-ins for older processors: oneDNN, MKL and torch limited to their instructions.
