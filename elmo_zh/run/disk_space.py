@@ -9,8 +9,9 @@ from elmo_zh.errors import FullDiskError, OutputError
 from elmo_zh.run.reporter import format_bytes
 
 ADVICE = "Free some space and run the same command again, without --force; finished stages and checkpoints are kept."
-# HDF5 (OSError or RuntimeError) and safetensors (SafetensorError) give the system's error number only in their text.
-_NUMBER_IN_TEXT = re.compile(r"(?:os error|errno =) (\d+)")
+# HDF5 (OSError or RuntimeError), safetensors (SafetensorError) and torch, which maps files (RuntimeError: "unable to
+# open file <...> in read-only mode: Input/output error (5)"), give the system's error number only in their text.
+_NUMBER_IN_TEXT = re.compile(r"(?:os error |errno = |unable to (?:open|mmap) .*: .*\()(\d+)")
 
 
 def system_error_number(error: Exception) -> int | None:

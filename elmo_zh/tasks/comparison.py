@@ -152,13 +152,8 @@ class Comparison:
 
     def hints(self) -> list[str]:
         """Return a line if networks have learned nothing but the most frequent label, which accuracy hides."""
-        share = self.shares[0]
-        majority = [run.score for run in self.of_setting(MAJORITY, share)]
-        same = [
-            model
-            for model in self.models
-            if model != MAJORITY and {run.score for run in self.of_setting(model, share)} == set(majority)
-        ]
+        scores = {model: {run.score for run in self.of_setting(model, self.shares[0])} for model in self.models}
+        same = [model for model in scores if model != MAJORITY and scores[model] == scores.get(MAJORITY)]
         if self.metric != "accuracy" or not same:
             return []
         return [f"As accurate as the most frequent label: {', '.join(same)}. For uneven labels add: --metric macro_f1"]

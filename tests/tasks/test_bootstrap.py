@@ -24,7 +24,7 @@ def test_rows_give_the_scores_of_whole_files() -> None:
     for marks_spans, metric in ((True, "f1"), (False, "accuracy")):
         rows = example_rows(examples, predictions, metric=metric, marks_spans=marks_spans)
         expected = score_predictions(examples, predictions, marks_spans=marks_spans)[metric]
-        assert score_rows(rows, metric="accuracy") == pytest.approx(expected)
+        assert score_rows(rows, metric=metric) == pytest.approx(expected)
     classes = [Example(("一",), (label,)) for label in "aabbab"]
     rows = example_rows(classes, [ClassPrediction(label, {}) for label in "abbbaa"], metric="accuracy")
     assert rows.tolist() == [[1, 1], [0, 1], [1, 1], [1, 1], [1, 1], [0, 1]]

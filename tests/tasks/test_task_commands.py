@@ -166,6 +166,18 @@ def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
     assert told.status == 2
 
 
+@pytest.mark.usefixtures("_no_pictures")
+@pytest.mark.parametrize(
+    ("options", "expected"), [((), "backoff"), (("--set", "embed.unknown=unk"), "unk"), (("--fine-tune",), None)]
+)
+def test_how_unknown_words_are_read(sample_run: SampleRun, options: tuple[str, ...], expected: str | None) -> None:
+    """By their parts, unless told otherwise; a biLM that is trained reads <UNK>, and its task says nothing of it."""
+    answer = fit(sample_run, "classify", *options)
+    assert answer.status == 0, answer.stderr
+    description = json.loads(Path("my-classify", "task.json").read_text(encoding="utf-8"))
+    assert description["model"].get("unknown") == expected
+
+
 WRONG: list[tuple[str, tuple[str, ...], str]] = [
     (
         "tag",
