@@ -32,7 +32,7 @@ _file_path = click.Path(path_type=Path, exists=True, dir_okay=False)
     type=click.Choice(("excess", "apd", "prt")),
     default="excess",
     show_default=True,
-    help="Measure that is tested and sorts the words: average pairwise distance between the texts (apd), the same minus"
+    help="Measure to test and to sort by: average pairwise distance between the texts (apd), the same minus"
     " that within each text (excess), or the distance of the means (prt).",
 )
 @click.option(
@@ -40,9 +40,9 @@ _file_path = click.Path(path_type=Path, exists=True, dir_okay=False)
     type=click.IntRange(2),
     default=10,
     show_default=True,
-    help="Compare words that are in at least so many different sentences of each index.",
+    help="Compare words that are in at least this many different sentences of each index.",
 )
-@click.option("--words", type=_file_path, metavar="FILE", help="Compare only the words of this file, one on each line.")
+@click.option("--words", type=_file_path, metavar="FILE", help="Compare only the words of this file, one per line.")
 @click.option(
     "--vectors",
     type=_file_path,
@@ -55,7 +55,7 @@ _file_path = click.Path(path_type=Path, exists=True, dir_okay=False)
     type=click.IntRange(1),
     default=10_000,
     show_default=True,
-    help="Most permutations of each word: the smallest p-value is about 1 divided by this.",
+    help="Permutations of each word at most; the smallest p-value is about 1 divided by this.",
 )
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True, help="Seed of the tests.")
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Number of words to show at most.")
@@ -72,8 +72,8 @@ def drift(common: Common, /, old: Path, new: Path, output: Path | None, **chosen
 
     Use it to compare periods or kinds of text. OLD and NEW are indexes that one model has made. The words that changed
     most come first, each with the old and new lines that show it best, and the cosine of each line to the mean of the
-    other text. p is the share of random divisions of the word's occurrences that lie as far apart; q is the share of
-    false discoveries among all words down to this p. docs/contexts.md describes the columns.
+    other text. p is the share of random divisions of the word's occurrences that lie as far apart; q is the expected
+    share of false discoveries among the words with this p or a smaller one. docs/contexts.md describes the columns.
 
     \b
     Example:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elmo_zh.cli.model_options import load_embedder, model_of_index, model_option, refuse_settings_of_the_model
+from elmo_zh.cli.model_options import explore_model_option, load_embedder, model_of_index, refuse_settings_of_the_model
 from elmo_zh.cli.options import Common, common_options, device_option
 from elmo_zh.run.reporter import counted, format_bytes
 
@@ -44,7 +44,7 @@ _SHOWN_WORDS = 10
     "word_list",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help="Show the words of this file, one on each line.",
+    help="Show the words of this file, one per line.",
 )
 @click.option(
     "--num-words",
@@ -59,7 +59,7 @@ _SHOWN_WORDS = 10
     type=click.IntRange(1),
     default=100,
     show_default=True,
-    help="Show at most so many occurrences of a word: of more, a random sample.",
+    help="Show at most this many occurrences of a word, chosen at random.",
 )
 @click.option(
     "--labels",
@@ -75,7 +75,7 @@ _SHOWN_WORDS = 10
     show_default=True,
     help="Seed of the samples, of k-means and of t-SNE.",
 )
-@model_option
+@explore_model_option
 @device_option
 @common_options
 @click.pass_obj
@@ -93,19 +93,19 @@ def explore(
     """Look at words in their sentences, on a page in the browser.
 
     Without INDEX it shows the latest run, or else the installed model starter, and makes the index itself: of the run's
-    own text in RUN/index, or of the sample text in runs/NAME.index. --model or RUN names another one. INDEX is a folder
-    that the command index has written.
+    own text in RUN/index, or of the sample text in runs/NAME.index. RUN or --model names another run or model. INDEX is
+    a folder that the command index has written.
 
     The page has a map of each word's occurrences in each layer, coloured by usage, by source, or by your labels. A
     click on an occurrence shows its line with the surprisal of each token, the words that could stand in its place, and
-    the most similar occurrences. With --output it becomes one file, which a browser opens without a network. Without,
-    it is served at 127.0.0.1 and has a box for any sentence.
+    the most similar occurrences. With --output the page is one file, which a browser opens without a network. Without
+    --output it is served at 127.0.0.1 and has a box for any sentence.
 
     \b
     Example:
       elmo-zh explore
       elmo-zh explore --output page.html --word 苹果 --word 银行
-      elmo-zh explore data/sample.index --labels data/senses.tsv --output page.html
+      elmo-zh explore sample.index --labels data/senses.tsv --output page.html
     """
     config = common.resolve()
     refuse_settings_of_the_model(common, "explore", also="embed")

@@ -58,20 +58,20 @@ _SHOWN_WORDS = 10
     type=click.IntRange(1),
     default=2,
     show_default=True,
-    help="Index words that occur at least so often; has no effect on --words.",
+    help="Index only words that occur at least this often; has no effect with --words.",
 )
 @click.option(
     "--max-per-word",
     type=click.IntRange(0),
     default=1000,
     show_default=True,
-    help="Keep at most so many occurrences of a word: of more, a random sample. 0 keeps all.",
+    help="Keep at most this many occurrences of a word, chosen at random; 0 keeps all.",
 )
 @click.option(
     "--words",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help="Index the words of this file only, one on each line, however rare. Default: all but punctuation.",
+    help="Index only the words of this file, one per line, however rare. Default: all but punctuation.",
 )
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True, help="Seed of the samples.")
 @click.option(

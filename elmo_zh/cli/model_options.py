@@ -1,12 +1,13 @@
 """Options of the commands that use a model, and the model that they use by default."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from elmo_zh.bundle.find_bundle import DEFAULT_MODEL, STARTER, default_bundle, find_bundle
-from elmo_zh.cli.options import Common
+from elmo_zh.cli.options import Common, Function
 from elmo_zh.config import EmbedConfig, config_names
 from elmo_zh.invocation import program
 
@@ -14,13 +15,18 @@ if TYPE_CHECKING:
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.embed.embedder import ElmoEmbedder
 
-model_option = click.option(
-    "--model",
-    type=click.Path(path_type=Path),
-    metavar="BUNDLE",
-    help="Folder of the model, or name of an installed one."
-    f" Default: $ELMO_ZH_MODEL, else {DEFAULT_MODEL}, else {STARTER}.",
-)
+_DEFAULT = f"$ELMO_ZH_MODEL, else {DEFAULT_MODEL}, else {STARTER}"
+
+
+def _model_option(default: str) -> Callable[[Function], Function]:
+    """Return the option --model; its help says which model is used without it."""
+    description = f"Folder of the model, or name of an installed one. Default: {default}."
+    return click.option("--model", type=click.Path(path_type=Path), metavar="BUNDLE", help=description)
+
+
+model_option = _model_option(_DEFAULT)
+index_model_option = _model_option("the one that made the index, if it is still there")
+explore_model_option = _model_option(f"that of INDEX or RUN; without these {_DEFAULT}")
 segmented_option = click.option(
     "--segmented", is_flag=True, help="The text has one sentence per line, its tokens separated by single spaces."
 )

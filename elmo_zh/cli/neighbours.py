@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elmo_zh.cli.model_options import (
+    index_model_option,
     index_option,
     load_embedder,
     model_of_index,
-    model_option,
     refuse_settings_of_the_model,
 )
 from elmo_zh.cli.options import Common, common_options_of_readers, device_option
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("word", metavar="WORD")
-@click.option("--in", "sentence", required=True, metavar="SENTENCE", help="Sentence that has the word.")
+@click.option("--in", "sentence", required=True, metavar="SENTENCE", help="Sentence with the word.")
 @index_option
 @click.option("--same-word", is_flag=True, help="Show only occurrences of the same word.")
 @click.option("--layer", type=click.IntRange(0), help="Layer whose vectors are compared. Default: the index's top one.")
 @click.option(
     "--top", type=click.IntRange(1), default=10, show_default=True, help="Number of occurrences to show at most."
 )
-@model_option
+@index_model_option
 @device_option
 @common_options_of_readers
 @click.pass_obj
@@ -51,9 +51,8 @@ def neighbours(
     """Find the indexed words used most like a word in a sentence.
 
     Use it to see what the model takes a word to mean here. Each line shows the cosine of the two vectors, the
-    occurrence in its context, and the file and line that it is from; a repeated line is shown once. Without --model,
-    the model is the one that made the index, if it is still there. Where the segmenter does not cut the sentence at the
-    word, the sentence is cut so that the word is one token.
+    occurrence in its context, and the file and line that it is from; a repeated line is shown once. If the segmenter
+    does not make the word a token, the sentence is cut before and after it.
 
     \b
     Example:

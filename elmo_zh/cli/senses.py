@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elmo_zh.cli.model_options import (
+    index_model_option,
     index_option,
     load_embedder,
     model_of_index,
-    model_option,
     refuse_settings_of_the_model,
 )
 from elmo_zh.cli.options import Common, common_options, device_option
@@ -54,7 +54,7 @@ _NUM_LINES = 5
     help="Draw the occurrences as a map, coloured by usage, to this PNG file.",
 )
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=1, show_default=True, help="Seed of k-means.")
-@model_option
+@index_model_option
 @device_option
 @common_options
 @click.pass_obj
@@ -71,8 +71,7 @@ def senses(
 
     Use it to see whether a model tells the senses of a word apart. For each usage it shows the share of the
     occurrences, words that are used alike, substitutes, and the five occurrences nearest to its centre with their
-    cosines. docs/contexts.md says how the number of usages is chosen. Without --model, the model is the one that made
-    the index, if it is still there.
+    cosines. docs/contexts.md says how the number of usages is chosen.
 
     \b
     Example:

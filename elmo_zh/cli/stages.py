@@ -83,7 +83,8 @@ def vocab(common: Common, run_path: Path, init: Path | None, words: Path | None)
     """Count words and write the vocabulary.
 
     Use it after segment. It writes RUN/vocab.data, in the order of the words' counts in this run's text. With --init,
-    it adds new words to those of a model, up to vocab.size words in total.
+    it adds words of the text to those of a model, up to vocab.size words in total; if the model's words fill that, up
+    to vocab.size further words.
 
     \b
     Example:

@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     "--position",
     type=click.IntRange(0),
     metavar="N",
-    help="Find substitutes of this token, counted from 0; not --word.",
+    help="Find substitutes of this token, counted from 0, instead of --word.",
 )
-@click.option("--file", metavar="FILE", help="Read sentences with the word from a file, one a line, instead of TEXT.")
+@click.option("--file", metavar="FILE", help="Read sentences with the word from a file, one per line, instead of TEXT.")
 @click.option("--top", type=click.IntRange(1), default=20, show_default=True, help="Number of substitutes to show.")
 @click.option("--without-word", is_flag=True, help="Leave the word itself out; else it is shown with its rank.")
 @click.option(
     "--with-punctuation",
     is_flag=True,
-    help="Show punctuation too. Default: it is shown only if it is to stand in the place of punctuation.",
+    help="Show punctuation too. Default: only in the place of punctuation.",
 )
 @model_option
 @segmented_option

@@ -63,7 +63,7 @@ _TRAINING = [
         default="accuracy",
         show_default=True,
         help="Score of classes that decides when to stop and is compared: accuracy, or macro_f1, the mean F1 of the"
-        " classes, for labels of which one is far more frequent.",
+        " classes, for labels where one class is far more frequent.",
     ),
     click.option(
         "--hidden",

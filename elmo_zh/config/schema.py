@@ -35,9 +35,9 @@ class VocabConfig:
     size: int = 30_000
     """Maximum number of vocabulary rows, including the three special tokens; 0 means no limit."""
     min_count: int = 2
-    """Words seen less often in the training text become <UNK>; keep it above 1, so that <UNK> is trained too."""
+    """Words that occur less often in the training text become <UNK>; keep it above 1, so that <UNK> is trained too."""
     init: str = ""
-    """A model bundle whose words are all kept; words of the text are added while `size` has room. Empty: none."""
+    """A model bundle whose words are all kept; words of the text are added (docs/training.md). Empty: none."""
     words: str = ""
     """A file with one word per line that is the whole vocabulary; no word is added or left out. Empty: none."""
 
@@ -255,7 +255,7 @@ class EmbedConfig:
     precision: str = choice("float32", EMBED_PRECISIONS)
     """Matrix products: float32, or bfloat16 or int8 (CPU only), faster on newer processors and less exact."""
     unknown: str = choice("auto", ("auto", *UNKNOWN_WAYS))
-    """Words outside the vocabulary: unk (as <UNK>), backoff (as the known words in it); auto: unk, in tasks backoff."""
+    """Words outside the vocabulary: unk (as <UNK>), backoff (as the known words in it) or auto: backoff in tasks."""
     batch_tokens: int = free(4096)
     """Maximum number of tokens computed in one batch."""
 

@@ -12,8 +12,8 @@ _TITLES = {"kept_characters": "of them kept", "rows": "vocabulary rows", "covera
 # Why a size of the vocabulary is recommended.
 _REASONS = {
     "coverage": "its words cover 95% of the tokens",
-    "gain": "twice as many words would cover less than one point more",
-    "min_count": "no more words occur vocab.min_count = {min_count} times or more often, whatever they cover",
+    "gain": "twice as many words would cover less than one percentage point more",
+    "min_count": "it has room for every word that occurs vocab.min_count = {min_count} times or more",
 }
 
 
