@@ -125,8 +125,8 @@ def _finish(
 def _next_step(index: "ContextIndex", word: str) -> str:
     path = shlex.quote(str(index.path))
     if word in index:
-        return f"Next: {program()} senses {typed_word(word)} --index {path} puts all its occurrences into usages"
-    return f"Next: {program()} explore {path} shows the words of the index in the browser"
+        return f"Next, see the usages of all its occurrences: {program()} senses {typed_word(word)} --index {path}"
+    return f"Next, see the words of the index in the browser: {program()} explore {path}"
 
 
 def _result(found: "NeighbourLine") -> dict[str, Any]:

@@ -184,9 +184,9 @@ def _finish(common: Common, job: "ScoreJob", report: "ScoreReport", output: Path
             common.console.note(line)
         return
     if report.kept is None:
-        lines.append(f"Next: {program()} score FILE --keep-share 0.8 --output kept.txt writes the most probable lines")
+        lines.append(f"Next, keep the most probable lines: {program()} score FILE --keep-share 0.8 --output kept.txt")
     elif report.kept:
-        lines.append(f"Next: {program()} pipeline {shlex.quote(str(output))} --run runs/NAME trains a model on them")
+        lines.append(f"Next, train a model on them: {program()} pipeline {shlex.quote(str(output))} --run runs/NAME")
     figures = counts.figures()
     kept = {} if report.kept is None else {"kept": report.kept}
     common.finish(

@@ -205,8 +205,8 @@ def _finish(
         *(line for usage in found.usages for line in _describe(usage, substitutes)),
         "",
         *(f"Wrote {path}" for path in written if path),
-        f"Next: {program()} explore {shlex.quote(str(index.path))} --word {typed_word(found.word)}"
-        " shows them on a map in the browser",
+        "Next, see them on a map in the browser:"
+        f" {program()} explore {shlex.quote(str(index.path))} --word {typed_word(found.word)}",
     )
 
 

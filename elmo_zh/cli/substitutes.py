@@ -98,7 +98,7 @@ def substitutes(common: Common, /, text: str | None, model: Path | None, device:
         {"occurrences": results, "model": describe_model(bundle)},
         *(line for each, result in zip(occurrences, results, strict=True) for line in _describe(each, result)),
         f"{counted(len(results), 'occurrence')} of {occurrences[0].word}."
-        f" Next: {program()} substitutes --file FILE --word {typed_word(occurrences[0].word)} shows those in a text",
+        f" Next, see those of a text: {program()} substitutes --file FILE --word {typed_word(occurrences[0].word)}",
     )
 
 

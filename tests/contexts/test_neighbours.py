@@ -194,7 +194,7 @@ def test_the_commands(model: Path, tmp_path: Path) -> None:
     *rows, empty, following = shown.stdout.splitlines()
     assert (len(rows), empty) == (4, "")
     assert rows[0].endswith("a.txt:1")
-    assert following == "Next: elmo-zh senses 苹果 --index new.index puts all its occurrences into usages"
+    assert following == "Next, see the usages of all its occurrences: elmo-zh senses 苹果 --index new.index"
     assert shown.stdout.startswith("1.0000  ")
     told = elmo_zh("neighbours", "香蕉", "--in", "香蕉 和 苹", "--index", "new.index", "--same-word").only_error()
     assert told == "香蕉 is not in the index new.index. No word of it has one of these characters."
@@ -203,7 +203,7 @@ def test_the_commands(model: Path, tmp_path: Path) -> None:
     assert "has no vectors of layer 7; it has layers 0, 1, 2" in elmo_zh(*arguments, "--layer", "7").only_error()
     unknown = elmo_zh("neighbours", "香蕉", "--in", "香蕉", "--index", "new.index")
     assert "香蕉 is outside the model's vocabulary" in unknown.stderr
-    assert "Next: elmo-zh explore new.index " in unknown.stdout
+    assert unknown.stdout.endswith("browser: elmo-zh explore new.index\n")
 
 
 def test_a_missing_index_is_told_with_the_command_that_makes_one() -> None:

@@ -150,7 +150,7 @@ def test_the_lines_kept_are_those_with_the_fewest_bits(bundle: Path) -> None:
     for share, count in (("0", 0), ("0.25", 2), ("0.5", 3), ("0.8", 5), ("1", 6)):
         kept = elmo_zh("score", *options, "--keep-share", share, "--output", "kept.txt", "--force")
         assert kept.status == 0
-        assert ("Next: elmo-zh pipeline kept.txt --run runs/NAME " in kept.stdout) == bool(count)
+        assert ("model on them: elmo-zh pipeline kept.txt --run runs/NAME\n" in kept.stdout) == bool(count)
         chosen = sorted(number for _, number in ranked[:count])
         assert Path("kept.txt").read_bytes() == b"".join(lines[number].encode("gb18030") for number in chosen)
     limit = f"{(ranked[2][0] + ranked[3][0]) / 2:.9f}"

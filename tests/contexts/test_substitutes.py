@@ -154,7 +154,8 @@ def test_the_word_itself_is_shown_with_its_rank(bundle: Path) -> None:
     own = ElmoEmbedder.load(bundle).substitutes(["我们", "吃", "苹果", "。"], 2).own
     assert own is not None
     assert any(line.startswith("苹果 <") and line.split()[2] == str(own.rank) for line in table)
-    assert table[-1].startswith("1 occurrence of 苹果. Next: ")
+    following = "elmo-zh substitutes --file FILE --word 苹果"
+    assert table[-1] == f"1 occurrence of 苹果. Next, see those of a text: {following}"
 
 
 @pytest.mark.parametrize(
