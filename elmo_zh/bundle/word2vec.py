@@ -73,10 +73,10 @@ class Word2Vec:
         return cls(vocabulary, build_table(load_run_vectors(run, vocabulary), len(vocabulary)))
 
     def with_words(self, words: Iterable[str]) -> "Word2Vec":
-        """Return these vectors with those of further words: each the mean vector of its subwords.
+        """Return these vectors with further words, each with the mean vector of the known words in it.
 
-        That is how `embed.unknown=backoff` reads words outside the vocabulary. A word of which the vocabulary has no
-        part gets no vector.
+        That is how `embed.unknown=backoff` reads words outside the vocabulary. A word without a part in the vocabulary
+        gets no vector.
         """
         parts = {word: self.vocabulary.find_subwords(word) for word in words if word not in self.vocabulary}
         added = {

@@ -49,8 +49,8 @@ class LineScorer:
     Attributes:
         bundle: The model.
         reading: How a line becomes sentences.
-        unknown_words: The unknown words of the lines scored so far, each with its count; of very many the most frequent
-            ones.
+        unknown_words: The unknown words of the lines scored so far, each with its count; if there are very many, only
+            the most frequent ones.
         num_cut: Number of words so far that are longer than the model reads.
     """
 
@@ -109,7 +109,7 @@ class LineScorer:
         """Return the cost of each line; equal lines are scored once.
 
         Args:
-            lines: Strings. They are scored together: give some thousands at a time.
+            lines: Strings. They are scored together, so give some thousands at a time.
 
         Raises:
             TypeError: If anything but strings is given, or a single string.

@@ -23,7 +23,7 @@ class Usage:
         share: The part of the word's occurrences that it has.
         centre: Mean of the vectors of its occurrences, each scaled to length 1, float64, shape (2P,).
         nearest: Its occurrences with their lines, the most similar to the centre first.
-        words: Other words whose occurrences are near this usage and not near the others, the most telling first.
+        words: Other words whose occurrences are near this usage and not near the others, the most characteristic first.
     """
 
     number: int
@@ -81,7 +81,7 @@ def find_senses(
         layer: The layer to compare. Default: the lowest one of the index that knows the context.
         num_usages: The number of usages. Default: chosen by `elmo_zh.contexts.clusters`, perhaps one.
         seed: Seed of k-means.
-        top: How many telling words to return for each usage, at most.
+        top: How many characteristic words to return for each usage, at most.
 
     Raises:
         ElmoZhError: If the index does not have the word or the layer, the word has too few occurrences in different

@@ -197,8 +197,8 @@ class Elmo(nn.Module):
         """Return the representations of a batch.
 
         Args:
-            inputs: Ids from the method `batch_to_ids`, int64, shape (B, T, C), in token mode (B, T). B may be several
-                axes.
+            inputs: Ids from the method `batch_to_ids`, int64, shape (B, T, C), in token mode (B, T); B may stand for
+                several axes.
             word_inputs: With `vocab_to_cache`: rows of that list, 0 where padded, int64, shape (B, T).
 
         Returns:

@@ -111,7 +111,7 @@ class ElmoEmbedder:
 
         Raises:
             TypeError, BundleError: If the path is missing, or the folder is not a sound bundle.
-            ElmoZhError: If an argument is anything else, or int8 is asked for on a GPU.
+            ElmoZhError: If an argument has no allowed value, or int8 is asked for on a GPU.
         """
         bundle = load_bundle(find_given_bundle(path, "ElmoEmbedder.load"))
         return cls(bundle, device, precision, stateful=stateful, unknown=unknown, dtype=dtype)
@@ -199,8 +199,8 @@ class ElmoEmbedder:
             One array per sentence, in `dtype`, shape (L + 1, n, 2P), where n is its number of tokens, 0 if it is empty.
 
         Raises:
-            TypeError: If anything but strings is given, or a single string, a list of characters to Python.
-            ValueError: If `keep` has not one entry a sentence, or its spans do not fit.
+            TypeError: If anything but strings is given, or a single string instead of a list.
+            ValueError: If `keep` does not have one entry per sentence, or its spans do not fit.
             BundleError: If the bundle's segmenter is not installed, or not known.
 
         Warns:
@@ -227,7 +227,7 @@ class ElmoEmbedder:
             TypeError: If a sentence is not a list of tokens, or a token not a string.
 
         Warns:
-            UnknownWordsWarning: If far more words are unknown than in training, or some only in the form given.
+            UnknownWordsWarning: If far more words are unknown than in training, or some would be known if normalised.
         """
         return self._embed_checked(sentences, "embed_tokens", normalise=normalise)
 
@@ -258,7 +258,7 @@ class ElmoEmbedder:
             return vectors
 
     def embed_torch(self, sentences: Iterable[str | Sequence[str]]) -> list[Tensor]:
-        """Return the vectors that `embed_iter` yields as tensors on the CPU, each in `dtype`, shape (L + 1, n, 2P)."""
+        """Return the vectors as tensors on the CPU, in `dtype`, shape (L + 1, n, 2P); sentences as for `embed_iter`."""
         return [torch.from_numpy(sentence.vectors) for sentence in self._iter_embedded(sentences, "embed_torch")]
 
     def embed_iter(self, sentences: Iterable[str | Sequence[str]]) -> Iterator[EmbeddedSentence]:
@@ -308,7 +308,7 @@ class ElmoEmbedder:
             tokens: The tokens.
             position: The place of one of them, from 0; that token is not read.
             top: How many of the most probable candidates to return.
-            with_punctuation: Punctuation may stand in the place of a word; it always may in that of punctuation.
+            with_punctuation: Return punctuation too in the place of a word; in the place of punctuation it always is.
 
         Raises:
             ElmoZhError: If the position is not in the sentence.

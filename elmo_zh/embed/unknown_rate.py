@@ -28,7 +28,7 @@ _SCRIPT_FRACTION = 0.2
 
 
 class UnknownWordsWarning(UserWarning):
-    """Far more words are unknown to the model than in its training, so that their vectors say little."""
+    """Far more words are unknown to the model than in its training, so their vectors say little."""
 
 
 def describe_unknown_rate(

@@ -15,11 +15,11 @@ MIX_LEARNING_RATE = 0.01
 class ScalarMix(nn.Module):
     """gamma * sum over k of s_k * layer_k, with s = softmax(w); w and gamma are learned.
 
-    With layer normalisation each layer first has the mean and variance of all its unmasked numbers taken out. Named as
-    in AllenNLP, whose saved scalar mixes load here.
+    With layer normalisation, each layer is first shifted and scaled to mean 0 and variance 1 over all its unmasked
+    numbers. Parameters are named as in AllenNLP, so its saved scalar mixes load here.
 
     Attributes:
-        scalar_parameters: w, one number a layer, each of shape (1,).
+        scalar_parameters: w, one number for each layer, each of shape (1,).
         gamma: Shape (1,).
         do_layer_norm: Whether layers are normalised first.
     """
@@ -34,7 +34,7 @@ class ScalarMix(nn.Module):
         """Start from given weights w before the softmax, else from equal ones.
 
         Raises:
-            ValueError: If there is not one initial weight a layer.
+            ValueError: If there is not one initial weight for each layer.
         """
         super().__init__()
         initial = [0.0] * mixture_size if initial_scalar_parameters is None else list(initial_scalar_parameters)
@@ -52,15 +52,15 @@ class ScalarMix(nn.Module):
         """Return the mix of layers.
 
         Args:
-            tensors: One a layer, all of one shape (..., T, dimension); or NumPy arrays of any float type, such as the
-                array (L + 1, n, 2P) that `ElmoEmbedder.embed` returns for a sentence.
+            tensors: One for each layer, all of one shape (..., T, dimension); or NumPy arrays of any float type, such as
+                the array (L + 1, n, 2P) that `ElmoEmbedder.embed` returns for a sentence.
             mask: True where there is a token, shape (..., T); needed for layer normalisation, else ignored.
 
         Returns:
             The shape of one layer.
 
         Raises:
-            ValueError: If the number of layers is another one, or a mask is needed and missing.
+            ValueError: If the number of layers is not `mixture_size`, or a mask is needed and missing.
         """
         if len(tensors) != self.mixture_size:
             raise ValueError(f"{len(tensors)} layers were given, but this is a mix of {self.mixture_size}")
@@ -90,7 +90,7 @@ class ScalarMix(nn.Module):
         """Return the sum of w squared, a number.
 
         The paper adds lambda times this to the task's loss: it draws the mix towards the plain average of the layers.
-        A lambda of 1 all but makes it the average, one of 0.001 lets the weights vary.
+        A lambda of 1 makes it almost the average; 0.001 lets the weights vary.
         """
         return torch.cat(list(self.scalar_parameters)).square().sum()
 

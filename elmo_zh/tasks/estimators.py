@@ -64,11 +64,11 @@ class _TaskEstimator(StringEstimator):
 
         Args:
             model: Folder of the bundle.
-            inputs: What the network reads: some of word2vec, elmo and characters; empty for what `task fit` takes.
+            inputs: What the network reads: some of word2vec, elmo and characters; empty for the default of `task fit`.
             hidden_dim: Size of each direction of the LSTMs.
             epochs: Epochs at most.
-            patience: Training ends after so many epochs without a better score on the tenth that is set aside.
-            batch_size: Texts of a step.
+            patience: Training ends after this many epochs without a better score on the tenth that is set aside.
+            batch_size: Texts in each step.
             learning_rate: Learning rate of Adam.
             seed: Seed of the choice of that tenth, and of the training.
             device: Device of the biLM: auto (a GPU if there is one), cpu or cuda.
@@ -130,7 +130,7 @@ class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
 
         Args:
             X: Strings.
-            y: A label of each.
+            y: One label for each string.
 
         Raises:
             ValueError: If there are not as many labels as texts, fewer than two classes, or X is a single string.
@@ -179,10 +179,10 @@ class ElmoTagger(_TaskEstimator):
 
         Args:
             X: Strings.
-            y: For each a tag a character: BIO, BMES or BIOES, or tags that mark no spans.
+            y: For each string one tag per character: BIO, BMES or BIOES, or tags that mark no spans.
 
         Raises:
-            ValueError: If a text has not one tag a character, or X is a single string.
+            ValueError: If a text does not have one tag per character, or X is a single string.
             TypeError: If an item of X is not a string.
             CorpusError: If the tags belong to no scheme.
             BundleError: If the folder is not a sound bundle.

@@ -71,8 +71,8 @@ class TaskModel:
 
         Raises:
             RunError: If the folder holds no trained task, or is damaged.
-            BundleError: If the bundle is missing, or is not the one of the training, or the task has its own and one is
-                given.
+            BundleError: If the bundle is missing or is not the one of the training, or if one is given although the
+                task has its own.
         """
         layout = TaskLayout(Path(path))
         description = load_description(layout)
@@ -98,7 +98,7 @@ class TaskModel:
             For each text a `ClassPrediction`, a `NumberPrediction` or a `TagPrediction`.
 
         Raises:
-            TypeError: If a single string is given, or anything but strings, for pairs anything but two of them each.
+            TypeError: If a single string is given, or an item is not a string, for pairs not two strings.
             ValueError: If probabilities are asked for, and the task has no tags.
         """
         return list(self.iter_predict(texts, probabilities=probabilities))

@@ -21,7 +21,7 @@ def split_sentences(paragraph: str) -> list[str]:
     """Return the sentence texts of a paragraph; concatenated they are the paragraph.
 
     A sentence ends after one or several of 。！？!?… and the closing quotes and brackets that follow, or at the end of
-    the paragraph. Split before normalising, which may replace these characters.
+    the paragraph. Call it before normalising, which may replace these characters.
     """
     if '"' in paragraph or "'" in paragraph:
         return list(_iter_sentences(paragraph))
