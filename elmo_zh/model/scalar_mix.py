@@ -52,8 +52,8 @@ class ScalarMix(nn.Module):
         """Return the mix of layers.
 
         Args:
-            tensors: One for each layer, all of one shape (..., T, dimension); or NumPy arrays of any float type, such as
-                the array (L + 1, n, 2P) that `ElmoEmbedder.embed` returns for a sentence.
+            tensors: One for each layer, all of one shape (..., T, dimension); or NumPy arrays of any float type, such
+                as the array (L + 1, n, 2P) that `ElmoEmbedder.embed` returns for a sentence.
             mask: True where there is a token, shape (..., T); needed for layer normalisation, else ignored.
 
         Returns:
