@@ -37,6 +37,7 @@ help:  ## Show this help
 	@echo '  SET      changes to single settings, such as SET="train.max_tokens=6000000 vocab.size=50000"'
 	@echo '  INIT     model to start from, trained on other text: its folder, or the name of an installed one'
 	@echo '  EXTRAS   optional packages to install, such as EXTRAS="parquet rjieba" (docs/dependencies.md)'
+	@echo '  ARGS     options to pass on: make train ARGS=--force, make test ARGS="-k word2vec"'
 	@echo '  TORCH    cpu: install PyTorch without CUDA libraries, a download of 0.4 GB instead of 3 GB'
 	@echo '  PYTHON   Python to create .venv with (default: the newest of 3.14 to 3.11)'
 
