@@ -100,7 +100,7 @@ class ModelConfig:
     skip_connections: bool = True
     """Add each LSTM layer's input to its output, from the second layer on."""
     tie_softmax: bool = True
-    """Share the token embeddings with the softmax, which learns more per token. Has no effect in character mode."""
+    """Share the token embeddings with the softmax, so that each token teaches both. No effect in character mode."""
     character_slots: int = 50
     """Character mode: bytes read of each word, including its two boundary marks; other programs read 50."""
     character_dim: int = 16
