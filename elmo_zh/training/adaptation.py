@@ -1,7 +1,8 @@
 """Adaptation: training that starts from a bundle's weights, on another corpus and with another vocabulary.
 
 Rows of the token table and of the softmax are copied by word, never by position; all other weights are copied as they
-are. The initial weights are kept in the run (RUN/start), so the bundle is no longer needed once training has started.
+are, and then the softmax's bias is fitted to the new text. The initial weights are kept in the run (RUN/start), so the
+bundle is no longer needed once training has started.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,6 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors.torch import save_file
-from torch import Tensor
 
 from elmo_zh.bundle.description import model_line
 from elmo_zh.bundle.layout import BundleLayout
@@ -25,66 +25,19 @@ from elmo_zh.errors import RunError
 from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.invocation import command
 from elmo_zh.model.language_model import LanguageModel, build_shape
-from elmo_zh.model.token_encoder import fill_rows
 from elmo_zh.run.files import atomic_path, read_json, write_json
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import load_record, source_digest
 from elmo_zh.run.reporter import Reporter
+from elmo_zh.training.calibration import calibrate_bias
 from elmo_zh.training.heldout_sample import evaluate_heldout
+from elmo_zh.training.row_moves import RowMoves
 from elmo_zh.training.scoring import Figures
 from elmo_zh.training.trainer import Trainer
-from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary, load_counts
 
 # The parameters with one row for each word of the vocabulary.
 _BY_WORD = ("bilm.token_table.weight", "softmax.weight", "softmax.bias")
-
-
-@dataclass(frozen=True)
-class RowMoves:
-    """Where the rows of a new vocabulary come from.
-
-    Attributes:
-        kept: New row to the old row of the same word, including the special tokens.
-        composed: New row to the old rows of the word's known characters, one for each occurrence in the word.
-        num_drawn: Number of words with neither, whose rows are drawn at random.
-    """
-
-    kept: Mapping[int, int]
-    composed: Mapping[int, list[int]]
-    num_drawn: int
-
-    @classmethod
-    def build(cls, old: Vocabulary, new: Vocabulary) -> "RowMoves":
-        """Match two vocabularies by word."""
-        kept = {row: row for row in range(len(SPECIALS))}
-        composed: dict[int, list[int]] = {}
-        for row in range(len(SPECIALS), len(new)):
-            word = new.tokens[row]
-            known = [character for character in word if character in old]
-            if word in old:
-                kept[row] = old.encode([word])[0]
-            elif known:
-                composed[row] = old.encode(known)
-        return cls(kept, composed, len(new) - len(kept) - len(composed))
-
-    @torch.no_grad()
-    def fill(self, table: Tensor, old: Tensor, generator: torch.Generator) -> None:
-        """Fill all rows of a table: copied, the mean of the characters' rows, or drawn as `fill_rows` does.
-
-        Args:
-            table: Table to fill in place, float32, shape (V, P), or (V,) for a bias.
-            old: Table of the bundle, shape (old V, P) or (old V,).
-            generator: Random generator for the drawn rows.
-        """
-        rows, old_rows = (torch.tensor(list(numbers)) for numbers in (self.kept.keys(), self.kept.values()))
-        fill_rows(table.view(len(table), -1), rows, old[old_rows].view(len(rows), -1), generator)
-        for row, characters in self.composed.items():
-            table[row] = old[characters].mean(dim=0)
-
-    def counts(self) -> dict[str, int]:
-        """Return the number of words by origin, without the special tokens."""
-        kept = len(self.kept) - len(SPECIALS)
-        return {"words_kept": kept, "words_composed": len(self.composed), "words_drawn": self.num_drawn}
 
 
 @torch.no_grad()
@@ -131,7 +84,8 @@ class Start:
         rows = info["rows"]
         reporter.note(
             f"Started from {info['bundle']}: {rows['words_kept']:,} of {sum(rows.values()):,} words keep their rows,"
-            f" {rows['words_composed']:,} new words start from their characters, {rows['words_drawn']:,} at random."
+            f" {rows['words_composed']:,} new words start from the known words in them, {rows['words_drawn']:,} at"
+            " random."
         )
         if not info["has_softmax"]:
             remedy = "shares the token table" if info["model"]["tie_softmax"] else "starts at random"
@@ -189,7 +143,7 @@ def load_start(run: RunDir) -> Start | None:
         ) from None
 
 
-def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, reporter: Reporter) -> Start:
+def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, store: IdStore, reporter: Reporter) -> Start:
     """Return the weights that train.init selects, copying them from the bundle unless the run already has them.
 
     Raises:
@@ -212,6 +166,10 @@ def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, reporter:
     moves = move_weights(model, bundle, vocabulary, config.train.seed)
     if bundle.vocabulary is not None and not moves.counts()["words_kept"]:
         raise RunError(f"{path} knows no word of {run.vocab}. Do both have the same language, script and segmenter?")
+    counts = torch.tensor(load_counts(run.vocab_counts, vocabulary), dtype=torch.float64)
+    is_new = torch.ones(len(vocabulary), dtype=torch.bool)
+    is_new[list(moves.kept)] = False
+    calibrate_bias(model, store, counts, is_new)
     return _save_start(run, model, bundle, vocabulary, moves)
 
 

@@ -197,7 +197,7 @@ def _choose_computation(context: _Context, device: torch.device, checkpoints: Ch
 
 
 def _prepare_start(context: _Context) -> Start:
-    return prepare_start(context.run, context.config, context.vocabulary, context.reporter)
+    return prepare_start(context.run, context.config, context.vocabulary, context.store, context.reporter)
 
 
 def _build_trainer(

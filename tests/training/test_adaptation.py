@@ -22,7 +22,7 @@ from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.stages.init_bundle import adopt_text
 from elmo_zh.text.segmenters.registry import describe_segmenter
-from elmo_zh.training.adaptation import RowMoves, move_weights
+from elmo_zh.training.adaptation import move_weights
 from elmo_zh.training.scoring import score_sentences
 from elmo_zh.vocabulary.alphabet import BYTES
 from elmo_zh.vocabulary.lexicon import Lexicon
@@ -31,10 +31,9 @@ from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 OLD_WORDS = ("天", "气", "好", "苹果", "今天", "花")
 OLD = Vocabulary((*SPECIALS, *OLD_WORDS))
-# All words of OLD in another order, and new ones: with two known characters, with a known one twice and an unknown one,
-# with none.
+# All words of OLD in another order, and new ones: with two known words, with one twice and an unknown character, with
+# none.
 NEW = Vocabulary((*SPECIALS, "花", "天气", "今天", "海鸥", "苹果", "好", "好好学", "气", "天", "鸥"))
-COMPOSED = {"天气": ("天", "气"), "好好学": ("好", "好")}
 DRAWN = ("海鸥", "鸥")
 
 TOKEN = ModelConfig(cell_dim=7, projection_dim=5, num_layers=2, tie_softmax=False)
@@ -129,53 +128,12 @@ def test_each_row_of_a_known_word_moves_with_its_word(mode: str, bundle: Bundle)
             assert torch.equal(found, expected), (name, word)
 
 
-def test_new_rows_are_the_mean_of_those_of_known_characters(mode: str, bundle: Bundle) -> None:
-    new, old = tables(moved(bundle, MODES[mode])), tables(bundle)
-    for name, table in new.items():
-        for word, (first, second) in COMPOSED.items():
-            expected = (old[name][OLD.tokens.index(first)] + old[name][OLD.tokens.index(second)]) / 2
-            torch.testing.assert_close(table[NEW.tokens.index(word)], expected)
-
-
-def test_a_mean_worked_by_hand() -> None:
-    """天 is (1, 2) and 好 is (4, 8), so 天天好 is (6 / 3, 12 / 3); the unknown 学 is ignored."""
-    old, new = Vocabulary((*SPECIALS, "天", "好")), Vocabulary((*SPECIALS, "天天好", "好学", "好", "天好"))
-    table = torch.empty(7, 2)
-    moves = RowMoves.build(old, new)
-    rows = torch.tensor([[0.0, 1], [2, 3], [5, 7], [1, 2], [4, 8]])
-    moves.fill(table, rows, torch.Generator().manual_seed(1))
-    assert table.tolist() == [[0, 1], [2, 3], [5, 7], [2, 4], [4, 8], [4, 8], [2.5, 5]]
-    assert moves.counts() == {"words_kept": 1, "words_composed": 3, "words_drawn": 0}
-    bias = torch.empty(7)
-    moves.fill(bias, torch.tensor([0.0, 1, 2, 3, 9]), torch.Generator().manual_seed(1))
-    assert bias.tolist() == [0, 1, 2, 5, 9, 9, 6]
-
-
-def test_all_other_rows_are_drawn_with_the_known_rows_mean_and_deviation() -> None:
-    new = Vocabulary((*SPECIALS, *OLD_WORDS, *(chr(0x3400 + number) for number in range(5003))))
-    old = torch.tensor([[10.0 + row, 100 - 7 * row] for row in range(len(OLD))])
-    table = torch.empty(len(new), 2)
-    moves = RowMoves.build(OLD, new)
-    moves.fill(table, old, torch.Generator().manual_seed(1))
-    assert moves.counts() == {"words_kept": 6, "words_composed": 0, "words_drawn": 5003}
-    torch.testing.assert_close(table[:9], old)
-    torch.testing.assert_close(table[9:].mean(dim=0), old.mean(dim=0), rtol=0, atol=1.0)
-    torch.testing.assert_close(table[9:].std(dim=0), old.std(dim=0, unbiased=False), rtol=0.05, atol=0)
-
-
 def test_drawn_rows_depend_on_the_seed_alone(mode: str, bundle: Bundle) -> None:
     rows = [NEW.tokens.index(word) for word in DRAWN]
     first, again, other = (tables(moved(bundle, MODES[mode], seed=seed)) for seed in (1, 1, 2))
     for name, table in first.items():
         assert torch.equal(table, again[name])
         assert not torch.isclose(table[rows], other[name][rows]).any()
-
-
-def test_a_word_spelled_like_a_special_is_no_special() -> None:
-    moves = RowMoves.build(Vocabulary((*SPECIALS, "K", "<")), Vocabulary((*SPECIALS, "<UNK")))
-    # <, U, N and K: two of them are known words.
-    assert moves.composed == {3: [4, 3]}
-    assert dict(moves.kept) == {0: 0, 1: 1, 2: 2}
 
 
 # Everything else
