@@ -62,10 +62,23 @@ def test_columns_between_several_signs(tmp_path: Path) -> None:
     titles = [
         f"{number}_!_{100 + number % 2}_!_新闻_!_第{number}条标题_!_{'很长的关键词，' * 5}" for number in range(11)
     ]
-    path = written(tmp_path, "titles.txt", "\n".join([*titles, "11_!_101_!_新闻_!_最后一条，a_!_"]))
-    assert read(path, CLASSIFY)[10:] == [("第10条标题", "100"), ("最后一条，a", "101")]
+    path = written(
+        tmp_path,
+        "titles.txt",
+        "\n".join(
+            [*titles, "11_!_101_!_新闻_!_最后一条，a_!_", "12_!_100_!_新闻_!_末尾_!_", "13_!_101_!_新闻_!_尾_!_"]
+        ),
+    )
+    assert read(path, CLASSIFY)[10:] == [("第10条标题", "100"), ("最后一条，a", "101"), ("末尾", "100"), ("尾", "101")]
     rows = [f"1-train-of-a-long-name-{n:09d}||句子{n}||另一句||{n % 5}" for n in range(11)]
     assert read(written(tmp_path, "pairs.txt", "\n".join(rows)), PAIRS)[7] == ("句子7", "另一句", "2")
+
+
+def test_texts_differ_and_may_be_empty(tmp_path: Path) -> None:
+    rows = "".join(f"good thing number {n}\t{'非常好的评价' if n % 2 else '差评'}\n" for n in range(40))
+    assert read(written(tmp_path, "a.tsv", rows), CLASSIFY)[1] == ("good thing number 1", "非常好的评价")
+    rows = "".join(f"{n % 2}\t{f'第{n}条' if n % 9 else ''}\n" for n in range(40))
+    assert read(written(tmp_path, "b.tsv", rows), CLASSIFY)[8:10] == [("第8条", "0"), ("", "1")]
 
 
 def test_signs_in_a_text_separate_nothing(tmp_path: Path) -> None:
@@ -176,6 +189,15 @@ PROBLEMS = [
     (CLASSIFY, "a.json", '{"version": 1,\n"data": []}', "Give one JSON object a line, or one list of objects."),
     (CLASSIFY, "a.json", '[{"text": "好", "label": 1},\n', "is not JSON"),
     (CLASSIFY, "a.json", '[{"text": "好", "label": 1}, 3]', "record 2 is no object."),
+    (CLASSIFY, "a.csv", "label,text\n1,这家店,很好\n", "row 2 has 3 columns, expected 2. Put cells that hold the sepa"),
+    (CLASSIFY, "a.csv", "1,这家店\n0,不好\n1,这家,很好\n" * 7, "its rows have 2 to 3 columns. Put cells that hold the"),
+    (TAG, "a.txt", "北 B-LOC\n京 I-LOC\n" * 501, "its 1,002 tokens are one sentence. Write a blank line after each"),
+    (
+        TAG,
+        "a.csv",
+        "id,word,tag\n1,北,B-LOC\n",
+        "not from CSV. Write a token, a tab and its tag on a line, and a blank",
+    ),
     (TAG, "a.txt", "我们/r  在/p  北京/ns  。/w\n", "line 1 has words with their tags ('我们/r  在/p  北京/ns  。/w')"),
     (TAG, "a.txt", "我们_PN 在_P 北京_NR\n", "Write each word, a tab and its tag on a line"),
     (TAG, "a.txt", "我们 在 北京\n我 来\n你 走 了 吗\n", "its lines have 2 to 4 columns, expected one token and"),

@@ -20,6 +20,8 @@ _CONLLU_COLUMNS, _FORM, _UPOS = 10, 2, 4
 _NUMBERED = re.compile(r"(.)(\d+)", re.DOTALL)
 # Least fraction of the tokens with Han characters that are one character in a file of characters.
 _CHARACTER_FRACTION = 0.98
+# A file of one sentence that is longer has no marks between sentences.
+_LONGEST_SENTENCE = 1000
 # Least fraction of the lines that have as many columns as most.
 _ALIKE_FRACTION = 0.95
 # A word and its tag as text corpora have them: 我们/r, 我们_PN.
@@ -48,6 +50,10 @@ def read_conll(text: DecodedText, text_column: str, label_column: str) -> tuple[
         CorpusError: If a line lacks a column, or a tag is empty.
     """
     sentences = list(_sentences(text, text_column, label_column))
+    if len(sentences) == 1 and len(sentences[0]) > _LONGEST_SENTENCE:
+        raise CorpusError(
+            f"{text.name}: its {len(sentences[0]):,} tokens are one sentence. Write a blank line after each sentence."
+        )
     if not label_column:
         _require_columns(text.name, sentences)
     return tagged_examples(text.name, sentences)

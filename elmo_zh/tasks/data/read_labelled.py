@@ -101,7 +101,8 @@ def _format_of(text: DecodedText, reading: Reading) -> str:
 def _read_tags(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     if kind == "csv":
         raise CorpusError(
-            f"{text.name}: tags are read from CoNLL or JSON lines, not from CSV. Name its format: --input-format conll"
+            f"{text.name}: tags are read from CoNLL or JSON lines, not from CSV. Write a token, a tab and its tag on a"
+            " line, and a blank line after each sentence; or name its format: --input-format conll"
         )
     text_column = reading.text_columns[0]
     if kind == "jsonl" and not has_token_lists(text, text_column, reading.label_column):

@@ -28,13 +28,18 @@ PAIR_NAMES = (
     ("question", "answer"), ("query", "title"), ("query", "doc"), ("句子1", "句子2"), ("问题", "答案"),
 )  # fmt: skip
 # Columns that number the rows: never a text or a label.
-_NUMBERING = re.compile(r".*id|idx|index|序号|编号")
+_NUMBERING = re.compile(r".*id\d*|idx|index|序号|编号")
 _SAMPLE_ROWS = 200
 # Signs between the columns of some tables, such as _!_ or ||, and how many lines have to show it.
 _SEPARATOR = re.compile(r"(?!__)[_!|#@$^*+=~]{2,}")
 _LEAST_LINES = 10
 # A first row whose label never comes again, where every other label does in at least so many rows, names the columns.
 _LEAST_ROWS = 20
+# Columns with more empty cells, or fewer distinct ones, are texts only if there are no others.
+_MOST_EMPTY, _LEAST_DISTINCT = 0.2, 0.1
+# Least fraction of the rows without a header that have as many columns as most.
+_ALIKE_FRACTION = 0.95
+_QUOTE_CELLS = "Put cells that hold the separator in quotes, or separate the columns by tabs."
 
 
 @dataclass(frozen=True)
@@ -67,10 +72,11 @@ def read_table(
         raise CorpusError(f"{text.name}: it has no rows. Give a table with a text and a label in each row.")
     columns, has_header = _find_columns(text.name, [row for _, row in sample], wanted, num_texts, with_label)
     first = sample[0][1]
+    width = _width(text.name, [row for _, row in sample], has_header=has_header)
     shown = ", ".join(f"{column + 1}{f' ({first[column].strip()})' if has_header else ''}" for column in columns)
     body = chain(sample[1:] if has_header else sample, numbered)
     note = f"columns {shown}{'' if has_header else ', no header'}"
-    return (Record(number, _cells(text.name, number, row, columns)) for number, row in body), note
+    return (Record(number, _cells(text.name, number, row, columns, width)) for number, row in body), note
 
 
 def _rows(text: DecodedText, kind: str) -> Iterator[list[str]]:
@@ -89,7 +95,22 @@ def _separator(text: DecodedText) -> str:
     return next((signs for signs in found if len({line.count(signs) for line in lines}) == 1), "")
 
 
-def _cells(name: str, number: int, row: Sequence[str], columns: Sequence[int]) -> tuple[str, ...]:
+def _width(name: str, sample: Sequence[Sequence[str]], *, has_header: bool) -> int:
+    """Return the number of columns: that of the header, else the largest; CorpusError if rows differ much."""
+    counts = Counter(map(len, sample))
+    if not has_header and len(sample) >= _LEAST_LINES and max(counts.values()) < _ALIKE_FRACTION * len(sample):
+        raise CorpusError(f"{name}: its rows have {min(counts)} to {max(counts)} columns. {_QUOTE_CELLS}")
+    return len(sample[0]) if has_header else max(map(len, sample))
+
+
+def _num_filled(row: Sequence[str]) -> int:
+    """Return the number of columns up to the last that is not empty."""
+    return max((place for place, cell in enumerate(row, start=1) if cell.strip()), default=0)
+
+
+def _cells(name: str, number: int, row: Sequence[str], columns: Sequence[int], width: int) -> tuple[str, ...]:
+    if _num_filled(row) > width:
+        raise CorpusError(f"{name}: row {number} has {_num_filled(row)} columns, expected {width}. {_QUOTE_CELLS}")
     if max(columns) >= len(row):
         raise CorpusError(
             f"{name}: row {number} has {len(row)} columns, expected at least {max(columns) + 1}. Correct it, or name"
@@ -119,7 +140,7 @@ def _find_columns(
     if guess is None and len(header) == 1 < num_texts + with_label and not told:
         raise UnlabelledError(
             f"{name}: its first row has one column ({header[0][:40]!r}), expected {num_texts + with_label}, separated"
-            " by tabs, commas or another sign. Give a table of texts and labels."
+            " by tabs, commas or another sign. Give such a table, or name its format: --input-format csv or tsv."
         )
     found: list[int] = []
     for place, column in enumerate([*wanted][: num_texts + with_label]):
@@ -192,11 +213,13 @@ def _may_be_label(rows: Sequence[Sequence[str]], column: int) -> bool:
 
 
 def _texts_among(rows: Sequence[Sequence[str]], columns: Sequence[int], count: int) -> tuple[int, ...]:
-    """Return the columns with the most Chinese, else the most characters; those with empty cells come last."""
+    """Return the columns with the most Chinese, else the longest; those that are often empty or alike come last."""
 
-    def rank(column: int) -> tuple[bool, int, int, int]:
+    def rank(column: int) -> tuple[bool, bool, int, int, int]:
         cells = _cells_of(rows, column)
-        return not all(cells), -sum(map(count_han, cells)), -sum(map(len, cells)), column
+        is_empty = cells.count("") > _MOST_EMPTY * len(cells)
+        is_alike = len(cells) >= _LEAST_ROWS and len(set(cells)) < _LEAST_DISTINCT * len(cells)
+        return is_empty, is_alike, -sum(map(count_han, cells)), -sum(map(len, cells)), column
 
     return tuple(sorted(sorted(columns, key=rank)[:count]))
 
