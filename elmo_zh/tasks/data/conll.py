@@ -83,17 +83,17 @@ def _require_columns(name: str, sentences: Sequence[Sequence[TaggedToken]]) -> N
 
 def _sentences(text: DecodedText, text_column: str, label_column: str) -> Iterator[list[TaggedToken]]:
     rows: list[TaggedToken] = []
-    is_first = True
+    is_first, has_tabs = True, False
     for number, line in enumerate(text.whole_lines(LONGEST_LINE), start=1):
         if not line.strip("\r\n\t "):
             if rows:
                 yield rows
             rows = []
-        elif not line.startswith("-DOCSTART-") and (rows or not _is_comment(line)):
+        elif not line.startswith("-DOCSTART-") and not (_is_comment(line) and (has_tabs or not rows)):
             cells = _cells(line)
             if len(cells) < 2 and is_first:
                 raise UnlabelledError(_few_columns(text.name, number, line, cells, text_column, label_column))
-            is_first = False
+            is_first, has_tabs = False, "\t" in line
             row = _row(text.name, number, line, text_column, label_column)
             rows += [row] if row else []
     if rows:
@@ -107,7 +107,7 @@ def has_columns(line: str) -> bool:
 
 
 def _is_comment(line: str) -> bool:
-    """Return whether a line before the first token of a sentence is a comment, not the token # and its tag."""
+    """Return whether a line is a comment rather than the token # and its tag, if it is not within a sentence."""
     cells = _cells(line)
     if not line.startswith("#") or "\t" in line or len(cells) < 2:
         return False

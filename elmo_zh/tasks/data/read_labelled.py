@@ -142,7 +142,7 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     records = list(found)
     if not records:
         raise CorpusError(f"{text.name}: it has no rows below the names of the columns.")
-    if not any(record.cells[-1].strip() for record in records):
+    if len(records) > 1 and not any(record.cells[-1].strip() for record in records):
         raise UnlabelledError(f"{text.name}: all labels are empty. Give examples with labels.")
     what = "record" if kind == "jsonl" else "row"
     examples = [_example(text.name, what, record, reading) for record in records]
