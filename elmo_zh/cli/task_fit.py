@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 def fit(common: Common, /, kind: str, data: Path, output: Path, **chosen: Any) -> None:
     """Train a classifier, a tagger or a model of pairs.
 
-    Use it on labelled texts. KIND is classify, tag or pairs. DATA is a file, or a folder of files train.*, dev.* and
-    test.*: CSV, TSV or JSON lines for classify and pairs; CoNLL (BIO, BMES, BIOES, or a tag for each unit) or JSON
-    lines with spans of characters for tag. The vectors of the model are computed once. TASK is a folder with
+    Use it on labelled texts. KIND is classify, tag or pairs. DATA is a file, or a folder of files with train, dev
+    and test in their names: CSV, TSV or JSON for classify and pairs; CoNLL (BIO, BMES, BIOES, or a tag for each unit)
+    or JSON with spans of characters for tag. The vectors of the model are computed once. TASK is a folder with
     the network, its scores, metrics.jsonl and pictures. An interrupted command resumes. docs/tasks.md describes data,
     networks and files.
 

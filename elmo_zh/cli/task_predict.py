@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 # Also in elmo_zh.tasks, which is imported only when a command works; a test compares them.
 PREDICTION_FORMATS = ("jsonl", "tsv", "conll")
 SCHEMES = ("BIO", "BMES", "BIOES")
+# Lines that show whether a text is a table.
+_FIRST_LINES = 5
 
 
 @click.command()
@@ -145,7 +147,10 @@ def _iter_texts(
     common: Common, files: tuple[str, ...], config: Any, chosen: dict[str, Any], stack: ExitStack, *, is_pair: bool
 ) -> Any:
     """Yield the text or the two texts of each example."""
+    from itertools import chain, islice
+
     from elmo_zh.corpus.input_texts import input_text, opened_inputs
+    from elmo_zh.tasks.data.conll import has_columns
     from elmo_zh.tasks.data.read_labelled import Reading, iter_pairs
 
     columns = chosen["text_columns"] or ("", "")
@@ -157,5 +162,12 @@ def _iter_texts(
         if is_pair:
             yield from iter_pairs(source, reading)
             continue
-        for line in input_text(source, config.text).lines_if_text(common.console):
-            yield (line,)
+        lines = input_text(source, config.text).lines_if_text(common.console)
+        first = list(islice(lines, _FIRST_LINES))
+        columns = next(filter(has_columns, first), None)
+        if columns:
+            common.console.warn(
+                f"{source.name} has columns ({columns[:40]!r}), but each line is read whole as a text. If a column is"
+                " the text, name it: --input-format tsv --field 1. For labelled examples use task score."
+            )
+        yield from ((line,) for line in chain(first, lines))

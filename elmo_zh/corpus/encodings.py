@@ -247,6 +247,10 @@ def _samples(content: Content) -> Iterator[bytes]:
         yield sample
 
 
+# The first bytes of a table in Parquet.
+_PARQUET = b"PAR1"
+
+
 def _best(content: Content, candidates: Sequence[str]) -> Encoding:
     """Return the candidate that decodes most of the file, if it decodes nearly all of the non-ASCII bytes."""
     found = {name: _num_bad(content, name) for name in candidates}
@@ -259,6 +263,9 @@ def _best(content: Content, candidates: Sequence[str]) -> Encoding:
 
 
 def _not_text(content: Content, guess: str = "") -> UnsuitableError:
+    with content.open() as stream:
+        if stream.read(len(_PARQUET)) == _PARQUET:
+            return UnsuitableError(content.name, "a Parquet file", "Convert it to CSV or JSON lines.")
     return UnsuitableError(
         content.name,
         "not text in UTF-8, GB18030 or Big5, nor with a byte order mark",

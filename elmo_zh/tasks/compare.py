@@ -76,7 +76,7 @@ def compare_task(
         OutputError: If the output exists, or an unfinished one is of other data, another model or other settings.
     """
     reporter = reporter or SilentReporter()
-    files = _with_test(job.fit.files.resolved(), reporter)
+    files = _with_test(job.fit.files.resolved(job.fit.reading, reporter), reporter)
     read = [path for path in (files.data, files.dev, files.test, job.word2vec) if path is not None]
     parts = output.with_name(output.name + ".parts")
     with claimed_output(output, [*read, embedder.bundle.path], is_comparison, force=force):

@@ -38,7 +38,7 @@ def fit_task(
         OutputError: If the output exists, or an unfinished one is of other data, another model or other settings.
     """
     reporter = reporter or SilentReporter()
-    files = job.files.resolved()
+    files = job.files.resolved(job.reading, reporter)
     read = [path for path in (files.data, files.dev, files.test) if path is not None]
     parts = output.with_name(output.name + ".parts")
     with claimed_output(output, [*read, embedder.bundle.path], is_trained_task, force=force):

@@ -67,7 +67,7 @@ def probe_tags(
         OutputError: If the output exists, or an unfinished one is of other data or another model.
     """
     reporter = reporter or SilentReporter()
-    files = files.resolved()
+    files = files.resolved(reading, reporter)
     read = [path for path in (files.data, files.dev, files.test) if path is not None]
     with _claimed(output, read, embedder, force=force) as open_work:
         dataset = load_dataset(files, reading, reporter)

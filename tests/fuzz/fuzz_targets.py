@@ -229,19 +229,30 @@ def _read_file(name: str, read: Callable[[Path], object]) -> Callable[[bytes, Pa
 
 
 def _conll() -> list[bytes]:
+    rows = [" ".join(line[:9]) + "\t" + " ".join("O" for _ in line[:9] if _ != " ") for line in paragraphs()]
     return [
         "\n".join(f"{c}\t{'B-LOC' if n % 3 else 'O'}" for n, c in enumerate(line)).encode() for line in paragraphs()[:3]
-    ]
+    ] + ["\n".join(rows).encode(), "# 好 O\n\u3000 O\n我_PN 在_P 家_NN\n".encode()]
 
 
 def _pairs() -> list[bytes]:
     records = [{"text1": line, "text2": line[::-1], "label": n % 2} for n, line in enumerate(paragraphs())]
-    return ["\n".join(json.dumps(record, ensure_ascii=False) for record in records).encode()]
+    return [
+        "\n".join(json.dumps(record, ensure_ascii=False) for record in records).encode(),
+        "\n".join(
+            f"{n}||{record['text1']}||{record['text2']}||{n % 2}" for n, record in enumerate([*records] * 2)
+        ).encode(),
+    ]
 
 
 def _spans() -> list[bytes]:
     record = {"text": "我在北京", "spans": [[2, 4, "LOC"]], "entities": [{"start": 2, "end": 4, "label": "LOC"}]}
-    return [json.dumps(record, ensure_ascii=False).encode()]
+    lists = {"tokens": ["北", "京"], "ner_tags": ["B-LOC", "I-LOC"]}
+    return [
+        json.dumps(record, ensure_ascii=False).encode(),
+        json.dumps([record, record], indent=1).encode(),
+        json.dumps(lists, ensure_ascii=False).encode(),
+    ]
 
 
 def _load_dictionary(path: Path) -> None:

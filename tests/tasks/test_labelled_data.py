@@ -183,7 +183,12 @@ PROBLEMS = [
     (CLASSIFY, "a.csv", "text,label\n好,1\n坏\n", "row 3 has 1 columns, expected at least 2."),
     (CLASSIFY, "a.csv", "text,label\n", "it has no rows below the names of the columns."),
     (CLASSIFY, "a.csv", "", "it has no rows."),
-    (CLASSIFY, "a.csv", "好\n坏\n", "the column of the text was not found among 好. Name it: --text-column NAME"),
+    (
+        CLASSIFY,
+        "a.csv",
+        "好\n坏\n",
+        "its first row has one column ('好'), expected 2, separated by tabs, commas or another sign.",
+    ),
     (CLASSIFY, "a.jsonl", '{"a": "好", "b": 1}\n', "the field of the text was not found among a, b."),
     (CLASSIFY, "a.jsonl", '{"text": "好", "label": null}\n', "record 1 has no field label. Correct it."),
     (CLASSIFY, "a.jsonl", '{"text": "好", "label": 1}\n{"text"\n', "line 2 is not JSON"),
@@ -259,7 +264,7 @@ def test_a_folder_of_parts(tmp_path: Path) -> None:
     assert "several files of test examples (test-b.csv, test.csv.gz)" in told
     (tmp_path / "none").mkdir()
     told = message_of(CorpusError, lambda: load_dataset(DataFiles(data=tmp_path / "none"), CLASSIFY, Messages()))
-    assert "no file whose name begins with train" in told
+    assert "has no file with train in its name. It holds no data." in told
 
 
 def test_what_makes_scores_worth_less_is_reported(tmp_path: Path) -> None:

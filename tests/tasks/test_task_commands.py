@@ -113,6 +113,9 @@ def test_a_tagger_from_the_first_line_to_the_last(sample_run: SampleRun) -> None
     assert answer.status == 0, answer.stderr
     records = [json.loads(line) for line in answer.stdout.splitlines()]
     assert [record["text"] for record in records] == ["我喜欢 上海。", "", "你好"]
+    assert "has columns" not in answer.stderr
+    mistaken = elmo_zh("task", "predict", "names.conll", "--task", "my-tag")
+    assert "Warning: names.conll has columns ('我 O'), but each line" in mistaken.stderr
     for record in records:
         for span in record["spans"]:
             assert record["text"][span["start"] : span["end"]] == span["text"]
@@ -145,6 +148,11 @@ def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
     Path("file.txt").write_text("我不喜欢\t你。\n", encoding="utf-8")
     answer = elmo_zh("task", "predict", "file.txt", "--task", "my-classify", "--format", "tsv", "--output", "out.tsv")
     assert answer.stdout == "1 text labelled: out.tsv\n"
+    assert "Warning: file.txt has columns ('我不喜欢\\t你。'), but each line is read whole as a text." in answer.stderr
+    chosen = ("--input-format", "tsv", "--field", "1")
+    answer = elmo_zh("task", "predict", "file.txt", "--task", "my-classify", *chosen)
+    assert json.loads(answer.stdout)["text"] == "我不喜欢"
+    assert "has columns" not in answer.stderr
     header, row = Path("out.tsv").read_text(encoding="utf-8").splitlines()
     assert header == "label\tprobability\ttext"
     assert row.endswith("\t我不喜欢 你。")

@@ -85,7 +85,9 @@ def _texts(records: Iterable[Any], paths: list[str], tally: Tally) -> Iterator[l
         yield texts
 
 
-def json_records(text: DecodedText, config: TextConfig, tally: Tally, *, keeps_all: bool = False) -> Iterator[Any]:
+def json_records(
+    text: DecodedText, config: TextConfig, tally: Tally, *, keeps_all: bool = False, advice: str = ""
+) -> Iterator[Any]:
     """Yield the record of each line that is not blank.
 
     Args:
@@ -93,6 +95,7 @@ def json_records(text: DecodedText, config: TextConfig, tally: Tally, *, keeps_a
         config: Tells what becomes of lines that are not JSON.
         tally: Counts such lines, and blank ones with `keeps_all`.
         keeps_all: A line that is not JSON is an error in any case.
+        advice: What to do about it then; by default to read the file as plain text.
 
     Raises:
         CorpusError: If a line is not JSON.
@@ -110,7 +113,7 @@ def json_records(text: DecodedText, config: TextConfig, tally: Tally, *, keeps_a
                 raise ValueError(f"something else follows at character {end + 1}")
         except (ValueError, RecursionError) as error:
             if keeps_all:
-                advice = "Correct it, or read the file as plain text: --input-format text"
+                advice = advice or "Correct it, or read the file as plain text: --input-format text"
                 raise CorpusError(f"{text.name}: line {number} is not JSON ({error}). {advice}") from None
             if config.bad_bytes == "strict":
                 raise CorpusError(f"{text.name}: line {number} is not JSON ({error}). {_ADVICE}") from None

@@ -10,7 +10,8 @@ import numpy as np
 
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.errors import CorpusError
-from elmo_zh.tasks.data.examples import Example
+from elmo_zh.tasks.data.examples import Example, UnlabelledError
+from elmo_zh.tasks.data.schemes import OUTSIDE, marks_span
 from elmo_zh.text.han import HAN
 
 LONGEST_LINE = 2**20
@@ -19,13 +20,22 @@ _CONLLU_COLUMNS, _FORM, _UPOS = 10, 2, 4
 _NUMBERED = re.compile(r"(.)(\d+)", re.DOTALL)
 # Least fraction of the tokens with Han characters that are one character in a file of characters.
 _CHARACTER_FRACTION = 0.98
+# A file of one sentence that is longer has no marks between sentences.
+_LONGEST_SENTENCE = 1000
+# Least fraction of the lines that have as many columns as most.
+_ALIKE_FRACTION = 0.95
+# A word and its tag as text corpora have them: 我们/r, 我们_PN.
+_WORD_AND_TAG = re.compile(r"\S+[/_][A-Za-z]\S*")
 
 
 @dataclass(frozen=True)
-class _Row:
+class TaggedToken:
+    """A token and its tag; whether they are a line of CoNLL-U, and how many columns that line has."""
+
     token: str
     tag: str
-    is_conllu: bool
+    is_conllu: bool = False
+    num_columns: int = 2
 
 
 def read_conll(text: DecodedText, text_column: str, label_column: str) -> tuple[list[Example], list[str], bool]:
@@ -40,8 +50,19 @@ def read_conll(text: DecodedText, text_column: str, label_column: str) -> tuple[
         CorpusError: If a line lacks a column, or a tag is empty.
     """
     sentences = list(_sentences(text, text_column, label_column))
+    if len(sentences) == 1 and len(sentences[0]) > _LONGEST_SENTENCE:
+        raise CorpusError(
+            f"{text.name}: its {len(sentences[0]):,} tokens are one sentence. Write a blank line after each sentence."
+        )
+    if not label_column:
+        _require_columns(text.name, sentences)
+    return tagged_examples(text.name, sentences)
+
+
+def tagged_examples(name: str, sentences: Sequence[Sequence[TaggedToken]]) -> tuple[list[Example], list[str], bool]:
+    """Return the examples of tagged sentences, as `read_conll` does."""
     if not sentences:
-        raise CorpusError(f"{text.name}: no sentence was found. Expected one token and its tag a line.")
+        raise CorpusError(f"{name}: no sentence was found. Expected one token and its tag a line.")
     notes: list[str] = []
     if _are_numbered(sentences):
         sentences = [[replace(row, token=_without_place(row.token)) for row in rows] for rows in sentences]
@@ -50,23 +71,72 @@ def read_conll(text: DecodedText, text_column: str, label_column: str) -> tuple[
     return [_example(rows, by_words=by_words) for rows in sentences], notes, by_words
 
 
-def _sentences(text: DecodedText, text_column: str, label_column: str) -> Iterator[list[_Row]]:
-    rows: list[_Row] = []
+def _require_columns(name: str, sentences: Sequence[Sequence[TaggedToken]]) -> None:
+    """Raise CorpusError if lines differ in their number of columns: they are rather sentences than tokens."""
+    counts = Counter(row.num_columns for rows in sentences for row in rows)
+    if counts and max(counts.values()) < _ALIKE_FRACTION * counts.total():
+        raise CorpusError(
+            f"{name}: its lines have {min(counts)} to {max(counts)} columns, expected one token and its tag a line, and"
+            " a blank line after each sentence. If tags are in another file, write both in one."
+        )
+
+
+def _sentences(text: DecodedText, text_column: str, label_column: str) -> Iterator[list[TaggedToken]]:
+    rows: list[TaggedToken] = []
+    is_first, has_tabs = True, False
     for number, line in enumerate(text.whole_lines(LONGEST_LINE), start=1):
         if not line.strip("\r\n\t "):
             if rows:
                 yield rows
             rows = []
-        elif not (line.startswith("#") and "\t" not in line and " " in line) and not line.startswith("-DOCSTART-"):
+        elif not line.startswith("-DOCSTART-") and not (_is_comment(line) and (has_tabs or not rows)):
+            cells = _cells(line)
+            if len(cells) < 2 and is_first:
+                raise UnlabelledError(_few_columns(text.name, number, line, cells, text_column, label_column))
+            is_first, has_tabs = False, "\t" in line
             row = _row(text.name, number, line, text_column, label_column)
             rows += [row] if row else []
     if rows:
         yield rows
 
 
-def _row(name: str, number: int, line: str, text_column: str, label_column: str) -> _Row | None:
-    # A token may be a space.
-    cells = line.split("\t") if "\t" in line else [line[0], *line[1:].split()] if line[0] == " " else line.split()
+def has_columns(line: str) -> bool:
+    """Return whether a line has columns between tabs, or is a token and a tag as of a span."""
+    cells = _cells(line) if line else []
+    return "\t" in line or (len(cells) > 1 and marks_span(cells[-1])) or (len(cells) == 2 and cells[1] == OUTSIDE)
+
+
+def _is_comment(line: str) -> bool:
+    """Return whether a line is a comment rather than the token # and its tag, if it is not within a sentence."""
+    cells = _cells(line)
+    if not line.startswith("#") or "\t" in line or len(cells) < 2:
+        return False
+    return "=" in cells or not (cells[-1] == OUTSIDE or marks_span(cells[-1]))
+
+
+def _cells(line: str) -> list[str]:
+    """Return the columns of a line; a token may be a space of any kind."""
+    if "\t" in line:
+        return line.split("\t")
+    cells = list(filter(None, line.split(" ")))
+    return [" ", *cells] if line[0] == " " else cells
+
+
+def _few_columns(name: str, number: int, line: str, cells: Sequence[str], text_column: str, label_column: str) -> str:
+    return (
+        f"{name}: line {number} has {len(cells)} columns ({line[:40]!r}), expected a token and a tag in columns"
+        f" {text_column or 'first'} and {label_column or 'last'}. Correct it, or name the columns:"
+        " --text-column 1 --label-column 2"
+    )
+
+
+def _row(name: str, number: int, line: str, text_column: str, label_column: str) -> TaggedToken | None:
+    cells = _cells(line)
+    if len(cells) > 2 and "\t" not in line and all(map(_WORD_AND_TAG.fullmatch, cells)):
+        raise CorpusError(
+            f"{name}: line {number} has words with their tags ({line[:40]!r}), expected one token and its tag a line."
+            " Write each word, a tab and its tag on a line, and a blank line after each sentence."
+        )
     is_conllu = len(cells) == _CONLLU_COLUMNS and cells[0][:1].isdecimal()
     if is_conllu and not cells[0].isdecimal():
         return None  # a word that stands for several, or one that is not in the text
@@ -75,15 +145,11 @@ def _row(name: str, number: int, line: str, text_column: str, label_column: str)
         _column(label_column, _UPOS if is_conllu else len(cells)),
     )
     if len(cells) < 2 or max(columns) > len(cells):
-        raise CorpusError(
-            f"{name}: line {number} has {len(cells)} columns ({line[:40]!r}), expected a token and a tag in columns"
-            f" {text_column or 'first'} and {label_column or 'last'}. Correct it, or name the columns:"
-            " --text-column 1 --label-column 2"
-        )
+        raise CorpusError(_few_columns(name, number, line, cells, text_column, label_column))
     token, tag = (cells[column - 1] for column in columns)
     if not token or not tag.strip():
         raise CorpusError(f"{name}: line {number} has no {'tag' if token else 'token'} ({line[:40]!r}). Correct it.")
-    return _Row(token, tag.strip(), is_conllu)
+    return TaggedToken(token, tag.strip(), is_conllu, len(cells))
 
 
 def _column(given: str, default: int) -> int:
@@ -92,7 +158,7 @@ def _column(given: str, default: int) -> int:
     return int(given) if given else default
 
 
-def _are_numbered(sentences: Sequence[Sequence[_Row]]) -> bool:
+def _are_numbered(sentences: Sequence[Sequence[TaggedToken]]) -> bool:
     """Return whether tokens are characters with their places in words: 0, or one more than the one before."""
     fitting = Counter[bool]()
     for rows in sentences:
@@ -107,12 +173,12 @@ def _without_place(token: str) -> str:
     return match[1] if match else token.rstrip("0123456789") or token
 
 
-def _are_words(sentences: Sequence[Sequence[_Row]]) -> bool:
+def _are_words(sentences: Sequence[Sequence[TaggedToken]]) -> bool:
     lengths = Counter(len(row.token) == 1 for rows in sentences for row in rows if HAN.search(row.token))
     return lengths[True] < _CHARACTER_FRACTION * lengths.total()
 
 
-def _example(rows: Sequence[_Row], *, by_words: bool) -> Example:
+def _example(rows: Sequence[TaggedToken], *, by_words: bool) -> Example:
     pieces: list[str] = []
     units = np.zeros((len(rows), 2), np.int32)
     end = 0

@@ -4,23 +4,25 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
 
-from elmo_zh.corpus.names import without_compression
+from elmo_zh.corpus.names import is_hidden, is_other_name, without_compression
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import Reporter, counted
-from elmo_zh.tasks.data.examples import Example, Labelled
+from elmo_zh.tasks.data.examples import Example, Labelled, UnlabelledError
 from elmo_zh.tasks.data.read_labelled import Reading, read_labelled
 
 # Fraction of the texts that a split takes for each.
 DEV_FRACTION = TEST_FRACTION = 0.1
-# Names of files in a folder of data.
+# Words in the names of files in a folder of data; testa and testb are CoNLL's.
 _PARTS = {
-    "train": re.compile(r"train(ing)?\b|train[._-]"),
-    "dev": re.compile(r"(dev|valid|validation|val)\b|(dev|valid)[._-]"),
-    "test": re.compile(r"test\b|test[._-]"),
+    "train": {"train", "training", "trainset"},
+    "dev": {"dev", "devel", "devset", "val", "valid", "validation", "valset", "validset", "eval", "testa"},
+    "test": {"test", "testing", "testset", "testb"},
 }
+_WORDS = re.compile(r"[^\W_]+")
+_SHOWN_FILES = 5
 _SHOWN_CLASSES = 10
 
 
@@ -58,7 +60,7 @@ class DataFiles:
     """The files that hold the examples, and how they are divided.
 
     Attributes:
-        data: A file of examples; or a folder of files train.*, dev.* and test.*.
+        data: A file of examples; or a folder of files that have train, dev and test in their names, or of one file.
         dev: A file of development examples; else they are taken from `data`.
         test: A file of test examples; else, without `dev`, they are taken from `data`.
         seed: Seed of the split.
@@ -71,37 +73,70 @@ class DataFiles:
     seed: int = 1
     limit: int | None = None
 
-    def resolved(self) -> "DataFiles":
-        """Return the files that a folder holds.
+    def resolved(self, reading: Reading, reporter: Reporter) -> "DataFiles":
+        """Return the files that a folder holds; a file of test examples without labels is left out.
 
         Raises:
             CorpusError: If the folder has no file of training examples, or several.
         """
         if not self.data.is_dir():
             return self
-        found = {part: _part_of_folder(self.data, part) for part in _PARTS}
-        train = found["train"]
+        files = sorted(path for path in self.data.iterdir() if _may_be_data(path))
+        given = {"dev": self.dev, "test": self.test}
+        train, dev, test = (given.get(part) or _part_of_folder(self.data, files, part) for part in _PARTS)
+        if not (train or dev or test) and len(files) == 1:
+            [train] = files
         if train is None:
+            folders = sorted(path for path in self.data.iterdir() if path.is_dir())
             raise CorpusError(
-                f"{self.data} has no file whose name begins with train. Give a file of labelled examples."
+                f"{self.data} has no file with train in its name. It holds {_listed(files or folders) or 'no data'}."
+                " Give the file of labelled examples: a table, JSON lines or CoNLL."
             )
-        return DataFiles(
-            data=train,
-            dev=self.dev or found["dev"],
-            test=self.test or found["test"],
-            seed=self.seed,
-            limit=self.limit,
-        )
+        others = [path for path in files if path not in (train, dev, test)]
+        if others:
+            reporter.note(f"Not read in {self.data}: {_listed(others)}")
+        if self.test is None:
+            test = _if_labelled(test, reading, reporter)
+        return replace(self, data=train, dev=dev, test=test)
 
 
-def _part_of_folder(folder: Path, part: str) -> Path | None:
-    files = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
-    found = [path for path in files if _PARTS[part].match(without_compression(path.name))]
+def _may_be_data(path: Path) -> bool:
+    return path.is_file() and not is_hidden(PurePosixPath(path.name)) and not is_other_name(path.name)
+
+
+def _listed(files: Sequence[Path]) -> str:
+    shown = ", ".join(path.name for path in files[:_SHOWN_FILES])
+    more = f" and {len(files) - _SHOWN_FILES:,} more" if len(files) > _SHOWN_FILES else ""
+    return shown + more
+
+
+def _part_of_folder(folder: Path, files: Sequence[Path], part: str) -> Path | None:
+    """Return the file of a part: its name begins with the part, or else has it among its words."""
+    words = {path: _WORDS.findall(without_compression(path.name)) for path in files}
+    found = [path for path in files if _part_named(words[path][:1]) == part]
+    found = found or [path for path in files if _part_named(words[path]) == part]
     if len(found) > 1:
-        named = ", ".join(path.name for path in found[:3])
         option = "as the data" if part == "train" else f"with --{part}"
-        raise CorpusError(f"{folder} has several files of {part} examples ({named}). Give one of them {option}.")
+        raise CorpusError(
+            f"{folder} has several files of {part} examples ({_listed(found)}). Give one of them {option}."
+        )
     return found[0] if found else None
+
+
+def _part_named(words: Sequence[str]) -> str:
+    """Return the part that the first fitting word names; "" if none does."""
+    return next((part for word in words for part, names in _PARTS.items() if word in names), "")
+
+
+def _if_labelled(test: Path | None, reading: Reading, reporter: Reporter) -> Path | None:
+    """Return a file of test examples, or None if they have no labels."""
+    try:
+        if test is not None:
+            read_labelled(test, reading)
+    except UnlabelledError:
+        reporter.note(f"{test} has no labels and is not read. To label it: task predict")
+        return None
+    return test
 
 
 def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter) -> Dataset:
@@ -110,7 +145,7 @@ def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter) -> Data
     Raises:
         CorpusError: If a file cannot be read, the parts do not fit together, or there is too little data.
     """
-    files = files.resolved()
+    files = files.resolved(reading, reporter)
     given = {"train": files.data, "dev": files.dev, "test": files.test}
     read = {part: read_labelled(path, reading) for part, path in given.items() if path is not None}
     for labelled in read.values():

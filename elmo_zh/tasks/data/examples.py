@@ -6,7 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.errors import CorpusError
+
 KINDS = ("classify", "tag", "pairs")
+
+
+class UnlabelledError(CorpusError):
+    """A file has texts but no labels, as published test examples often have."""
 
 
 @dataclass(frozen=True, eq=False)

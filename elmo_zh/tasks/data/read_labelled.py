@@ -10,19 +10,22 @@ from pathlib import Path
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.names import suffix_of
 from elmo_zh.corpus.read_source import decoded_files
-from elmo_zh.corpus.readers.json_lines import starts_as_json_lines
 from elmo_zh.corpus.sources import Source, find_sources
 from elmo_zh.corpus.tally import PassedOver
 from elmo_zh.errors import CorpusError
 from elmo_zh.tasks.data.conll import read_conll
-from elmo_zh.tasks.data.examples import Example, Labelled
+from elmo_zh.tasks.data.examples import Example, Labelled, UnlabelledError
+from elmo_zh.tasks.data.json_objects import starts_as_objects
 from elmo_zh.tasks.data.records import Record, read_objects, read_table
 from elmo_zh.tasks.data.schemes import detect_scheme, spans_of, tags_of
 from elmo_zh.tasks.data.spans import read_spans
+from elmo_zh.tasks.data.token_lists import has_token_lists, is_table_of_lists, read_table_of_lists, read_token_lists
 
 FORMATS = ("auto", "csv", "tsv", "jsonl", "conll")
 _FORMAT_OF_SUFFIX = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
 _HEAD = 2**16
+# The label of examples on which annotators did not agree, in data of inference.
+_NO_LABEL = "-"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +90,7 @@ def _format_of(text: DecodedText, reading: Reading) -> str:
     kind = _FORMAT_OF_SUFFIX.get(suffix_of(text.content.file_name))
     if kind is None or (kind == "tsv" and reading.kind == "tag"):
         head = text.head(_HEAD)
-        if starts_as_json_lines(head):
+        if starts_as_objects(head):
             return "jsonl"
         if reading.kind == "tag":
             return "conll"
@@ -98,14 +101,21 @@ def _format_of(text: DecodedText, reading: Reading) -> str:
 def _read_tags(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     if kind == "csv":
         raise CorpusError(
-            f"{text.name}: tags are read from CoNLL or JSON lines, not from CSV. Name its format: --input-format conll"
+            f"{text.name}: tags are read from CoNLL or JSON lines, not from CSV. Write a token, a tab and its tag on a"
+            " line, and a blank line after each sentence; or name its format: --input-format conll"
         )
     text_column = reading.text_columns[0]
-    if kind == "jsonl":
+    if kind == "jsonl" and not has_token_lists(text, text_column, reading.label_column):
         examples, notes = read_spans(text, text_column, reading.label_column)
         scheme, by_words = "BIOES", False
     else:
-        examples, notes, by_words = read_conll(text, text_column, reading.label_column)
+        if kind == "jsonl":
+            examples, notes, by_words = read_token_lists(text, text_column, reading.label_column)
+        elif is_table_of_lists(text):
+            kind = "tsv"
+            examples, notes, by_words = read_table_of_lists(text)
+        else:
+            examples, notes, by_words = read_conll(text, text_column, reading.label_column)
         scheme = detect_scheme(chain.from_iterable(example.labels for example in examples), text.name)
         if scheme:
             examples, num_wrong = _in_bioes(examples)
@@ -128,12 +138,27 @@ def _in_bioes(examples: Sequence[Example]) -> tuple[list[Example], int]:
 def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     if kind == "conll":
         raise CorpusError(f"{text.name}: CoNLL is for tags. Use: task fit tag, or name the format: --input-format tsv")
-    records, note = _records(text, kind, reading, with_label=True)
+    found, note = _records(text, kind, reading, with_label=True)
+    records = list(found)
+    if not records:
+        raise CorpusError(f"{text.name}: it has no rows below the names of the columns.")
+    if len(records) > 1 and not any(record.cells[-1].strip() for record in records):
+        raise UnlabelledError(f"{text.name}: all labels are empty. Give examples with labels.")
     what = "record" if kind == "jsonl" else "row"
     examples = [_example(text.name, what, record, reading) for record in records]
-    if not examples:
-        raise CorpusError(f"{text.name}: it has no rows below the names of the columns.")
-    return Labelled(name=text.name, examples=examples, notes=(f"{kind}, {note}",))
+    notes = [f"{kind}, {note}"]
+    agreed = examples if reading.regression else _with_agreed_label(examples)
+    if len(agreed) < len(examples):
+        notes.append(f"{len(examples) - len(agreed):,} with the label {_NO_LABEL!r}, which is none, were left out")
+    return Labelled(name=text.name, examples=agreed, notes=tuple(notes))
+
+
+def _with_agreed_label(examples: Sequence[Example]) -> Sequence[Example]:
+    """Return the examples without those labelled `_NO_LABEL`, unless that is a label beside other signs, such as +."""
+    others = {example.labels[0] for example in examples} - {_NO_LABEL}
+    if len(others) < 2 or not all(label[0].isalnum() for label in others):
+        return examples
+    return [example for example in examples if example.labels[0] != _NO_LABEL]
 
 
 def _records(text: DecodedText, kind: str, reading: Reading, *, with_label: bool) -> tuple[Iterator[Record], str]:

@@ -22,6 +22,12 @@ OUTSIDE = "O"
 _TAG = re.compile(r"([BIMES])(?:[-_](.+))?")
 
 
+def marks_span(tag: str) -> bool:
+    """Return whether a tag is one of a scheme with the type of its span, such as B-PER."""
+    match = _TAG.fullmatch(tag)
+    return bool(match and match[2])
+
+
 def detect_scheme(tags: Iterable[str], name: str) -> str:
     """Return the scheme of a file's tags; "" if they mark no spans, such as parts of speech.
 

@@ -13,13 +13,14 @@ from typing import Any
 
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.errors import CorpusError
-from elmo_zh.tasks.data.examples import Example
-from elmo_zh.tasks.data.records import TEXT_NAMES, iter_objects
+from elmo_zh.tasks.data.examples import Example, UnlabelledError
+from elmo_zh.tasks.data.json_objects import iter_objects
+from elmo_zh.tasks.data.records import TEXT_NAMES, shown_names
 from elmo_zh.tasks.data.schemes import Span, tags_of
 from elmo_zh.text.alignment import identity_spans
 
 _LIST_NAMES = ("label", "labels", "entities", "spans", "annotations", "ner", "entity", "实体")
-_TYPE_NAMES = ("label", "type", "tag", "category", "entity_type", "类型")
+_TYPE_NAMES = ("label", "type", "tag", "category", "entity_type", "labels", "类型")
 _START_NAMES = ("start", "start_idx", "start_offset", "begin", "start_index")
 _END_NAMES = ("end", "end_idx", "end_offset", "end_index")
 _SURFACE_NAMES = ("text", "entity", "word", "name", "mention", "surface")
@@ -80,10 +81,9 @@ def _sentences(text: DecodedText, text_column: str, label_column: str) -> Iterat
         spans = next((name for name in list_names if isinstance(record.get(name), dict | list)), None)
         if field is None or spans is None:
             what, option = ("text", "text") if field is None else ("spans", "label")
-            raise CorpusError(
-                f"{where} has no field of the {what} among {', '.join(list(record)[:8])}. Name it:"
-                f" --{option}-column NAME"
-            )
+            message = f"{where} has no field of the {what} among {shown_names(list(record))}. Name it:"
+            message += f' --{option}-column NAME, or write {{"text": "...", "entities": [[start, end, type], ...]}}'
+            raise (UnlabelledError if field is not None and number == 1 else CorpusError)(message)
         yield _Sentence(number, record[field], tuple(_given(record[spans], where)))
 
 
@@ -102,6 +102,8 @@ def _given(value: Any, where: str) -> Iterator[_Given]:
                     next(entry[name] for name in names if name in entry)
                     for names in (_START_NAMES, _END_NAMES, _TYPE_NAMES)
                 )
+                if isinstance(kind, list):
+                    [kind] = kind
                 surface = next((entry[name] for name in _SURFACE_NAMES if name in entry), "")
             else:
                 start, end, kind, *_ = entry

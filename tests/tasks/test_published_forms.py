@@ -1,0 +1,301 @@
+"""Labelled data as it is published: the columns, separators, lists and names of files that people meet."""
+
+import json
+from pathlib import Path
+
+import pytest
+from messages import message_of
+
+from elmo_zh.errors import CorpusError
+from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.tasks.data.datasets import DataFiles, load_dataset
+from elmo_zh.tasks.data.examples import UnlabelledError
+from elmo_zh.tasks.data.read_labelled import Reading, read_labelled
+
+CLASSIFY, TAG, PAIRS = (Reading(kind=kind) for kind in ("classify", "tag", "pairs"))
+
+
+class Notes(SilentReporter):
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def note(self, message: str) -> None:
+        self.told.append(message)
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def lines(*records: object) -> str:
+    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+
+
+def read(path: Path, reading: Reading) -> list[tuple[str, ...]]:
+    return [(*example.texts, *example.labels) for example in read_labelled(path, reading).examples]
+
+
+ROOMS = [("房间很干净", "1"), ("早餐难吃", "0")]
+CLASSES = [
+    ("a.tsv", "qid\tlabel\ttext_a\n0\t1\t房间很干净\n1\t0\t早餐难吃\n"),
+    ("a.csv", "cat,label,review\n酒店,1,房间很干净\n酒店,0,早餐难吃\n"),
+    ("a.csv", "userId,rating,timestamp,title,comment\n7,1,1300000000,好,房间很干净\n8,0,1300000001,差,早餐难吃\n"),
+    ("a.csv", "ID,Username,Star,Comment\n7,张三,1,房间很干净\n8,李四,0,早餐难吃\n"),
+    ("a.csv", "no,文案,label\n70000001,房间很干净,1\n70000002,早餐难吃,0\n"),
+    ("a.json", json.dumps([{"text": "房间很干净", "label": 1}, {"text": "早餐难吃", "label": 0}], indent=2)),
+    ("a.txt", '\n[ {"content": "房间很干净", "label": "1"}, {"content": "早餐难吃", "label": "0"}]'),
+    ("a.jsonl", lines({"text": "房间很干净", "label": ["1"]}, {"text": "早餐难吃", "label": ["0"]})),
+    ("a.jsonl", lines({"id": "a1", "文案": "房间很干净", "label": 1}, {"id": "a2", "文案": "早餐难吃", "label": 0})),
+]
+
+
+@pytest.mark.parametrize(("name", "content"), CLASSES)
+def test_classes_as_they_are_published(tmp_path: Path, name: str, content: str) -> None:
+    assert read(written(tmp_path, name, content), CLASSIFY) == ROOMS
+
+
+def test_columns_between_several_signs(tmp_path: Path) -> None:
+    """The keywords are longer than the titles, but some are empty; ids are longer than the sentences."""
+    titles = [
+        f"{number}_!_{100 + number % 2}_!_新闻_!_第{number}条标题_!_{'很长的关键词，' * 5}" for number in range(11)
+    ]
+    path = written(
+        tmp_path,
+        "titles.txt",
+        "\n".join(
+            [*titles, "11_!_101_!_新闻_!_最后一条，a_!_", "12_!_100_!_新闻_!_末尾_!_", "13_!_101_!_新闻_!_尾_!_"]
+        ),
+    )
+    assert read(path, CLASSIFY)[10:] == [("第10条标题", "100"), ("最后一条，a", "101"), ("末尾", "100"), ("尾", "101")]
+    rows = [f"1-train-of-a-long-name-{n:09d}||句子{n}||另一句||{n % 5}" for n in range(11)]
+    assert read(written(tmp_path, "pairs.txt", "\n".join(rows)), PAIRS)[7] == ("句子7", "另一句", "2")
+
+
+def test_texts_differ_and_may_be_empty(tmp_path: Path) -> None:
+    rows = "".join(f"good thing number {n}\t{'非常好的评价' if n % 2 else '差评'}\n" for n in range(40))
+    assert read(written(tmp_path, "a.tsv", rows), CLASSIFY)[1] == ("good thing number 1", "非常好的评价")
+    rows = "".join(f"{n % 2}\t{f'第{n}条' if n % 9 else ''}\n" for n in range(40))
+    assert read(written(tmp_path, "b.tsv", rows), CLASSIFY)[8:10] == [("第8条", "0"), ("", "1")]
+
+
+def test_signs_in_a_text_separate_nothing(tmp_path: Path) -> None:
+    rows = "".join(f"{n % 2},很好!!第{n}次\n" for n in range(20))
+    assert read(written(tmp_path, "a.csv", "label,text\n" + rows), CLASSIFY)[3] == ("很好!!第3次", "1")
+
+
+def test_a_first_row_that_names_unknown_columns(tmp_path: Path) -> None:
+    """It is no example if its label never comes again, where all others do; one class more would be wrong."""
+    rows = "".join(f"第{n}个句子,{'好' if n % 2 else '坏'}\n" for n in range(20))
+    assert read(written(tmp_path, "a.csv", "文案,类型\n" + rows), CLASSIFY)[0] == ("第0个句子", "坏")
+    rows += "最后一个,别的\n"
+    assert read(written(tmp_path, "b.csv", "首先,类型\n" + rows), CLASSIFY)[0] == ("首先", "类型")
+
+
+QUESTIONS = [("怎么还款", "如何还款", "1"), ("怎么借", "天气", "0")]
+TWO_TEXTS = [
+    ("a.csv", "question,utterance,label\n怎么还款,如何还款,1\n怎么借,天气,0\n"),
+    ("a.tsv", "premise\thypo\tlabel\n怎么还款\t如何还款\t1\n怎么借\t天气\t0\n"),
+    (
+        "a.jsonl",
+        lines(
+            {"abst": "怎么还款", "keyword": ["如何还款"], "label": "1"},
+            {"abst": "怎么借", "keyword": ["天气"], "label": "0"},
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "content"), TWO_TEXTS)
+def test_pairs_as_they_are_published(tmp_path: Path, name: str, content: str) -> None:
+    assert read(written(tmp_path, name, content), PAIRS) == QUESTIONS
+
+
+def test_lists_of_strings_are_texts(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.jsonl", lines({"id": 1, "abst": "摘要", "keyword": ["水声", "网络"], "label": "1"}))
+    assert read(path, PAIRS) == [("摘要", "水声 网络", "1")]
+
+
+def test_no_agreement_is_no_label(tmp_path: Path) -> None:
+    rows = [("是", "entailment"), ("否", "-"), ("也许", "neutral")]
+    path = written(tmp_path, "a.tsv", "".join(f"{text}\t{text}吗\t{label}\n" for text, label in rows))
+    labelled = read_labelled(path, PAIRS)
+    assert [example.labels for example in labelled.examples] == [("entailment",), ("neutral",)]
+    assert labelled.notes == ("tsv, columns 1, 2, 3, no header", "1 with the label '-', which is none, were left out")
+    path = written(tmp_path, "b.tsv", "好评\t+\n差评\t-\n一般\t0\n")
+    assert read(path, CLASSIFY) == [("好评", "+"), ("差评", "-"), ("一般", "0")]
+
+
+LI_BAI = ("李白 来", ("B-PER", "E-PER", "O", "O"))
+TAGS = ["B-PER", "I-PER", "O", "O"]
+ENTITY = {"start_idx": 0, "end_idx": 1, "type": "PER", "entity": "李白"}
+MINIMAL = {"start": 0, "end": 2, "text": "李白", "labels": ["PER"]}
+OFFSETS = {"id": 3, "label": "PER", "start_offset": 0, "end_offset": 2}
+TAGGED = [
+    ("a.txt", "李 B-PER\n白 I-PER\n  O\n来 O  \n   \n"),
+    ("a.txt", "李\tNR\tB_PER\r\n白\tNR\tI_PER\r\n \tPU\tO\r\n来\tVV\tO \r\n"),
+    ("a.tsv", "text_a\tlabel\n李\x02白\x02 \x02来\tB-PER\x02I-PER\x02O\x02O\n"),
+    ("a.jsonl", lines({"id": "0", "tokens": ["李", "白", " ", "来"], "ner_tags": TAGS})),
+    ("a.json", json.dumps([{"text": "李白 来", "labels": TAGS}], indent=2)),
+    ("a.json", json.dumps([{"text": "李白 来", "entities": [ENTITY]}])),
+    ("a.json", json.dumps([{"id": 1, "text": "李白 来", "label": [MINIMAL]}])),
+    ("a.jsonl", lines({"text": "李白 来", "entities": [OFFSETS], "relations": []})),
+    ("a.jsonl", lines({"text": "李白 来", "entities": [[0, 2, "PER"]], "tags": ["诗人"]})),
+]
+
+
+@pytest.mark.parametrize(("name", "content"), TAGGED)
+def test_tags_as_they_are_published(tmp_path: Path, name: str, content: str) -> None:
+    [example] = read_labelled(written(tmp_path, name, content), TAG).examples
+    assert (example.texts[0], example.labels) == LI_BAI
+
+
+def test_a_table_of_sentences_and_tags(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.txt", "李 白 来\tB-PER I-PER O\n好\tO\n你 好\tO O\n")
+    labelled = read_labelled(path, TAG)
+    assert [example.texts[0] for example in labelled.examples] == ["李白来", "好", "你好"]
+    assert labelled.examples[0].labels == ("B-PER", "E-PER", "O")
+    path = written(tmp_path, "b.txt", "李 白 来\tB-PER I-PER O\n你 好\tO O\n" * 30 + "不 对\tO\n")
+    told = message_of(CorpusError, lambda: read_labelled(path, TAG))
+    assert told == f"{path}: row 61 has 2 tokens and 1 tags, expected a tag for each. Correct it."
+
+
+@pytest.mark.parametrize("space", ["\u3000", "\xa0", "\u2003"])
+def test_other_spaces_are_tokens(tmp_path: Path, space: str) -> None:
+    path = written(tmp_path, "a.txt", f"{space} O\n李 B-PER\n{space} O\n\n好 O\n")
+    assert [example.texts[0] for example in read_labelled(path, TAG).examples] == [f"{space}李{space}", "好"]
+
+
+def test_a_number_sign_is_a_token_or_starts_a_comment(tmp_path: Path) -> None:
+    content = "# sent_id = 1\n# text = # O\n# newpar\n# O\n话 O\n# O\n李 B-PER\n\n# B-TOPIC\n题 I-TOPIC\n"
+    labelled = read_labelled(written(tmp_path, "a.txt", content), TAG)
+    assert [example.texts[0] for example in labelled.examples] == ["#话#李", "#题"]
+
+
+NESTED = lines({"id": 1, "data": {"text": "好"}})
+UNEQUAL = lines({"tokens": ["北"], "tags": ["O"]}, {"tokens": ["北", "京"], "tags": ["O"]})
+PROBLEMS = [
+    (
+        CLASSIFY,
+        "a.txt",
+        "很干净 1\n难吃 0\n",
+        "its first row has one column ('很干净 1'), expected 2, separated by tabs",
+    ),
+    (CLASSIFY, "a.tsv", "text_a\ttext_b\tlabel\n甲\t乙\t1\n", "the two texts of a pair, text_a and text_b: use task"),
+    (CLASSIFY, "a.jsonl", NESTED, "the fields id, data hold lists or objects, expected a text and a label"),
+    (CLASSIFY, "a.jsonl", lines({"text": "好", "label": ["甲", "乙"]}), "record 1 has 2 labels in label, expected"),
+    (CLASSIFY, "a.json", '{"version": 1,\n"data": []}', "Give one JSON object a line, or one list of objects."),
+    (CLASSIFY, "a.json", '[{"text": "好", "label": 1},\n', "is not JSON"),
+    (CLASSIFY, "a.json", '[{"text": "好", "label": 1}, 3]', "record 2 is no object."),
+    (CLASSIFY, "a.csv", "label,text\n1,这家店,很好\n", "row 2 has 3 columns, expected 2. Put cells that hold the sepa"),
+    (CLASSIFY, "a.csv", "1,这家店\n0,不好\n1,这家,很好\n" * 7, "its rows have 2 to 3 columns. Put cells that hold the"),
+    (TAG, "a.txt", "北 B-LOC\n京 I-LOC\n" * 501, "its 1,002 tokens are one sentence. Write a blank line after each"),
+    (
+        TAG,
+        "a.csv",
+        "id,word,tag\n1,北,B-LOC\n",
+        "not from CSV. Write a token, a tab and its tag on a line, and a blank",
+    ),
+    (TAG, "a.txt", "我们/r  在/p  北京/ns  。/w\n", "line 1 has words with their tags ('我们/r  在/p  北京/ns  。/w')"),
+    (TAG, "a.txt", "我们_PN 在_P 北京_NR\n", "Write each word, a tab and its tag on a line"),
+    (TAG, "a.txt", "我们 在 北京\n我 来\n你 走 了 吗\n", "its lines have 2 to 4 columns, expected one token and"),
+    (TAG, "a.jsonl", lines({"tokens": ["北"], "ner_tags": [3]}), "has the tag 3, expected a name such as B-PER."),
+    (TAG, "a.jsonl", UNEQUAL, "record 2 has 2 tokens and 1 tags"),
+    (TAG, "a.jsonl", lines({"tokens": ["北", ""], "tags": ["O", "O"]}), "record 1 has an empty token"),
+    (TAG, "a.jsonl", NESTED, "record 1 has no field of the text among id, data. Name it: --text-column NAME, or write"),
+]
+
+
+@pytest.mark.parametrize(("reading", "name", "content", "problem"), PROBLEMS)
+def test_what_is_not_read_is_one_line(tmp_path: Path, reading: Reading, name: str, content: str, problem: str) -> None:
+    path = written(tmp_path, name, content)
+    told = message_of(CorpusError, lambda: read_labelled(path, reading))
+    assert problem in told
+
+
+UNLABELLED = [
+    (CLASSIFY, "a.tsv", "qid\ttext_a\n0\t房间很干净\n1\t早餐难吃\n"),
+    (CLASSIFY, "a.csv", "id,text\n0,房间很干净\n1,早餐难吃\n"),
+    (CLASSIFY, "a.csv", "text,label\n房间很干净,\n早餐难吃,\n"),
+    (CLASSIFY, "a.txt", "房间很干净\n早餐难吃\n"),
+    (CLASSIFY, "a.json", lines(*({"id": n, "sentence": f"第{n}条", "keywords": f"词{n}"} for n in range(30)))),
+    (PAIRS, "a.json", lines({"id": 0, "sentence1": "甲", "sentence2": "乙"})),
+    (TAG, "a.json", lines({"id": 0, "text": "李白"})),
+    (TAG, "a.json", json.dumps([{"text": "李白"}])),
+    (TAG, "a.txt", "李\n白\n"),
+]
+
+
+@pytest.mark.parametrize(("reading", "name", "content"), UNLABELLED)
+def test_texts_without_labels_are_told_from_labelled_ones(
+    tmp_path: Path, reading: Reading, name: str, content: str
+) -> None:
+    path = written(tmp_path, name, content)
+    assert message_of(UnlabelledError, lambda: read_labelled(path, reading))
+
+
+def rows(*numbers: int) -> str:
+    return "text,label\n" + "".join(f"第{number}个句子,{number % 2}\n" for number in numbers)
+
+
+NAMES = [
+    ("train.csv", "dev.csv", "test.csv"),
+    ("Train.CSV", "Valid.CSV", "TEST.CSV"),
+    ("train_data.txt", "validation.csv", "testset.txt"),
+    ("news.train.txt", "news.val.txt", "news.test.txt"),
+    ("example.train", "example.dev", "example.test"),
+    ("zh_x-ud-train.csv", "zh_x-ud-dev.csv", "zh_x-ud-test.csv"),
+    ("translated_train.csv", "dev_2k.csv", "test_2k.csv"),
+    ("training.csv", "eval.csv", "testing.csv"),
+    ("train.txt", "testa.txt", "testb.txt"),
+    ("train-00000.csv", "dev-00000.csv", "test-00000.csv"),
+]
+
+
+@pytest.mark.parametrize("names", NAMES)
+def test_names_of_parts(tmp_path: Path, names: tuple[str, str, str]) -> None:
+    for number, name in enumerate(names):
+        written(tmp_path, name, rows(*range(10 * number, 10 * number + 4 + number)))
+    for other in (".DS_Store", "README.md", "labels.txt", "testing/dev.csv"):
+        written(tmp_path, other, "好\n")
+    notes = Notes()
+    dataset = load_dataset(DataFiles(data=tmp_path), CLASSIFY, notes)
+    assert [len(part) for part in dataset.parts().values()] == [4, 5, 6]
+    assert notes.told[0].startswith(f"Not read in {tmp_path}: ")
+    assert "labels.txt" in notes.told[0]
+
+
+def test_unlabelled_test_examples_of_a_folder_are_left_out(tmp_path: Path) -> None:
+    written(tmp_path, "train.csv", rows(*range(60)))
+    test = written(tmp_path, "test.csv", "id,text\n0,第100个句子\n")
+    notes = Notes()
+    dataset = load_dataset(DataFiles(data=tmp_path), CLASSIFY, notes)
+    assert notes.told[0] == f"{test} has no labels and is not read. To label it: task predict"
+    assert len(dataset.train) + len(dataset.dev) + len(dataset.test) == 60
+    assert dataset.test
+    told = message_of(CorpusError, lambda: load_dataset(DataFiles(data=tmp_path, test=test), CLASSIFY, Notes()))
+    assert "the column of the label was not found among id, text" in told
+
+
+def test_which_of_several_files(tmp_path: Path) -> None:
+    only = written(tmp_path, "one/reviews.csv", rows(*range(60)))
+    assert DataFiles(data=only.parent).resolved(CLASSIFY, Notes()).data == only
+    written(tmp_path, "none/neg/1.txt", "坏\n")
+    told = message_of(CorpusError, lambda: DataFiles(data=tmp_path / "none").resolved(CLASSIFY, Notes()))
+    assert "has no file with train in its name. It holds neg." in told
+    written(tmp_path, "many/train.csv", rows(*range(60)))
+    for name in ("a.test.csv", "b.test.csv"):
+        written(tmp_path, f"many/{name}", rows(100, 101))
+    told = message_of(CorpusError, lambda: DataFiles(data=tmp_path / "many").resolved(CLASSIFY, Notes()))
+    assert told.endswith("has several files of test examples (a.test.csv, b.test.csv). Give one of them with --test.")
+    given = DataFiles(data=tmp_path / "many", test=tmp_path / "many" / "b.test.csv")
+    assert given.resolved(CLASSIFY, Notes()).data.name == "train.csv"
+
+
+def test_parquet_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "train.parquet"
+    path.write_bytes(b"PAR1" + bytes(range(256)) * 4 + b"PAR1")
+    told = message_of(CorpusError, lambda: read_labelled(path, CLASSIFY))
+    assert told == f"{path}: a Parquet file. Convert it to CSV or JSON lines."
