@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from elmo_zh.bundle.find_bundle import find_given_bundle
@@ -18,6 +19,7 @@ from elmo_zh.errors import BundleError, RunError
 from elmo_zh.hdf5.create import create_hdf5
 from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.invocation import command
+from elmo_zh.model.composition import Composition, parts_of
 from elmo_zh.run.layout import RunDir
 from elmo_zh.vocabulary.vocabulary import Vocabulary, load_vocabulary
 from elmo_zh.word2vec.vectors import WordVectors, load_word_vectors
@@ -73,19 +75,17 @@ class Word2Vec:
         return cls(vocabulary, build_table(load_run_vectors(run, vocabulary), len(vocabulary)))
 
     def with_words(self, words: Iterable[str]) -> "Word2Vec":
-        """Return these vectors with further words, each with the mean vector of the known words in it.
+        """Return these vectors with further words, each composed of the known words in it (`Composition`).
 
         That is how `embed.unknown=backoff` reads words outside the vocabulary. A word without a part in the vocabulary
         gets no vector.
         """
-        parts = {word: self.vocabulary.find_subwords(word) for word in words if word not in self.vocabulary}
-        added = {
-            word: self.table[self.rows(found)].mean(axis=0, dtype=np.float32) for word, found in parts.items() if found
-        }
-        table = np.concatenate(
-            [self.table, np.array([*added.values()], np.float16).reshape(len(added), self.dimension)]
-        )
-        return Word2Vec(Vocabulary((*self.vocabulary.tokens, *added)), table)
+        parts = parts_of(self.vocabulary, (word for word in words if word not in self.vocabulary))
+        if not parts:
+            return self
+        composition = Composition.learn(torch.from_numpy(self.table), self.vocabulary)
+        added = np.stack([composition.row(each).numpy() for each in parts.values()])
+        return Word2Vec(Vocabulary((*self.vocabulary.tokens, *parts)), np.concatenate([self.table, _to_float16(added)]))
 
     @property
     def dimension(self) -> int:
@@ -115,9 +115,13 @@ def load_run_vectors(run: RunDir, vocabulary: Vocabulary) -> WordVectors:
 def build_table(vectors: WordVectors, num_tokens: int) -> NDArray[np.float16]:
     """Return vectors as a row for each token of the vocabulary, float16, shape (V, P); numbers beyond it are cut."""
     table = np.zeros((num_tokens, vectors.vectors.shape[1]), np.float16)
-    most = np.finfo(np.float16).max
-    table[vectors.rows] = vectors.vectors.clip(-most, most)
+    table[vectors.rows] = _to_float16(vectors.vectors)
     return table
+
+
+def _to_float16(vectors: NDArray[np.float32]) -> NDArray[np.float16]:
+    most = np.finfo(np.float16).max
+    return vectors.clip(-most, most).astype(np.float16)
 
 
 def write_table(path: Path, table: NDArray[np.float16]) -> None:

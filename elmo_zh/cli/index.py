@@ -82,7 +82,7 @@ _SHOWN_WORDS = 10
 @click.option(
     "--unknown",
     type=click.Choice(UNKNOWN_WAYS),
-    help="Vectors of words outside the vocabulary: <UNK> (unk) or the mean of their parts (backoff). Default unk.",
+    help="How words outside the vocabulary are read: as <UNK> (unk) or as the known words in them (backoff). Default unk.",
 )
 @device_option
 @engine_options

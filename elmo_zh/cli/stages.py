@@ -171,8 +171,8 @@ def train(common: Common, run_path: Path, init: Path | None, device: str | None)
     """Train the language model, or continue training it.
 
     Use it after encode, and again to continue an interrupted training or to train longer. With --init, the weights
-    start as those of another model: each word keeps its row, and a word that is new starts as the mean of its
-    characters' rows. Once training has begun, that model is no longer needed.
+    start as those of another model: each word keeps its row, and the row of a new word is computed from those of the
+    known words in it. Once training has begun, that model is no longer needed.
 
     Several processes, on one machine or more, share each step's train.batch_size streams if torchrun starts them
     (the -- keeps torchrun from reading --run); see docs/distributed.md.

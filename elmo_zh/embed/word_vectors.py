@@ -7,6 +7,7 @@ from torch import Tensor
 
 from elmo_zh.model.batches import build_inputs
 from elmo_zh.model.bilm import BiLM
+from elmo_zh.model.composition import Composition, parts_of
 from elmo_zh.model.precision import FLOAT32, Precision
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, UNKNOWN_ID
@@ -26,10 +27,11 @@ class WordVectors:
             lexicon: The ids of the model's words.
             precision: Precision of the products of a character CNN; for int8 they are float32.
             unknown: In token mode, the input for a word outside the vocabulary: unk is the vector of <UNK>; backoff is
-                the mean of its subwords' vectors (`Vocabulary.find_subwords`), or that of <UNK> if it has none.
+                composed of those of the known words in it (`Composition`), or that of <UNK> if it has none.
         """
         self._bilm, self._lexicon, self._precision = bilm, lexicon, precision
         self._backs_off = unknown == "backoff" and bilm.shape.characters is None
+        self._composition: Composition | None = None
         self._marks = self._encode(lexicon.without_other_words(), [BEGIN_ID, END_ID])
         # Row of each word that the character CNN has computed already. The table is uninitialised memory, so that only
         # rows in use take up space.
@@ -45,9 +47,12 @@ class WordVectors:
         ids = self._lexicon.encode(words)
         vectors = self._encode(self._lexicon, ids)
         if self._backs_off:
-            for place, word in enumerate(words):
-                if ids[place] == UNKNOWN_ID and (subwords := self._lexicon.vocabulary.find_subwords(word)):
-                    vectors[place] = self._encode(self._lexicon, self._lexicon.encode(subwords)).mean(dim=0)
+            vocabulary, places = self._lexicon.vocabulary, {word: place for place, word in enumerate(words)}
+            unknown = (word for word, row in zip(words, ids, strict=True) if row == UNKNOWN_ID)
+            for word, parts in parts_of(vocabulary, unknown).items():
+                # Learned only if there is such a word.
+                self._composition = self._composition or Composition.learn(self._bilm.token_table.weight, vocabulary)
+                vectors[places[word]] = self._composition.row(parts).to(vectors)
         return vectors
 
     def _remember(self, words: Sequence[str]) -> Tensor:

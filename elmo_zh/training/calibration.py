@@ -43,7 +43,7 @@ def calibrate_bias(model: LanguageModel, store: IdStore, counts: Tensor, is_new:
     known = torch.where(is_new, 0.0, expected)
     # A new word without a count, such as one of a given list, counts as half an occurrence.
     shares = (torch.where(is_new, counts.clamp(min=0.5), counts) + seen * known) / (counts.sum() + seen)
-    model.softmax.bias += (shares.log() - expected.log()).to(model.softmax.bias)
+    model.softmax.bias.add_((shares.log() - expected.log()).to(model.softmax.bias))
 
 
 @torch.no_grad()

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from composed_rows import composed_rows
 from drawn_bundles import CHARACTERS, TOKENS, P
 from hypothesis import given
 from hypothesis import strategies as st
@@ -161,26 +163,18 @@ def test_an_unknown_word_reads_the_row_of_unknown_ones() -> None:
     assert WordVectors(bilm, Lexicon(VOCABULARY, None))([]).shape == (2, P)
 
 
-def test_an_unknown_word_may_read_the_mean_of_its_subwords() -> None:
+def test_an_unknown_word_may_be_composed_of_the_known_words_in_it() -> None:
     bilm = draw_bilm("token")
-    rows = dict(zip((*SPECIALS, *WORDS), bilm.token_table.weight.detach(), strict=True))
-    found = WordVectors(bilm, Lexicon(VOCABULARY, None), unknown="backoff")(
-        ["苹果", "北京大学", "吃桃吃", "桃", "<S>", "a<S>b", "我们们"]
-    )
-    for vector, subwords in zip(
-        found[2:],
-        (
-            ["苹", "果"],
-            ["北京大"],  # the longest first; 学 alone is not known
-            ["吃", "吃"],
-            ["<UNK>"],
-            ["<UNK>"],
-            ["a"],
-            ["我们"],
-        ),
-        strict=True,
-    ):
-        torch.testing.assert_close(vector, torch.stack([rows[subword] for subword in subwords]).mean(dim=0))
+    table = bilm.token_table.weight.detach()
+    composed = ["苹果", "北京大学", "吃桃吃", "a<S>b", "我们们"]
+    expected = composed_rows((*SPECIALS, *WORDS), table.numpy(), composed)
+    found = WordVectors(bilm, Lexicon(VOCABULARY, None), unknown="backoff")([*composed, "桃", "<S>", "吃"])
+    for vector, word in zip(found[2:], composed, strict=False):
+        np.testing.assert_allclose(vector, expected[word], rtol=1e-4, atol=1e-5)
+    assert torch.equal(found[-3:], table[[UNKNOWN, UNKNOWN, (*SPECIALS, *WORDS).index("吃")]])
+    # Alone as well as beside other words.
+    alone = WordVectors(bilm, Lexicon(VOCABULARY, None), unknown="backoff")(["吃桃吃"])
+    assert torch.equal(alone[2], found[4])
 
 
 def test_in_character_mode_nothing_backs_off() -> None:

@@ -1,0 +1,74 @@
+"""Rows for words outside a vocabulary, composed of the rows of the known words in them.
+
+The mean of these rows is a poor guess: on average the mean of all rows is nearer to a word's row. So a linear map from
+the one to the other is learned from the words of the vocabulary that have known words in them, as Lazaridou, Marelli,
+Zamparelli and Baroni (2013) compose words of morphemes.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
+
+# The map is learned from the first words of the vocabulary, usually the most frequent ones.
+_WORDS_TO_LEARN_FROM = 20_000
+# Penalty of the ridge regression, as a share of the mean square of its inputs.
+_PENALTY = 0.1
+# The last bits of a solver depend on the number of threads. Rounded, the map does not.
+_DECIMALS = 6
+
+
+def parts_of(known: Vocabulary, words: Iterable[str]) -> dict[str, list[int]]:
+    """Return for each word the rows of the known words in it (`Vocabulary.find_subwords`); without words with none."""
+    found = {word: known.encode(known.find_subwords(word)) for word in words}
+    return {word: parts for word, parts in found.items() if parts}
+
+
+@dataclass(frozen=True, eq=False)
+class Composition:
+    """How a word's row is computed from the rows of the known words in it.
+
+    Attributes:
+        table: The rows of the vocabulary, float32, shape (V, P).
+        centre: Their mean, float64, shape (P,).
+        matrix: What the mean of the parts' rows, less the centre, is multiplied by, float64, shape (P, P); None if no
+            word of the vocabulary has a known word in it. A word's row is then the mean of its parts'.
+    """
+
+    table: Tensor
+    centre: Tensor
+    matrix: Tensor | None
+
+    @classmethod
+    @torch.no_grad()
+    def learn(cls, table: Tensor, vocabulary: Vocabulary) -> "Composition":
+        """Learn the map from a table with a row for each token of the vocabulary, shape (V, P)."""
+        first = len(SPECIALS)
+        words = vocabulary.tokens[first : first + _WORDS_TO_LEARN_FROM]
+        parts = parts_of(vocabulary, words)
+        table = table.detach().float().cpu()
+        centre = table.mean(dim=0, dtype=torch.float64)
+        if not parts:
+            return cls(table, centre, None)
+        inputs = mean_rows(table, parts.values()).double() - centre
+        targets = table[torch.tensor(vocabulary.encode(list(parts)))].double() - centre
+        squares = inputs.T @ inputs
+        penalty = _PENALTY * squares.diagonal().mean() * torch.eye(len(squares), dtype=torch.float64)
+        solution = torch.linalg.lstsq(squares + penalty, inputs.T @ targets).solution
+        return cls(table, centre, solution.round(decimals=_DECIMALS))
+
+    def row(self, parts: Sequence[int]) -> Tensor:
+        """Return the row of a word with these parts, at least one, float32, shape (P,)."""
+        mean = self.table[list(parts)].mean(dim=0, dtype=torch.float64)
+        return (mean if self.matrix is None else self.centre + (mean - self.centre) @ self.matrix).float()
+
+
+def mean_rows(table: Tensor, groups: Collection[Sequence[int]]) -> Tensor:
+    """Return the mean of each group of rows of a table (V, P), shape (n, P)."""
+    starts = torch.tensor([0, *map(len, groups)]).cumsum(0)[:-1]
+    rows = torch.tensor([row for group in groups for row in group])
+    return functional.embedding_bag(rows, table, starts, mode="mean")

@@ -1,0 +1,88 @@
+"""Rows of unknown words: against least squares in NumPy, and what they are good for."""
+
+import numpy as np
+import pytest
+import torch
+from composed_rows import composed_rows
+
+from elmo_zh.model import composition as module
+from elmo_zh.model.composition import Composition, parts_of
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
+
+CHARACTERS = "天气好人花山水云"
+PAIRS = [first + second for first in CHARACTERS for second in CHARACTERS if first != second]
+KNOWN, UNKNOWN = PAIRS[::2], PAIRS[1::2]
+VOCABULARY = Vocabulary((*SPECIALS, *CHARACTERS, *KNOWN))
+
+
+def drawn_table(seed: int) -> torch.Tensor:
+    return torch.randn(len(VOCABULARY), 5, generator=torch.Generator().manual_seed(seed))
+
+
+def test_rows_are_those_of_ridge_regression() -> None:
+    table = drawn_table(3)
+    words = [*UNKNOWN, "天气好", "学好", "水水水"]
+    parts = parts_of(VOCABULARY, words)
+    expected = composed_rows(VOCABULARY.tokens, table.numpy(), words)
+    composition = Composition.learn(table, VOCABULARY)
+    for word in words:
+        np.testing.assert_allclose(composition.row(parts[word]), expected[word], rtol=1e-4, atol=1e-5)
+
+
+def test_unknown_words_are_composed_as_the_known_ones_are() -> None:
+    """If each word is a linear map of the mean of its characters, that map is found."""
+    table = drawn_table(4)
+    first, numbers = len(SPECIALS), np.arange(len(VOCABULARY))
+    table -= table[: first + len(CHARACTERS)].mean(dim=0)
+    matrix = torch.randn(5, 5, generator=torch.Generator().manual_seed(5))
+    true = {word: table[VOCABULARY.encode(list(word))].mean(dim=0) @ matrix for word in PAIRS}
+    for row, word in zip(numbers[first + len(CHARACTERS) :], KNOWN, strict=True):
+        table[row] = true[word]
+    composition = Composition.learn(table, VOCABULARY)
+    found = torch.stack([composition.row(parts) for parts in parts_of(VOCABULARY, UNKNOWN).values()])
+    expected = torch.stack([true[word] for word in UNKNOWN])
+    means = torch.stack([table[VOCABULARY.encode(list(word))].mean(dim=0) for word in UNKNOWN])
+    error = (found - expected).square().sum() / expected.square().sum()
+    assert error < 0.05
+    assert (means - expected).square().sum() / expected.square().sum() > 1
+
+
+def test_without_words_to_learn_from_a_row_is_the_mean_of_its_parts() -> None:
+    vocabulary = Vocabulary((*SPECIALS, "天", "好"))
+    table = torch.tensor([[0.0, 1], [2, 3], [5, 7], [1, 2], [4, 8]])
+    composition = Composition.learn(table, vocabulary)
+    assert composition.matrix is None
+    assert composition.row(parts_of(vocabulary, ["天天好"])["天天好"]).tolist() == [2, 4]
+
+
+def test_only_the_first_words_are_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = drawn_table(6)
+    monkeypatch.setattr(module, "_WORDS_TO_LEARN_FROM", len(CHARACTERS) + 3)
+    few = Composition.learn(table, VOCABULARY)
+    table[len(SPECIALS) + len(CHARACTERS) + 3 :] = table[0]
+    monkeypatch.setattr(module, "_WORDS_TO_LEARN_FROM", len(CHARACTERS))
+    assert Composition.learn(table, VOCABULARY).matrix is None
+    assert few.matrix is not None
+
+
+def test_parts_are_the_longest_known_words() -> None:
+    vocabulary = Vocabulary((*SPECIALS, "天", "气", "天气", "好"))
+    assert parts_of(vocabulary, ["好天气", "气候", "山"]) == {"好天气": [6, 5], "气候": [4]}
+
+
+def test_the_number_of_threads_makes_no_difference() -> None:
+    generator = torch.Generator().manual_seed(7)
+    characters = [chr(ord("一") + number) for number in range(70)]
+    words = [first + second for first in characters for second in characters]
+    vocabulary = Vocabulary((*SPECIALS, *characters, *words))
+    table = torch.randn(len(vocabulary), 64, generator=generator)
+    threads = torch.get_num_threads()
+    try:
+        found = []
+        for number in (1, 2):
+            torch.set_num_threads(number)
+            composition = Composition.learn(table, vocabulary)
+            found.append(composition.row([5, 9, 3]))
+    finally:
+        torch.set_num_threads(threads)
+    assert torch.equal(*found)
