@@ -106,7 +106,7 @@ class ElmoEmbedder:
                 faster on newer processors and less exact.
             stateful: Carry the state from sentence to sentence, as the original programs do, starting from zeros.
             unknown: In token mode, the input for a word outside the vocabulary: unk is the vector of <UNK>, as in all
-                other programs; backoff is composed of the vectors of the known words in it (`elmo_zh.model.composition`).
+                other programs; backoff is composed of the vectors of the known words in it (`Composition`).
             dtype: Number type of the vectors that are returned: float32; or float16, half the memory.
 
         Raises:
