@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from elmo_zh.bundle.find_bundle import find_given_bundle
@@ -19,7 +18,7 @@ from elmo_zh.errors import BundleError, RunError
 from elmo_zh.hdf5.create import create_hdf5
 from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.invocation import command
-from elmo_zh.model.composition import Composition, parts_of
+from elmo_zh.model.composition import parts_of
 from elmo_zh.run.layout import RunDir
 from elmo_zh.vocabulary.vocabulary import Vocabulary, load_vocabulary
 from elmo_zh.word2vec.vectors import WordVectors, load_word_vectors
@@ -75,17 +74,18 @@ class Word2Vec:
         return cls(vocabulary, build_table(load_run_vectors(run, vocabulary), len(vocabulary)))
 
     def with_words(self, words: Iterable[str]) -> "Word2Vec":
-        """Return these vectors with further words, each composed of the known words in it (`Composition`).
+        """Return these vectors with further words, each with the mean vector of the known words in it.
 
-        That is how `embed.unknown=backoff` reads words outside the vocabulary. A word without a part in the vocabulary
-        gets no vector.
+        That is how word2vec reads words outside the vocabulary where `embed.unknown` is backoff. A word without a part
+        in the vocabulary gets no vector.
         """
         parts = parts_of(self.vocabulary, (word for word in words if word not in self.vocabulary))
         if not parts:
             return self
-        composition = Composition.learn(torch.from_numpy(self.table), self.vocabulary)
-        added = np.stack([composition.row(each).numpy() for each in parts.values()])
-        return Word2Vec(Vocabulary((*self.vocabulary.tokens, *parts)), np.concatenate([self.table, _to_float16(added)]))
+        added = np.stack([self.table[rows].mean(axis=0, dtype=np.float32) for rows in parts.values()])
+        return Word2Vec(
+            Vocabulary((*self.vocabulary.tokens, *parts)), np.concatenate([self.table, added.astype(np.float16)])
+        )
 
     @property
     def dimension(self) -> int:
@@ -115,13 +115,9 @@ def load_run_vectors(run: RunDir, vocabulary: Vocabulary) -> WordVectors:
 def build_table(vectors: WordVectors, num_tokens: int) -> NDArray[np.float16]:
     """Return vectors as a row for each token of the vocabulary, float16, shape (V, P); numbers beyond it are cut."""
     table = np.zeros((num_tokens, vectors.vectors.shape[1]), np.float16)
-    table[vectors.rows] = _to_float16(vectors.vectors)
-    return table
-
-
-def _to_float16(vectors: NDArray[np.float32]) -> NDArray[np.float16]:
     most = np.finfo(np.float16).max
-    return vectors.clip(-most, most).astype(np.float16)
+    table[vectors.rows] = vectors.vectors.clip(-most, most)
+    return table
 
 
 def write_table(path: Path, table: NDArray[np.float16]) -> None:

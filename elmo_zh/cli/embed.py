@@ -135,7 +135,7 @@ def _build_form(config: EmbedConfig, chosen: dict[str, Any]) -> "OutputForm":
 @click.option(
     "--unknown",
     type=click.Choice(UNKNOWN_WAYS),
-    help="How to read words outside the vocabulary: as <UNK> (unk) or as the known words in them (backoff). Default unk.",
+    help="Read words outside the vocabulary as <UNK> (unk) or as the known words in them (backoff). Default unk.",
 )
 @click.option(
     "--shard", metavar="I/N", help="Embed only shard I of N of the lines; the command merge joins the shards."

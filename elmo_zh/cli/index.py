@@ -82,7 +82,7 @@ _SHOWN_WORDS = 10
 @click.option(
     "--unknown",
     type=click.Choice(UNKNOWN_WAYS),
-    help="How to read words outside the vocabulary: as <UNK> (unk) or as the known words in them (backoff). Default unk.",
+    help="Read words outside the vocabulary as <UNK> (unk) or as the known words in them (backoff). Default unk.",
 )
 @device_option
 @engine_options

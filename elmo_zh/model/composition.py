@@ -61,10 +61,18 @@ class Composition:
         solution = torch.linalg.lstsq(squares + penalty, inputs.T @ targets).solution
         return cls(table, centre, solution.round(decimals=_DECIMALS))
 
-    def row(self, parts: Sequence[int]) -> Tensor:
-        """Return the row of a word with these parts, at least one, float32, shape (P,)."""
+    def row(self, parts: Sequence[int], stretch: float = 1.0) -> Tensor:
+        """Return the row of a word, float32, shape (P,).
+
+        Args:
+            parts: The rows of the known words in it, at least one.
+            stretch: Factor of what the map gives, which is shorter than the rows of known words: the part that it cannot
+                explain is missing.
+        """
         mean = self.table[list(parts)].mean(dim=0, dtype=torch.float64)
-        return (mean if self.matrix is None else self.centre + (mean - self.centre) @ self.matrix).float()
+        if self.matrix is None:
+            return mean.float()
+        return (self.centre + stretch * ((mean - self.centre) @ self.matrix)).float()
 
 
 def mean_rows(table: Tensor, groups: Collection[Sequence[int]]) -> Tensor:
