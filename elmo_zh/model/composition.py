@@ -66,8 +66,8 @@ class Composition:
 
         Args:
             parts: The rows of the known words in it, at least one.
-            stretch: Factor of what the map gives, which is shorter than the rows of known words: the part that it cannot
-                explain is missing.
+            stretch: Factor of what the map gives. That is shorter than the rows of known words, since the part of them
+                that parts cannot explain is missing.
         """
         mean = self.table[list(parts)].mean(dim=0, dtype=torch.float64)
         if self.matrix is None:
