@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from elmo_zh.config import TextConfig
@@ -212,11 +212,14 @@ def test_a_mark_at_the_start_of_segmented_text_is_a_character_like_others(tmp_pa
 
 @settings(deadline=None, max_examples=53)
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=23), max_size=7))
+@example(["{|"])
 def test_the_characters_of_the_tokens_are_those_of_the_normalised_text(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str]
 ) -> None:
     folder = tmp_path_factory.mktemp("text")
-    config = TextConfig(segmenter="character", remove_control=False, heldout_share=0.0, drop_duplicates=False)
+    config = TextConfig(
+        segmenter="character", remove_control=False, remove_markup=False, heldout_share=0.0, drop_duplicates=False
+    )
     segment(corpus_of(folder / "c", "\n".join(["开头", *lines])), folder / "out", config)
     tokens = [token for tokens in iter_sentences([folder / "out" / "train-00000.txt"]) for token in tokens]
     normalised = "".join(map(build_normaliser(config), ["开头", *lines]))
