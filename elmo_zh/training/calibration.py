@@ -35,7 +35,8 @@ def calibrate_bias(model: LanguageModel, store: IdStore, counts: Tensor, is_new:
         counts: Count of each row in the text, float64, shape (V,).
         is_new: True for rows of words that the model does not know, shape (V,).
     """
-    expected = expected_shares(model, store)
+    # Not zero, so that its log is finite.
+    expected = expected_shares(model, store).clamp(min=torch.finfo(torch.float64).tiny)
     counts = counts.clone()
     # Each direction predicts only one of the two marks of a sentence.
     counts[[BEGIN_ID, END_ID]] /= 2

@@ -92,3 +92,11 @@ def test_the_sample_is_of_bounded_size_and_always_the_same(monkeypatch: pytest.M
     assert torch.equal(shares, expected_shares(model, build_store()))
     monkeypatch.setattr(calibration, "_SAMPLE_PREDICTIONS", 1000)
     assert not torch.allclose(shares, expected_shares(model, build_store()))
+
+
+def test_a_row_that_the_model_never_expects_gets_a_finite_bias() -> None:
+    model, counts = drawn_model(), counts_of_the_text()
+    with torch.no_grad():
+        model.softmax.bias[24] = -5000
+    calibrate_bias(model, build_store(), torch.from_numpy(counts), torch.zeros(ROWS, dtype=torch.bool))
+    assert torch.isfinite(model.softmax.bias).all()
