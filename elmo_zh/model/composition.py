@@ -30,7 +30,7 @@ def parts_of(known: Vocabulary, words: Iterable[str]) -> dict[str, list[int]]:
 
 @dataclass(frozen=True, eq=False)
 class Composition:
-    """How a word's row is computed from the rows of the known words in it.
+    """Computes the row of a word from the rows of the known words in it.
 
     Attributes:
         table: The rows of the vocabulary, float32, shape (V, P).

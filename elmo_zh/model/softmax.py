@@ -116,14 +116,20 @@ class Softmax(nn.Module):
         )
         return loss
 
+    @property
+    def rows_at_a_time(self) -> int:
+        """Predictions that evaluation scores together, so that their scores take bounded memory."""
+        return max(MIN_EVALUATION_ROWS, MAX_EVALUATION_SCORES // len(self.bias))
+
     @torch.no_grad()
     def nats(self, hidden: Tensor, targets: Tensor) -> Tensor:
         """Return the exact cost of each target in nats, float32, shape (N,), for outputs of shape (N, P)."""
         is_packed = can_pack(self.bias, self.weight.dtype)
         weight = pack(self.weight.T, is_packed)
-        size = max(MIN_EVALUATION_ROWS, MAX_EVALUATION_SCORES // len(self.bias))
         # One tensor for all costs: small ones allocated between the scores would keep the allocator from reusing these.
         costs = hidden.new_empty(len(hidden))
-        for rows, goals, cost in zip(*(torch.split(each, size) for each in (hidden, targets, costs)), strict=True):
+        for rows, goals, cost in zip(
+            *(torch.split(each, self.rows_at_a_time) for each in (hidden, targets, costs)), strict=True
+        ):
             cost.copy_(functional.cross_entropy(multiply(rows, weight, self.bias, is_packed), goals, reduction="none"))
         return costs

@@ -7,12 +7,9 @@ import torch
 from torch import Tensor
 
 from elmo_zh.id_store.encoded_sentences import IdStore
-from elmo_zh.model.batches import build_inputs, iter_length_sorted, mark_sentence, pad_sentences
-from elmo_zh.model.bilm import read_both_ways
+from elmo_zh.model.batches import iter_length_sorted
 from elmo_zh.model.language_model import LanguageModel
-from elmo_zh.model.softmax import MAX_EVALUATION_SCORES, MIN_EVALUATION_ROWS
-from elmo_zh.model.token_encoder import TokenInputs
-from elmo_zh.training.scoring import BATCH_TOKENS
+from elmo_zh.training.scoring import BATCH_TOKENS, top_outputs
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID
 
 # Predictions of each direction that the expected shares are measured on, and the seed of their choice.
@@ -53,12 +50,10 @@ def expected_shares(model: LanguageModel, store: IdStore) -> Tensor:
     total = torch.zeros(len(model.softmax.bias), dtype=torch.float64)
     sentences = _sample(store)
     for batch in iter_length_sorted([len(sentence) + 2 for sentence in sentences], BATCH_TOKENS):
-        ids, mask = pad_sentences([mark_sentence(sentences[index]) for index in batch])
-        read = read_both_ways(TokenInputs(ids), mask).ids
-        predicts = mask.transpose(0, 1)[1:]
-        inputs = build_inputs(store.lexicon, read[:, :-1])
-        activations, _ = model.bilm(inputs, model.bilm.start_state(len(batch)), lengths=predicts.sum(dim=0))
-        for hidden in activations[-1][:, predicts].flatten(0, 1).split(_rows_at_a_time(len(total))):
+        chosen = [sentences[index] for index in batch]
+        tops = top_outputs(model.bilm, store.lexicon, chosen, model.bilm.start_state(len(chosen)))
+        predicting = tops.hidden[:, tops.predicts].flatten(0, 1)
+        for hidden in torch.split(predicting, model.softmax.rows_at_a_time):
             scores = hidden @ model.softmax.weight.T + model.softmax.bias
             total += scores.double().softmax(dim=1).sum(dim=0)
     return total / total.sum()
@@ -75,7 +70,3 @@ def _sample(store: IdStore) -> list[np.ndarray[Any, Any]]:
         found.append(store.train[int(index)])
         missing -= len(found[-1]) + 1
     return found
-
-
-def _rows_at_a_time(num_tokens: int) -> int:
-    return max(MIN_EVALUATION_ROWS, MAX_EVALUATION_SCORES // num_tokens)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -183,19 +183,40 @@ class _Predictions:
         return found
 
 
-def _predict(
-    bilm: BiLM, softmax: Softmax, lexicon: Lexicon, sentences: Sequence[NDArray[Any]], state: State
-) -> _Predictions:
+class TopOutputs(NamedTuple):
+    """What both LMs predict from, in their order of reading.
+
+    Attributes:
+        hidden: Outputs of the top layer, float32, shape (2, T, B, P).
+        targets: The rows to predict, int64, shape (2, T, B).
+        predicts: True where a sentence has a prediction, shape (T, B).
+        state: The state after the last token that each LM reads.
+    """
+
+    hidden: Tensor
+    targets: Tensor
+    predicts: Tensor
+    state: State
+
+
+def top_outputs(bilm: BiLM, lexicon: Lexicon, sentences: Sequence[NDArray[Any]], state: State) -> TopOutputs:
+    """Read sentences of input ids from a state. The last mark of each is predicted but never read."""
     ids, mask = pad_sentences([mark_sentence(sentence) for sentence in sentences])
-    device = softmax.bias.device
-    # (2, T, B): the backward LM reads each sentence from its end. The last token is predicted but never read.
+    device = bilm.lstm_layers()[0].bias.device
+    # (2, T, B): the backward LM reads each sentence from its end.
     read = read_both_ways(TokenInputs(ids), mask).ids
     targets = torch.from_numpy(lexicon.targets(read.numpy()))[:, 1:].to(device)
     predicts = mask.transpose(0, 1)[1:].to(device)
     inputs = build_inputs(lexicon, read[:, :-1]).to(device)
     activations, state = bilm(inputs, state, lengths=predicts.sum(dim=0))
+    return TopOutputs(activations[-1], targets, predicts, state)
+
+
+def _predict(
+    bilm: BiLM, softmax: Softmax, lexicon: Lexicon, sentences: Sequence[NDArray[Any]], state: State
+) -> _Predictions:
+    hidden, targets, predicts, state = top_outputs(bilm, lexicon, sentences, state)
     forward, backward = (
-        softmax.nats(activations[-1][direction][predicts], targets[direction][predicts]).double()
-        for direction in range(2)
+        softmax.nats(hidden[direction][predicts], targets[direction][predicts]).double() for direction in range(2)
     )
     return _Predictions((forward, backward), predicts, state)

@@ -5,6 +5,7 @@ import pytest
 import torch
 from gpu_trainings import ROWS, SENTENCES, SHAPE, build_store
 
+from elmo_zh.model import softmax
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.training import calibration
 from elmo_zh.training.calibration import calibrate_bias, expected_shares
@@ -50,8 +51,8 @@ def test_expected_shares_are_the_mean_of_all_predictions(monkeypatch: pytest.Mon
     ends = (42 * shares - 35 * words) / 7
     assert ends.sum() == pytest.approx(1)
     assert (ends > 0).all()
-    monkeypatch.setattr(calibration, "MAX_EVALUATION_SCORES", 1)
-    monkeypatch.setattr(calibration, "MIN_EVALUATION_ROWS", 3)
+    monkeypatch.setattr(softmax, "MAX_EVALUATION_SCORES", 1)
+    monkeypatch.setattr(softmax, "MIN_EVALUATION_ROWS", 3)
     np.testing.assert_allclose(expected_shares(model, build_store()).numpy(), shares, rtol=1e-6)
 
 

@@ -87,7 +87,7 @@ def _rows(text: DecodedText, kind: str) -> Iterator[list[str]]:
 
 
 def _separator(text: DecodedText) -> str:
-    """Return the separator of several signs that all first lines have equally often; "" if there is none."""
+    """Return the separator, such as _!_, that occurs equally often in all first lines; "" if there is none."""
     lines = [line for line in islice(text.whole_lines(LONGEST_CELL), _SAMPLE_ROWS) if line.strip()]
     if len(lines) < _LEAST_LINES or "\t" in lines[0]:
         return ""
