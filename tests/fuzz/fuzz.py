@@ -2,7 +2,8 @@
 
 Each target runs in a process of its own, with limits of memory and of time for an input. With atheris, which
 `make fuzz` installs, the inputs follow the branches of our code that they reach; without it they are changed blindly.
-What a target must not do is kept in the folder of findings, with its traceback.
+Inputs that reach new branches are kept, so that the next run continues from them. What a target must not do is kept in
+the folder of findings, with its traceback.
 """
 
 import argparse
@@ -32,10 +33,11 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=3600, help="Time for each target; default 3600.")
     parser.add_argument("--seed", type=int, default=1, help="Seed of the changes; default 1.")
     parser.add_argument("--findings", type=Path, default=Path("fuzz-findings"), help="Folder of findings.")
+    parser.add_argument("--inputs", type=Path, default=Path("fuzz-inputs"), help="Folder of inputs to continue from.")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
-        _fuzz(given.targets[0], given.seconds, given.seed, given.findings)
+        _fuzz(given.targets[0], given)
     names = subprocess.run(
         [sys.executable, "-c", "import fuzz_targets; print(*fuzz_targets.TARGETS)"],
         env={"PYTHONPATH": _path()}, check=True, capture_output=True, text=True,
@@ -50,8 +52,10 @@ def main() -> int:
 
 
 def _run(name: str, given: argparse.Namespace) -> bool:
-    arguments = ["--one", name, "--seconds", given.seconds, "--seed", given.seed, "--findings", given.findings]
-    command = [sys.executable, __file__, *map(str, arguments)]
+    options = [
+        "--seconds", given.seconds, "--seed", given.seed, "--findings", given.findings, "--inputs", given.inputs,
+    ]  # fmt: skip
+    command = [sys.executable, __file__, "--one", name, *map(str, options)]
     started = time.monotonic()
     # An input that hangs in C stops libFuzzer or the alarm; this is for a hang of these.
     ended = subprocess.run(
@@ -69,21 +73,22 @@ def _path() -> str:
     return ":".join(str(path) for path in (HERE, HERE.parent, HERE.parents[1]))
 
 
-def _fuzz(name: str, seconds: int, seed: int, findings: Path) -> NoReturn:
+def _fuzz(name: str, given: argparse.Namespace) -> NoReturn:
     with tempfile.TemporaryDirectory(prefix="elmo-zh-fuzz-") as folder:
         if importlib.util.find_spec("atheris"):
-            _fuzz_by_coverage(name, seconds, seed, findings, Path(folder))
-        _fuzz_blindly(name, seconds, seed, findings, Path(folder))
+            _fuzz_by_coverage(name, given, Path(folder))
+        _fuzz_blindly(name, given, Path(folder))
     sys.exit(0)
 
 
-def _fuzz_by_coverage(name: str, seconds: int, seed: int, findings: Path, folder: Path) -> None:
+def _fuzz_by_coverage(name: str, given: argparse.Namespace, folder: Path) -> None:
     import atheris
 
     with atheris.instrument_imports(include=["elmo_zh"]):
         from fuzz_targets import TARGETS, attempt
-    target, seeds = TARGETS[name], folder / "seeds"
+    target, seeds, kept = TARGETS[name], folder / "seeds", given.inputs / name
     seeds.mkdir()
+    kept.mkdir(parents=True, exist_ok=True)
     for number, data in enumerate(target.seeds()):
         (seeds / str(number)).write_bytes(data)
 
@@ -92,20 +97,22 @@ def _fuzz_by_coverage(name: str, seconds: int, seed: int, findings: Path, folder
 
     _limit_memory()
     options = [
-        f"-max_total_time={seconds}", f"-seed={seed}", f"-max_len={MOST_INPUT_BYTES}", f"-timeout={MOST_INPUT_SECONDS}",
-        f"-rss_limit_mb={MOST_BYTES >> 20}", f"-artifact_prefix={findings}/{name}-", "-print_final_stats=1",
+        f"-max_total_time={given.seconds}", f"-seed={given.seed}", f"-max_len={MOST_INPUT_BYTES}",
+        f"-timeout={MOST_INPUT_SECONDS}", f"-rss_limit_mb={MOST_BYTES >> 20}",
+        f"-artifact_prefix={given.findings}/{name}-", "-print_final_stats=1",
     ]  # fmt: skip
-    atheris.Setup([sys.argv[0], *options, str(seeds)], read)
+    # libFuzzer writes what reaches new branches into the first folder.
+    atheris.Setup([sys.argv[0], *options, str(kept), str(seeds)], read)
     atheris.Fuzz()
 
 
-def _fuzz_blindly(name: str, seconds: int, seed: int, findings: Path, folder: Path) -> None:
+def _fuzz_blindly(name: str, given: argparse.Namespace, folder: Path) -> None:
     from fuzz_targets import TARGETS, attempt, mutated
 
-    target, random = TARGETS[name], np.random.default_rng(seed)
+    target, random, findings = TARGETS[name], np.random.default_rng(given.seed), given.findings
     seeds, problems, count = target.seeds(), 0, 0
     _limit_memory()
-    until = time.monotonic() + seconds
+    until = time.monotonic() + given.seconds
     while time.monotonic() < until:
         data = mutated(seeds[count % len(seeds)], random) if count >= len(seeds) else seeds[count]
         (findings / f"{name}-now").write_bytes(data)
