@@ -29,7 +29,9 @@ def composed_rows(tokens: Sequence[str], table: NDArray[Any], words: Sequence[st
             start = ends[0] if ends else start + 1
         return np.mean(found, axis=0) - centre if found else None
 
-    pairs = [(mean, rows[word] - centre) for word in known if (mean := mean_of_parts(word)) is not None]
+    # The rarer two thirds of a small vocabulary.
+    rarer = known[len(known) // 3 :]
+    pairs = [(mean, rows[word] - centre) for word in rarer if (mean := mean_of_parts(word)) is not None]
     means = {word: mean for word in words if (mean := mean_of_parts(word)) is not None}
     assert len(means) == len(words)
     if not pairs:
@@ -40,4 +42,4 @@ def composed_rows(tokens: Sequence[str], table: NDArray[Any], words: Sequence[st
     matrix = np.linalg.lstsq(np.vstack([inputs, penalty]), np.vstack([targets, np.zeros((width, width))]), rcond=None)[
         0
     ]
-    return {word: centre + mean @ matrix for word, mean in means.items()}
+    return {word: centre + mean @ matrix + 0.3 * mean for word, mean in means.items()}

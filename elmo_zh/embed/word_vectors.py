@@ -14,9 +14,6 @@ from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, UNKNOWN_ID
 
 # Words whose vectors from a character CNN are kept: about 100 MB in a model of the published size.
 _MOST_KEPT_WORDS = 50_000
-# Composed vectors are half as long as those of known words, too short as features of tasks. Stretched by this, they are
-# hardly worse for the words beside them (docs/log.md, 2026-11-23).
-_STRETCH = 1.5
 
 
 class WordVectors:
@@ -55,7 +52,7 @@ class WordVectors:
             for word, parts in parts_of(vocabulary, unknown).items():
                 # Learned only if there is such a word.
                 self._composition = self._composition or Composition.learn(self._bilm.token_table.weight, vocabulary)
-                vectors[places[word]] = self._composition.row(parts, _STRETCH).to(vectors)
+                vectors[places[word]] = self._composition.row(parts).to(vectors)
         return vectors
 
     def _remember(self, words: Sequence[str]) -> Tensor:

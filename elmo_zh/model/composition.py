@@ -2,7 +2,8 @@
 
 The mean of these rows is a poor guess: on average the mean of all rows is nearer to a word's row. So a linear map from
 the one to the other is learned from the words of the vocabulary that have known words in them, as Lazaridou, Marelli,
-Zamparelli and Baroni (2013) compose words of morphemes.
+Zamparelli and Baroni (2013) compose words of morphemes. Unknown words are rarer than those, and rarer words are more
+like their parts; so a share of the mean is added to what the map gives (docs/log.md, 2026-11-23).
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -14,10 +15,13 @@ from torch.nn import functional
 
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
-# The map is learned from the first words of the vocabulary, usually the most frequent ones.
+# The map is learned from so many words. The most frequent ones, at most a third of the vocabulary, are left out: they
+# are least like words outside the vocabulary.
 _WORDS_TO_LEARN_FROM = 20_000
+_MOST_LEFT_OUT = 10_000
 # Penalty of the ridge regression, as a share of the mean square of its inputs.
 _PENALTY = 0.1
+_SHARE_OF_MEAN = 0.3
 # The last bits of a solver depend on the number of threads. Rounded, the map does not.
 _DECIMALS = 6
 
@@ -35,8 +39,8 @@ class Composition:
     Attributes:
         table: The rows of the vocabulary, float32, shape (V, P).
         centre: Their mean, float64, shape (P,).
-        matrix: What the mean of the parts' rows, less the centre, is multiplied by, float64, shape (P, P); None if no
-            word of the vocabulary has a known word in it. A word's row is then the mean of its parts'.
+        matrix: What the mean of the parts' rows, less the centre, is multiplied by, float64, shape (P, P); None if
+            there is no word to learn from. A word's row is then the mean of its parts'.
     """
 
     table: Tensor
@@ -47,9 +51,9 @@ class Composition:
     @torch.no_grad()
     def learn(cls, table: Tensor, vocabulary: Vocabulary) -> "Composition":
         """Learn the map from a table with a row for each token of the vocabulary, shape (V, P)."""
-        first = len(SPECIALS)
-        words = vocabulary.tokens[first : first + _WORDS_TO_LEARN_FROM]
-        parts = parts_of(vocabulary, words)
+        words = vocabulary.tokens[len(SPECIALS) :]
+        first = min(len(words) // 3, _MOST_LEFT_OUT)
+        parts = parts_of(vocabulary, words[first : first + _WORDS_TO_LEARN_FROM])
         table = table.detach().float().cpu()
         centre = table.mean(dim=0, dtype=torch.float64)
         if not parts:
@@ -57,22 +61,17 @@ class Composition:
         inputs = mean_rows(table, parts.values()).double() - centre
         targets = table[torch.tensor(vocabulary.encode(list(parts)))].double() - centre
         squares = inputs.T @ inputs
-        penalty = _PENALTY * squares.diagonal().mean() * torch.eye(len(squares), dtype=torch.float64)
+        unit = torch.eye(len(squares), dtype=torch.float64)
+        penalty = _PENALTY * squares.diagonal().mean() * unit
         solution = torch.linalg.lstsq(squares + penalty, inputs.T @ targets).solution
-        return cls(table, centre, solution.round(decimals=_DECIMALS))
+        return cls(table, centre, solution.round(decimals=_DECIMALS) + _SHARE_OF_MEAN * unit)
 
-    def row(self, parts: Sequence[int], stretch: float = 1.0) -> Tensor:
-        """Return the row of a word, float32, shape (P,).
-
-        Args:
-            parts: The rows of the known words in it, at least one.
-            stretch: Factor of what the map gives. That is shorter than the rows of known words, since the part of them
-                that parts cannot explain is missing.
-        """
+    def row(self, parts: Sequence[int]) -> Tensor:
+        """Return the row of a word from the rows of the known words in it, at least one; float32, shape (P,)."""
         mean = self.table[list(parts)].mean(dim=0, dtype=torch.float64)
         if self.matrix is None:
             return mean.float()
-        return (self.centre + stretch * ((mean - self.centre) @ self.matrix)).float()
+        return (self.centre + (mean - self.centre) @ self.matrix).float()
 
 
 def mean_rows(table: Tensor, groups: Collection[Sequence[int]]) -> Tensor:

@@ -30,7 +30,7 @@ def test_rows_are_those_of_ridge_regression() -> None:
 
 
 def test_unknown_words_are_composed_as_the_known_ones_are() -> None:
-    """If each word is a linear map of the mean of its characters, that map is found."""
+    """If each word is a linear map of the mean of its characters, that map is found; a share of the mean is added."""
     table = drawn_table(4)
     first, numbers = len(SPECIALS), np.arange(len(VOCABULARY))
     table -= table[: first + len(CHARACTERS)].mean(dim=0)
@@ -40,8 +40,8 @@ def test_unknown_words_are_composed_as_the_known_ones_are() -> None:
         table[row] = true[word]
     composition = Composition.learn(table, VOCABULARY)
     found = torch.stack([composition.row(parts) for parts in parts_of(VOCABULARY, UNKNOWN).values()])
-    expected = torch.stack([true[word] for word in UNKNOWN])
     means = torch.stack([table[VOCABULARY.encode(list(word))].mean(dim=0) for word in UNKNOWN])
+    expected = torch.stack([true[word] for word in UNKNOWN]) + 0.3 * means
     error = (found - expected).square().sum() / expected.square().sum()
     assert error < 0.05
     assert (means - expected).square().sum() / expected.square().sum() > 1
@@ -55,14 +55,35 @@ def test_without_words_to_learn_from_a_row_is_the_mean_of_its_parts() -> None:
     assert composition.row(parts_of(vocabulary, ["天天好"])["天天好"]).tolist() == [2, 4]
 
 
-def test_only_the_first_words_are_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_some_words_are_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
     table = drawn_table(6)
-    monkeypatch.setattr(module, "_WORDS_TO_LEARN_FROM", len(CHARACTERS) + 3)
-    few = Composition.learn(table, VOCABULARY)
-    table[len(SPECIALS) + len(CHARACTERS) + 3 :] = table[0]
-    monkeypatch.setattr(module, "_WORDS_TO_LEARN_FROM", len(CHARACTERS))
+    monkeypatch.setattr(module, "_MOST_LEFT_OUT", 3)
+    monkeypatch.setattr(module, "_WORDS_TO_LEARN_FROM", len(CHARACTERS) - 3)
+    # The first words that are not left out are characters.
     assert Composition.learn(table, VOCABULARY).matrix is None
-    assert few.matrix is not None
+    monkeypatch.setattr(module, "_WORDS_TO_LEARN_FROM", len(CHARACTERS) - 2)
+    one = Composition.learn(table, VOCABULARY)
+    others = [
+        row for row, token in enumerate(VOCABULARY.tokens) if len(token) > 1 and token not in (*SPECIALS, KNOWN[0])
+    ]
+    table[others] = table[others].flip(0)
+    same = Composition.learn(table, VOCABULARY)
+    assert one.matrix is not None
+    torch.testing.assert_close(one.matrix, same.matrix)
+    monkeypatch.setattr(module, "_WORDS_TO_LEARN_FROM", len(CHARACTERS))
+    assert not torch.allclose(one.matrix, Composition.learn(table, VOCABULARY).matrix)
+
+
+def test_a_third_of_the_vocabulary_at_most_is_left_out() -> None:
+    table = drawn_table(8)
+    learned = Composition.learn(table, VOCABULARY).matrix
+    first = len(SPECIALS) + len(VOCABULARY.tokens[len(SPECIALS) :]) // 3
+    frequent = list(range(len(SPECIALS) + len(CHARACTERS), first))
+    assert frequent
+    table[frequent] = table[frequent].flip(0)
+    torch.testing.assert_close(Composition.learn(table, VOCABULARY).matrix, learned)
+    table[first : first + 2] = table[first : first + 2].flip(0)
+    assert not torch.allclose(Composition.learn(table, VOCABULARY).matrix, learned)
 
 
 def test_parts_are_the_longest_known_words() -> None:
