@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ _SHOWN_WORDS = 10
 
 
 @click.command()
-@click.argument("index_path", type=click.Path(path_type=Path, file_okay=False), metavar="[INDEX|RUN]", required=False)
+@click.argument("index_path", type=click.Path(path_type=Path), metavar="[INDEX|RUN]", required=False)
 @click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -111,25 +112,27 @@ def explore(
     refuse_settings_of_the_model(common, "explore", also="embed")
     from elmo_zh.contexts.explore.page import check_packages
     from elmo_zh.contexts.explore.page_data import build_page_data
-    from elmo_zh.errors import OutputError
+    from elmo_zh.embed.join import claimed_output
 
     _refuse_options_of_the_server(output, port, no_browser=no_browser)
-    if output is not None and output.exists() and not common.force:
-        raise OutputError(f"{output} exists already. Choose another --output, or replace it with --force.")
     check_packages()
     if port:
         from elmo_zh.contexts.explore.server import require_free_port
 
         require_free_port(port)
-    index, embedder = _load(common, index_path, model, config.embed, device, has_output=output is not None)
-    labels = _labels(common, index, chosen.pop("labels"))
-    choice = _choice(common, index, chosen.pop("word_list"), labels, **chosen)
-    data = build_page_data(index, embedder, choice, device or "auto", common.console, labels)
-    if output is None:
-        server = _server(common, index, embedder, data, port, device or "auto")
-        _serve(common, server, _content(embedder, data), opens=not (no_browser or common.as_json))
-    else:
-        _write(common, embedder, output, data)
+    with ExitStack() as stack:
+        if output is not None:
+            inputs = [index_path] if index_path else []
+            stack.enter_context(claimed_output(output, inputs, Path.is_file, force=common.force))
+        index, embedder = _load(common, index_path, model, config.embed, device, has_output=output is not None)
+        labels = _labels(common, index, chosen.pop("labels"))
+        choice = _choice(common, index, chosen.pop("word_list"), labels, **chosen)
+        data = build_page_data(index, embedder, choice, device or "auto", common.console, labels)
+        if output is None:
+            server = _server(common, index, embedder, data, port, device or "auto")
+            _serve(common, server, _content(embedder, data), opens=not (no_browser or common.as_json))
+        else:
+            _write(common, embedder, output, data)
 
 
 def _refuse_options_of_the_server(output: Path | None, port: int | None, *, no_browser: bool) -> None:

@@ -8,8 +8,12 @@ import click
 from elmo_zh.cli.model_options import load_embedder, model_option, model_path, refuse_settings_of_the_model
 from elmo_zh.cli.options import Common, common_options, device_option
 from elmo_zh.cli.task_options import output_folder_option, seeds_option, word2vec_option
-from elmo_zh.cli.task_training import KINDS, data_options, job_of, training_options
+from elmo_zh.cli.task_training import KINDS, data_options, job_of, training_options, typed_options
 from elmo_zh.invocation import command
+
+# Options of a comparison that the training of one network afterwards has not, or has with another meaning: the network
+# to keep learns from all labels.
+_NOT_OF_FIT = {"output", "word2vec", "ancestor", "shares", "limit", "num_seeds"}
 
 
 def _shares(_context: click.Context, _parameter: click.Parameter, value: str) -> tuple[float, ...]:
@@ -76,10 +80,10 @@ def compare(common: Common, /, kind: str, data: Path, output: Path, **chosen: An
     unknown = config.embed.unknown_way("backoff")
     embedder = load_embedder(common, model_path(chosen["model"]), config.embed, chosen["device"], unknown=unknown)
     comparison = compare_task(job, embedder, output, force=common.force, reporter=common.console)
-    model = ("--model", chosen["model"]) if chosen["model"] else ()
+    typed = typed_options(common, click.get_current_context(), without=_NOT_OF_FIT)
     common.finish(
         {"output": str(output), **comparison.to_json()},
         *comparison.lines(),
         f"Comparison: {output}",
-        f"Next: {command('task', 'fit', kind, data, *model, '--output', f'my-{kind}')}",
+        f"Next: {command('task', 'fit', kind, data, *typed, '--output', f'my-{kind}')}",
     )

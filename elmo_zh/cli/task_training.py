@@ -1,11 +1,13 @@
 """Options of the commands that train networks of labelled tasks, and the training that they ask for."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from elmo_zh.cli.options import with_options
+from elmo_zh.cli.options import Common, with_options
 from elmo_zh.cli.task_options import labelled_options, reading_of
 
 if TYPE_CHECKING:
@@ -112,6 +114,32 @@ def data_options(function: Any) -> Any:
 def training_options(function: Any) -> Any:
     """Add the options for the network and its training."""
     return with_options(function, _TRAINING)
+
+
+def typed_options(common: Common, context: click.Context, *, without: Collection[str]) -> list[str]:
+    """Return the options that the user typed, as words for another command on the same data.
+
+    Args:
+        common: The common options; --force, --quiet and --json are left out.
+        context: That of the running command.
+        without: Names of parameters to leave out.
+    """
+    words: list[str] = []
+    for option in context.command.params:
+        name = option.name or ""
+        if not isinstance(option, click.Option) or name in without or name not in context.params:
+            continue
+        if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        value = context.params[name]
+        if option.is_flag:
+            words.append(option.opts[0])
+        else:
+            words += [word for each in (value if option.multiple else [value]) for word in (option.opts[0], str(each))]
+    # The only setting that an option of labelled data sets is the encoding.
+    words += [word for each in common.reading for word in ("--encoding", each.partition("=")[2])]
+    words += ["--config", str(common.config_path)] if common.config_path else []
+    return words + [word for each in common.assignments for word in ("--set", each)]
 
 
 def job_of(kind: str, data: Path, encoding: str, chosen: dict[str, Any]) -> "FitJob":

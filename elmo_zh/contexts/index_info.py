@@ -6,7 +6,7 @@ from typing import Any
 
 from elmo_zh.contexts.layout import INDEX_FORMAT, IndexLayout
 from elmo_zh.errors import OutputError
-from elmo_zh.invocation import program
+from elmo_zh.invocation import command, program
 from elmo_zh.run.files import read_json
 
 
@@ -17,6 +17,9 @@ def load_info(folder: Path) -> dict[str, Any]:
         OutputError: If the folder is no index, or the index is damaged or of another version.
     """
     path = IndexLayout(folder).info
+    if folder.is_file():
+        making = command("index", folder, "--split-sentences", "--output", f"{folder.stem}.index")
+        raise OutputError(f"{folder} is a file, expected an index. If it is a text, make its index with: {making}")
     if not path.is_file():
         raise OutputError(
             f"{folder} is no index: {path.name} is missing. Make one with: {program()} index TEXT --output INDEX"

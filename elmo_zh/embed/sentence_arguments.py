@@ -4,6 +4,7 @@ Without them a string would be taken for a list of its characters, and bytes, No
 """
 
 import math
+import numbers
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -133,12 +134,31 @@ def check_tokens(tokens: object, call: str, name: str) -> Sequence[str]:
 
 
 def check_keep(keep: Spans | None, texts: Sequence[str]) -> Spans:
-    """Return the spans to keep together in each text; raise ValueError unless there is one entry a text, or none."""
+    """Return the spans to keep together in each text.
+
+    Raises:
+        ValueError: If there is not one entry a text, unless `keep` is None.
+        TypeError: If an entry is not a list of pairs of numbers.
+    """
     if keep is None:
         return [()] * len(texts)
     if len(keep) != len(texts):
         raise ValueError(f"embed: keep has {len(keep)} entries for {len(texts)} sentences, expected one each")
+    for place, spans in enumerate(keep):
+        if not isinstance(spans, Iterable) or not all(map(_is_span, spans)):
+            raise TypeError(
+                f"embed: keep[{place}] is {_describe(spans)}, expected a list of spans of characters, such as [(0, 2)]."
+            )
     return keep
+
+
+def _is_span(value: object) -> bool:
+    """Return whether a value is a pair of numbers."""
+    return (
+        isinstance(value, Sequence | np.ndarray)
+        and len(value) == 2
+        and all(isinstance(place, numbers.Real) for place in value)
+    )
 
 
 def check_sentence(sentence: object, call: str, name: str) -> str | Sequence[str]:

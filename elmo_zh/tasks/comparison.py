@@ -151,12 +151,31 @@ class Comparison:
         return f"ELMo does not help here: {BOTH} is {points} below word2vec ({interval}) {labels}."
 
     def hints(self) -> list[str]:
+        """Return lines on what the verdict does not tell: networks that are no better than a simpler model."""
+        return [*self._hint_of_majority(), *self._hint_of_tfidf()]
+
+    def _hint_of_majority(self) -> list[str]:
         """Return a line if networks have learned nothing but the most frequent label, which accuracy hides."""
         scores = {model: {run.score for run in self.of_setting(model, self.shares[0])} for model in self.models}
         same = [model for model in scores if model != MAJORITY and scores[model] == scores.get(MAJORITY)]
         if self.metric != "accuracy" or not same:
             return []
         return [f"As accurate as the most frequent label: {', '.join(same)}. For uneven labels add: --metric macro_f1"]
+
+    def _hint_of_tfidf(self) -> list[str]:
+        """Return a line if the linear model on characters scores higher than every network with the most labels."""
+        means = {
+            model: float(np.mean([run.score for run in self.of_setting(model, self.shares[0])]))
+            for model in self.models
+            if model != MAJORITY
+        }
+        linear = means.pop(TFIDF, 0.0)
+        if linear <= max(means.values()):
+            return []
+        return [
+            f"TF-IDF, a linear model on characters, scores higher than each network here: {linear:.4f}, and the best of"
+            f" them {max(means.values()):.4f}."
+        ]
 
     def score_table(self) -> tuple[list[str], list[list[str]]]:
         """Return head and rows of the table of scores: means over the seeds, with the lowest and the highest."""

@@ -57,7 +57,7 @@ class TextPreparation:
         (['今天', '10', '度'], [[0, 2], [2, 4], [4, 5]])
         """
         text, spans = self.normalise.with_spans(sentence)
-        if keep:
+        if len(keep) > 0:
             tokens, places = self._tokens_around(text, _places_of(check_spans(keep, len(sentence)), spans))
         else:
             tokens = self.segment(text)

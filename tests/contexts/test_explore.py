@@ -323,6 +323,14 @@ def test_the_command(tmp_path: Path) -> None:
         assert told.startswith(message)
     told = elmo_zh("explore", "none", "--output", "new.html").only_error()
     assert told.startswith("none is no index: index.json is missing.")
+    told = elmo_zh("explore", text, "--output", "new.html").only_error()
+    assert told == (
+        f"{text} is a file, expected an index. If it is a text, make its index with:"
+        f" elmo-zh index {text} --split-sentences --output a.index"
+    )
+    refused = elmo_zh("explore", "a.index", "--output", f"{text}/new.html", "--word", "苹果")
+    assert refused.status == 1
+    assert "Model: " not in refused.stderr  # refused before anything is computed
     other = write_model(tmp_path / "other", SHAPES["token"], seed=5, text=TextConfig(segmenter="whitespace"))
     told = elmo_zh("explore", "a.index", "--output", "new.html", "--model", other).only_error()
     assert f"but {other} is another one" in told

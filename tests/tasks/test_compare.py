@@ -1,6 +1,7 @@
 """Comparing inputs: ELMo wins where only context tells, nothing where nothing tells; no training is repeated."""
 
 import json
+import shlex
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -306,6 +307,18 @@ def test_networks_that_learned_only_the_most_frequent_label_are_named() -> None:
     assert not replace(comparison, runs=[runs[0], *runs[2:]]).hints()
 
 
+def test_a_better_linear_model_is_told() -> None:
+    runs = [run_of(TFIDF, [1, 1, 1, 0]), run_of(WORD2VEC, [1, 0, 1, 0]), run_of(ELMO, [0] * 4), run_of(BOTH, [0] * 4)]
+    facts = {"vectors_seconds": 90.0}
+    comparison = Comparison.of(runs, name="n", metric="accuracy", seed=1, facts=facts)
+    assert comparison.lines()[-2] == (
+        "TF-IDF, a linear model on characters, scores higher than each network here: 0.7500, and the best of them"
+        " 0.5000."
+    )
+    as_good = Comparison.of([*runs[:2], run_of(ELMO, [1, 1, 1, 0]), runs[3]], name="n", metric="x", seed=1, facts=facts)
+    assert not as_good.hints()
+
+
 @pytest.mark.usefixtures("empty_folder")
 def test_the_command(sample_run: SampleRun) -> None:
     rows = [f"我{'不' * (number % 2)}喜欢第{number}条街。,{number % 2}" for number in range(60)]
@@ -323,3 +336,26 @@ def test_the_command(sample_run: SampleRun) -> None:
     answer = elmo_zh(*arguments[:-2], *options, "--metric", "macro_f1")
     assert answer.status == 0, answer.stderr
     assert answer.stdout.startswith("| macro_f1 on the test examples | 100% of the labels (")
+    assert answer.stdout.endswith(" --metric macro_f1 --hidden 5 --epochs 1 --output my-classify\n")
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_the_next_command_reads_and_trains_as_the_comparison(
+    sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ELMO_ZH_MODEL", str(sample_run.model))
+    rows = [f"{number % 7 / 7},我{'不' * (number % 2)}喜欢第{number}条街。" for number in range(60)]
+    Path("my likes.csv").write_text("\n".join(["how much,what", *rows]), encoding="gb18030")
+    options = ("--label-column", "how much", "--text-column", "what", "--regression", "--encoding", "gb18030")
+    training = ("--hidden", "5", "--epochs", "1", "--set", "embed.unknown=unk")
+    only_here = ("--seeds", "2", "--shares", "1", "--limit", "40", "--output", "found")
+    answer = elmo_zh("task", "compare", "classify", "my likes.csv", *options, *training, *only_here)
+    assert answer.status == 0, answer.stderr
+    program, *words = shlex.split(answer.stdout.splitlines()[-1].removeprefix("Next: "))
+    assert program == "elmo-zh"
+    assert words == [
+        *("task", "fit", "classify", "my likes.csv", "--text-column", "what", "--label-column", "how much"),
+        *("--regression", "--hidden", "5", "--epochs", "1", "--encoding", "gb18030", "--set", "embed.unknown=unk"),
+        *("--output", "my-classify"),
+    ]
+    assert elmo_zh(*words).status == 0

@@ -178,8 +178,10 @@ def test_spans_that_cannot_be(tmp_path: Path, spans: object, problem: str) -> No
     assert told == f"{path}: record 1: {problem} Correct it."
 
 
+LABEL_STUDIO = '[{"id": 1, "data": {"text": "好"}, "annotations": [{"id": 1, "result": []}]}]'
 PROBLEMS = [
     (CLASSIFY, "a.csv", "text,label\n好,1\n坏,\n", "row 3 has an empty label. Correct or remove it."),
+    (CLASSIFY, "a.csv", "text,label\n好,1\n坏,\n坏,2\n,\n差,\n", "row 3 and 1 other have an empty label. Correct"),
     (CLASSIFY, "a.csv", "text,label\n好,1\n坏\n", "row 3 has 1 columns, expected at least 2."),
     (CLASSIFY, "a.csv", "text,label\n", "it has no rows below the names of the columns."),
     (CLASSIFY, "a.csv", "", "it has no rows."),
@@ -206,6 +208,8 @@ PROBLEMS = [
     (TAG, "a.csv", "李,B-PER\n", "tags are read from CoNLL or JSON lines, not from CSV."),
     (Reading(kind="classify", format="conll"), "a.csv", "李,B-PER\n", "CoNLL is for tags."),
     (Reading(kind="tag", text_columns=("form",)), "a.conll", "李 O\n", "Columns of CoNLL have no names, found 'form'."),
+    (TAG, "a.json", LABEL_STUDIO, "is Label Studio's full export, which is not read. Export it as JSON-MIN instead."),
+    (CLASSIFY, "a.json", LABEL_STUDIO, "is Label Studio's full export, which is not read."),
     (TAG, "a.jsonl", '{"text": "好", "tags": 3}\n', "record 1 has no field of the spans among text, tags."),
     (
         TAG,
@@ -241,6 +245,34 @@ def test_a_split_keeps_copies_together(tmp_path: Path) -> None:
         assert sum(map(len, each.values())) == 600
         assert len(sets[0] | sets[1] | sets[2]) == sum(map(len, sets)) == 300
         assert 20 <= len(sets[1]) <= 40 or 20 <= len(sets[2]) <= 45
+
+
+def test_a_limit_is_told(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.csv", rows(300))
+    told = Messages()
+    num_train = len(load_dataset(DataFiles(data=path), CLASSIFY, told).train)
+    assert not any("--limit" in note for note in told.notes)
+    load_dataset(DataFiles(data=path, limit=num_train), CLASSIFY, told)
+    assert not any("--limit" in note for note in told.notes)
+    load_dataset(DataFiles(data=path, limit=30), CLASSIFY, told)
+    assert told.notes[-1] == f"Of the {num_train:,} training examples 30 are used (--limit)."
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "columns"),
+    [
+        ("a.csv", "text,label,Split\n好,1,train\n坏,0,Train\n差,0,test\n", "columns 1 (text), 2 (label)"),
+        ("a.jsonl", '{"Split": "dev", "text": "好", "label": 1}\n{"text": "坏", "label": 0}\n', "fields text, label"),
+    ],
+)
+def test_a_column_of_parts_is_told(tmp_path: Path, name: str, content: str, columns: str) -> None:
+    [note] = read_labelled(written(tmp_path, name, content), CLASSIFY).notes
+    assert note.endswith(f"{columns} (column Split is not used: for its parts give files, --dev and --test)")
+
+
+def test_a_column_of_other_words_is_not_told(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.csv", "text,label,by\n好,1,train\n坏,0,me\n")
+    assert read_labelled(path, CLASSIFY).notes == ("csv, columns 1 (text), 2 (label)",)
 
 
 def test_limits_are_nested(tmp_path: Path) -> None:

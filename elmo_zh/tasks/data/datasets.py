@@ -10,17 +10,11 @@ from pathlib import Path, PurePosixPath
 from elmo_zh.corpus.names import is_hidden, is_other_name, without_compression
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import Reporter, counted
-from elmo_zh.tasks.data.examples import Example, Labelled, UnlabelledError
+from elmo_zh.tasks.data.examples import PART_WORDS, Example, Labelled, UnlabelledError
 from elmo_zh.tasks.data.read_labelled import Reading, read_labelled
 
 # Fraction of the texts that a split takes for each.
 DEV_FRACTION = TEST_FRACTION = 0.1
-# Words in the names of files in a folder of data; testa and testb are CoNLL's.
-_PARTS = {
-    "train": {"train", "training", "trainset"},
-    "dev": {"dev", "devel", "devset", "val", "valid", "validation", "valset", "validset", "eval", "testa"},
-    "test": {"test", "testing", "testset", "testb"},
-}
 _WORDS = re.compile(r"[^\W_]+")
 _SHOWN_FILES = 5
 _SHOWN_CLASSES = 10
@@ -83,7 +77,7 @@ class DataFiles:
             return self
         files = sorted(path for path in self.data.iterdir() if _may_be_data(path))
         given = {"dev": self.dev, "test": self.test}
-        train, dev, test = (given.get(part) or _part_of_folder(self.data, files, part) for part in _PARTS)
+        train, dev, test = (given.get(part) or _part_of_folder(self.data, files, part) for part in PART_WORDS)
         if not (train or dev or test) and len(files) == 1:
             [train] = files
         if train is None:
@@ -125,7 +119,7 @@ def _part_of_folder(folder: Path, files: Sequence[Path], part: str) -> Path | No
 
 def _part_named(words: Sequence[str]) -> str:
     """Return the part that the first fitting word names; "" if none does."""
-    return next((part for word in words for part, names in _PARTS.items() if word in names), "")
+    return next((part for word in words for part, names in PART_WORDS.items() if word in names), "")
 
 
 def _if_labelled(test: Path | None, reading: Reading, reporter: Reporter) -> Path | None:
@@ -155,7 +149,8 @@ def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter) -> Data
     _require_alike(read)
     parts = {part: list(labelled.examples) for part, labelled in read.items()}
     _split(parts, files.seed, reporter)
-    if files.limit is not None:
+    if files.limit is not None and files.limit < len(parts["train"]):
+        reporter.note(f"Of the {len(parts['train']):,} training examples {files.limit:,} are used (--limit).")
         parts["train"] = choose_examples(parts["train"], files.limit, files.seed)
     dataset = Dataset(
         train=parts["train"],

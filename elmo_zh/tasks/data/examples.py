@@ -9,6 +9,12 @@ from numpy.typing import NDArray
 from elmo_zh.errors import CorpusError
 
 KINDS = ("classify", "tag", "pairs")
+# Words for the parts of data, in names of files and in columns; testa and testb are CoNLL's.
+PART_WORDS = {
+    "train": {"train", "training", "trainset"},
+    "dev": {"dev", "devel", "devset", "val", "valid", "validation", "valset", "validset", "eval", "testa"},
+    "test": {"test", "testing", "testset", "testb"},
+}
 
 
 class UnlabelledError(CorpusError):

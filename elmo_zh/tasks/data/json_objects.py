@@ -31,6 +31,10 @@ def iter_objects(text: DecodedText) -> Iterator[dict[str, Any]]:
     for number, record in enumerate(records, start=1):
         if not isinstance(record, dict):
             raise CorpusError(f"{text.name}: record {number} is no object. Give one JSON object a line.")
+        if isinstance(record.get("data"), dict) and isinstance(record.get("annotations"), list):
+            raise CorpusError(
+                f"{text.name} is Label Studio's full export, which is not read. Export it as JSON-MIN instead."
+            )
         yield record
 
 

@@ -13,6 +13,7 @@ from elmo_zh.corpus.read_source import decoded_files
 from elmo_zh.corpus.sources import Source, find_sources
 from elmo_zh.corpus.tally import PassedOver
 from elmo_zh.errors import CorpusError
+from elmo_zh.run.reporter import counted
 from elmo_zh.tasks.data.conll import read_conll
 from elmo_zh.tasks.data.examples import Example, Labelled, UnlabelledError
 from elmo_zh.tasks.data.json_objects import starts_as_objects
@@ -145,12 +146,23 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     if len(records) > 1 and not any(record.cells[-1].strip() for record in records):
         raise UnlabelledError(f"{text.name}: all labels are empty. Give examples with labels.")
     what = "record" if kind == "jsonl" else "row"
+    _require_labels(text.name, what, records)
     examples = [_example(text.name, what, record, reading) for record in records]
     notes = [f"{kind}, {note}"]
     agreed = examples if reading.regression else _with_agreed_label(examples)
     if len(agreed) < len(examples):
         notes.append(f"{len(examples) - len(agreed):,} left out: their label {_NO_LABEL!r} says that there is none")
     return Labelled(name=text.name, examples=agreed, notes=tuple(notes))
+
+
+def _require_labels(name: str, what: str, records: Sequence[Record]) -> None:
+    """Raise CorpusError for records with an empty label; it says which is the first, and how many there are."""
+    empty = [record.number for record in records if not record.cells[-1].strip()]
+    if len(empty) > 1:
+        more = f"{what} {empty[0]} and {counted(len(empty) - 1, 'other')} have an empty label. Correct or remove them."
+        raise CorpusError(f"{name}: {more}")
+    if empty:
+        raise CorpusError(f"{name}: {what} {empty[0]} has an empty label. Correct or remove it.")
 
 
 def _with_agreed_label(examples: Sequence[Example]) -> Sequence[Example]:
@@ -171,8 +183,6 @@ def _records(text: DecodedText, kind: str, reading: Reading, *, with_label: bool
 def _example(name: str, what: str, record: Record, reading: Reading) -> Example:
     *texts, label = record.cells
     label = label.strip()
-    if not label:
-        raise CorpusError(f"{name}: {what} {record.number} has an empty label. Correct or remove it.")
     if reading.regression and not _is_finite(label):
         raise CorpusError(f"{name}: {what} {record.number}: the label {label[:40]!r} is not a finite number.")
     return Example(tuple(texts), (label,))

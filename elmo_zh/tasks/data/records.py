@@ -11,7 +11,7 @@ from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.readers.fields import KNOWN_NAMES
 from elmo_zh.corpus.readers.tables import LONGEST_CELL, checked_rows, csv_rows, tsv_rows
 from elmo_zh.errors import CorpusError
-from elmo_zh.tasks.data.examples import UnlabelledError
+from elmo_zh.tasks.data.examples import PART_WORDS, UnlabelledError
 from elmo_zh.tasks.data.json_objects import iter_objects
 from elmo_zh.text.han import count_han
 
@@ -76,6 +76,8 @@ def read_table(
     shown = ", ".join(f"{column + 1}{f' ({first[column].strip()})' if has_header else ''}" for column in columns)
     body = chain(sample[1:] if has_header else sample, numbered)
     note = f"columns {shown}{'' if has_header else ', no header'}"
+    if has_header:
+        note += _note_on_parts(first, [row for _, row in sample[1:]], columns)
     return (Record(number, _cells(text.name, number, row, columns, width)) for number, row in body), note
 
 
@@ -241,6 +243,16 @@ def _label_rank(cells: Sequence[str]) -> tuple[bool, int, int]:
     return not all(cells), 0 if comes_again and distinct > 1 else 1 if comes_again else 2, distinct
 
 
+def _note_on_parts(header: Sequence[str], rows: Sequence[Sequence[str]], used: Sequence[int]) -> str:
+    """Return a note on a column that divides the rows into train, dev and test, which is not read; "" without one."""
+    words = set().union(*PART_WORDS.values())
+    for column, name in enumerate(header):
+        cells = {cell.lower() for cell in _cells_of(rows, column) if cell}
+        if column not in used and cells and cells <= words:
+            return f" (column {name.strip()} is not used: for its parts give files, --dev and --test)"
+    return ""
+
+
 def _is_header(sample: Sequence[Sequence[str]], label: int) -> bool:
     """Return whether the first row has no label: all others are numbers, or all others come again and it does not."""
     labels = [row[label].strip() if label < len(row) else "" for row in sample]
@@ -287,7 +299,8 @@ def read_objects(
         Record(number, _values(text.name, number, record, fields, num_texts))
         for number, record in chain(sample, records)
     )
-    return found, f"fields {', '.join(fields)}"
+    used = [place for place, name in enumerate(names) if name in fields]
+    return found, f"fields {', '.join(fields)}{_note_on_parts(names, cells, used)}"
 
 
 def _values(name: str, number: int, record: dict[str, Any], fields: Sequence[str], num_texts: int) -> tuple[str, ...]:
