@@ -1,5 +1,7 @@
 """The word2vec vectors that a model's token layer started from: one vector a word, whatever its context.
 
+A model that started from another one has the vectors of that one.
+
 In word2vec.hdf5 the dataset `vectors` is float16, shape (V, P): a row for each line of vocab.data, zeros for special
 tokens and for words without a vector.
 """
@@ -60,8 +62,8 @@ class Word2Vec:
         if not layout.word2vec.is_file():
             raise BundleError(
                 f"{folder} has no word2vec vectors (word2vec.hdf5). Export its run again with:"
-                f" {command('export', '--run', 'RUN', '--force')}; models that started from another model, or were"
-                " converted, have none."
+                f" {command('export', '--run', 'RUN', '--force')}; models that were converted, or"
+                " started from a model without them, have none."
             )
         vocabulary = load_vocabulary(layout.vocab)
         return cls(vocabulary, read_table(layout.word2vec, len(vocabulary)))
@@ -86,6 +88,11 @@ class Word2Vec:
         return Word2Vec(
             Vocabulary((*self.vocabulary.tokens, *parts)), np.concatenate([self.table, added.astype(np.float16)])
         )
+
+    def table_of(self, vocabulary: Vocabulary) -> NDArray[np.float16]:
+        """Return the rows of another vocabulary, new words composed as in `with_words`, float16, shape (V, P)."""
+        known = self.with_words(vocabulary.tokens)
+        return known.table[known.rows(vocabulary.tokens)]
 
     @property
     def dimension(self) -> int:

@@ -38,7 +38,7 @@ def export(
 
     inputs = {path.name: path for path in CheckpointFolder(run.checkpoints).files(step)}
     inputs |= {"vocab.data": run.vocab, "character_counts.tsv": run.character_counts}
-    optional = (run.start / "start.json", run.word2vec, run.about)
+    optional = (run.start / "start.json", run.start / "word2vec.hdf5", run.word2vec, run.about)
     inputs |= {path.name: path for path in optional if path.exists()}
 
     def work() -> StageResult:

@@ -20,6 +20,7 @@ from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.bundle.settings import require_same_model, require_same_text
 from elmo_zh.bundle.tensor_files import load_tensors
 from elmo_zh.bundle.weights import named_parameters
+from elmo_zh.bundle.word2vec import Word2Vec, write_table
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.encoded_sentences import IdStore
@@ -66,13 +67,19 @@ class Start:
     """The bundle weights that a run's training starts from, as kept in RUN/start.
 
     Attributes:
-        path: Folder with start.json and model.safetensors.
+        path: Folder with start.json, model.safetensors and, if the bundle has them, the word2vec vectors of the run's
+            vocabulary.
         info: Path, digest, origin and training tokens of the bundle; description of the model; counts of rows by
             origin; figures of all held-out text once they have been computed.
     """
 
     path: Path
     info: dict[str, Any]
+
+    @property
+    def word2vec(self) -> Path:
+        """Where those vectors are."""
+        return self.path / "word2vec.hdf5"
 
     def fill(self, model: LanguageModel) -> None:
         """Load the initial weights into a model."""
@@ -195,5 +202,7 @@ def _save_start(run: RunDir, model: LanguageModel, bundle: Bundle, vocabulary: V
     with atomic_path(run.start) as unfinished:
         unfinished.mkdir()
         save_file(model.named_tensors(), unfinished / "model.safetensors")
+        if BundleLayout(bundle.path).word2vec.is_file():
+            write_table(Start(unfinished, info).word2vec, Word2Vec.load(bundle.path).table_of(vocabulary))
         write_json(unfinished / "start.json", info)
     return Start(run.start, info)

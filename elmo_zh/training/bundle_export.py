@@ -13,7 +13,7 @@ from elmo_zh.bundle.history import History
 from elmo_zh.bundle.layout import BundleForm, BundleLayout, require_replaceable
 from elmo_zh.bundle.options import training_options
 from elmo_zh.bundle.warm_state import warm_up
-from elmo_zh.bundle.word2vec import build_table, load_run_vectors
+from elmo_zh.bundle.word2vec import build_table, load_run_vectors, read_table
 from elmo_zh.bundle.write import BundleSource, least_bytes, write_model
 from elmo_zh.config import Config
 from elmo_zh.errors import OptionError, RunError
@@ -25,7 +25,7 @@ from elmo_zh.run.files import atomic_path
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import ended_at, load_record
 from elmo_zh.run.reporter import Reporter
-from elmo_zh.training.adaptation import load_start
+from elmo_zh.training.adaptation import Start, load_start
 from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.training.model_card import model_card
 from elmo_zh.training.optimizer import choose_dropout
@@ -124,7 +124,7 @@ def _load_source(run: RunDir, config: Config, step: int, form: BundleForm, repor
         training=training,
         origin={"program": OWN_PROGRAM, **({"started_from": start.describe()} if start else {})},
         history=_history(run),
-        word2vec=_word2vec(run, vocabulary) if form.with_word2vec and form.layout == "bundle" else None,
+        word2vec=_word2vec(run, vocabulary, start) if form.with_word2vec and form.layout == "bundle" else None,
     )
 
 
@@ -136,9 +136,11 @@ def _warm_up(model: LanguageModel, run: RunDir, config: Config, reporter: Report
     reporter.note(f"export: sentences will start from the mean state after {count:,} training sentences.")
 
 
-def _word2vec(run: RunDir, vocabulary: Vocabulary) -> NDArray[np.float16] | None:
-    """Return the run's word2vec vectors; None for a run without them, such as one that started from a model."""
-    return build_table(load_run_vectors(run, vocabulary), len(vocabulary)) if run.word2vec.is_file() else None
+def _word2vec(run: RunDir, vocabulary: Vocabulary, start: Start | None) -> NDArray[np.float16] | None:
+    """Return the run's word2vec vectors, else those of the model that it started from; None if there are none."""
+    if run.word2vec.is_file():
+        return build_table(load_run_vectors(run, vocabulary), len(vocabulary))
+    return read_table(start.word2vec, len(vocabulary)) if start and start.word2vec.is_file() else None
 
 
 def _history(run: RunDir) -> History:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from contract.command_line import (
@@ -23,6 +24,7 @@ from contract.command_line import (
 )
 from safetensors.torch import load_file
 
+from elmo_zh import Word2Vec
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.weights import named_parameters
 from elmo_zh.run.files import file_digest
@@ -369,6 +371,34 @@ def test_the_model_made_says_where_it_comes_from(encoded_run: Path, base: Path, 
     assert elmo_zh("export", "--run", again).status == 0
     info = json.loads((again / "model" / "bundle.json").read_text(encoding="utf-8"))
     assert info["origin"]["started_from"]["origin"]["started_from"] == started_from
+
+
+def test_the_model_made_has_the_word2vec_vectors_of_the_model(encoded_run: Path, base: Path, tmp_path: Path) -> None:
+    """As word2vec reads words outside that model's vocabulary; and it passes them on."""
+    assert elmo_zh("train", "--run", encoded_run, "--init", base).status == 0
+    assert elmo_zh("export", "--run", encoded_run).status == 0
+    theirs, own = Word2Vec.load(base), Word2Vec.load(encoded_run / "model")
+    words = list(own.vocabulary.tokens)
+    new = [word for word in words if word not in theirs.vocabulary]
+    assert new
+    [expected] = theirs.with_words(new).embed_tokens([words])
+    np.testing.assert_array_equal(own.embed_tokens([words])[0], expected)
+    again = tmp_path / "again"
+    shutil.copytree(encoded_run, again)
+    remove_of_training(again)
+    assert elmo_zh("train", "--run", again, "--init", encoded_run / "model").status == 0
+    assert elmo_zh("export", "--run", again).status == 0
+    np.testing.assert_array_equal(Word2Vec.load(again / "model").table, own.table)
+
+
+def test_a_model_without_word2vec_vectors_passes_none_on(
+    encoded_run: Path, sample_run: SampleRun, tmp_path: Path
+) -> None:
+    bare = tmp_path / "bare"
+    assert elmo_zh("export", "--run", sample_run.path, "--output", bare, "--no-word2vec").status == 0
+    assert elmo_zh("train", "--run", encoded_run, "--init", bare).status == 0
+    assert elmo_zh("export", "--run", encoded_run).status == 0
+    assert not (encoded_run / "model" / "word2vec.hdf5").exists()
 
 
 def remove_of_training(run: Path) -> None:
