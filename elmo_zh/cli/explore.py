@@ -25,7 +25,7 @@ _SHOWN_WORDS = 10
 
 
 @click.command()
-@click.argument("index_path", type=click.Path(path_type=Path, file_okay=False), metavar="[INDEX|RUN]", required=False)
+@click.argument("index_path", type=click.Path(path_type=Path), metavar="[INDEX|RUN]", required=False)
 @click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),

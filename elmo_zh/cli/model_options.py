@@ -36,7 +36,7 @@ class IndexPath(click.Path):
     """The folder of an index, as a value on the command line."""
 
     def __init__(self) -> None:
-        super().__init__(path_type=Path, file_okay=False)
+        super().__init__(path_type=Path)
 
     def get_missing_message(self, param: click.Parameter, ctx: click.Context | None = None) -> str:  # noqa: ARG002
         """Return how to make an index, which click adds to its message that the value is missing."""
