@@ -18,8 +18,7 @@ def load_info(folder: Path) -> dict[str, Any]:
     """
     path = IndexLayout(folder).info
     if folder.is_file():
-        making = command("index", folder, "--split-sentences", "--output", f"{folder.stem}.index")
-        raise OutputError(f"{folder} is a file, expected an index. If it is a text, make its index with: {making}")
+        raise OutputError(_explain_file(folder))
     if not path.is_file():
         raise OutputError(
             f"{folder} is no index: {path.name} is missing. Make one with: {program()} index TEXT --output INDEX"
@@ -36,6 +35,14 @@ def load_info(folder: Path) -> dict[str, Any]:
     if not _is_sound(info):
         raise damaged(path)
     return dict(info)
+
+
+def _explain_file(path: Path) -> str:
+    """Return the message for a file where the folder of an index is expected: most often a text."""
+    if IndexLayout(path.parent).info.is_file():
+        return f"{path} is a file of an index. Give its folder: {path.parent}"
+    making = command("index", path, "--split-sentences", "--output", path.with_suffix(".index").name)
+    return f"{path} is a file, not the folder of an index. If it is a text, make its index with: {making}"
 
 
 def _is_sound(info: Any) -> bool:

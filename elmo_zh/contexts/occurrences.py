@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import CorpusError
+from elmo_zh.run.reporter import counted
 from elmo_zh.text.alignment import TokenisedLine
 
 _SHOWN_CHARACTERS = 40
@@ -137,4 +138,4 @@ def describe_tokens(text: str, prepared: TokenisedLine) -> str:
     shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
     tokens = " ".join(prepared.tokens[:_SHOWN_CHARACTERS])
     count = len(prepared.tokens)
-    return f"{shown!r} has {count} tokens{f' ({tokens})' if count else ''}."
+    return f"{shown!r} has {counted(count, 'token')}{f' ({tokens})' if count else ''}."

@@ -292,3 +292,13 @@ def test_what_the_command_warns_of(folder: Path, tmp_path: Path) -> None:
     assert "too few" not in elmo_zh(*arguments).stderr
     missing = elmo_zh("drift", folder / "old.index", "none.index").only_error()
     assert missing.startswith("none.index is no index")
+    told = "a.txt is a file, not the folder of an index. If it is a text, make its index with: elmo-zh index a.txt"
+    write_text(Path("a.txt"), ["苹果"])
+    for command in (
+        ("drift", "a.txt", folder / "new.index"),
+        ("drift", folder / "old.index", "a.txt"),
+        ("senses", "苹果", "--index", "a.txt"),
+        ("neighbours", "苹果", "--in", "苹果", "--index", "a.txt"),
+        ("explore", "a.txt", "--output", "a.html"),
+    ):
+        assert elmo_zh(*command).only_error() == f"{told} --split-sentences --output a.index"

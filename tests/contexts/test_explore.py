@@ -325,7 +325,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert told.startswith("none is no index: index.json is missing.")
     told = elmo_zh("explore", text, "--output", "new.html").only_error()
     assert told == (
-        f"{text} is a file, expected an index. If it is a text, make its index with:"
+        f"{text} is a file, not the folder of an index. If it is a text, make its index with:"
         f" elmo-zh index {text} --split-sentences --output a.index"
     )
     refused = elmo_zh("explore", "a.index", "--output", f"{text}/new.html", "--word", "苹果")

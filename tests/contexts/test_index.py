@@ -223,6 +223,8 @@ def test_damaged_indexes_are_refused(embedder: ElmoEmbedder, tmp_path: Path) -> 
     files = files_of(tmp_path / "index")
     with pytest.raises(OutputError, match=r"is no index: index.json is missing\. Make one with: elmo-zh index"):
         ContextIndex.load(tmp_path)
+    with pytest.raises(OutputError, match=r"lines\.utf8 is a file of an index\. Give its folder: .*index$"):
+        ContextIndex.load(tmp_path / "index" / "lines.utf8")
     for name, content in files.items():
         file = tmp_path / "index" / name
         file.write_bytes(content[:-7])

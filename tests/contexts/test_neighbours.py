@@ -171,6 +171,8 @@ def test_a_word_that_the_segmenter_does_not_cut(tmp_path: Path) -> None:
             found(embedder, word, "我们吃苹果")
     with pytest.raises(ElmoZhError, match=r"苹 is not in the sentence: '吃 苹果' has 2 tokens"):
         found(embedder, "苹", "吃 苹果", segmented=True)
+    with pytest.raises(ElmoZhError, match=r"'今天' has 1 token \(今天\)\."):
+        found(embedder, "明天", "今天")
 
 
 def found(embedder: ElmoEmbedder, word: str, sentence: str, *, segmented: bool = False) -> Occurrence:
