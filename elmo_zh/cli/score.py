@@ -183,7 +183,7 @@ def _finish(common: Common, job: "ScoreJob", report: "ScoreReport", output: Path
         for line in lines:
             common.console.note(line)
         return
-    if report.kept is None:
+    if report.kept is None and counts.tokens:
         lines.append(f"Next, keep the most probable lines: {program()} score FILE --keep-share 0.8 --output kept.txt")
     elif report.kept:
         lines.append(f"Next, train a model on them: {program()} pipeline {shlex.quote(str(output))} --run runs/NAME")

@@ -304,7 +304,7 @@ class ContextIndex:
         if number is None:
             similar = self.similar_spellings(word)
             advice = f"Did you mean {', '.join(similar)}?" if similar else "No word of it has one of these characters."
-            raise ElmoZhError(f"{word} is not in the index {self.path}. {advice}")
+            raise ElmoZhError(f"{word or 'An empty word'} is not in the index {self.path}. {advice}")
         return number
 
     def _check_layer(self, layer: int) -> int:

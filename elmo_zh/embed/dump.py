@@ -200,7 +200,8 @@ class _Dump:
         needed = max(0, hdf5_packed.estimate_bytes(contents) - self.parts.disk_bytes())
         if not is_plain_packed(self.form):
             needed += choose_writer(self.form).estimate_bytes(contents)
-        space = check_disk_space(self.output, needed, is_exact=not survey.sampled_lines, reporter=reporter)
+        is_exact = not survey.sampled_lines and self.form.has_known_size
+        space = check_disk_space(self.output, needed, is_exact=is_exact, reporter=reporter)
         pool = "" if self.settings.pool == "none" else f", {self.settings.pool} of each line"
         kind = f"{self.settings.layers}, {self.settings.dtype}{pool}"
         size = format_bytes(contents.vector_bytes)

@@ -105,7 +105,8 @@ def merge_shards(
     # Shards of earlier versions lack the text.
     contents = contents.with_text(all(shard.contents.has_text for shard in shards))
     with claimed_output(output, paths, partial(is_output, form=form), force=force):
-        check_disk_space(output, choose_writer(form).estimate_bytes(contents), is_exact=True, reporter=reporter)
+        needed = choose_writer(form).estimate_bytes(contents)
+        check_disk_space(output, needed, is_exact=form.has_known_size, reporter=reporter)
         try:
             blocks = hdf5_packed.iter_blocks([shard.path for shard in shards], _iter_pieces)
             return join_blocks(blocks, output, contents, counts, form, reporter)

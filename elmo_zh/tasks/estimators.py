@@ -20,7 +20,7 @@ from elmo_zh.tasks.data.examples import Example
 from elmo_zh.tasks.data.read_labelled import Reading
 from elmo_zh.tasks.data.schemes import detect_scheme, spans_of, tags_of
 from elmo_zh.tasks.fit import with_inputs
-from elmo_zh.tasks.networks.settings import HeadSettings
+from elmo_zh.tasks.networks.settings import ENCODERS, HEADS, METRICS, HeadSettings
 from elmo_zh.tasks.predictions import ClassPrediction, TagPrediction
 from elmo_zh.tasks.prepared_task import FitJob, PreparedTask
 from elmo_zh.tasks.score_task import main_metric, score_predictions
@@ -52,6 +52,9 @@ class _TaskEstimator(StringEstimator):
         model: str | Path = "runs/latest/model",
         *,
         inputs: Sequence[str] = (),
+        head: str = "bilstm",
+        encoder: str = "single",
+        metric: str = "accuracy",
         hidden_dim: int = 200,
         epochs: int = 30,
         patience: int = 5,
@@ -65,6 +68,9 @@ class _TaskEstimator(StringEstimator):
         Args:
             model: Folder of the bundle.
             inputs: What the network reads: some of word2vec, elmo and characters; empty for the default of `task fit`.
+            head: Of a classifier: bilstm, or linear on the mean of the vectors.
+            encoder: LSTMs that read the inputs: single, a BiLSTM, or merged, two with a residual connection.
+            metric: Score of a classifier that decides when to stop: accuracy or macro_f1.
             hidden_dim: Size of each direction of the LSTMs.
             epochs: Epochs at most.
             patience: Training ends after this many epochs without a better score on the tenth that is set aside.
@@ -75,6 +81,9 @@ class _TaskEstimator(StringEstimator):
         """
         self.model = model
         self.inputs = inputs
+        self.head = head
+        self.encoder = encoder
+        self.metric = metric
         self.hidden_dim = hidden_dim
         self.epochs = epochs
         self.patience = patience
@@ -85,6 +94,7 @@ class _TaskEstimator(StringEstimator):
 
     def _fit(self, examples: Sequence[Example], scheme: str = "") -> None:
         """Train on examples; set `task_`."""
+        self._require_choices()
         if len(examples) < 2:
             raise ValueError(f"fit: {len(examples)} texts, expected two at least, of which one decides when to stop")
         dev = choose_examples(examples, max(1, round(DEV_FRACTION * len(examples))), self.seed)
@@ -92,7 +102,10 @@ class _TaskEstimator(StringEstimator):
         train = [example for example in examples if id(example) not in chosen]
         dataset = Dataset(train=train, dev=dev, test=[], scheme=scheme, by_words=False, files=())
         embedder, reporter = ElmoEmbedder.load(self.model, self.device, unknown="backoff"), SilentReporter()
-        settings = HeadSettings(kind=self._kind, inputs=tuple(self.inputs), hidden_dim=self.hidden_dim)
+        settings = HeadSettings(
+            kind=self._kind, head=self.head, encoder=self.encoder, inputs=tuple(self.inputs), metric=self.metric,
+            hidden_dim=self.hidden_dim,
+        )  # fmt: skip
         job = FitJob(
             files=DataFiles(data=Path(), seed=self.seed),
             reading=Reading(kind=self._kind),
@@ -111,6 +124,15 @@ class _TaskEstimator(StringEstimator):
         mixes = {place: mix.layer_weights() for place, mix in head.mixes().items()}
         description = task.describe(scores={"dev": trained.best_score}, layer_weights=mixes)
         self.task_ = TaskModel(description, head, embedder, task.encoder.word2vec)
+
+    def _require_choices(self) -> None:
+        """Raise ValueError for a choice that there is not, or that a tagger has not."""
+        allowed: dict[str, tuple[str, ...]] = {"head": HEADS, "encoder": ENCODERS, "metric": METRICS}
+        if self._kind == "tag":
+            allowed |= {"head": HEADS[:1], "metric": METRICS[:1]}
+        for name, values in allowed.items():
+            if getattr(self, name) not in values:
+                raise ValueError(f"fit: {name}={getattr(self, name)!r}, expected {' or '.join(values)}")
 
 
 class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]

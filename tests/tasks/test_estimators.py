@@ -9,7 +9,7 @@ import pytest
 from drawn_bundles import TOKENS, add_word2vec, write_model
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from elmo_zh import ElmoClassifier, ElmoTagger
 from elmo_zh.config import TextConfig
@@ -47,6 +47,24 @@ def test_a_classifier(model: Path) -> None:
     assert probabilities.sum(axis=1) == pytest.approx(1)
     copied = pickle.loads(pickle.dumps(classifier))
     assert copied.predict_proba(["他吃我", "他来"]) == pytest.approx(probabilities, abs=1e-6)
+
+
+def test_a_search_over_networks(model: Path) -> None:
+    labels = ["我" in text for text in texts()]
+    search = GridSearchCV(ElmoClassifier(model, **SETTINGS, metric="macro_f1"), {"head": ["linear", "bilstm"]}, cv=2)
+    search.fit(texts(), labels)
+    best = search.best_estimator_.task_.description.settings
+    assert (best.head, best.metric) == (search.best_params_["head"], "macro_f1")
+    merged = ElmoClassifier(model, **SETTINGS, encoder="merged").fit(texts(), labels)
+    assert merged.task_.description.settings.encoder == "merged"
+
+
+def test_networks_that_there_are_not(model: Path) -> None:
+    labels = ["我" in text for text in texts()]
+    with pytest.raises(ValueError, match="fit: head='lstm', expected bilstm or linear"):
+        ElmoClassifier(model, head="lstm").fit(texts(), labels)
+    with pytest.raises(ValueError, match=r"fit: head='linear', expected bilstm$"):
+        ElmoTagger(model, head="linear").fit(["我"], [["O"]])
 
 
 @pytest.mark.parametrize("scheme", ["BIO", ""])

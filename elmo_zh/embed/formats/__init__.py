@@ -28,6 +28,11 @@ class OutputForm:
     sentence_index: bool = False
     by_token: bool = False
 
+    @property
+    def has_known_size(self) -> bool:
+        """Whether the size follows from the numbers of lines and tokens; word2vec has one vector a distinct word."""
+        return self.format != "word2vec"
+
 
 class Writer(Protocol):
     """An output format as it is registered in `elmo_zh.choices.OUTPUT_FORMATS`: a module or an object.

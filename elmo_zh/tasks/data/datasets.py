@@ -245,7 +245,8 @@ def _warn_of_new_labels(dataset: Dataset, part: str, known: set[str], reporter: 
         predicate = (
             "never occurs in training and so counts" if new.total() == 1 else "never occur in training and so count"
         )
-        reporter.warn(f"{counted(new.total(), f'{part} label')} {predicate} as wrong: {shown}.")
+        scheme = " Spans are marked by BIOES tags here: S- is a span of one unit." if dataset.scheme == "BIO" else ""
+        reporter.warn(f"{counted(new.total(), f'{part} label')} {predicate} as wrong: {shown}.{scheme}")
 
 
 def _report_copies(dataset: Dataset, reporter: Reporter) -> None:
