@@ -258,19 +258,57 @@ def test_a_limit_is_told(tmp_path: Path) -> None:
     assert told.notes[-1] == f"Of the {num_train:,} training examples 30 are used (--limit)."
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "columns"),
-    [
-        ("a.csv", "text,label,Split\n好,1,train\n坏,0,Train\n差,0,test\n", "columns 1 (text), 2 (label)"),
-        ("a.jsonl", '{"Split": "dev", "text": "好", "label": 1}\n{"text": "坏", "label": 0}\n', "fields text, label"),
-    ],
-)
-def test_a_column_of_parts_is_told(tmp_path: Path, name: str, content: str, columns: str) -> None:
-    [note] = read_labelled(written(tmp_path, name, content), CLASSIFY).notes
-    assert note.endswith(f"{columns} (column Split is not used: for its parts give files, --dev and --test)")
+def rows_of_parts(form: str, parts: Sequence[str]) -> str:
+    """Numbered texts; each text that comes twice has one label."""
+    if form == "csv":
+        rows = [f"{number}好,{number % 2},{part}\n" for number, part in enumerate(parts)]
+        return "text,label,Split\n" + "".join(rows)
+    return "".join(
+        json.dumps({"Split": part, "text": f"{number}好", "label": number % 2}) + "\n"
+        for number, part in enumerate(parts)
+    )
 
 
-def test_a_column_of_other_words_is_not_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_a_column_divides_the_examples(tmp_path: Path, form: str) -> None:
+    parts = ["train", "Train", "validation", "test", "train", "test ", "dev", "train"]
+    path = written(tmp_path, f"a.{form}", rows_of_parts(form, parts))
+    messages = Messages()
+    dataset = load_dataset(DataFiles(data=path), CLASSIFY, messages)
+    found = {part: [example.texts[0] for example in examples] for part, examples in dataset.parts().items()}
+    assert found == {"train": ["0好", "1好", "4好", "7好"], "dev": ["2好", "6好"], "test": ["3好", "5好"]}
+    assert messages.notes[0].endswith("parts in 3 (Split)" if form == "csv" else "parts in Split")
+    assert messages.notes[1:] == ["Divided by its column: 4 train, 2 dev, 2 test examples."]
+
+
+def test_a_part_that_the_column_lacks_is_split_off(tmp_path: Path) -> None:
+    parts = ["train"] * 60 + ["test"] * 7
+    path = written(tmp_path, "a.csv", rows_of_parts("csv", parts))
+    messages = Messages()
+    dataset = load_dataset(DataFiles(data=path), CLASSIFY, messages)
+    assert [example.texts[0] for example in dataset.test] == [f"{number}好" for number in range(60, 67)]
+    assert dataset.dev
+    assert {example.part for example in (*dataset.train, *dataset.dev)} == {"train"}
+    assert len(dataset.train) + len(dataset.dev) == 60
+    assert messages.notes[2].startswith("Split by text with seed 1: ")
+
+
+def test_files_of_parts_come_before_a_column(tmp_path: Path) -> None:
+    data = written(tmp_path, "a.csv", rows_of_parts("csv", ["train", "test", "train", "dev"]))
+    dev = written(tmp_path, "b.csv", "text,label\n新,1\n旧,0\n")
+    dataset = load_dataset(DataFiles(data=data, dev=dev), CLASSIFY, Messages())
+    assert (len(dataset.train), len(dataset.dev), len(dataset.test)) == (4, 2, 0)
+
+
+def test_a_row_of_no_part(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.csv", rows_of_parts("csv", ["train"] * 250 + ["other"]))
+    told = message_of(CorpusError, lambda: load_dataset(DataFiles(data=path), CLASSIFY, Messages()))
+    assert told == (
+        f"{path}: row 252 has 'other' where other rows say train, dev or test. Correct it, or remove that column."
+    )
+
+
+def test_a_column_of_other_words_divides_nothing(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", "text,label,by\n好,1,train\n坏,0,me\n")
     assert read_labelled(path, CLASSIFY).notes == ("csv, columns 1 (text), 2 (label)",)
 

@@ -10,7 +10,8 @@ from pathlib import Path, PurePosixPath
 from elmo_zh.corpus.names import is_hidden, is_other_name, without_compression
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import Reporter, counted
-from elmo_zh.tasks.data.examples import PART_WORDS, Example, Labelled, UnlabelledError
+from elmo_zh.tasks.data.examples import Example, Labelled, UnlabelledError
+from elmo_zh.tasks.data.parts import PART_WORDS, part_named
 from elmo_zh.tasks.data.read_labelled import Reading, read_labelled
 
 # Fraction of the texts that a split takes for each.
@@ -55,6 +56,7 @@ class DataFiles:
 
     Attributes:
         data: A file of examples; or a folder of files that have train, dev and test in their names, or of one file.
+            Without other files, a column of a file that says train, dev or test divides its examples.
         dev: A file of development examples; else they are taken from `data`.
         test: A file of test examples; else, without `dev`, they are taken from `data`.
         seed: Seed of the split.
@@ -119,7 +121,7 @@ def _part_of_folder(folder: Path, files: Sequence[Path], part: str) -> Path | No
 
 def _part_named(words: Sequence[str]) -> str:
     """Return the part that the first fitting word names; "" if none does."""
-    return next((part for word in words for part, names in PART_WORDS.items() if word in names), "")
+    return next((part for part in map(part_named, words) if part), "")
 
 
 def _if_labelled(test: Path | None, reading: Reading, reporter: Reporter) -> Path | None:
@@ -147,8 +149,7 @@ def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter) -> Data
             f"Reading {labelled.name}: {counted(len(labelled.examples), 'example')}; {'; '.join(labelled.notes)}"
         )
     _require_alike(read)
-    parts = {part: list(labelled.examples) for part, labelled in read.items()}
-    _split(parts, files.seed, reporter)
+    parts = _divide({part: list(labelled.examples) for part, labelled in read.items()}, files.seed, reporter)
     if files.limit is not None and files.limit < len(parts["train"]):
         reporter.note(f"Of the {len(parts['train']):,} training examples {files.limit:,} are used (--limit).")
         parts["train"] = choose_examples(parts["train"], files.limit, files.seed)
@@ -179,11 +180,28 @@ def _kind(labelled: Labelled) -> str:
     return f"{f'spans in {labelled.scheme}' if labelled.scheme else 'a tag for each'} of {units}"
 
 
-def _split(parts: dict[str, list[Example]], seed: int, reporter: Reporter) -> None:
-    """Take missing parts from the training examples: by text, so that copies of a text are in one part."""
+def _divide(parts: dict[str, list[Example]], seed: int, reporter: Reporter) -> dict[str, list[Example]]:
+    """Return the parts of data: as files, or a column of the only file, divide it; missing ones are split off."""
     if "dev" in parts:
-        return
-    fractions = {"dev": DEV_FRACTION} if "test" in parts else {"dev": DEV_FRACTION, "test": TEST_FRACTION}
+        return parts
+    if "test" in parts:
+        return _split(parts, {"dev": DEV_FRACTION}, seed, reporter)
+    by_column = {part: [example for example in parts["train"] if example.part == part] for part in PART_WORDS}
+    named = {part: examples for part, examples in by_column.items() if examples}
+    if len(named) > 1 and "train" in named:
+        parts = named
+        shown = ", ".join(f"{len(examples):,} {part}" for part, examples in parts.items())
+        reporter.note(f"Divided by its column: {shown} examples.")
+    fractions = {"dev": DEV_FRACTION, "test": TEST_FRACTION}
+    return _split(parts, {part: share for part, share in fractions.items() if part not in parts}, seed, reporter)
+
+
+def _split(
+    parts: dict[str, list[Example]], fractions: dict[str, float], seed: int, reporter: Reporter
+) -> dict[str, list[Example]]:
+    """Return the parts with fractions of the training examples taken: by text, so that copies are in one part."""
+    if not fractions:
+        return parts
     train: list[Example] = []
     taken: dict[str, list[Example]] = {part: [] for part in fractions}
     for example in parts["train"]:
@@ -195,10 +213,10 @@ def _split(parts: dict[str, list[Example]], seed: int, reporter: Reporter) -> No
             place -= fraction
         else:
             train.append(example)
-    parts["train"] = train
-    parts |= taken
+    parts = {**parts, "train": train, **taken}
     shown = ", ".join(f"{len(examples):,} {part}" for part, examples in parts.items())
     reporter.note(f"Split by text with seed {seed}: {shown} examples.")
+    return parts
 
 
 def _place(example: Example, seed: int, purpose: str) -> float:

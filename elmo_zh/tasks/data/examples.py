@@ -9,12 +9,6 @@ from numpy.typing import NDArray
 from elmo_zh.errors import CorpusError
 
 KINDS = ("classify", "tag", "pairs")
-# Words for the parts of data, in names of files and in columns; testa and testb are CoNLL's.
-PART_WORDS = {
-    "train": {"train", "training", "trainset"},
-    "dev": {"dev", "devel", "devset", "val", "valid", "validation", "valset", "validset", "eval", "testa"},
-    "test": {"test", "testing", "testset", "testb"},
-}
 
 
 class UnlabelledError(CorpusError):
@@ -31,12 +25,14 @@ class Example:
         units: In tagging the units that have labels, characters or words: the first character of each in the text and
             the one after its last, int32, shape (n, 2).
         words: In tagging of words the words as the file has them, which are not segmented again.
+        part: The part that the file names for the example, train, dev or test; "" if it names none.
     """
 
     texts: tuple[str, ...]
     labels: tuple[str, ...]
     units: NDArray[np.int32] | None = None
     words: tuple[str, ...] | None = None
+    part: str = ""
 
     @property
     def key(self) -> str:

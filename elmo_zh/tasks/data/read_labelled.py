@@ -185,7 +185,7 @@ def _example(name: str, what: str, record: Record, reading: Reading) -> Example:
     label = label.strip()
     if reading.regression and not _is_finite(label):
         raise CorpusError(f"{name}: {what} {record.number}: the label {label[:40]!r} is not a finite number.")
-    return Example(tuple(texts), (label,))
+    return Example(tuple(texts), (label,), part=record.part)
 
 
 def _is_finite(label: str) -> bool:

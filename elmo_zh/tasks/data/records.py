@@ -11,8 +11,9 @@ from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.readers.fields import KNOWN_NAMES
 from elmo_zh.corpus.readers.tables import LONGEST_CELL, checked_rows, csv_rows, tsv_rows
 from elmo_zh.errors import CorpusError
-from elmo_zh.tasks.data.examples import PART_WORDS, UnlabelledError
+from elmo_zh.tasks.data.examples import UnlabelledError
 from elmo_zh.tasks.data.json_objects import iter_objects
+from elmo_zh.tasks.data.parts import column_of_parts, part_of
 from elmo_zh.text.han import count_han
 
 # In order of preference, in lower case.
@@ -44,10 +45,17 @@ _QUOTE_CELLS = "Put cells that hold the separator in quotes, or separate the col
 
 @dataclass(frozen=True)
 class Record:
-    """One row or object: its number in the file from 1, and the text of each wanted field."""
+    """One row or object.
+
+    Attributes:
+        number: Its number in the file, from 1.
+        cells: The text of each wanted field.
+        part: The part of the data, train, dev or test, that a further field names; "" without such a field.
+    """
 
     number: int
     cells: tuple[str, ...]
+    part: str = ""
 
 
 def read_table(
@@ -76,9 +84,18 @@ def read_table(
     shown = ", ".join(f"{column + 1}{f' ({first[column].strip()})' if has_header else ''}" for column in columns)
     body = chain(sample[1:] if has_header else sample, numbered)
     note = f"columns {shown}{'' if has_header else ', no header'}"
-    if has_header:
-        note += _note_on_parts(first, [row for _, row in sample[1:]], columns)
-    return (Record(number, _cells(text.name, number, row, columns, width)) for number, row in body), note
+    parts = column_of_parts([row for _, row in sample[1:]], columns, width) if has_header and with_label else None
+    if parts is None:
+        return (Record(number, _cells(text.name, number, row, columns, width)) for number, row in body), note
+    found = (
+        Record(
+            number,
+            _cells(text.name, number, row, (*columns, parts), width)[:-1],
+            part_of(text.name, number, row[parts]),
+        )
+        for number, row in body
+    )
+    return found, f"{note}, parts in {parts + 1} ({first[parts].strip()})"
 
 
 def _rows(text: DecodedText, kind: str) -> Iterator[list[str]]:
@@ -243,16 +260,6 @@ def _label_rank(cells: Sequence[str]) -> tuple[bool, int, int]:
     return not all(cells), 0 if comes_again and distinct > 1 else 1 if comes_again else 2, distinct
 
 
-def _note_on_parts(header: Sequence[str], rows: Sequence[Sequence[str]], used: Sequence[int]) -> str:
-    """Return a note on a column that divides the rows into train, dev and test, which is not read; "" without one."""
-    words = set().union(*PART_WORDS.values())
-    for column, name in enumerate(header):
-        cells = {cell.lower() for cell in _cells_of(rows, column) if cell}
-        if column not in used and cells and cells <= words:
-            return f" (column {name.strip()} is not used: for its parts give files, --dev and --test)"
-    return ""
-
-
 def _is_header(sample: Sequence[Sequence[str]], label: int) -> bool:
     """Return whether the first row has no label: all others are numbers, or all others come again and it does not."""
     labels = [row[label].strip() if label < len(row) else "" for row in sample]
@@ -295,12 +302,22 @@ def read_objects(
                 )
             raise _not_found(text.name, "field", names, place, num_texts)
         fields.append(name or names[int(column or 0)])
-    found = (
-        Record(number, _values(text.name, number, record, fields, num_texts))
-        for number, record in chain(sample, records)
-    )
+    note = f"fields {', '.join(fields)}"
+    rest = chain(sample, records)
     used = [place for place, name in enumerate(names) if name in fields]
-    return found, f"fields {', '.join(fields)}{_note_on_parts(names, cells, used)}"
+    parts = column_of_parts(cells, used, len(names)) if with_label else None
+    if parts is None:
+        return (Record(number, _values(text.name, number, record, fields, num_texts)) for number, record in rest), note
+    field = names[parts]
+    found = (
+        Record(
+            number,
+            _values(text.name, number, record, fields, num_texts),
+            part_of(text.name, number, _text_of(record.get(field))),
+        )
+        for number, record in rest
+    )
+    return found, f"{note}, parts in {field}"
 
 
 def _values(name: str, number: int, record: dict[str, Any], fields: Sequence[str], num_texts: int) -> tuple[str, ...]:
