@@ -125,6 +125,7 @@ def test_shards_become_the_whole(
             else:
                 assert Path("merged", path.name).read_bytes() == path.read_bytes()
     elif not options:
+        assert Path("merged").read_bytes() == Path("whole").read_bytes()
         (found, tokens, attributes), (vectors, _, expected) = read_dump(Path("merged")), read_dump(Path("whole"))
         assert (tokens, attributes) == (list(SEGMENTED_TOKENS), expected)
         for vector, other in zip(found, vectors, strict=True):

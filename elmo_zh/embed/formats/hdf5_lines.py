@@ -61,7 +61,7 @@ def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: Out
         file.finish(file.add_group(vectors, groups))
     # Through a Python file object, so that a full disk raises an error instead of crashing.
     with path.open("r+b") as raw, h5py.File(raw, "r+") as whole:
-        whole.attrs.update(contents.attributes)
+        whole.attrs.update(sorted(contents.attributes.items()))
         if contents.has_source_lines:
             whole.create_dataset("line", data=np.array(source_lines, np.int64))
         if form.sentence_index:

@@ -103,7 +103,9 @@ def _storage(contents: Contents, compression: str) -> dict[str, Any]:
 
 
 def _create_text(file: Any, contents: Contents) -> None:
-    file.attrs.update({**contents.attributes, "layout": "packed", "first_line": contents.first_line})
+    attributes = {**contents.attributes, "layout": "packed", "first_line": contents.first_line}
+    # By name, as merged shards have them.
+    file.attrs.update(sorted(attributes.items()))
     file.create_dataset("line_offsets", (contents.num_lines + 1,), np.int64)
     file.create_dataset("tokens", (contents.num_tokens,), h5py.string_dtype())
     file.create_dataset("unknown", (contents.num_tokens,), np.bool_)
