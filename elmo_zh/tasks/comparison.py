@@ -169,8 +169,8 @@ class Comparison:
             for model in self.models
             if model != MAJORITY
         }
-        linear = means.pop(TFIDF, 0.0)
-        if linear <= max(means.values()):
+        linear = means.pop(TFIDF, None)
+        if linear is None or linear <= max(means.values()):
             return []
         return [
             f"TF-IDF, a linear model on characters, scores higher than each network here: {linear:.4f}, and the best of"

@@ -17,7 +17,7 @@ from elmo_zh.embed.formats import OutputForm
 from elmo_zh.embed.line_blocks import Contents, LineBlock
 
 SUFFIX = ".vec"
-# Segmented news and novels have 9,000 distinct words in 44,000 tokens; eight collections have 200,000 in 14 million.
+# News has 10,400 distinct words in 77,000 tokens, news and histories 230,000 in 8.3 million.
 _HEAPS_FACTOR, _HEAPS_EXPONENT = 13.0, 0.6
 # A number in digits and the space before it; a word and the line's end.
 _NUMBER_BYTES, _WORD_BYTES = 12, 10
