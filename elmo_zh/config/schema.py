@@ -66,8 +66,8 @@ class Word2vecConfig:
     """Tokens on either side that count as context."""
     negative: int = 5
     """Negative samples per token."""
-    epochs: int = 5
-    """Passes over the training text."""
+    epochs: int = 0
+    """Passes over the training text; 0: chosen by its length, from 15 for little text to 5."""
     seed: int = 1
     """Seed of the initial vectors and of the sampling."""
     num_workers: int = 1
@@ -76,8 +76,9 @@ class Word2vecConfig:
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""
         yield from choice_problems(self, "word2vec")
-        for name in ("window", "negative", "epochs", "num_workers"):
+        for name in ("window", "negative", "num_workers"):
             yield from at_least(f"word2vec.{name}", getattr(self, name), 1)
+        yield from at_least("word2vec.epochs", self.epochs, 0)
         yield from within("word2vec.seed", self.seed, 0, 2**31 - 1)
 
 

@@ -20,6 +20,7 @@ from elmo_zh.stages.segment import segment
 from elmo_zh.stages.vocab import vocab
 from elmo_zh.stages.word2vec import word2vec
 from elmo_zh.vocabulary.counting import MAX_WORDS
+from elmo_zh.word2vec import choose_epochs
 
 # Tokens that the stages are tried on, some seconds of work; and next to none, for what does not grow with the text.
 _TRIED_TOKENS, _FEW_TOKENS = 200_000, 5_000
@@ -111,7 +112,8 @@ def stage_figures(sample: Sample, tokens: Estimate, rows: Estimate, config: Conf
         # More epochs take longer than one, whatever the clock says of so little text.
         one, more = trial.seconds["word2vec 1"], trial.seconds[f"word2vec {_MORE_EPOCHS}"]
         epoch = max((more - one) / (_MORE_EPOCHS - 1), one / 10)
-        seconds["word2vec"] = epoch / trial.train_tokens * tokens.value * config.word2vec.epochs
+        num_epochs = choose_epochs(config.word2vec, tokens.value).epochs
+        seconds["word2vec"] = epoch / trial.train_tokens * tokens.value * num_epochs
         seconds["word2vec"] += max(0.0, one - epoch) / trial.rows * rows.value
     token_bytes = {name: size / trial.num_tokens for name, size in trial.num_bytes.items()}
     # Ids of two bytes reach so far; the part of the sample that was tried has fewer rows.

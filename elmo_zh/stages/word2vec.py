@@ -9,8 +9,14 @@ from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import Stage, StageOutcome, StageResult, run_stage
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.stages.inputs import segmented_inputs
-from elmo_zh.vocabulary.vocabulary import SPECIALS, load_counts, load_vocabulary
-from elmo_zh.word2vec import chosen_implementation, load_word_vectors, save_word_vectors, train_word2vec
+from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, load_counts, load_vocabulary
+from elmo_zh.word2vec import (
+    choose_epochs,
+    chosen_implementation,
+    load_word_vectors,
+    save_word_vectors,
+    train_word2vec,
+)
 
 
 def word2vec(run: RunDir, config: Config, *, force: bool, reporter: Reporter) -> StageOutcome:
@@ -46,9 +52,8 @@ def word2vec(run: RunDir, config: Config, *, force: bool, reporter: Reporter) ->
             )
         save_word_vectors(run.word2vec, vocabulary, vectors)
         by_gensim = not source and chosen_implementation(config.word2vec) == "gensim"
-        trained = (
-            f"{config.word2vec.algorithm}, {counted(config.word2vec.epochs, 'epoch')}{'' if by_gensim else ', torch'}"
-        )
+        training = choose_epochs(config.word2vec, sum(counts[UNKNOWN_ID:]))
+        trained = f"{training.algorithm}, {counted(training.epochs, 'epoch')}{'' if by_gensim else ', torch'}"
         origin = f"from {source.name}" if source else trained
         reporter.note(
             f"word2vec: {dimension}-dimensional vectors for {num_covered:,} of {num_words:,} words"

@@ -22,6 +22,7 @@ from elmo_zh.vocabulary.selection import VocabularyCounts, select_vocabulary
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 from elmo_zh.word2vec import (
     WordVectors,
+    choose_epochs,
     chosen_implementation,
     load_word_vectors,
     save_word_vectors,
@@ -66,6 +67,14 @@ def load(folder: Path, text: str, dimension: int = 3) -> WordVectors:
 
 def cosine(one: np.ndarray, other: np.ndarray) -> float:
     return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+
+
+@pytest.mark.parametrize(
+    ("num_tokens", "epochs"), [(0, 15), (2_600_000, 15), (4_000_000, 10), (7_900_000, 5), (10**9, 5)]
+)
+def test_epochs_depend_on_the_length_of_the_text(num_tokens: int, epochs: int) -> None:
+    assert choose_epochs(Word2vecConfig(), num_tokens) == Word2vecConfig(epochs=epochs)
+    assert choose_epochs(Word2vecConfig(epochs=3), num_tokens).epochs == 3
 
 
 @with_each_implementation
@@ -116,7 +125,8 @@ def test_an_error_while_the_text_is_read_is_raised(tmp_path: Path, implementatio
 
 
 @with_each_implementation
-def test_the_text_is_read_once_an_epoch(tmp_path: Path, implementation: str) -> None:
+@pytest.mark.parametrize(("epochs", "passes"), [(3, 3), (0, 15)])
+def test_the_text_is_read_once_an_epoch(tmp_path: Path, implementation: str, epochs: int, passes: int) -> None:
     files, built = segmented(tmp_path)
     amounts: list[int] = []
     totals: list[int | None] = []
@@ -131,9 +141,9 @@ def test_the_text_is_read_once_an_epoch(tmp_path: Path, implementation: str) -> 
             totals.append(total)
             yield Kept()
 
-    config = Word2vecConfig(epochs=3, implementation=implementation)
+    config = Word2vecConfig(epochs=epochs, implementation=implementation)
     train_word2vec(files, built.vocabulary, built.counts, 5, config, Counting())
-    assert totals == [3 * sum(len(line.split(" ")) for line in TEXT)]
+    assert totals == [passes * sum(len(line.split(" ")) for line in TEXT)]
     assert sum(amounts) == totals[0]
 
 
