@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from elmo_zh.contexts.index_info import check_sizes, damaged, load_info
 from elmo_zh.contexts.layout import IndexLayout, array_kinds
 from elmo_zh.contexts.nearest import nearest, nearest_among, nearest_of_each
+from elmo_zh.corpus.names import shown
 from elmo_zh.errors import ElmoZhError
 
 _SPELLINGS = 3
@@ -303,8 +304,13 @@ class ContextIndex:
         number = self._number(word)
         if number is None:
             similar = self.similar_spellings(word)
-            advice = f"Did you mean {', '.join(similar)}?" if similar else "No word of it has one of these characters."
-            raise ElmoZhError(f"{word or 'An empty word'} is not in the index {self.path}. {advice}")
+            # The words of a stranger's index may hold line feeds.
+            advice = (
+                f"Did you mean {', '.join(map(shown, similar))}?"
+                if similar
+                else "No word of it has one of these characters."
+            )
+            raise ElmoZhError(f"{shown(word) or 'An empty word'} is not in the index {self.path}. {advice}")
         return number
 
     def _check_layer(self, layer: int) -> int:

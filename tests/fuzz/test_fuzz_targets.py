@@ -26,6 +26,7 @@ FOUND = [
     ("settings", b"[text]\nsegmenter = " + b"[" * 3000),
     ("task", b"\0" + b"[" * 100_000),
     ("labelled-csv", "一二\n一二三四,1\n五六七八,2\n".encode()),  # the first row is shorter than the others
+    ("index", bytes.fromhex("0c0074000000000000000a0000000000000000000000")),  # words with line feeds in a suggestion
 ]
 
 
