@@ -184,7 +184,7 @@ class _Predictions:
 
 
 class TopOutputs(NamedTuple):
-    """What both LMs predict from, in their order of reading.
+    """The outputs that both LMs predict words from, each in its reading order.
 
     Attributes:
         hidden: Outputs of the top layer, float32, shape (2, T, B, P).

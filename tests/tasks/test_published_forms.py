@@ -123,7 +123,7 @@ def test_no_agreement_is_no_label(tmp_path: Path) -> None:
     path = written(tmp_path, "a.tsv", "".join(f"{text}\t{text}吗\t{label}\n" for text, label in rows))
     labelled = read_labelled(path, PAIRS)
     assert [example.labels for example in labelled.examples] == [("entailment",), ("neutral",)]
-    assert labelled.notes == ("tsv, columns 1, 2, 3, no header", "1 left out: their label '-' says that there is none")
+    assert labelled.notes == ("tsv, columns 1, 2, 3, no header", "1 left out: labelled '-', which means no label")
     path = written(tmp_path, "b.tsv", "好评\t+\n差评\t-\n一般\t0\n")
     assert read(path, CLASSIFY) == [("好评", "+"), ("差评", "-"), ("一般", "0")]
 

@@ -11,7 +11,7 @@ from elmo_zh.corpus.names import is_hidden, is_other_name, without_compression
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.tasks.data.examples import Example, Labelled, UnlabelledError
-from elmo_zh.tasks.data.parts import PART_WORDS, part_named
+from elmo_zh.tasks.data.part_names import PART_WORDS, part_named
 from elmo_zh.tasks.data.read_labelled import Reading, read_labelled
 
 # Fraction of the texts that a split takes for each.

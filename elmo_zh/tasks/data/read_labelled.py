@@ -151,7 +151,7 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     notes = [f"{kind}, {note}"]
     agreed = examples if reading.regression else _with_agreed_label(examples)
     if len(agreed) < len(examples):
-        notes.append(f"{len(examples) - len(agreed):,} left out: their label {_NO_LABEL!r} says that there is none")
+        notes.append(f"{len(examples) - len(agreed):,} left out: labelled {_NO_LABEL!r}, which means no label")
     return Labelled(name=text.name, examples=agreed, notes=tuple(notes))
 
 

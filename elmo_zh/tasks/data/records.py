@@ -13,7 +13,7 @@ from elmo_zh.corpus.readers.tables import LONGEST_CELL, checked_rows, csv_rows, 
 from elmo_zh.errors import CorpusError
 from elmo_zh.tasks.data.examples import UnlabelledError
 from elmo_zh.tasks.data.json_objects import iter_objects
-from elmo_zh.tasks.data.parts import column_of_parts, part_of
+from elmo_zh.tasks.data.part_names import column_of_parts, part_of
 from elmo_zh.text.han import count_han
 
 # In order of preference, in lower case.
@@ -106,7 +106,7 @@ def _rows(text: DecodedText, kind: str) -> Iterator[list[str]]:
 
 
 def _separator(text: DecodedText) -> str:
-    """Return the separator, such as _!_, that occurs equally often in all first lines; "" if there is none."""
+    """Return a separator such as _!_ that occurs equally often in each of the first lines; "" if there is none."""
     lines = [line for line in islice(text.whole_lines(LONGEST_CELL), _SAMPLE_ROWS) if line.strip()]
     if len(lines) < _LEAST_LINES or "\t" in lines[0]:
         return ""

@@ -18,7 +18,7 @@ def part_named(word: str) -> str:
 
 
 def column_of_parts(rows: Sequence[Sequence[str]], used: Sequence[int], width: int) -> int | None:
-    """Return the column, not used otherwise, that says train, dev or test in each row; None if there is none."""
+    """Return an unused column that says train, dev or test in each row; None if there is none."""
     for column in range(width):
         cells = [row[column].strip().lower() for row in rows if column < len(row)]
         if column not in used and cells and all(map(part_named, cells)):
