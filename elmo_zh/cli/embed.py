@@ -270,10 +270,7 @@ def _run_jobs(
                 engine=engine,
             )
         except UnsuitableError as error:
-            if job.text.source.is_named:
-                raise
-            # Found in a folder, it need not be text.
-            common.console.warn(f"Skipped: {error}")
+            job.text.skip(error, common.console)
             skipped.append(job.text.name)
             continue
         total.add(report.counts)

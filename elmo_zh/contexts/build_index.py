@@ -18,6 +18,7 @@ from elmo_zh.contexts.index_text import Reading, WordNumbers, count_words, write
 from elmo_zh.contexts.index_vectors import write_vectors
 from elmo_zh.contexts.layout import INDEX_FORMAT, VECTOR, IndexLayout, array_kinds, is_index
 from elmo_zh.contexts.unfinished_index import IndexParts, RowFile
+from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.sources import Source, Sources, Stamp
 from elmo_zh.embed.embedder import ElmoEmbedder
@@ -27,7 +28,7 @@ from elmo_zh.embed.line_blocks import Contents
 from elmo_zh.embed.prepare import count_text, describe_model, open_parts, write_text_files
 from elmo_zh.embed.rows import require_sentences
 from elmo_zh.embed.survey import Survey, check_disk_space
-from elmo_zh.embed.unfinished import DumpCounts
+from elmo_zh.embed.unfinished import DumpCounts, Parts
 from elmo_zh.embed.unknown_rate import describe_unknown_rate, is_far_above, training_unknown_rate
 from elmo_zh.engine.engine import Engine, ThisProcess
 from elmo_zh.errors import CorpusError, ElmoZhError
@@ -168,19 +169,33 @@ class _Build:
 
     def run(self, engine: Engine, *, force: bool) -> IndexReport:
         """Write the index."""
-        stamps = [Stamp.of(text.source) for text in self._texts]
-        surveys = [self._write_tokens(number, force=force) for number in range(len(self._texts))]
+        stamped = [(Stamp.of(text.source), text.source) for text in self._texts]
+        surveys = self._write_all_tokens(force=force)
         self.parts.open(self._manifest(surveys), force=force)
         if not self.parts.layout.path.is_dir():
             self._write_text(surveys)
-            for stamp, text in zip(stamps, self._texts, strict=True):
-                stamp.require(text.source)
+            for stamp, source in stamped:
+                stamp.require(source)
         write_vectors(self._embedder, self.parts, len(self._texts), self._settings.layers, engine, self._reporter)
         return self._finish()
 
-    def _write_tokens(self, number: int, *, force: bool) -> Survey:
+    def _write_all_tokens(self, *, force: bool) -> list[Survey]:
+        """Write the tokens of the texts; files found in folders that are no text are skipped."""
+        texts, surveys = [], []
+        for text in self._texts:
+            try:
+                surveys.append(self._write_tokens(text, self.parts.text(len(surveys)), force=force))
+                texts.append(text)
+            except UnsuitableError as error:
+                text.skip(error, self._reporter)
+        if not texts:
+            raise CorpusError("None of the files in the folder is text. Give files by name, or a folder with text.")
+        self._texts = texts
+        return surveys
+
+    def _write_tokens(self, text: InputText, parts: Parts, *, force: bool) -> Survey:
         """Write the tokens of a text, unless they are there."""
-        text, parts, settings = self._texts[number], self.parts.text(number), self._settings
+        settings = self._settings
         identity = {**describe_model(self._embedder), **asdict(settings.reading), "reading": text.reading}
         survey = open_parts(
             parts,

@@ -92,9 +92,13 @@ class InputText:
         try:
             yield from self.lines(reporter)
         except UnsuitableError as error:
-            if self.source.is_named:
-                raise
-            reporter.warn(f"Skipped: {error}")
+            self.skip(error, reporter)
+
+    def skip(self, error: UnsuitableError, reporter: Reporter) -> None:
+        """Warn that the file is skipped; raise the error if the user named the file, as it should be text then."""
+        if self.source.is_named:
+            raise error
+        reporter.warn(f"Skipped: {error}")
 
     def _require_fields(self) -> None:
         """Raise CorpusError if a field is wanted of a file that was named and has none."""

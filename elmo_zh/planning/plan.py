@@ -14,6 +14,7 @@ from elmo_zh.planning.sampling import take_sample
 from elmo_zh.planning.stage_costs import stage_figures, stage_memory
 from elmo_zh.planning.words import WordForecast, forecast_words
 from elmo_zh.run.reporter import Reporter
+from elmo_zh.text.han import count_han
 from elmo_zh.version import __version__
 
 PLAN_FORMAT = 1
@@ -40,6 +41,8 @@ def make_plan(
     train_fraction = 1 - heldout_tokens / max(1.0, tokens)
     blocks = [block.words() for block in sample.blocks]
     words = forecast_words(blocks, tokens, train_fraction, config.vocab, is_all=sample.is_all)
+    if not any(map(count_han, blocks)):
+        reporter.warn("There is no Chinese character in what was read of this corpus. Check that it is the right one.")
     reporter.note("Trying the stages on part of the sample ...")
     figures = {
         **totals,

@@ -290,6 +290,21 @@ def test_another_model_is_refused(index: ContextIndex, model: Path, tmp_path: Pa
     index.require_model(index.model_digest, model)
 
 
+def test_files_that_are_no_text_are_skipped_in_a_folder(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    noise = folder / "a-noise"
+    noise.write_bytes(bytes(range(256)) * 9)
+    with pytest.raises(CorpusError, match="None of the files in the folder is text"):
+        build(embedder, [folder], tmp_path / "index")
+    write_text(folder / "b.txt", LINES)
+    build(embedder, [folder], tmp_path / "index")
+    alone = build(embedder, [folder / "b.txt"], tmp_path / "alone")
+    assert files_of(tmp_path / "index") == files_of(alone.path)
+    with pytest.raises(CorpusError, match="a-noise: not text in UTF-8"):
+        build(embedder, [noise], tmp_path / "other")
+
+
 def test_layers_and_word_lists_as_typed(tmp_path: Path) -> None:
     assert parse_layers("all", 3) == (0, 1, 2)
     assert parse_layers("top", 3) == (2,)

@@ -59,6 +59,15 @@ def test_a_plan_recommends_the_starter_for_much_less_text_than_it_has_seen(
     assert recommended not in character.stdout
 
 
+def test_a_plan_warns_of_a_corpus_without_chinese() -> None:
+    warned = "There is no Chinese character in what was read of this corpus."
+    assert warned not in elmo_zh("plan", write_corpus(), *PLAN_FAST, *WIDTH).stderr
+    Path("english.txt").write_text("The quick brown fox.\n" * 50, encoding="utf-8")
+    answer = elmo_zh("plan", "english.txt", *PLAN_FAST, *WIDTH)
+    assert answer.status == 0
+    assert warned in answer.stderr
+
+
 def test_a_plan_is_told_in_tables() -> None:
     answer = elmo_zh("plan", write_corpus(), *PLAN_FAST, *WIDTH)
     assert answer.status == 0, answer.stderr
