@@ -18,12 +18,15 @@ from elmo_zh.tasks.data.conll import read_conll
 from elmo_zh.tasks.data.examples import Example, Labelled, UnlabelledError
 from elmo_zh.tasks.data.json_objects import starts_as_objects
 from elmo_zh.tasks.data.records import Record, read_objects, read_table
-from elmo_zh.tasks.data.schemes import detect_scheme, spans_of, tags_of
+from elmo_zh.tasks.data.schemes import OUTSIDE, detect_scheme, marks_span, spans_of, tags_of
 from elmo_zh.tasks.data.spans import read_spans
 from elmo_zh.tasks.data.token_lists import has_token_lists, is_table_of_lists, read_table_of_lists, read_token_lists
 
 FORMATS = ("auto", "csv", "tsv", "jsonl", "conll")
-_FORMAT_OF_SUFFIX = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
+_FORMAT_OF_SUFFIX = {
+    ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".conll": "conll",
+    ".conllu": "conll", ".bio": "conll", ".bmes": "conll", ".bioes": "conll",
+}  # fmt: skip
 _HEAD = 2**16
 # The label of examples on which annotators did not agree, in data of inference.
 _NO_LABEL = "-"
@@ -138,7 +141,7 @@ def _in_bioes(examples: Sequence[Example]) -> tuple[list[Example], int]:
 
 def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     if kind == "conll":
-        raise CorpusError(f"{text.name}: CoNLL is for tags. Use: task fit tag, or name the format: --input-format tsv")
+        raise _conll_error(text.name)
     found, note = _records(text, kind, reading, with_label=True)
     records = list(found)
     if not records:
@@ -147,12 +150,19 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
         raise UnlabelledError(f"{text.name}: all labels are empty. Give examples with labels.")
     what = "record" if kind == "jsonl" else "row"
     _require_labels(text.name, what, records)
+    labels = {record.cells[-1].strip() for record in records}
+    if reading.format == "auto" and OUTSIDE in labels and any(map(marks_span, labels)):
+        raise _conll_error(text.name)
     examples = [_example(text.name, what, record, reading) for record in records]
     notes = [f"{kind}, {note}"]
     agreed = examples if reading.regression else _with_agreed_label(examples)
     if len(agreed) < len(examples):
         notes.append(f"{len(examples) - len(agreed):,} left out: labelled {_NO_LABEL!r}, which means no label")
     return Labelled(name=text.name, examples=agreed, notes=tuple(notes))
+
+
+def _conll_error(name: str) -> CorpusError:
+    return CorpusError(f"{name}: CoNLL is for tags. Use: task fit tag, or name the format: --input-format tsv")
 
 
 def _require_labels(name: str, what: str, records: Sequence[Record]) -> None:
