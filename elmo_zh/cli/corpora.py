@@ -35,7 +35,7 @@ _LITTLE_BESIDE_STARTER = 0.1
     type=click.FloatRange(min=1),
     default=20,
     show_default=True,
-    help="Time limit for reading the sample, in seconds.",
+    help="Time limit for reading the corpus, and again for segmenting the sample, in seconds.",
 )
 @click.option(
     "--sample-megabytes",

@@ -72,8 +72,9 @@ def drift(common: Common, /, old: Path, new: Path, output: Path | None, **chosen
 
     Use it to compare periods or kinds of text. OLD and NEW are indexes that one model has made. The words that changed
     most come first, each with the old and new lines that show it best, and the cosine of each line to the mean of the
-    other text. p is the share of random divisions of the word's occurrences that lie as far apart; q is the expected
-    share of false discoveries among the words with this p or a smaller one. docs/contexts.md describes the columns.
+    other text. p is the share of random divisions of the word's occurrences into two groups at least as far apart as
+    the texts; q is the expected share of false discoveries among the words with this p or a smaller one.
+    docs/contexts.md describes the columns.
 
     \b
     Example:

@@ -99,9 +99,9 @@ def index(
 ) -> None:
     """Index words by their vectors, to look up similar occurrences.
 
-    Use it before neighbours and senses. FILE is a text in any form that segment reads, a folder, or - for standard
-    input. INDEX is a folder with the vectors of words in their sentences, and these sentences; docs/contexts.md
-    describes it. An interrupted command resumes if it is run again.
+    Use it before neighbours, senses and drift; explore can use it too. FILE is a text in any form that segment reads, a
+    folder, or - for standard input. INDEX is a folder with the vectors of words in their sentences, and with these
+    sentences; docs/contexts.md describes it. An interrupted command resumes if it is run again.
 
     \b
     Example:

@@ -48,11 +48,11 @@ def neighbours(
     model: Path | None,
     device: str | None,
 ) -> None:
-    """Find the indexed words used most like a word in a sentence.
+    """Find the occurrences most similar to a word in a sentence.
 
-    Use it to see what the model takes a word to mean here. Each line shows the cosine of the two vectors, the
-    occurrence in its context, and the file and line that it is from; a repeated line is shown once. If the segmenter
-    does not make the word a token, the sentence is cut before and after it.
+    Use it to see which meaning the model gives a word in this sentence. Each line shows the cosine of the two vectors,
+    the occurrence in its context, and the file and line that it is from; a repeated line is shown once. If the
+    segmenter does not make the word a token, the sentence is cut before and after it.
 
     \b
     Example:

@@ -89,11 +89,11 @@ if TYPE_CHECKING:
 def score(common: Common, /, files: tuple[str, ...], output: Path | None, **chosen: Any) -> None:
     """Score lines of text, or keep those that score best.
 
-    Use it to find odd lines, to clean a corpus, or to choose text of a field. A score is the exact probability under
-    the forward and the backward LM. --against compares a model of the field with a general one (Moore and Lewis 2010).
-    FILE is a text in any form that segment reads, a folder, or - for
-    standard input. A line is one sentence unless --split-sentences is given; no line is left out. docs/contexts.md
-    describes the columns.
+    Use it to find odd lines, to clean a corpus, or to choose text of a field. Scores are exact costs under the forward
+    and the backward LM, in nats and in bits per character: the lower, the more probable the line. --against compares a
+    model of the field with a general one (Moore and Lewis 2010). FILE is a text in any form that segment reads, a
+    folder, or - for standard input. A line is one sentence unless --split-sentences is given; no line is left out.
+    docs/contexts.md describes the columns.
 
     \b
     Example:

@@ -36,7 +36,12 @@ _NUM_LINES = 5
     type=click.IntRange(0),
     help="Layer whose vectors are compared. Default: the lowest layer of the index above 0.",
 )
-@click.option("--usages", type=click.IntRange(1), metavar="K", help="Number of usages. Default: chosen, perhaps one.")
+@click.option(
+    "--usages",
+    type=click.IntRange(1),
+    metavar="K",
+    help="Number of usages. Default: chosen from the data; it may be one.",
+)
 @click.option(
     "--top", type=click.IntRange(1), default=10, show_default=True, help="Words to show of each kind at most."
 )
@@ -70,7 +75,7 @@ def senses(
     """Find the usages of a word: its occurrences in clusters.
 
     Use it to see whether a model tells the senses of a word apart. For each usage it shows the share of the
-    occurrences, words that are used alike, substitutes, and the five occurrences nearest to its centre with their
+    occurrences, words used in a similar way, substitutes, and the five occurrences nearest to its centre with their
     cosines. docs/contexts.md says how the number of usages is chosen.
 
     \b

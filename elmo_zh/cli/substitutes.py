@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 )
 @click.option("--file", metavar="FILE", help="Read sentences with the word from a file, one per line, instead of TEXT.")
 @click.option("--top", type=click.IntRange(1), default=20, show_default=True, help="Number of substitutes to show.")
-@click.option("--without-word", is_flag=True, help="Leave the word itself out; else it is shown with its rank.")
+@click.option("--without-word", is_flag=True, help="Leave out the word itself, which is otherwise shown with its rank.")
 @click.option(
     "--with-punctuation",
     is_flag=True,
@@ -53,10 +53,9 @@ if TYPE_CHECKING:
 def substitutes(common: Common, /, text: str | None, model: Path | None, device: str | None, **chosen: Any) -> None:
     """Show which words could stand in the place of a word.
 
-    Use it to see what a model makes of a sentence: which words it expects in a place, and how far from its expectation
-    the word is that stands there. TEXT is one sentence, with its full stop. The ranking is by the product of the
-    probabilities under the forward and the backward LM, over a power of the word's frequency; docs/contexts.md says how
-    the power was chosen.
+    Use it to see how a model reads a sentence: which words it expects in a place, and how well it expects the actual
+    word. TEXT is one sentence, with its full stop. The ranking is by the product of the probabilities under the forward
+    and the backward LM, over a power of the word's frequency; docs/contexts.md says how the power was chosen.
 
     \b
     Example:

@@ -36,7 +36,7 @@ class WordDrift:
         new_spread: The same among the new ones.
         excess: apd minus the mean of the spreads; 0 on average if nothing has changed.
         prt: Cosine distance of the mean old and the mean new unit vector.
-        p: Share of random divisions of its occurrences that lie as far apart, by the chosen measure.
+        p: Share of random divisions of its occurrences into groups at least as far apart, by the chosen measure.
         q: False discovery rate among the words that have no larger p (Benjamini and Hochberg).
         procrustes: Distance of its vectors in two aligned word2vec models, if given and both have it.
     """

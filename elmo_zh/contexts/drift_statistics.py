@@ -71,7 +71,7 @@ def compare_groups(old: Vectors, new: Vectors) -> Distances:
 
 
 def permutation_p(old: Vectors, new: Vectors, measure: str, permutations: int, generator: np.random.Generator) -> float:
-    """Return the share of random divisions of all vectors into two groups that lie as far apart.
+    """Return the share of random divisions of all vectors into two groups at least as far apart.
 
     The test is sequential: it ends when 100 permutations have reached the distance, and then their share of those drawn
     is the p-value, which is as valid as that of a fixed number (Besag and Clifford 1991, "Sequential Monte Carlo
