@@ -61,6 +61,8 @@ def neighbours(
     """
     config = common.resolve()
     refuse_settings_of_the_model(common, "neighbours", also="embed")
+    if not word.strip():
+        raise click.UsageError("WORD is empty. Give a word of the sentence.")
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.keyword_lines import distinct_neighbours
     from elmo_zh.contexts.occurrences import best_occurrence, require_occurrences

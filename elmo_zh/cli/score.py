@@ -1,5 +1,6 @@
 """The command that scores lines of text, and chooses lines by their scores."""
 
+import math
 import shlex
 import sys
 from dataclasses import asdict
@@ -137,6 +138,9 @@ def _check_usage(common: Common, output: Path | None, chosen: dict[str, Any]) ->
         raise click.UsageError("--engine dask needs a file on the disk that the workers share: --output FILE")
     if chosen["keep_below"] is not None and chosen["keep_share"] is not None:
         raise click.UsageError("--keep-below and --keep-share exclude each other. Give one of them.")
+    for option in ("keep_below", "keep_share"):
+        if chosen[option] is not None and not math.isfinite(chosen[option]):
+            raise click.UsageError(f"--{option.replace('_', '-')} takes a finite number.")
     if keeps and (chosen["kind"] or chosen["by"] == "token"):
         raise click.UsageError("--keep-below and --keep-share write lines. Leave out --format and --by.")
     if chosen["against"] and chosen["by"] == "token":

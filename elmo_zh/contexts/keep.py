@@ -1,6 +1,7 @@
 """Choose the lines with the lowest scores, and write them as they were read, in flat memory."""
 
-from collections.abc import Iterable, Iterator
+import codecs
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -40,12 +41,13 @@ class _Threshold:
 
 
 def write_kept(
-    lines: Iterable[ScoredLine], texts: Iterable[InputText], rule: KeepRule, scratch: Path, output: BinaryIO
+    lines: Iterable[ScoredLine], texts: Sequence[InputText], rule: KeepRule, scratch: Path, output: BinaryIO
 ) -> int:
     """Write the kept lines in order, and return their number.
 
-    A line of a plain text, compressed or not, is written byte for byte, unless its encoding is UTF-16 or UTF-32; a line
-    from such a text, an archive, or a record is written in UTF-8 and ends with LF.
+    If all texts are plain, compressed or not, and have one encoding, lines are written byte for byte. Lines in UTF-16 and
+    UTF-32, of archives, records and texts of different encodings are written in UTF-8. Each line ends with LF, and byte
+    order marks are left out.
 
     Args:
         lines: All lines, scored.
@@ -127,20 +129,24 @@ def _iter_values(ranks: NDArray[np.uint64]) -> Iterator[int]:
         yield from ranks[start : start + _CHUNK_LINES].tolist()
 
 
-def _iter_raw_lines(texts: Iterable[InputText]) -> Iterator[bytes]:
+def _iter_raw_lines(texts: Sequence[InputText]) -> Iterator[bytes]:
+    texts = [text for text in texts if text.tally.forms]  # the others have no lines
+    encodings = {_encoding_of_bytes(text) for text in texts}
     for text in texts:
-        if _has_raw_lines(text):
-            with text.source.open() as file:
-                yield from file
-        else:
+        if len(encodings) > 1 or "" in encodings:
             for line in text.lines_if_text(SilentReporter()):
                 yield f"{line}\n".encode()
+        else:
+            with text.source.open() as file:
+                for number, raw in enumerate(file):
+                    unmarked = raw if number else raw.removeprefix(codecs.BOM_UTF8)
+                    yield unmarked.removesuffix(b"\n") + b"\n"
 
 
-def _has_raw_lines(text: InputText) -> bool:
-    """Return whether the lines of a text that was read are those of its bytes, split at LF."""
+def _encoding_of_bytes(text: InputText) -> str:
+    """Return the encoding of a text that was read, if its lines are those of its bytes, split at LF; else ""."""
     forms = list(text.tally.forms.elements())
     if len(forms) != 1 or is_archive_name(text.source.file_name):
-        return False
+        return ""
     kind, encoding, _ = forms[0]
-    return kind == "text" and "\n".encode(encoding) == b"\n"
+    return encoding if kind == "text" and "\n".encode(encoding) == b"\n" else ""

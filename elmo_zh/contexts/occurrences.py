@@ -73,6 +73,8 @@ def find_occurrences(
             continue
         else:
             before, own, after = (embedder.prepare(part).tokens for part in (text[:start], word, text[end:]))
+            if not own:
+                continue
             chosen, position, segmented_as = [*before, "".join(own), *after], len(before), prepared.tokens
         found.append(
             Occurrence(

@@ -16,7 +16,7 @@ from elmo_zh.contexts.line_score import ScoredLine
 from elmo_zh.embed.unfinished import is_same_json, remove_damaged_parts
 from elmo_zh.errors import OutputError
 from elmo_zh.run.files import atomic_path, remove, write_json
-from elmo_zh.run.sealed import Region, write_sealed
+from elmo_zh.run.sealed import Region, read_sealed, write_sealed
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,17 @@ class ScoreParts:
         """Remove the records of parts from the first one on that is damaged; return whether there was any."""
         return remove_damaged_parts(self.path)
 
-    def save(self, number: int, lines: Sequence[ScoredLine]) -> None:
-        """Write a part."""
+    def save(self, number: int, lines: Sequence[ScoredLine], unknown_words: Mapping[str, int], num_cut: int) -> None:
+        """Write a part, and what was counted when it was computed, as `ComputedScores` has it."""
         with atomic_path(self._part(number)) as unfinished, unfinished.open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(line.as_record(), ensure_ascii=False) + "\n" for line in lines)
-        write_sealed(self._record(number), {}, [Region.whole(self._part(number))])
+        counted = {"unknown_words": dict(unknown_words), "num_cut": num_cut}
+        write_sealed(self._record(number), counted, [Region.whole(self._part(number))])
+
+    def load_counts(self, number: int) -> tuple[dict[str, int], int]:
+        """Return what was counted when a finished part was computed; nothing for parts of earlier versions."""
+        record = read_sealed(self._record(number))
+        return record.get("unknown_words", {}), record.get("num_cut", 0)
 
     def load(self, number: int) -> list[ScoredLine] | None:
         """Return a part, or None if it is not finished."""

@@ -256,7 +256,7 @@ class _Scoring:
         """Yield the lines of all texts, scored, a part at a time; add them to the counts.
 
         Finished parts are read, and fill the cache as they did when they were computed: so the lines of the others are
-        computed in the same company, and the same bits come out.
+        computed in the same batches, and the same bits come out.
         """
         windows = enumerate(_iter_windows(self._job.texts, self._reporter))
         work = LineScores(self._job.scorer, self._job.other)
@@ -273,6 +273,7 @@ class _Scoring:
         for number, window in islice(windows, num_finished):
             assert self._parts is not None
             done = self._parts.load(number) or []
+            self._job.scorer.add_counts(*self._parts.load_counts(number))
             window.new_lines(self._planned)
             yield window.resume(self._cache, done)
 
@@ -284,7 +285,7 @@ class _Scoring:
             self._job.scorer.add_counts(computed.unknown_words, computed.num_cut)
             lines = window.scored(self._cache, computed.known)
             if self._parts:
-                self._parts.save(number, lines)
+                self._parts.save(number, lines, computed.unknown_words, computed.num_cut)
             yield lines
 
     def _iter_tasks(self, windows: Iterator[tuple[int, _Window]]) -> Iterator[PartTask[list[str], tuple[int, _Window]]]:

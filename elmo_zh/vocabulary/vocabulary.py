@@ -21,6 +21,7 @@ class Vocabulary:
         self.tokens = tuple(tokens)
         # A text token that is spelled like a special token is an unknown word, not the special token.
         self._ids = {token: row for row, token in enumerate(self.tokens) if row >= len(SPECIALS)}
+        self._longest = max(map(len, self._ids), default=0)
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -40,7 +41,8 @@ class Vocabulary:
         """
         subwords, start = [], 0
         while start < len(word):
-            for end in range(len(word) if start else len(word) - 1, start, -1):
+            longest = min(len(word) if start else len(word) - 1, start + self._longest)
+            for end in range(longest, start, -1):
                 if word[start:end] in self:
                     subwords.append(word[start:end])
                     start = end

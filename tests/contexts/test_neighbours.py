@@ -166,9 +166,15 @@ def test_a_word_that_the_segmenter_does_not_cut(tmp_path: Path) -> None:
     assert found(embedder, "１０", "我们今天吃１０个苹果").word == "10"
     # Where the segmenter makes it a token it is taken, though it stands inside another word before.
     assert found(embedder, "天", "我们今天 天").tokens == ["我们", "今天", "天"]
-    for word in ("香蕉", " "):
-        with pytest.raises(ElmoZhError, match=rf"{word} is not in the sentence: '我们吃苹果' has 3 tokens"):
-            found(embedder, word, "我们吃苹果")
+    # Normalisation leaves nothing of the last three.
+    for word, sentence in (
+        ("香蕉", "我们吃苹果"),
+        (" ", "我们 吃苹果"),
+        ("\u200b", "我们吃\u200b苹果"),
+        ("\a", "我们\a吃苹果"),
+    ):
+        with pytest.raises(ElmoZhError, match=rf"{word} is not in the sentence: .* has 3 tokens"):
+            found(embedder, word, sentence)
     with pytest.raises(ElmoZhError, match=r"苹 is not in the sentence: '吃 苹果' has 2 tokens"):
         found(embedder, "苹", "吃 苹果", segmented=True)
     with pytest.raises(ElmoZhError, match=r"'今天' has 1 token \(今天\)\."):

@@ -140,10 +140,11 @@ def test_a_difference_of_two_models(bundle: Path, tmp_path: Path) -> None:
 
 
 def test_the_lines_kept_are_those_with_the_fewest_bits(bundle: Path) -> None:
-    """In order, byte for byte, and of equal lines the first."""
+    """In order, byte for byte, of equal lines the first; a last line without its end gets one."""
     lines = ["苹果苹果\r\n", "\r\n", "今天吃苹果。\n", "我\n", "苹果苹果\r\n", "我吃。\n", "果"]
     raw = "".join(lines).encode("gb18030")
     Path("a.txt").write_bytes(raw)
+    lines[-1] += "\n"
     options = ("a.txt", "--encoding", "gb18030", "--model", bundle)
     bits = [row["bits_per_character"] for row in rows(elmo_zh("score", *options).stdout)]
     ranked = sorted((float(cost), number) for number, cost in enumerate(bits) if cost)
@@ -164,6 +165,43 @@ def test_kept_records_become_lines_of_utf_8(bundle: Path) -> None:
     Path("a.csv").write_bytes('id,text\n1,"今天\n吃"\n2,\n3,我\n'.encode("gb18030"))
     answer = elmo_zh("score", "a.csv", "--model", bundle, "--keep-share", "1")
     assert answer.stdout == "今天 吃\n我\n"
+
+
+def test_kept_lines_of_several_texts(bundle: Path) -> None:
+    """A last line without its end stays a line, a mark goes, and texts of two encodings become one."""
+    kept = ("--model", bundle, "--keep-share", "1")
+    Path("a.txt").write_bytes("我\n今天".encode("utf-8-sig"))
+    Path("b.txt").write_bytes("吃\r\n苹果".encode("utf-8-sig"))
+    answer = elmo_zh("score", "a.txt", "b.txt", *kept, "--output", "one.txt")
+    assert answer.status == 0
+    assert Path("one.txt").read_bytes() == "我\n今天\n吃\r\n苹果\n".encode()
+    Path("c.txt").write_bytes("我们今天吃苹果。\n".encode("gb18030") * 20)
+    for others, encoding in ((["a.txt"], "utf-8"), ([], "gb18030")):
+        answer = elmo_zh("score", "c.txt", *others, *kept, "--output", "two.txt", "--force")
+        assert answer.status == 0
+        assert Path("two.txt").read_bytes().decode(encoding).count("我们今天吃苹果。\n") == 20
+
+
+def test_a_resumed_score_knows_the_unknown_words_of_all_parts(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(score_texts, "PART_LINES", 1)
+    Path("a.txt").write_text("我吃оสาоสา\n我吃苹果\n今天\n" + "一二三四五六七八九十", encoding="utf-8")
+    options = ("score", "a.txt", "--model", bundle, "--output")
+    whole = elmo_zh(*options, "whole.tsv")
+    assert "оสา"[0] in whole.stderr
+    score_distinct, calls = Scorer.score_distinct, iter(range(9))
+
+    def stopped(scorer: Scorer, lines: list[str]) -> list[object]:
+        if next(calls) == 2:
+            raise KeyboardInterrupt
+        return score_distinct(scorer, lines)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Scorer, "score_distinct", stopped)
+        assert elmo_zh(*options, "again.tsv").status == 130
+    again = elmo_zh(*options, "again.tsv")
+    assert Path("again.tsv").read_bytes() == Path("whole.tsv").read_bytes()
+    told, told_again = ([line for line in each.stderr.splitlines() if "unknown" in line] for each in (whole, again))
+    assert told == told_again != []
 
 
 def test_equal_lines_are_scored_once(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,6 +305,8 @@ def test_wrong_usage_and_models_without_probabilities(bundle: Path, tmp_path: Pa
         (["--against", str(bundle), "--by", "token"], "Leave out --by token."),
         (["--segmented", "--split-sentences"], "Leave out --split-sentences."),
         (["--keep-share", "1.5"], "1.5 is not in the range"),
+        (["--keep-share", "nan"], "--keep-share takes a finite number."),
+        (["--keep-below", "nan"], "--keep-below takes a finite number."),
     ):
         answer = elmo_zh("score", "a.txt", "--model", bundle, *options)
         assert answer.status == 2

@@ -222,3 +222,8 @@ def test_every_subword_is_the_longest_that_fits_there() -> None:
     assert vocabulary.find_subwords("abcd") == ["abc", "d"]
     assert vocabulary.find_subwords("xabcd") == ["abc", "d"]
     assert vocabulary.find_subwords("abxcd") == ["ab", "cd"]
+
+
+def test_a_very_long_word_is_searched_in_proportion_to_its_length() -> None:
+    """If all parts of it were looked up, there would be two thousand million."""
+    assert VOCABULARY.find_subwords("桃" * 60_000 + "苹果") == ["苹", "果"]
