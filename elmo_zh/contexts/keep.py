@@ -45,9 +45,9 @@ def write_kept(
 ) -> int:
     """Write the kept lines in order, and return their number.
 
-    If all texts are plain, compressed or not, and have one encoding, lines are written byte for byte. Lines in UTF-16 and
-    UTF-32, of archives, records and texts of different encodings are written in UTF-8. Each line ends with LF, and byte
-    order marks are left out.
+    If all texts are plain, compressed or not, and have one encoding, lines are written byte for byte. Lines in UTF-16
+    and UTF-32, of archives, records and texts of different encodings are written in UTF-8. Each line ends with LF, and
+    byte order marks are left out.
 
     Args:
         lines: All lines, scored.

@@ -21,8 +21,8 @@ from elmo_zh.segmenting.work_dir import part_name
 
 # Why a line is left out; these numbers are in the bucket files.
 DUPLICATE, BOILERPLATE = 0, 1
-# A bucket task of this size takes about 30 MB of memory.
-_BUCKET_KEYS = 250_000
+# A bucket task of this size takes about 120 MB of memory.
+_BUCKET_KEYS = 1_000_000
 
 
 def key_rule(config: TextConfig) -> KeyRule | None:
