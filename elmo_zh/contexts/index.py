@@ -3,9 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import cached_property
-from heapq import nlargest
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
@@ -18,12 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from elmo_zh.contexts.index_info import check_sizes, damaged, load_info
 from elmo_zh.contexts.layout import IndexLayout, array_kinds
 from elmo_zh.contexts.nearest import nearest, nearest_among, nearest_of_each
+from elmo_zh.contexts.similar_spellings import similar_spellings
 from elmo_zh.corpus.names import shown
 from elmo_zh.errors import ElmoZhError
-
-_SPELLINGS = 3
-# Spellings less similar than this are no help (`SequenceMatcher.ratio`).
-_LEAST_SIMILAR = 0.4
 
 
 @dataclass(frozen=True)
@@ -128,6 +123,17 @@ class ContextIndex:
         folder = Path(path)
         return cls(folder, load_info(folder))
 
+    def __repr__(self) -> str:
+        """Show the path, the sizes and the layers."""
+        return (
+            f"ContextIndex({str(self.path)!r}, {len(self):,} occurrences of {self.info['counts']['words']:,} words,"
+            f" layers {', '.join(map(str, self.layers))}, dimension {self.dimension})"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the folder alone; the files have to be there when the index is loaded again."""
+        return ContextIndex.load, (self.path.absolute(),)
+
     def __len__(self) -> int:
         """The number of occurrences."""
         return int(self.info["counts"]["occurrences"])
@@ -157,6 +163,7 @@ class ContextIndex:
 
         Raises:
             ElmoZhError: If the word is not in the index; the message names the most similar spellings.
+            TypeError: If the word is not a string.
         """
         number = self._require(word)
         ends = self._array(self._layout.words)["postings_end"]
@@ -200,11 +207,14 @@ class ContextIndex:
             raise damaged(self._layout.line_text) from None
 
     def vectors(self, layer: int) -> NDArray[np.float16]:
-        """Return the vectors of all occurrences in a layer, mapped from disk, float16, shape (N, 2P).
+        """Return the vectors of all occurrences in a layer, mapped from disk, read-only, float16, shape (N, 2P).
 
         Raises:
             ElmoZhError: If the index does not have this layer.
         """
+        return _read_only(self._vectors(layer))
+
+    def _vectors(self, layer: int) -> NDArray[np.float16]:
         return self._array(self._layout.vectors(self._check_layer(layer)))
 
     def vectors_of(self, numbers: NDArray[np.int64], layer: int) -> NDArray[np.float16]:
@@ -213,13 +223,16 @@ class ContextIndex:
         Raises:
             ElmoZhError: If the index does not have this layer, or a vector is damaged.
         """
-        found = self.vectors(layer)[numbers]
+        found = self._vectors(layer)[numbers]
         if not np.isfinite(found).all():
             raise damaged(self._layout.vectors(layer))
         return found
 
     def norms(self, layer: int) -> NDArray[np.float32]:
-        """Return the Euclidean norms of the vectors of a layer, mapped from disk, float32, shape (N,)."""
+        """Return the Euclidean norms of the vectors of a layer, mapped from disk, read-only, float32, shape (N,)."""
+        return _read_only(self._norms(layer))
+
+    def _norms(self, layer: int) -> NDArray[np.float32]:
         return self._array(self._layout.norms(self._check_layer(layer)))
 
     def neighbours(self, vector: ArrayLike, layer: int, top: int = 10, word: str | None = None) -> list[Neighbour]:
@@ -236,13 +249,14 @@ class ContextIndex:
 
         Raises:
             ElmoZhError: If the index does not have this layer or this word.
-            ValueError: If the vector has another shape, or a number that is not finite.
+            ValueError: If the vector has another shape, or a number that is not finite; if `top` is less than 1.
         """
+        _require_top(top)
         query = np.asarray(vector, np.float32)
         if query.shape != (self.dimension,):
             raise ValueError(f"vector: shape {query.shape}, expected ({self.dimension},)")
         _require_finite(query)
-        vectors, norms = self.vectors(layer), self.norms(layer)
+        vectors, norms = self._vectors(layer), self._norms(layer)
         if word is None:
             numbers, cosines = nearest(vectors, norms, query, top)
         else:
@@ -259,14 +273,16 @@ class ContextIndex:
 
         Raises:
             ElmoZhError: If the index does not have this layer.
-            ValueError: If the vectors have another shape, or a number that is not finite.
+            ValueError: If the vectors have another shape, or a number that is not finite; if `top` is less than 1.
         """
+        _require_top(top)
         queries = np.asarray(vectors, np.float32)
         if queries.ndim != 2 or queries.shape[1] != self.dimension:
             raise ValueError(f"vectors: shape {queries.shape}, expected (number, {self.dimension})")
         _require_finite(queries)
         return [
-            self._neighbours(*found) for found in nearest_of_each(self.vectors(layer), self.norms(layer), queries, top)
+            self._neighbours(*found)
+            for found in nearest_of_each(self._vectors(layer), self._norms(layer), queries, top)
         ]
 
     def _neighbours(self, numbers: NDArray[np.int64], cosines: NDArray[np.float64]) -> list[Neighbour]:
@@ -286,24 +302,16 @@ class ContextIndex:
                 f" another one ({_short(digest)}). Give that model with --model, or make the index again with: index"
             )
 
-    def similar_spellings(self, word: str) -> list[str]:
-        """Return the words of the index that are spelled most like a word, at most three."""
-        characters = set(word)
-        scored = (
-            (SequenceMatcher(None, word, other, autojunk=False).ratio(), -len(other), other)
-            for other in self.words
-            if not characters.isdisjoint(other)
-        )
-        return [other for score, _, other in nlargest(_SPELLINGS, scored) if score >= _LEAST_SIMILAR]
-
     def _number(self, word: str) -> int | None:
+        if not isinstance(word, str):
+            raise TypeError(f"word: {word!r}, expected a string")
         number = bisect_left(self.words, word)
         return number if number < len(self.words) and self.words[number] == word else None
 
     def _require(self, word: str) -> int:
         number = self._number(word)
         if number is None:
-            similar = self.similar_spellings(word)
+            similar = similar_spellings(word, self.words)
             # The words of a stranger's index may hold line feeds.
             advice = (
                 f"Did you mean {', '.join(map(shown, similar))}?"
@@ -336,6 +344,17 @@ class ContextIndex:
 
 def _spans(ends: NDArray[np.int64]) -> list[tuple[int, int]]:
     return list(pairwise([0, *ends.tolist()]))
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _require_top(top: int) -> None:
+    if top < 1:
+        raise ValueError(f"top: {top}, expected at least 1")
 
 
 def _require_finite(vectors: NDArray[np.float32]) -> None:

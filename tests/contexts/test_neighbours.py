@@ -1,6 +1,7 @@
 """The occurrences most similar to a word in a sentence, beside plain products of matrices."""
 
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -111,6 +112,25 @@ def test_neighbours_in_an_index(index: ContextIndex, embedder: ElmoEmbedder) -> 
         index.neighbours(np.zeros(3), 2)
     with pytest.raises(ValueError, match="not finite"):
         index.neighbours(np.full(10, np.nan), 2)
+    with pytest.raises(ValueError, match="top: -1, expected at least 1"):
+        index.neighbours(activations[2, 3], 2, top=-1)
+    with pytest.raises(TypeError, match="word: None, expected a string"):
+        index.occurrences(None)  # type: ignore[arg-type]
+
+
+def test_nobody_changes_the_vectors_of_an_index(index: ContextIndex) -> None:
+    for array in (index.vectors(2), index.vectors(2)[0], index.norms(2)):
+        with pytest.raises(ValueError, match="read-only"):
+            array /= 2
+
+
+def test_a_pickled_index_is_its_folder(index: ContextIndex) -> None:
+    index.vectors(2).sum()
+    pickled = pickle.dumps(index)
+    assert len(pickled) < 1000
+    again = pickle.loads(pickled)
+    assert (again.path.resolve(), len(again)) == (index.path.resolve(), len(index))
+    assert repr(index).startswith(f"ContextIndex({str(index.path)!r}, {len(index)} occurrences of ")
 
 
 def test_neighbours_of_each_of_many_vectors(index: ContextIndex) -> None:

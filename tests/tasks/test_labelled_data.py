@@ -207,6 +207,7 @@ PROBLEMS = [
     (TAG, "a.conll", "\n\n", "no sentence was found."),
     (TAG, "a.csv", "李,B-PER\n", "tags are read from CoNLL or JSON lines, not from CSV."),
     (Reading(kind="classify", format="conll"), "a.csv", "李,B-PER\n", "CoNLL is for tags."),
+    (CLASSIFY, "a.csv", "甲乙\r\n1,好\r\n1,坏", "row 1 has 1 columns, expected at least 2. Correct it"),
     (CLASSIFY, "a.bio", "李,B-PER\n", "a.bio: CoNLL is for tags. Use: task fit tag"),
     (CLASSIFY, "a.tsv", "李\tB-PER\n白\tI-PER\n\n说\tO\n", "a.tsv: CoNLL is for tags. Use: task fit tag"),
     (Reading(kind="tag", text_columns=("form",)), "a.conll", "李 O\n", "Columns of CoNLL have no names, found 'form'."),

@@ -79,8 +79,9 @@ def read_table(
     if not sample:
         raise CorpusError(f"{text.name}: it has no rows. Give a table with a text and a label in each row.")
     columns, has_header = _find_columns(text.name, [row for _, row in sample], wanted, num_texts, with_label)
-    first = sample[0][1]
+    number, first = sample[0]
     width = _width(text.name, [row for _, row in sample], has_header=has_header)
+    _cells(text.name, number, first, columns, width)  # a first row without one of the columns is an error
     shown = ", ".join(f"{column + 1}{f' ({first[column].strip()})' if has_header else ''}" for column in columns)
     body = chain(sample[1:] if has_header else sample, numbered)
     note = f"columns {shown}{'' if has_header else ', no header'}"
