@@ -13,16 +13,17 @@ from elmo_zh.run.reporter import Reporter
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary
 from elmo_zh.word2vec.vectors import WordVectors
 
-# More epochs give better initial rows, but cost time: so many tokens take some two minutes.
-_MOST_TOKENS = 40_000_000
+# More epochs give better initial rows, but cost time: so many tokens take some five minutes.
+_MOST_TOKENS = 125_000_000
 _MOST_EPOCHS, _LEAST_EPOCHS = 15, 5
 
 
 def choose_epochs(config: Word2vecConfig, num_tokens: float) -> Word2vecConfig:
     """Return the settings, with the epochs chosen by the length of the training text if they leave them open.
 
-    With 15 epochs instead of 5, training from scratch on 1 MB of news ends at a perplexity of 89.0 instead of 95.9
-    (docs/log.md, 2026-11-23). Text of 2.7 million tokens and less has 15, of 8 million and more 5.
+    With 15 epochs instead of 5, training from scratch on 1 MB of news ends at a perplexity of 89.0 instead of 95.9, and
+    on 8.3 million tokens stands at 66.0 instead of 72.8 after 3 million (docs/log.md, 2026-11-23). Text of up to 8.3
+    million tokens has 15, of 25 million and more 5.
     """
     if config.epochs:
         return config

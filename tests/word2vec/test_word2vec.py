@@ -70,7 +70,7 @@ def cosine(one: np.ndarray, other: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize(
-    ("num_tokens", "epochs"), [(0, 15), (2_600_000, 15), (4_000_000, 10), (7_900_000, 5), (10**9, 5)]
+    ("num_tokens", "epochs"), [(0, 15), (8_300_000, 15), (12_500_000, 10), (25_000_000, 5), (10**9, 5)]
 )
 def test_epochs_depend_on_the_length_of_the_text(num_tokens: int, epochs: int) -> None:
     assert choose_epochs(Word2vecConfig(), num_tokens) == Word2vecConfig(epochs=epochs)
