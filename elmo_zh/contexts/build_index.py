@@ -106,7 +106,6 @@ def build_index(
     *,
     force: bool,
     reporter: Reporter,
-    hints: Hints | None = None,
     engine: Engine | None = None,
 ) -> IndexReport:
     """Write an index of the words of texts. An unfinished one is continued.
@@ -120,7 +119,6 @@ def build_index(
         settings: What the index holds.
         force: Replace an existing index, and do not resume an unfinished one.
         reporter: Receives messages and progress.
-        hints: Receives advice on the texts.
         engine: Runs the computation of the vectors; default this process.
 
     Raises:
@@ -136,7 +134,7 @@ def build_index(
         require_sentences(embedder.bundle)
     inputs = [*(text.source.path for text in texts), embedder.bundle.path]
     with claimed_output(output, inputs, is_index, force=force):
-        build = _Build(embedder, texts, output, settings, reporter, hints or Hints(reporter))
+        build = _Build(embedder, texts, output, settings, reporter)
         try:
             report = build.run(engine or ThisProcess(), force=force)
             build.parts.remove()
@@ -161,10 +159,9 @@ class _Build:
         output: Path,
         settings: IndexSettings,
         reporter: Reporter,
-        hints: Hints,
     ) -> None:
         self._embedder, self._texts, self._output, self._settings = embedder, texts, output, settings
-        self._reporter, self._hints = reporter, hints
+        self._reporter, self._hints = reporter, Hints(reporter)
         self.parts = IndexParts.of(output)
 
     def run(self, engine: Engine, *, force: bool) -> IndexReport:
