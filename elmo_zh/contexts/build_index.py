@@ -109,8 +109,8 @@ def build_index(
 ) -> IndexReport:
     """Write an index of the words of texts. An unfinished one is continued.
 
-    The lines of each text are read three times: to count them, for their tokens, and to write those that are kept. Memory
-    grows with the number of distinct words, and by about 20 bytes for each chosen occurrence.
+    The lines of each text are read three times: to count them, for their tokens, and to write those that are kept.
+    Memory grows with the number of distinct words, and by about 20 bytes for each chosen occurrence.
 
     Args:
         embedder: The model, not a stateful one.

@@ -49,7 +49,7 @@ class Clusters:
         labels: The cluster of each vector, from 0; the largest cluster is the first. int64, shape (n,).
         places: The principal components of each vector, in descending order of variance, float64, shape (n, d).
         centres: The mean place of each cluster, float64, shape (K, d).
-        choice: Why there are so many clusters; None if the number was given.
+        choice: Reason for their number; None if the number was given.
     """
 
     labels: NDArray[np.int64]
@@ -60,7 +60,7 @@ class Clusters:
 
 @dataclass(frozen=True)
 class ClusterChoice:
-    """Why there are so many clusters.
+    """Reason for the number of clusters.
 
     Attributes:
         candidate: The number of clusters with the largest silhouette; 1 if there are too few vectors for two.

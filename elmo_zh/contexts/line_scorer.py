@@ -25,7 +25,7 @@ _NO_OFFSETS = np.zeros((0, 2), np.int32)
 
 @dataclass(frozen=True, kw_only=True)
 class LineReading:
-    """How a line becomes sentences, and what is kept of their costs.
+    """Settings of scoring: how a line becomes sentences, and whether the costs of tokens are kept.
 
     Attributes:
         segmented: A line is a sentence whose tokens are split at U+0020; else it is normalised and segmented.

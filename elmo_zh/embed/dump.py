@@ -58,8 +58,8 @@ def dump_vectors(
 ) -> DumpReport:
     """Write the vectors of each line of a text.
 
-    The lines of the text are read twice: to count them, and for their tokens. A resumed dump reads only the bytes of the
-    file, for their digest, if it has all tokens already.
+    The lines of the text are read twice: to count them, and for their tokens. A resumed dump reads only the bytes of
+    the file, for their digest, if it has all tokens already.
 
     Args:
         embedder: The model.
