@@ -178,7 +178,8 @@ class _Build:
 
     def _write_all_tokens(self, *, force: bool) -> list[Survey]:
         """Write the tokens of the texts; files found in folders that are no text are skipped."""
-        texts, surveys = [], []
+        texts: list[InputText] = []
+        surveys: list[Survey] = []
         for text in self._texts:
             try:
                 surveys.append(self._write_tokens(text, self.parts.text(len(surveys)), force=force))
