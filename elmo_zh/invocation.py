@@ -1,4 +1,4 @@
-"""Commands of this program as the user types them, for next steps that work as they are printed."""
+"""Commands and paths as the user types them, for next steps that work as they are printed."""
 
 import shlex
 import shutil
