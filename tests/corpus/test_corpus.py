@@ -147,6 +147,16 @@ def test_files_of_a_folder(tmp_path: Path) -> None:
     assert found.total_bytes() == 2 * len(text)
 
 
+def test_the_run_inside_a_corpus_is_left_out(tmp_path: Path) -> None:
+    for name in ("a.txt", "run/segmented/b.txt", "other/c.txt"):
+        written(tmp_path / name, b"x")
+    for argument in (".", "*"):
+        found = find_sources([str(tmp_path / argument)], tmp_path / "run")
+        assert [source.path for source in found.sources] == [tmp_path / "a.txt", tmp_path / "other" / "c.txt"]
+    told = message_of(CorpusError, lambda: find_sources([str(tmp_path / "run" / "segmented")], tmp_path / "run"))
+    assert told.startswith(f"{tmp_path / 'run' / 'segmented'} is inside the run {tmp_path / 'run'}, ")
+
+
 def test_a_hidden_folder_that_is_named_is_searched(tmp_path: Path) -> None:
     written(tmp_path / ".texts" / "a.txt", b"x")
     assert names(tmp_path, [str(tmp_path / ".texts")]) == [".texts/a.txt"]
