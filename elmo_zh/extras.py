@@ -6,6 +6,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from elmo_zh.invocation import path_from_here
+
 _CHECKOUT = Path(__file__).parents[1]
 
 
@@ -17,8 +19,8 @@ def install_line(extra: str) -> str:
     """
     if not all((_CHECKOUT / name).is_file() for name in ("pyproject.toml", "constraints.txt")):
         return f"{_pip()} install {shlex.quote(f'elmo-zh[{extra}]')}"
-    checkout = _from_here(_CHECKOUT)
-    constraints = shlex.quote(_from_here(_CHECKOUT / "constraints.txt"))
+    checkout = path_from_here(_CHECKOUT)
+    constraints = shlex.quote(str(path_from_here(_CHECKOUT / "constraints.txt")))
     return f"{_pip()} install -c {constraints} -e {shlex.quote(f'{checkout}[{extra}]')}"
 
 
@@ -29,8 +31,4 @@ def _pip() -> str:
     if not pip.exists():
         return f"{shlex.quote(sys.executable)} -m pip"
     found = shutil.which("pip")
-    return "pip" if found and Path(found).samefile(pip) else shlex.quote(_from_here(pip))
-
-
-def _from_here(path: Path) -> str:
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+    return "pip" if found and Path(found).samefile(pip) else shlex.quote(str(path_from_here(pip)))

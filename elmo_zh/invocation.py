@@ -1,4 +1,4 @@
-"""How this program is called in the user's shell, for next steps that work as they are printed."""
+"""Commands and paths as the user types them, for next steps that work as they are printed."""
 
 import shlex
 import shutil
@@ -18,6 +18,11 @@ def program() -> str:
 def typed_word(word: str) -> str:
     """Return a word as it is typed in a shell: without quotes if it has only letters, digits and Han characters."""
     return word if word.isalnum() else shlex.quote(word)
+
+
+def path_from_here(path: Path) -> Path:
+    """Return a path relative to the current folder if it is inside it, else as given."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def command(*words: str | Path) -> str:

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from elmo_zh.bundle.history import History
 from elmo_zh.bundle.read import Bundle
+from elmo_zh.invocation import path_from_here
 from elmo_zh.run.reporter import counted, format_date
 
 OWN_PROGRAM = "elmo-zh"
@@ -27,7 +27,7 @@ def model_line(bundle: Bundle) -> str:
     """Return the line that says which model a command uses."""
     found = describe_model(bundle)
     path = bundle.path
-    place = f"{path} ({_shown(path.resolve())})" if path.resolve() != path.absolute() else f"{path}"
+    place = f"{path} ({path_from_here(path.resolve())})" if path.resolve() != path.absolute() else f"{path}"
     if found["made_by"] != OWN_PROGRAM:
         return f"Model: {place}, converted from {found['made_by']}."
     return f"Model: {place}, {_describe_training(found, bundle.history)}."
@@ -44,7 +44,3 @@ def _describe_training(found: Mapping[str, Any], history: History) -> str:
         text = amount or "an unknown text"
     date = f", {format_date(history.trained_at)}" if history.trained_at else ""
     return f"trained on {text}{date}"
-
-
-def _shown(path: Path) -> str:
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

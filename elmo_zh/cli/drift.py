@@ -9,15 +9,14 @@ import click
 from elmo_zh.cli.model_options import IndexPath, refuse_settings_of_the_model
 from elmo_zh.cli.options import Common, common_options
 from elmo_zh.invocation import program, typed_word
-from elmo_zh.run.reporter import counted
+from elmo_zh.run.reporter import counted, first_ten
 
 if TYPE_CHECKING:
     from elmo_zh.contexts.drift import Drift, WordDrift
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.keyword_lines import NeighbourLine
 
-# Missing words of --words that are named, and the level at which a change counts as found.
-_SHOWN_WORDS = 10
+# The level at which a change counts as found.
 _LEVEL = 0.05
 
 _file_path = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -142,9 +141,8 @@ def _report(
         f" layer {found.layer}; {sum(each.q < _LEVEL for each in found.words):,} with q below {_LEVEL}."
     )
     if missing := sorted((words or frozenset()) - {each.word for each in found.words}):
-        named = ", ".join(missing[:_SHOWN_WORDS]) + (" and others" if len(missing) > _SHOWN_WORDS else "")
         common.console.warn(
-            f"{counted(len(missing), 'word')} of --words not compared: {named}. Each must be in"
+            f"{counted(len(missing), 'word')} of --words not compared: {first_ten(missing)}. Each must be in"
             f" {chosen['min_count']} different sentences of both indexes (--min-count)."
         )
     least = 1 / (chosen["permutations"] + 1)

@@ -67,7 +67,9 @@ def evaluate(
             device=device or "auto",
             reporter=common.console,
         )
-    line = describe_unknown_rate(bundle, found.num_tokens, found.num_unknown, found.unknown_words, segmented=segmented)
+    line = describe_unknown_rate(
+        bundle, found.num_tokens, found.num_unknown, lambda: found.unknown_words, segmented=segmented
+    )
     if line:
         common.console.warn(f"{line} Unknown words make perplexity lower, so compare bits per character.")
     figures = found.figures

@@ -10,7 +10,7 @@ import click
 
 from elmo_zh.cli.model_options import explore_model_option, load_embedder, model_of_index, refuse_settings_of_the_model
 from elmo_zh.cli.options import Common, common_options, device_option
-from elmo_zh.run.reporter import counted, format_bytes
+from elmo_zh.run.reporter import counted, first_ten, format_bytes
 
 if TYPE_CHECKING:
     from elmo_zh.config import EmbedConfig
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
 
 _PORT = 8337
-# Missing words of --words that are named.
-_SHOWN_WORDS = 10
 
 
 @click.command()
@@ -208,8 +206,8 @@ def _choice(
     listed = load_word_list(path, str) if path else frozenset()
     found = _by_count(index, listed)
     if missing := sorted(listed.difference(found)):
-        named = ", ".join(missing[:_SHOWN_WORDS]) + (" and others" if len(missing) > _SHOWN_WORDS else "")
-        problem = f"{counted(len(missing), 'word')} of --words {path} not in the index {index.path}: {named}"
+        number = counted(len(missing), "word")
+        problem = f"{number} of --words {path} not in the index {index.path}: {first_ten(missing)}"
         if not found:
             raise ElmoZhError(f"{problem}. Give words of it, or leave out --words.")
         common.console.warn(problem)

@@ -25,14 +25,11 @@ from elmo_zh.cli.options import (
     input_options,
 )
 from elmo_zh.invocation import program
-from elmo_zh.run.reporter import counted, format_bytes
+from elmo_zh.run.reporter import counted, first_ten, format_bytes
 
 if TYPE_CHECKING:
     from elmo_zh.contexts.build_index import IndexReport, IndexSettings
     from elmo_zh.embed.embedder import ElmoEmbedder
-
-# Missing words of --words that are named.
-_SHOWN_WORDS = 10
 
 
 @click.command()
@@ -163,9 +160,8 @@ def _finish(common: Common, embedder: "ElmoEmbedder", report: "IndexReport") -> 
 
     counts = report.counts
     if missing := report.missing_words:
-        named = ", ".join(missing[:_SHOWN_WORDS]) + (" and others" if len(missing) > _SHOWN_WORDS else "")
         verb = "does not occur as a token" if len(missing) == 1 else "do not occur as tokens"
-        common.console.warn(f"{counted(len(missing), 'word')} of --words {verb}: {named}")
+        common.console.warn(f"{counted(len(missing), 'word')} of --words {verb}: {first_ten(missing)}")
     common.finish(
         {
             "output": str(report.path),

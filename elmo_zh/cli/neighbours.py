@@ -19,7 +19,7 @@ from elmo_zh.invocation import program, typed_word
 if TYPE_CHECKING:
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.keyword_lines import NeighbourLine
-    from elmo_zh.contexts.occurrences import Occurrence
+    from elmo_zh.contexts.occurrences import TokenInSentence
     from elmo_zh.embed.embedder import ElmoEmbedder
 
 
@@ -88,7 +88,7 @@ def neighbours(
     _finish(common, embedder, index, asked, chosen, found)
 
 
-def _report_reading(common: Common, embedder: "ElmoEmbedder", asked: "Occurrence") -> None:
+def _report_reading(common: Common, embedder: "ElmoEmbedder", asked: "TokenInSentence") -> None:
     """Say how the sentence is cut if the segmenter cuts it in another way, and that an unknown word is one."""
     if cut := asked.describe_cut():
         common.console.note(cut)
@@ -102,7 +102,7 @@ def _finish(
     common: Common,
     embedder: "ElmoEmbedder",
     index: "ContextIndex",
-    asked: "Occurrence",
+    asked: "TokenInSentence",
     layer: int,
     found: list["NeighbourLine"],
 ) -> None:

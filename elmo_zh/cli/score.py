@@ -178,7 +178,7 @@ def _finish(common: Common, job: "ScoreJob", report: "ScoreReport", output: Path
     if scorer.num_cut:
         common.console.note(f"{scorer.num_cut:,} words are longer than the model reads and were truncated.")
     warning = describe_unknown_rate(
-        scorer.bundle, counts.tokens, counts.unknown, scorer.unknown_words, segmented=scorer.reading.segmented
+        scorer.bundle, counts.tokens, counts.unknown, lambda: scorer.unknown_words, segmented=scorer.reading.segmented
     )
     if warning:
         common.console.warn(warning)

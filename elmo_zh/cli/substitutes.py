@@ -22,7 +22,7 @@ from elmo_zh.invocation import program, typed_word
 from elmo_zh.run.reporter import aligned, counted
 
 if TYPE_CHECKING:
-    from elmo_zh.contexts.occurrences import Occurrence
+    from elmo_zh.contexts.occurrences import TokenInSentence
     from elmo_zh.embed.embedder import ElmoEmbedder
     from elmo_zh.embed.substitutes import Substitute, Substitutes
 
@@ -112,7 +112,7 @@ def _check_usage(text: str | None, chosen: dict[str, Any]) -> None:
         raise click.UsageError("--word is empty. Give a word of the sentence.")
 
 
-def _occurrences_in_text(embedder: "ElmoEmbedder", text: str, chosen: dict[str, Any]) -> "list[Occurrence]":
+def _occurrences_in_text(embedder: "ElmoEmbedder", text: str, chosen: dict[str, Any]) -> "list[TokenInSentence]":
     from elmo_zh.contexts.occurrences import occurrence_at, require_occurrences
 
     segmented, word = chosen["segmented"], chosen["word"]
@@ -123,7 +123,7 @@ def _occurrences_in_text(embedder: "ElmoEmbedder", text: str, chosen: dict[str, 
 
 def _occurrences_in_file(
     common: Common, embedder: "ElmoEmbedder", config: Any, chosen: dict[str, Any]
-) -> "Iterator[Occurrence]":
+) -> "Iterator[TokenInSentence]":
     from elmo_zh.contexts.occurrences import find_occurrences
     from elmo_zh.corpus.input_texts import input_text, opened_inputs
 
@@ -141,7 +141,7 @@ def _occurrences_in_file(
         raise CorpusError(f"{chosen['file']}: no line has the word {word}. Give a word of the text.")
 
 
-def _result(occurrence: "Occurrence", found: "Substitutes", *, hide: bool) -> dict[str, Any]:
+def _result(occurrence: "TokenInSentence", found: "Substitutes", *, hide: bool) -> dict[str, Any]:
     best = [each for each in found.best if not (hide and each.word == found.word)]
     own = {} if hide else {"own": _rounded(found.own) if found.own else None}
     return {
@@ -164,7 +164,7 @@ def _rounded(substitute: "Substitute") -> dict[str, Any]:
     }
 
 
-def _describe(occurrence: "Occurrence", result: dict[str, Any]) -> Iterator[str]:
+def _describe(occurrence: "TokenInSentence", result: dict[str, Any]) -> Iterator[str]:
     tokens = [f"[{token}]" if i == occurrence.position else token for i, token in enumerate(occurrence.tokens)]
     yield " ".join(tokens)
     best, own = result["substitutes"], result.get("own")

@@ -30,7 +30,7 @@ PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7
 
 @dataclass(frozen=True, kw_only=True)
 class VocabConfig:
-    """Which words get a row of their own in the vocabulary."""
+    """The choice of the words that get a row of their own in the vocabulary."""
 
     size: int = 30_000
     """Maximum number of vocabulary rows, including the three special tokens; 0 means no limit."""
@@ -147,7 +147,7 @@ class ModelConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """How the biLM is trained."""
+    """Training of the biLM."""
 
     init: str = ""
     """A model bundle to start training from; its rows are matched by word. Empty: random initial weights."""
@@ -239,7 +239,7 @@ class TrainConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedConfig:
-    """How text is turned into vectors."""
+    """Computation of vectors from text."""
 
     layers: str = "all"
     """Layers to write: all, average (their mean), top (the last), mix (learned weights) or a layer's number from 0."""

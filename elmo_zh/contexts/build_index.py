@@ -4,7 +4,6 @@ The texts are read as `embed` reads them. First all tokens are written; then occ
 number is known; then the lines that hold one are computed, and their vectors written where they stay.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
@@ -29,7 +28,7 @@ from elmo_zh.embed.prepare import count_text, describe_model, open_parts, write_
 from elmo_zh.embed.rows import require_sentences
 from elmo_zh.embed.survey import Survey, check_disk_space
 from elmo_zh.embed.unfinished import DumpCounts, Parts
-from elmo_zh.embed.unknown_rate import describe_unknown_rate, is_far_above, training_unknown_rate
+from elmo_zh.embed.unknown_rate import describe_unknown_rate
 from elmo_zh.engine.engine import Engine, ThisProcess
 from elmo_zh.errors import CorpusError, ElmoZhError
 from elmo_zh.run.arrays import save_npy
@@ -106,12 +105,12 @@ def build_index(
     *,
     force: bool,
     reporter: Reporter,
-    hints: Hints | None = None,
     engine: Engine | None = None,
 ) -> IndexReport:
     """Write an index of the words of texts. An unfinished one is continued.
 
-    Memory grows with the number of distinct words only; each text is read three times.
+    The lines of each text are read three times: to count them, for their tokens, and to write those that are kept.
+    Memory grows with the number of distinct words, and by about 20 bytes for each chosen occurrence.
 
     Args:
         embedder: The model, not a stateful one.
@@ -120,7 +119,6 @@ def build_index(
         settings: What the index holds.
         force: Replace an existing index, and do not resume an unfinished one.
         reporter: Receives messages and progress.
-        hints: Receives advice on the texts.
         engine: Runs the computation of the vectors; default this process.
 
     Raises:
@@ -136,7 +134,7 @@ def build_index(
         require_sentences(embedder.bundle)
     inputs = [*(text.source.path for text in texts), embedder.bundle.path]
     with claimed_output(output, inputs, is_index, force=force):
-        build = _Build(embedder, texts, output, settings, reporter, hints or Hints(reporter))
+        build = _Build(embedder, texts, output, settings, reporter)
         try:
             report = build.run(engine or ThisProcess(), force=force)
             build.parts.remove()
@@ -161,10 +159,9 @@ class _Build:
         output: Path,
         settings: IndexSettings,
         reporter: Reporter,
-        hints: Hints,
     ) -> None:
         self._embedder, self._texts, self._output, self._settings = embedder, texts, output, settings
-        self._reporter, self._hints = reporter, hints
+        self._reporter, self._hints = reporter, Hints(reporter)
         self.parts = IndexParts.of(output)
 
     def run(self, engine: Engine, *, force: bool) -> IndexReport:
@@ -268,15 +265,21 @@ class _Build:
             write_json(layout.info, {**made_of, "counts": found, "missing_words": missing, "bytes": sizes})
 
     def _hint_at_unknown_words(self, counts: DumpCounts, words: WordNumbers) -> None:
-        bundle = self._embedder.bundle
-        if is_far_above(counts.tokens, counts.unknown_tokens, training_unknown_rate(bundle.info)):
-            spelled = words.words
-            unknown = np.flatnonzero(self._embedder.find_unknown(spelled)).tolist()
-            found = Counter({spelled[number]: int(words.counts[number]) for number in unknown})
-            segmented = self._settings.segmented
-            line = describe_unknown_rate(bundle, counts.tokens, counts.unknown_tokens, found, segmented=segmented)
-            if line:
-                self._hints.give("unknown words", line)
+        line = describe_unknown_rate(
+            self._embedder.bundle,
+            counts.tokens,
+            counts.unknown_tokens,
+            lambda: self._unknown_words(words),
+            segmented=self._settings.segmented,
+        )
+        if line:
+            self._hints.give("unknown words", line)
+
+    def _unknown_words(self, words: WordNumbers) -> dict[str, int]:
+        """Return the unknown words among those of the texts, each with its count."""
+        spelled = words.words
+        unknown = np.flatnonzero(self._embedder.find_unknown(spelled)).tolist()
+        return {spelled[number]: int(words.counts[number]) for number in unknown}
 
     def _require_words(self, found: dict[str, int], words: WordNumbers) -> None:
         """Raise CorpusError if no occurrence is chosen."""

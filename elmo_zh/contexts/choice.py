@@ -1,4 +1,4 @@
-"""Which occurrences of which words an index holds."""
+"""Choose the words of an index, and their occurrences."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -49,18 +49,18 @@ class Clusters:
         labels: The cluster of each vector, from 0; the largest cluster is the first. int64, shape (n,).
         places: The principal components of each vector, in descending order of variance, float64, shape (n, d).
         centres: The mean place of each cluster, float64, shape (K, d).
-        choice: Why there are so many clusters; None if the number was given.
+        choice: Reason for their number; None if the number was given.
     """
 
     labels: NDArray[np.int64]
     places: Floats
     centres: Floats
-    choice: "Choice | None"
+    choice: "ClusterChoice | None"
 
 
 @dataclass(frozen=True)
-class Choice:
-    """Why there are so many clusters.
+class ClusterChoice:
+    """Reason for the number of clusters.
 
     Attributes:
         candidate: The number of clusters with the largest silhouette; 1 if there are too few vectors for two.
@@ -105,7 +105,7 @@ def find_clusters(vectors: NDArray[np.floating[Any]], number: int | None = None,
     return Clusters(np.argsort(order)[labels], places, centres[order], choice)
 
 
-def choose_number(places: Floats, seed: int) -> Choice:
+def choose_number(places: Floats, seed: int) -> ClusterChoice:
     """Choose the number of clusters of places, shape (n, d)."""
     from sklearn.metrics import silhouette_score
 
@@ -117,7 +117,7 @@ def choose_number(places: Floats, seed: int) -> Choice:
         number: float(silhouette_score(places, _means(places, number, seed)[0])) for number in range(2, most + 1)
     }
     if not silhouettes:
-        return Choice()
+        return ClusterChoice()
     best = max(silhouettes, key=lambda number: silhouettes[number])
     spread = places.std(axis=0)
     drawn = []
@@ -125,7 +125,7 @@ def choose_number(places: Floats, seed: int) -> Choice:
         cloud = generator.standard_normal(places.shape) * spread
         drawn.append(silhouette_score(cloud, _means(cloud, best, seed, starts=1)[0]))
     score = float((silhouettes[best] - np.mean(drawn)) / np.std(drawn))
-    return Choice(candidate=best, silhouette=silhouettes[best], score=score)
+    return ClusterChoice(candidate=best, silhouette=silhouettes[best], score=score)
 
 
 def _principal_components(vectors: Floats, fitted: NDArray[np.int64]) -> Floats:

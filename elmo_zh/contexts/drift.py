@@ -1,4 +1,4 @@
-"""Which words are used differently in two texts: two indexes made with one model, compared word by word."""
+"""Find words that two texts use differently: two indexes made with one model, compared word by word."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -52,7 +52,7 @@ class WordNumbers:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """How often each word occurs, by number, int64, shape (W,)."""
+        """Number of occurrences of each word, by its number, int64, shape (W,)."""
         return self._counts[: len(self.numbers)]
 
 

@@ -28,7 +28,7 @@ class IndexLayout:
 
     @property
     def info(self) -> Path:
-        """What the index was made of and how, and the sizes of the other files."""
+        """Texts, model and settings of the index, and the sizes of the other files."""
         return self.path / "index.json"
 
     @property

@@ -18,15 +18,14 @@ from elmo_zh.model.precision import choose_device
 from elmo_zh.text.alignment import TokenisedLine, align_sentences, find_tokens
 from elmo_zh.text.segmenters.registry import split_tokens
 from elmo_zh.training.scoring import sentence_costs
+from elmo_zh.vocabulary.unknown_words import UnknownWords
 
-# Distinct unknown words that are counted; when there are more, the rarer half is forgotten.
-_COUNTED_WORDS = 100_000
 _NO_OFFSETS = np.zeros((0, 2), np.int32)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LineReading:
-    """How a line becomes sentences, and what is kept of their costs.
+    """Settings of scoring: how a line becomes sentences, and whether the costs of tokens are kept.
 
     Attributes:
         segmented: A line is a sentence whose tokens are split at U+0020; else it is normalised and segmented.
@@ -49,8 +48,6 @@ class LineScorer:
     Attributes:
         bundle: The model.
         reading: How a line becomes sentences.
-        unknown_words: The unknown words of the lines scored so far, each with its count; if there are very many, only
-            the most frequent ones.
         num_cut: Number of words so far that are longer than the model reads.
     """
 
@@ -73,7 +70,7 @@ class LineScorer:
         self._device = choose_device(device)
         bundle.bilm.to(self._device)
         self._softmax.to(self._device)
-        self.unknown_words: Counter[str] = Counter()
+        self._unknown = UnknownWords[str]()
         self.num_cut = 0
 
     @classmethod
@@ -100,6 +97,11 @@ class LineScorer:
         """
         reading = LineReading(segmented=segmented, split_sentences=split_sentences, by_token=by_token)
         return cls(load_bundle(find_bundle(path)), device, reading)
+
+    @property
+    def unknown_words(self) -> Counter[str]:
+        """The unknown words of the lines scored so far, each with its count; of very many, the most frequent ones."""
+        return self._unknown.counts
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the folder, the kind of device and the reading, without the weights and the counts."""
@@ -132,14 +134,12 @@ class LineScorer:
     def take_counts(self) -> tuple[Counter[str], int]:
         """Return `unknown_words` and `num_cut`, and start both over."""
         taken = self.unknown_words, self.num_cut
-        self.unknown_words, self.num_cut = Counter(), 0
+        self._unknown, self.num_cut = UnknownWords(), 0
         return taken
 
     def add_counts(self, unknown_words: Iterable[str] | Mapping[str, int], num_cut: int) -> None:
         """Count further unknown words, or their counts, and words that are longer than the model reads."""
-        self.unknown_words.update(unknown_words)
-        if len(self.unknown_words) > _COUNTED_WORDS:
-            self.unknown_words = Counter(dict(self.unknown_words.most_common(_COUNTED_WORDS // 2)))
+        self._unknown.add(unknown_words)
         self.num_cut += num_cut
 
     def _sentences(self, line: str) -> list[TokenisedLine]:

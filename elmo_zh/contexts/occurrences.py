@@ -12,7 +12,7 @@ _SHOWN_CHARACTERS = 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class Occurrence:
+class TokenInSentence:
     """A token of a sentence.
 
     Attributes:
@@ -50,7 +50,7 @@ class Occurrence:
 
 def find_occurrences(
     embedder: ElmoEmbedder, text: str, word: str, *, segmented: bool = False, line: int = 0
-) -> list[Occurrence]:
+) -> list[TokenInSentence]:
     """Return the occurrences of a word in a sentence, in order and without overlap.
 
     Where no token of the segmentation is the word, the sentence is cut before and after it, and what stands on either
@@ -77,7 +77,7 @@ def find_occurrences(
                 continue
             chosen, position, segmented_as = [*before, "".join(own), *after], len(before), prepared.tokens
         found.append(
-            Occurrence(
+            TokenInSentence(
                 text=text,
                 line=line,
                 start=start,
@@ -90,7 +90,9 @@ def find_occurrences(
     return found
 
 
-def require_occurrences(embedder: ElmoEmbedder, text: str, word: str, *, segmented: bool = False) -> list[Occurrence]:
+def require_occurrences(
+    embedder: ElmoEmbedder, text: str, word: str, *, segmented: bool = False
+) -> list[TokenInSentence]:
     """Return what `find_occurrences` returns.
 
     Raises:
@@ -104,7 +106,7 @@ def require_occurrences(embedder: ElmoEmbedder, text: str, word: str, *, segment
     return found
 
 
-def best_occurrence(occurrences: Sequence[Occurrence]) -> Occurrence:
+def best_occurrence(occurrences: Sequence[TokenInSentence]) -> TokenInSentence:
     """Return the first occurrence for which the sentence need not be cut; if there is none, the first."""
     return next((each for each in occurrences if each.segmented_as is None), occurrences[0])
 
@@ -116,7 +118,7 @@ def _spans(text: str, word: str) -> Iterator[tuple[int, int]]:
         start = text.find(word, start + len(word))
 
 
-def occurrence_at(embedder: ElmoEmbedder, text: str, position: int, *, segmented: bool = False) -> Occurrence:
+def occurrence_at(embedder: ElmoEmbedder, text: str, position: int, *, segmented: bool = False) -> TokenInSentence:
     """Return the token at a position of a sentence, counted from 0.
 
     Raises:
@@ -127,7 +129,7 @@ def occurrence_at(embedder: ElmoEmbedder, text: str, position: int, *, segmented
         _require_text(text)
         raise CorpusError(f"--position {position}: {describe_tokens(text, prepared)} Positions are counted from 0.")
     start, end = prepared.offsets[position].tolist()
-    return Occurrence(text=text, start=start, end=end, tokens=prepared.tokens, position=position)
+    return TokenInSentence(text=text, start=start, end=end, tokens=prepared.tokens, position=position)
 
 
 def _require_text(text: str) -> None:

@@ -1,4 +1,4 @@
-"""Which words tell usages apart: those with an occurrence near one usage and not near the others."""
+"""Find words that tell usages apart: those with an occurrence near one usage and not near the others."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Which substitutes tell the usages of a word apart."""
+"""Find substitutes that tell the usages of a word apart."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

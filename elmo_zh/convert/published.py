@@ -17,7 +17,7 @@ from elmo_zh.vocabulary.vocabulary import Vocabulary, load_vocabulary
 
 @dataclass(frozen=True, kw_only=True)
 class KnownText:
-    """How a model's training text was prepared, as far as the user knows.
+    """Preparation of a model's training text, as far as the user knows it.
 
     Attributes:
         config: The text settings; None if nothing is known.

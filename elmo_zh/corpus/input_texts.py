@@ -1,4 +1,4 @@
-"""Texts that commands read line by line and leave no line out: `embed` and `evaluate`, unlike `segment`."""
+"""Texts read line by line, with no line left out, for every command that uses a model; `segment` drops lines."""
 
 import shutil
 import sys

@@ -1,4 +1,4 @@
-"""What the name of a file tells about its content."""
+"""Tell the kind of a file's content from its name."""
 
 import mimetypes
 import re

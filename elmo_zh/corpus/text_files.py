@@ -2,18 +2,14 @@
 
 import codecs
 import glob
-import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, cast
 
 from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES, unpacked
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import counted
-
-TEXT_SUFFIXES = (".txt", ".text", "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,19 +18,6 @@ class CorpusFiles:
 
     paths: tuple[Path, ...]
     passed_over: tuple[Path, ...]
-
-    def total_bytes(self) -> int:
-        """Return the size on disk, compressed where the files are."""
-        return sum(path.stat().st_size for path in self.paths)
-
-
-def find_corpus_files(arguments: Sequence[str], leave_out: Path | None = None) -> CorpusFiles:
-    """Return the plain text files that paths and globs name, as `find_files` does.
-
-    In folders, files are taken whose names end in .txt, .text or have no suffix, also followed by .gz, .bz2, .xz or
-    .zst.
-    """
-    return find_files(arguments, leave_out, _is_text_name, ".txt, also .txt.gz, .bz2, .xz, .zst")
 
 
 def find_files(
@@ -111,13 +94,7 @@ def _expand(argument: str) -> list[Path]:
     return matches
 
 
-def _is_text_name(name: str) -> bool:
-    for suffix in COMPRESSED_SUFFIXES:
-        name = name.removesuffix(suffix)
-    return Path(name).suffix.lower() in TEXT_SUFFIXES
-
-
-def iter_lines(path: Path, *, drop_mark: bool = True, digest: "Digest | None" = None) -> Iterator[str]:
+def iter_lines(path: Path, *, drop_mark: bool = True) -> Iterator[str]:
     """Yield the lines of a UTF-8 file without line ends, decompressed according to its suffix.
 
     Lines end at LF, with or without a CR before it, and nowhere else.
@@ -125,13 +102,12 @@ def iter_lines(path: Path, *, drop_mark: bool = True, digest: "Digest | None" = 
     Args:
         path: The file.
         drop_mark: Drop U+FEFF at the start as a byte order mark; false for segmented files, where it is a character.
-        digest: Updated with the bytes of the file, compressed where they are; complete after the last line.
 
     Raises:
         CorpusError: If bytes are not UTF-8 (with file, line and byte), or a compressed file is damaged.
     """
     offset = 0
-    for number, raw in enumerate(_iter_raw_lines(path, digest), start=1):
+    for number, raw in enumerate(_iter_raw_lines(path), start=1):
         has_mark = drop_mark and number == 1 and raw.startswith(codecs.BOM_UTF8)
         start = len(codecs.BOM_UTF8) if has_mark else 0
         try:
@@ -145,32 +121,9 @@ def iter_lines(path: Path, *, drop_mark: bool = True, digest: "Digest | None" = 
         offset += len(raw)
 
 
-def _iter_raw_lines(path: Path, digest: "Digest | None") -> Iterator[bytes]:
-    with path.open("rb") as opened:
-        file = opened if digest is None else cast(BinaryIO, io.BufferedReader(_DigestedFile(opened, digest)))
+def _iter_raw_lines(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
         if path.suffix in COMPRESSED_SUFFIXES:
             yield from unpacked(file, path.suffix, str(path), path.stat().st_size)
         else:
             yield from file
-
-
-class Digest(Protocol):
-    """The part of hashlib's objects that is used here."""
-
-    def update(self, data: memoryview, /) -> None:
-        """Add bytes."""
-
-
-class _DigestedFile(io.RawIOBase):
-    """A file whose bytes go into a digest as they are read."""
-
-    def __init__(self, file: BinaryIO, digest: Digest) -> None:
-        self._file, self._digest = file, digest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        count = self._file.readinto(buffer)  # type: ignore[attr-defined]
-        self._digest.update(memoryview(buffer)[:count])
-        return int(count)

@@ -32,7 +32,7 @@ from elmo_zh.embed.rows import require_sentences
 from elmo_zh.embed.shard_digest import write_digest
 from elmo_zh.embed.survey import Survey, check_disk_space
 from elmo_zh.embed.unfinished import DumpCounts, Parts, computed_part
-from elmo_zh.embed.unknown_rate import describe_unknown_rate, is_far_above, training_unknown_rate
+from elmo_zh.embed.unknown_rate import describe_unknown_rate
 from elmo_zh.embed.vector_work import Lines, LineVectors
 from elmo_zh.engine.engine import Engine, ThisProcess
 from elmo_zh.engine.in_order import PartTask, compute_in_order
@@ -58,8 +58,8 @@ def dump_vectors(
 ) -> DumpReport:
     """Write the vectors of each line of a text.
 
-    The text is read twice: for its size, and for its tokens. A resumed dump reads only the bytes of the file, for their
-    digest, if it has all tokens already.
+    The lines of the text are read twice: to count them, and for their tokens. A resumed dump reads only the bytes of
+    the file, for their digest, if it has all tokens already.
 
     Args:
         embedder: The model.
@@ -266,14 +266,15 @@ class _Dump:
 
     def hint_at_unknown_words(self, hints: Hints) -> None:
         """Say once if far more words are unknown than in training, before any vector is computed."""
-        bundle, counts = self.embedder.bundle, self.counts
-        if is_far_above(counts.tokens, counts.unknown_tokens, training_unknown_rate(bundle.info)):
-            words = count_unknown_words(self.parts.packed)
-            found = describe_unknown_rate(
-                bundle, counts.tokens, counts.unknown_tokens, words, segmented=self.settings.segmented
-            )
-            if found:
-                hints.give("unknown words", f"{self.job.text.name}: {found}")
+        line = describe_unknown_rate(
+            self.embedder.bundle,
+            self.counts.tokens,
+            self.counts.unknown_tokens,
+            lambda: count_unknown_words(self.parts.packed),
+            segmented=self.settings.segmented,
+        )
+        if line:
+            hints.give("unknown words", f"{self.job.text.name}: {line}")
 
     def write_vectors(self, engine: Engine, reporter: Reporter) -> None:
         """Embed all lines that have no vectors yet, and write their vectors into the packed file."""

@@ -1,4 +1,4 @@
-"""How the lines of a file become vectors."""
+"""Settings of the vectors of a file."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from elmo_zh.embed.reduction import Reduction
 
 @dataclass(frozen=True, kw_only=True)
 class DumpSettings:
-    """How the lines of a file become vectors, whatever the form in which they are written.
+    """Settings that turn lines into vectors, whatever the form in which these are written.
 
     Attributes:
         segmented: Tokens are split at U+0020 and looked up as they are; else lines are normalised and segmented.
@@ -37,5 +37,5 @@ class DumpSettings:
 
     @property
     def reduction(self) -> Reduction:
-        """What is kept of the activations."""
+        """Reduction of the activations to these vectors."""
         return Reduction(layers=self.layers, pool=self.pool, mix_weights=self.mix_weights)

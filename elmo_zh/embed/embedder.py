@@ -135,7 +135,7 @@ class ElmoEmbedder:
 
     @property
     def kernel_fallback(self) -> str:
-        """Why a GPU computes LSTM cells by torch's operations, which are slower than Triton's kernels; else ""."""
+        """The reason why a GPU computes LSTM cells by torch's operations, slower than Triton's kernels; else ""."""
         return kernel_fallback(self._device)
 
     @property

@@ -1,4 +1,4 @@
-"""What format writers receive: blocks of consecutive lines, and a description of the whole output."""
+"""Inputs of the format writers: blocks of consecutive lines, and a description of the whole output."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

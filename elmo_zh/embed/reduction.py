@@ -16,7 +16,7 @@ from elmo_zh.run.files import read_json
 
 @dataclass(frozen=True, kw_only=True)
 class Reduction:
-    """How a line's activations are reduced.
+    """Reduction of a line's activations: the choice or mean of layers, and pooling.
 
     Attributes:
         layers: all, average, top, mix or a number.

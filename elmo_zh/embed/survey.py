@@ -1,4 +1,4 @@
-"""How much text there is to embed, and whether its vectors fit on the disk: known before the work begins."""
+"""Measure the text to embed, and check that its vectors fit on the disk, before the work begins."""
 
 import shutil
 from dataclasses import dataclass, field

@@ -32,17 +32,23 @@ class UnknownWordsWarning(UserWarning):
 
 
 def describe_unknown_rate(
-    bundle: Bundle, num_tokens: int, num_unknown: int, unknown_words: Mapping[str, int], *, segmented: bool
+    bundle: Bundle,
+    num_tokens: int,
+    num_unknown: int,
+    unknown_words: Callable[[], Mapping[str, int]],
+    *,
+    segmented: bool,
 ) -> str | None:
     """Return one line if far more words are unknown than in the model's training, with the likely reason.
 
-        describe_unknown_rate(bundle, 200, 150, {"這個": 90, "說": 60}, segmented=False)
+        describe_unknown_rate(bundle, 200, 150, lambda: {"這個": 90, "說": 60}, segmented=False)
 
     Args:
         bundle: The model.
         num_tokens: Number of tokens of the text.
         num_unknown: How many of them are outside the vocabulary.
-        unknown_words: Unknown words with their counts, at least the most frequent ones.
+        unknown_words: Returns unknown words with their counts, at least the most frequent ones. It may read the text
+            again, so it is called only if the rate is far above that of the training.
         segmented: The text was given as tokens; else the model's own segmenter made them.
 
     Returns:
@@ -57,7 +63,7 @@ def describe_unknown_rate(
         if training_rate is None
         else f"in its held-out text {training_rate:.1%} were"
     )
-    reason = _likely_reason(bundle, bundle.vocabulary, unknown_words, segmented=segmented)
+    reason = _likely_reason(bundle, bundle.vocabulary, unknown_words(), segmented=segmented)
     seen = f"{num_unknown / num_tokens:.1%} of the {num_tokens:,} tokens are outside the model's vocabulary"
     return f"{seen}; {known}. {reason}"
 
@@ -160,13 +166,16 @@ class UnknownWatch:
         ids = self._bundle.vocabulary.encode(chain.from_iterable(sentences))
         self._num_tokens += len(ids)
         self._num_unknown += ids.count(UNKNOWN_ID)
-        if not is_far_above(self._num_tokens, self._num_unknown, training_unknown_rate(self._bundle.info)):
-            return
-        self._is_over = True
-        words = Counter(
-            word for word, row in zip(chain.from_iterable(sentences), ids, strict=True) if row == UNKNOWN_ID
+        pairs = zip(chain.from_iterable(sentences), ids, strict=True)
+        line = describe_unknown_rate(
+            self._bundle,
+            self._num_tokens,
+            self._num_unknown,
+            lambda: Counter(word for word, row in pairs if row == UNKNOWN_ID),
+            segmented=segmented,
         )
-        if line := describe_unknown_rate(self._bundle, self._num_tokens, self._num_unknown, words, segmented=segmented):
+        if line:
+            self._is_over = True
             warnings.warn(line, UnknownWordsWarning, stacklevel=level_outside())
 
 

@@ -1,4 +1,4 @@
-"""What a run holds, from whatever of it exists, and the lines that show it."""
+"""Describe a run from the files that it has so far, as a dictionary and in lines."""
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -124,7 +124,7 @@ class OddCounts:
 
 @dataclass(kw_only=True)
 class TextSurvey:
-    """What segmented text holds.
+    """Counts and examples of segmented text.
 
     Attributes:
         num_sentences, num_tokens: Numbers of sentences and tokens.
@@ -135,7 +135,7 @@ class TextSurvey:
         longest: The longest different tokens, longest first.
         sentences: Random sentences.
         repeated: Counts of the frequent sentences.
-        odd: Counts and examples of what looks odd.
+        odd: Counts and examples of text that looks odd.
     """
 
     num_sentences: int = 0

@@ -177,7 +177,7 @@ class BiLM(nn.Module):
         return activations, new_state
 
     @torch.no_grad()
-    def layer_activations(self, inputs: TokenInputs, mask: Tensor, precision: Precision = FLOAT32) -> Tensor:
+    def layer_activations(self, inputs: TokenInputs, mask: Tensor) -> Tensor:
         """Return every layer's output for a padded batch of whole sentences.
 
         Each sentence starts from the same state, so its vectors do not depend on the batch.
@@ -185,14 +185,13 @@ class BiLM(nn.Module):
         Args:
             inputs: Sentences with <S> and </S> in place, any id where padded, ids of shape (B, T).
             mask: True where there is a token, shape (B, T); a sentence's tokens come first.
-            precision: Precision of matrix products.
 
         Returns:
             Shape (L + 1, B, T, 2P), float32. The token layer comes first, written twice so that all layers have
             one width; then the LSTM layers upward, forward LM first in the last axis. Padded positions are zero.
         """
-        token_vectors, state = self.encode_tokens(inputs, precision), self.start_state(len(mask))
-        return self.read_sentences(token_vectors, mask, state, precision)[0]
+        token_vectors, state = self.encode_tokens(inputs), self.start_state(len(mask))
+        return self.read_sentences(token_vectors, mask, state)[0]
 
     def read_sentences(
         self, token_vectors: Tensor, mask: Tensor, state: State, precision: Precision = FLOAT32

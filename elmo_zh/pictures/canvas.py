@@ -1,4 +1,4 @@
-"""What all pictures share: title, fonts, ticks, labels at the ends of lines, and the file."""
+"""Common parts of all pictures: title, fonts, ticks, labels at the ends of lines, and the file."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a corpus will take, told from a sample before anything is paid for, and compared with the truth afterwards."""
+"""Estimate from a sample what a corpus will take: words, time, memory and disk; compare it with the run afterwards."""

@@ -1,4 +1,4 @@
-"""How much of a corpus the N most frequent words cover, from a sample, and how many rows a vocabulary should have.
+"""Estimate from a sample how much of a corpus the N most frequent words cover, and recommend a size of the vocabulary.
 
 Words chosen by a sample cover more of that sample than of the corpus, and words chosen by one half of it cover less of
 the other half than words chosen by all of the corpus would: the truth lies between. Words beyond the sample's occur

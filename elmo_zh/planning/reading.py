@@ -41,7 +41,7 @@ _UNREAD_DOCUMENTS_FACTOR, _UNREAD_FACTOR = 4.0, 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class SampleSize:
-    """How much a plan looks at: bytes of text to segment at most, a time limit for reading and again for segmenting."""
+    """Limits of a plan: bytes of text to segment at most, a time limit for reading and again for segmenting."""
 
     num_bytes: int = 2**21
     seconds: float = 20.0
@@ -51,7 +51,7 @@ class SampleSize:
 
 @dataclass(frozen=True)
 class _ReadSource:
-    """What was read of one source: one part, or several byte ranges, each with its bytes on disk and its counts.
+    """The parts of one source that were read: all of it, or byte ranges, each with its bytes on disk and its counts.
 
     Counted are documents, characters (line ends not counted, text that does not decode counted), line_characters and
     line_bytes (of lines, in UTF-8).
@@ -79,10 +79,10 @@ class _ReadSource:
 
 @dataclass(kw_only=True)
 class CorpusReading:
-    """What was read of a corpus.
+    """The part of a corpus that was read.
 
     Attributes:
-        sources: What was read of each source.
+        sources: The parts of each source that were read.
         skipped_bytes: Sizes of the sources that time did not suffice for.
         num_files: Files, members of archives among them.
         num_unreached: Sources and ranges that were not read, or not to their end.
@@ -90,7 +90,7 @@ class CorpusReading:
         lengths: Characters of each line, uint32.
         blocks: Blocks of lines to segment, chosen with equal chance for each byte of text.
         seconds: Time spent.
-        passed_over: What is no corpus.
+        passed_over: Files that are no corpus.
     """
 
     sources: list[_ReadSource] = field(default_factory=list)

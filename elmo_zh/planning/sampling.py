@@ -33,7 +33,7 @@ class Sample:
     """A sample of a corpus, segmented.
 
     Attributes:
-        reading: What was read of the corpus.
+        reading: The part of the corpus that was read.
         blocks: The segmented blocks.
         is_all: Whether the blocks are all of the corpus.
         copied: Fraction of the corpus's characters in lines that are copies of others.

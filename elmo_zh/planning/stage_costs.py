@@ -53,7 +53,7 @@ _AS_IT_IS = TextConfig(
 
 @dataclass(frozen=True)
 class _Trial:
-    """What the stages made of some tokens, and the seconds and bytes that each took, in one process."""
+    """Results of the stages on some tokens, and the seconds and bytes that each stage took, in one process."""
 
     num_tokens: int
     train_tokens: int

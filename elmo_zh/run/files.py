@@ -173,7 +173,7 @@ def sync_folder(path: Path) -> None:
 def remove(path: Path) -> None:
     """Remove a file, a link or a whole folder, if it exists; a folder is renamed first and so vanishes in one step.
 
-    What is left of a folder whose removal was interrupted is removed too.
+    The rest of a folder whose removal was interrupted is removed too.
     """
     doomed = path if path.name.endswith(UNFINISHED) else path.with_name(path.name + UNFINISHED)
     if path.is_symlink() or not path.is_dir():

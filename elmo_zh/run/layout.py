@@ -123,7 +123,7 @@ class RunDir:
 
     @property
     def about(self) -> Path:
-        """What the user says of the model, in Markdown, for its model card; written by hand."""
+        """The user's own words on the model, in Markdown, for its model card."""
         return self.path / "about.md"
 
     @property

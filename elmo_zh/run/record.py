@@ -70,7 +70,7 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True)
 class StageResult:
-    """What a stage made; the counts are also its printed result, the details are only in its record."""
+    """Result of a stage; the counts are also its printed result, the details are only in its record."""
 
     outputs: Sequence[Path]
     counts: Mapping[str, Any] = field(default_factory=dict)

@@ -81,6 +81,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def first_ten(names: Sequence[str]) -> str:
+    """Return at most ten names, separated by commas: 苹果, 香蕉 and others."""
+    return ", ".join(names[:10]) + (" and others" if len(names) > 10 else "")
+
+
 def format_bytes(num_bytes: float) -> str:
     """Return a size as 13 bytes, 1.5 kB, 22.0 MB or 3.4 GB."""
     if num_bytes < 1000:

@@ -17,7 +17,7 @@ _MAX_TEXT_FRACTION = 0.1
 
 @dataclass(frozen=True)
 class Paragraph:
-    """What the choice needs to know of a paragraph.
+    """Description of a paragraph, for the choice.
 
     Attributes:
         key: Hash of its characters, 0 to 2^64 - 1; equal for equal texts.

@@ -1,4 +1,4 @@
-"""What the segment stage prints and records about the files that it read."""
+"""Report of the segment stage on the files that it read, printed and recorded."""
 
 from collections import Counter
 from collections.abc import Sequence

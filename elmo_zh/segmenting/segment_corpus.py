@@ -48,7 +48,7 @@ _LEAST_SHARD_BYTES, _MOST_SHARD_BYTES = 2**20, 2**24
 
 @dataclass(kw_only=True)
 class SegmentCounts:
-    """What the segment stage read and wrote.
+    """Counts of the text that the segment stage read and wrote.
 
     `characters` is all text that was read: `kept_characters` plus those `dropped`, by reason.
     """
@@ -69,7 +69,7 @@ class SegmentCounts:
 
 @dataclass(kw_only=True)
 class SegmentedCorpus:
-    """Result of the segment stage: total counts, a tally of each source in order, and what was done to lines."""
+    """Result of the segment stage: total counts, a tally of each source in order, and counts of lines."""
 
     counts: SegmentCounts
     tallies: list[Tally]
@@ -79,7 +79,7 @@ class SegmentedCorpus:
 
 @dataclass(frozen=True, kw_only=True)
 class _Work:
-    """What all steps need: settings, work folder, engine and reporter, and the result that they add to."""
+    """Inputs of all steps: settings, work folder, engine and reporter, and the result that they add to."""
 
     config: TextConfig
     parts: SegmentParts

@@ -43,7 +43,7 @@ class SegmentTask:
 
 @dataclass(kw_only=True)
 class ShardCounts:
-    """What became of the lines of a text shard, in total and for each of its sources."""
+    """Counts of a text shard's lines, kept and dropped, in total and for each of its sources."""
 
     lines: LineCounts = field(default_factory=LineCounts)
     han_characters: int = 0

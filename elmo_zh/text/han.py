@@ -1,4 +1,4 @@
-"""Which characters are Chinese."""
+"""Recognise Chinese characters."""
 
 import re
 from collections.abc import Iterable

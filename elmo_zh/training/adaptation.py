@@ -78,7 +78,7 @@ class Start:
 
     @property
     def word2vec(self) -> Path:
-        """Where those vectors are."""
+        """The file of the word2vec vectors, if the bundle has them."""
         return self.path / "word2vec.hdf5"
 
     def fill(self, model: LanguageModel) -> None:

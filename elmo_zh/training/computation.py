@@ -1,4 +1,4 @@
-"""How a run computes: chosen once, according to the machine, and kept when the run resumes.
+"""Choose precision, kernel and threads of a run once, according to the machine, and keep them when it resumes.
 
 Different choices round differently, and so lead to different weights.
 """

@@ -1,4 +1,4 @@
-"""How long training will take: from a few real steps on random words or, if a step is long, from its products."""
+"""Forecast how long training will take, from a few real steps on random words or, if a step is long, its products."""
 
 import time
 import timeit
@@ -27,7 +27,7 @@ _LEAST_STEPS, _MOST_STEPS, _TRIAL_SECONDS = 2, 40, 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusSize:
-    """What training uses of a corpus: tokens and sentences to train on, held-out tokens, words frequent enough."""
+    """Size of a corpus for training: tokens and sentences to train on, held-out tokens, words frequent enough."""
 
     train_tokens: int
     train_sentences: int

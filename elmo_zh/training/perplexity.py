@@ -25,7 +25,7 @@ _WINDOW_SENTENCES = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluatedText:
-    """What evaluation found.
+    """Result of an evaluation.
 
     Attributes:
         figures: The exact figures.

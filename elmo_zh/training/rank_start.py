@@ -1,4 +1,4 @@
-"""How the ranks of a process group start training together.
+"""Start the ranks of a process group together.
 
 Rank 0 alone decides whether there is anything to train. The other ranks wait, and get the settings from it.
 """

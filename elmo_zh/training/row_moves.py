@@ -1,4 +1,4 @@
-"""Where the rows of a new vocabulary come from: from the same word, from the known words in it, or at random."""
+"""Origin of the rows of a new vocabulary: the same word, the known words in it, or chance."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

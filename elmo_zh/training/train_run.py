@@ -43,7 +43,7 @@ Checkpoints = CheckpointFolder | DistributedCheckpoints
 
 @dataclass(frozen=True, kw_only=True)
 class _Context:
-    """What every part of the train stage works with.
+    """Inputs that all parts of the train stage share.
 
     Attributes:
         run: The run folder.

@@ -39,7 +39,7 @@ class _Pace:
 
 @dataclass
 class _Position:
-    """How far training has got, besides the position in the streams and the weights."""
+    """State of training, besides the position in the streams and the weights."""
 
     step: int = 0
     elapsed_seconds: float = 0.0
@@ -49,14 +49,14 @@ class _Position:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainerSetup:
-    """What a `Trainer` works with.
+    """Inputs of a `Trainer`.
 
     Attributes:
         model: Model to train.
         store: Training and held-out sentences.
         vocabulary_digest: Digest of the vocabulary that the model and the store belong to.
         config: Training settings.
-        checkpoints: Where to save checkpoints, and to resume from.
+        checkpoints: Folder to save checkpoints in, and to resume from.
         metrics: File of the training and held-out figures.
         device: Device to train on.
         computation: Precision, kernel and threads, as `choose_computation` returned them.

@@ -1,4 +1,4 @@
-"""What the user sees of a training: baselines before it, and the summary and training.png after it."""
+"""Report on a training: baselines before it, and the summary and training.png after it."""
 
 from collections.abc import Mapping
 from dataclasses import asdict

@@ -28,7 +28,7 @@ _MORE_TEXT = (
 
 
 class Trend(Enum):
-    """Where the held-out perplexity was going when training ended."""
+    """Direction of the held-out perplexity when training ended."""
 
     FALLING = "falling"
     FLAT = "flat"
@@ -38,7 +38,7 @@ class Trend(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingFigures:
-    """What a verdict is based on.
+    """Figures of a training that its verdict is based on.
 
     Attributes:
         train_tokens: Number of tokens of the training text.
@@ -96,7 +96,7 @@ class TrainingFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What to think of a training.
+    """Judgement of a training, with advice.
 
     Attributes:
         findings: Sentences on how good the model is and what limits it.

@@ -1,7 +1,7 @@
 """Counts of a text's unknown words in bounded memory, for reports of the most frequent ones."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Generic, TypeVar
 
 # Distinct words that are counted; when there are more, the rarer half is forgotten.
@@ -22,8 +22,8 @@ class UnknownWords(Generic[Word]):
     def __init__(self) -> None:
         self.counts: Counter[Word] = Counter()
 
-    def add(self, words: Iterable[Word]) -> None:
-        """Count further unknown words."""
+    def add(self, words: Iterable[Word] | Mapping[Word, int]) -> None:
+        """Count further unknown words, or add their counts."""
         self.counts.update(words)
         if len(self.counts) > MAX_WORDS:
             self.counts = Counter(dict(self.counts.most_common(MAX_WORDS // 2)))

@@ -15,7 +15,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.contexts import nearest as nearest_module
 from elmo_zh.contexts.keyword_lines import distinct_neighbours, keyword_lines
 from elmo_zh.contexts.nearest import nearest, nearest_among, nearest_of_each
-from elmo_zh.contexts.occurrences import Occurrence, best_occurrence, require_occurrences
+from elmo_zh.contexts.occurrences import TokenInSentence, best_occurrence, require_occurrences
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.reporter import display_width
 
@@ -201,7 +201,7 @@ def test_a_word_that_the_segmenter_does_not_cut(tmp_path: Path) -> None:
         found(embedder, "明天", "今天")
 
 
-def found(embedder: ElmoEmbedder, word: str, sentence: str, *, segmented: bool = False) -> Occurrence:
+def found(embedder: ElmoEmbedder, word: str, sentence: str, *, segmented: bool = False) -> TokenInSentence:
     return best_occurrence(require_occurrences(embedder, sentence, word, segmented=segmented))
 
 

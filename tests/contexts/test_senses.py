@@ -14,7 +14,7 @@ pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip instal
 from elmo_zh import ContextIndex, ElmoEmbedder, find_senses
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import clusters as clusters_module
-from elmo_zh.contexts.clusters import Choice, choose_number, find_clusters
+from elmo_zh.contexts.clusters import ClusterChoice, choose_number, find_clusters
 from elmo_zh.contexts.telling_words import telling_words
 from elmo_zh.contexts.usage_rows import usage_rows
 from elmo_zh.contexts.usage_substitutes import usage_substitutes
@@ -100,12 +100,12 @@ def test_blurred_groups_are_two_whatever_number_is_the_candidate() -> None:
 @pytest.mark.parametrize(
     ("choice", "expected"),
     [
-        (Choice(candidate=4, silhouette=0.6, score=3.1), 4),
-        (Choice(candidate=4, silhouette=0.4, score=3.1), 2),
-        (Choice(candidate=4, silhouette=0.6, score=2.9), 1),
+        (ClusterChoice(candidate=4, silhouette=0.6, score=3.1), 4),
+        (ClusterChoice(candidate=4, silhouette=0.4, score=3.1), 2),
+        (ClusterChoice(candidate=4, silhouette=0.6, score=2.9), 1),
     ],
 )
-def test_the_number_that_is_chosen(choice: Choice, expected: int) -> None:
+def test_the_number_that_is_chosen(choice: ClusterChoice, expected: int) -> None:
     assert choice.number == expected
 
 
@@ -137,7 +137,7 @@ def test_vectors_of_usages_have_those_of_the_other_words_in_the_line(senses_inde
 
 
 def test_too_few_or_equal_vectors_are_one_cluster() -> None:
-    assert choose_number(np.eye(9), 1) == Choice()
+    assert choose_number(np.eye(9), 1) == ClusterChoice()
     assert choose_number(np.zeros((50, 2)), 1).number == 1
     assert len(find_clusters(np.ones((50, 7))).centres) == 1
 

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from messages import message_of
 
-from elmo_zh.corpus.text_files import find_corpus_files, iter_lines
+from elmo_zh.corpus.sources import find_sources
+from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import CorpusError
 
 zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
@@ -36,8 +37,12 @@ def written(path: Path, content: bytes) -> Path:
     return path
 
 
+def paths(arguments: list[str]) -> list[Path]:
+    return [source.path for source in find_sources(arguments).sources]
+
+
 def names(folder: Path, arguments: list[str]) -> list[str]:
-    return [str(path.relative_to(folder)) for path in find_corpus_files(arguments).paths]
+    return [str(path.relative_to(folder)) for path in paths(arguments)]
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
@@ -132,14 +137,24 @@ def test_files_that_are_no_archives(tmp_path: Path, suffix: str) -> None:
 
 
 def test_files_of_a_folder(tmp_path: Path) -> None:
-    text = ["a", "b.txt", "c.TXT", "d.text", "deep/er/e.txt", *(f"f.txt{suffix}" for suffix in PACKED), "g.gz"]
-    other = ["h.json", "i.py.gz", "deep/j.pdf"]
+    text = ["a", "b.txt", "c.TXT", "d.jsonl", "deep/er/e.txt", *(f"f.txt{suffix}" for suffix in PACKED), "g.gz"]
+    other = ["h.png", "i.py.gz", "deep/j.pdf"]
     for name in (*text, *other, ".hidden.txt", "deep/.git/config", ".cache/k.txt"):
         written(tmp_path / name, b"x\n")
-    files = find_corpus_files([str(tmp_path)])
-    assert files.paths == tuple(sorted(tmp_path / name for name in text))
-    assert files.passed_over == tuple(sorted(tmp_path / name for name in other))
-    assert files.total_bytes() == 2 * len(text)
+    found = find_sources([str(tmp_path)])
+    assert [source.path for source in found.sources] == sorted(tmp_path / name for name in text)
+    assert found.passed_over == tuple(sorted(tmp_path / name for name in other))
+    assert found.total_bytes() == 2 * len(text)
+
+
+def test_the_run_inside_a_corpus_is_left_out(tmp_path: Path) -> None:
+    for name in ("a.txt", "run/segmented/b.txt", "other/c.txt"):
+        written(tmp_path / name, b"x")
+    for argument in (".", "*"):
+        found = find_sources([str(tmp_path / argument)], tmp_path / "run")
+        assert [source.path for source in found.sources] == [tmp_path / "a.txt", tmp_path / "other" / "c.txt"]
+    told = message_of(CorpusError, lambda: find_sources([str(tmp_path / "run" / "segmented")], tmp_path / "run"))
+    assert told.startswith(f"{tmp_path / 'run' / 'segmented'} is inside the run {tmp_path / 'run'}, ")
 
 
 def test_a_hidden_folder_that_is_named_is_searched(tmp_path: Path) -> None:
@@ -153,19 +168,19 @@ def test_arguments_in_any_order_each_file_once(tmp_path: Path) -> None:
     arguments = [str(tmp_path / name) for name in ("c", "b.txt", "*.txt", "c/e.json", "**/d.txt")]
     expected = ["a.txt", "b.txt", "c/d.txt", "c/e.json"]
     assert names(tmp_path, arguments) == names(tmp_path, arguments[::-1]) == expected
-    assert find_corpus_files(arguments).passed_over == ()
+    assert find_sources(arguments).passed_over == ()
 
 
 def test_a_file_that_is_named_is_taken_whatever_its_name(tmp_path: Path) -> None:
     for name in ("a.json", ".hidden", "[b] ?*.txt"):
         path = written(tmp_path / name, b"x")
-        assert find_corpus_files([str(path)]).paths == (path,)
+        assert paths([str(path)]) == [path]
 
 
 def test_paths_that_do_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for argument in ("none.txt", "none/*.txt"):
-        assert message_of(CorpusError, lambda argument=argument: find_corpus_files([argument])) == (
+        assert message_of(CorpusError, lambda argument=argument: find_sources([argument])) == (
             f"{argument} does not exist. Check the path; it is taken from the current folder {tmp_path}."
         )
 
@@ -174,12 +189,12 @@ def test_a_folder_without_text(tmp_path: Path) -> None:
     folder = tmp_path / "pictures"
     folder.mkdir()
     ending = " Give files by name, or a folder with text."
-    assert message_of(CorpusError, lambda: find_corpus_files([str(folder)])) == (
-        f"{folder} holds no text files (.txt, also .txt.gz, .bz2, .xz, .zst; 0 other files).{ending}"
-    )
+    told = message_of(CorpusError, lambda: find_sources([str(folder)]))
+    assert told.startswith(f"{folder} holds no text files (.txt, ")
+    assert told.endswith(f"; 0 other files).{ending}")
     for name in ("a.png", "b.jpg", ".txt"):
         written(folder / name, b"x")
-    assert "; 2 other files)" in message_of(CorpusError, lambda: find_corpus_files([str(folder)]))
+    assert "; 2 other files)" in message_of(CorpusError, lambda: find_sources([str(folder)]))
 
 
 @pytest.mark.parametrize("suffix", PACKED)
@@ -204,4 +219,4 @@ def test_a_folder_that_cannot_be_read_is_not_left_out(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(os, "scandir", scandir)
     with pytest.raises(PermissionError, match=r"/b'$"):
-        find_corpus_files([str(tmp_path)])
+        find_sources([str(tmp_path)])

@@ -19,4 +19,5 @@ def test_few_words_are_counted_exactly() -> None:
     unknown = UnknownWords[bytes]()
     for _ in range(3):
         unknown.add([b"a", b"b", b"b"])
-    assert unknown.counts == {b"a": 3, b"b": 6}
+    unknown.add({b"b": 5, b"c": 1})
+    assert unknown.counts == {b"a": 3, b"b": 11, b"c": 1}

@@ -11,7 +11,7 @@ MOST_EXAMPLES = 5
 
 @dataclass
 class StepCounts:
-    """What a step changed: lines, characters of the changed texts before and after, and the first examples."""
+    """Changes made by a step: lines, characters of the changed texts before and after, and the first examples."""
 
     lines: int = 0
     characters_in: int = 0

@@ -24,6 +24,8 @@ WITHOUT_FIELDS = ("text", "html", "markdown", "wikidump")
 SHORT_ROWS = "rows without the column"
 WITHOUT_FIELD = "records without the field"
 BLANK_LINES = "blank lines between records"
+# Names that a message shows at most.
+_NOTED_FIELDS, _LISTED_PATHS = 5, 8
 
 
 def num_without_field(tally: Tally) -> int:
@@ -31,10 +33,10 @@ def num_without_field(tally: Tally) -> int:
     return tally.dropped_items[SHORT_ROWS] + tally.dropped_items[WITHOUT_FIELD]
 
 
-def other_fields_note(others: Counter[str], most: int = 5) -> str:
+def other_fields_note(others: Counter[str]) -> str:
     """Return the line that names the fields and columns with Chinese text that were not read."""
-    names = [name for name, _ in others.most_common(most)]
-    more = f" and {len(others) - most:,} more" if len(others) > most else ""
+    names = [name for name, _ in others.most_common(_NOTED_FIELDS)]
+    more = f" and {len(others) - _NOTED_FIELDS:,} more" if len(others) > _NOTED_FIELDS else ""
     return f"Not read, though they hold Chinese text: {', '.join(names)}{more}. --field NAME reads other fields."
 
 
@@ -98,10 +100,10 @@ def _preference(path: str) -> tuple[int, int, bool, str]:
     return path.count("."), KNOWN_NAMES.index(_last_key(path)), path != path.lower(), path
 
 
-def listed(paths: Iterable[str], most: int = 8) -> str:
+def listed(paths: Iterable[str]) -> str:
     """Return paths as messages show them; the path of a bare text is left out."""
     names = sorted(filter(None, set(paths)))
-    return ", ".join(names[:most]) + (", ..." if len(names) > most else "") if names else ""
+    return ", ".join(names[:_LISTED_PATHS]) + (", ..." if len(names) > _LISTED_PATHS else "") if names else ""
 
 
 def strings_with_paths(record: Any) -> Iterator[tuple[str, str]]:

@@ -1,1 +1,1 @@
-"""How the model is made fast: the LSTM recurrence, products and losses as kernels with gradients."""
+"""Fast parts of the model: the LSTM recurrence, products and losses as kernels with gradients."""

@@ -1,4 +1,4 @@
-"""How kernels run on a processor: time loops compiled by TorchScript, and two tasks on half of the cores each."""
+"""Run kernels on a processor: time loops compiled by TorchScript, and two tasks on half of the cores each."""
 
 import functools
 import os

@@ -30,7 +30,7 @@ class PreparedWeights(NamedTuple):
 
 
 class SentenceStarts(NamedTuple):
-    """Where sentences start from a zero state.
+    """Places where sentences start from a zero state.
 
     Attributes:
         keep: 0 where a sentence starts, else 1, shape (T, B, 1). None keeps all.
