@@ -241,3 +241,26 @@ def test_the_sample_text_has_its_marked_senses(latest: RunDir) -> None:
     assert elmo_zh("index", "corpus", "--model", latest.model, "--output", "other.index").status == 0
     made = elmo_zh("explore", "other.index", "--output", "other.html", *FEW)
     assert list(page_data(Path("other.html"))["colourings"]) == ["usage", "source"]
+
+
+def test_a_part_of_the_sample_has_the_senses_that_are_marked_in_it(latest: RunDir) -> None:
+    shutil.copytree("corpus", Path("data", "sample"))
+    assert elmo_zh("index", "data/sample/food.txt", "--model", latest.model, "--output", "part.index").status == 0
+    index = ContextIndex.load("part.index")
+    frequent, other = sorted(index.words, key=index.count)[-2:]
+    table = Path("data", "senses.tsv")
+    rows = ("file\tword\tsense", f"nature.txt\t{other}\tunseen", f"food.txt\t{frequent}\tmarked")
+    table.write_text("\n".join(rows), encoding="utf-8")
+    made = elmo_zh("explore", "part.index", "--output", "page.html", "--max-per-word", 7)
+    assert made.status == 0, made.stderr
+    data = page_data(Path("page.html"))
+    assert [word for word, *_ in data["words"]] == [frequent]
+    assert data["colourings"]["label:sense"]["labels"] == ["marked"]
+    # A table that the user names has to be about this index.
+    told = elmo_zh("explore", "part.index", "--output", "other.html", "--labels", table).only_error()
+    assert told.startswith("data/senses.tsv: line 2: nature.txt is no text of the index.")
+    # If nothing is marked in the part, the page has no such colours.
+    table.write_text("\n".join(rows[:2]), encoding="utf-8")
+    made = elmo_zh("explore", "part.index", "--output", "plain.html", "--word", frequent)
+    assert "Labels:" not in made.stderr
+    assert list(page_data(Path("plain.html"))["colourings"]) == ["usage", "source"]
