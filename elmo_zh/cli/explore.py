@@ -94,8 +94,8 @@ def explore(
     """Look at words in their sentences, on a page in the browser.
 
     Without INDEX it shows the latest run, or else the installed model starter, and makes the index itself: of the run's
-    own text in RUN/index, or of the sample text in runs/NAME.index. RUN or --model names another run or model. INDEX is
-    a folder that the command index has written.
+    own text in RUN/index, or of the sample text in runs/NAME-DIGITS.index, with digits of the model's digest. RUN or
+    --model names another run or model. INDEX is a folder that the command index has written.
 
     The page has a map of each word's occurrences in each layer, coloured by usage, by source, or by your labels. A
     click on an occurrence shows its line with the surprisal of each token, the words that could stand in its place, and
