@@ -92,8 +92,8 @@ def explore(
     """Look at words in their sentences, on a page in the browser.
 
     Without INDEX it shows the latest run, or else the installed model starter, and makes the index itself: of the run's
-    own text in RUN/index, or of the sample text in runs/NAME.index. RUN or --model names another run or model. INDEX is
-    a folder that the command index has written.
+    own text in RUN/index, or of the sample text in runs/NAME-DIGITS.index, with digits of the model's digest. RUN or
+    --model names another run or model. INDEX is a folder that the command index has written.
 
     The page has a map of each word's occurrences in each layer, coloured by usage, by source, or by your labels. A
     click on an occurrence shows its line with the surprisal of each token, the words that could stand in its place, and
@@ -176,13 +176,22 @@ def _load(
 
 
 def _labels(common: Common, index: "ContextIndex", path: Path | None) -> "PointLabels | None":
-    """Return the labels of a table, which for the sample text is that of its marked senses if none is given."""
+    """Return the labels of a table, which for the sample text is that of its marked senses if none is given.
+
+    An index of a part of the sample has the senses that are marked in this part.
+    """
     from elmo_zh.contexts.explore.own_index import labels_of_sample
     from elmo_zh.contexts.explore.point_labels import PointLabels
 
-    if path is None and (path := labels_of_sample(index)):
-        common.console.note(f"Labels: the senses that are marked in {path}. For others: --labels FILE")
-    return PointLabels.load(path, [text["name"] for text in index.info["texts"]]) if path else None
+    texts = [text["name"] for text in index.info["texts"]]
+    if path is not None:
+        return PointLabels.load(path, texts)
+    senses = labels_of_sample(index)
+    labels = PointLabels.load(senses, texts, skips_others=True) if senses else None
+    if not labels or not labels.rows:
+        return None
+    common.console.note(f"Labels: the senses that are marked in {senses}. For others: --labels FILE")
+    return labels
 
 
 def _choice(

@@ -49,12 +49,14 @@ class IndexSettings:
         segmented: Tokens are split at U+0020 and looked up as they are; else lines are normalised and segmented.
         split_sentences: Lines are split into sentences as in training.
         choice: Which occurrences are kept.
+        made_by: The command that made the index for itself, without being asked for one; empty for `index`.
     """
 
     layers: tuple[int, ...]
     segmented: bool = False
     split_sentences: bool = False
     choice: Choice = field(default_factory=Choice)
+    made_by: str = ""
 
     @property
     def reading(self) -> Reading:
@@ -72,6 +74,8 @@ class IndexSettings:
         if (words := self.choice.words) is not None:
             digest = sha256("\n".join(sorted(words)).encode()).hexdigest()
             described["words"] = {"count": len(words), "digest": f"sha256:{digest}"}
+        if self.made_by:
+            described["made_by"] = self.made_by
         return described
 
 

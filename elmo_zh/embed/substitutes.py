@@ -23,7 +23,7 @@ from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, is_word
 # The power of the prior: the median and the mean reciprocal rank of the true word are best near it.
 PRIOR_POWER = 0.5
 _BATCH_TOKENS = 2048
-# Rows of scores over the vocabulary that are held at a time.
+# Scores in one tensor, places times words of the vocabulary; several such tensors of float32 are held at once.
 _MAX_SCORES = 2**22
 
 Place = tuple[Sequence[str], int]
@@ -141,8 +141,7 @@ class SubstituteFinder:
 
     def _substitutes(self, word: str, scores: Sequence[NDArray[np.float32]], top: int) -> Substitutes:
         combined, forward, backward = scores
-        # Stable, so that of equally probable words the more frequent one comes first.
-        order = np.argsort(-combined, kind="stable")[: min(top, np.count_nonzero(combined > -np.inf))]
+        order = best_rows(combined, top)
 
         def build(row: int, rank: int) -> Substitute:
             logs = (float(each[row]) for each in (combined, forward, backward))
@@ -155,6 +154,24 @@ class SubstituteFinder:
             higher = (combined > combined[own_row]) | (is_before & (combined == combined[own_row]))
             own = build(own_row, 1 + int(higher.sum()))
         return Substitutes(word, own, tuple(build(int(row), rank) for rank, row in enumerate(order, start=1)))
+
+
+def best_rows(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
+    """Return the rows with the largest scores, descending, int64, shape (n,); of equal ones the first comes first.
+
+    Rows are sorted by falling frequency, so of equally probable words the more frequent one comes first.
+
+    Args:
+        scores: Log-probabilities, shape (V,); those of -inf are never returned.
+        top: How many rows to return, at most.
+    """
+    count = min(top, int(np.count_nonzero(scores > -np.inf)))
+    if not count:
+        return np.empty(0, np.int64)
+    falling = -scores
+    # Only these are sorted: all rows that are as good as the last one to return.
+    rows = np.flatnonzero(falling <= np.partition(falling, count - 1)[count - 1])
+    return np.asarray(rows[np.argsort(falling[rows], kind="stable")[:count]])
 
 
 def zipf_log_prior(num_tokens: int) -> Tensor:

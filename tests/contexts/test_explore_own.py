@@ -1,6 +1,7 @@
 """`explore` without an index: which model and text it takes, the index that it makes, and the browser that it opens."""
 
 import json
+import re
 import shutil
 import sys
 import webbrowser
@@ -10,9 +11,10 @@ from typing import Any
 import pytest
 from contexts.texts import files_of
 from contract.command_line import ROOT, SampleRun, elmo_zh
-from drawn_bundles import install_model
+from drawn_bundles import SHAPES, install_model, write_model
 
 from elmo_zh import ContextIndex
+from elmo_zh.config import TextConfig
 from elmo_zh.contexts.explore import browser as browser_module
 from elmo_zh.contexts.explore import own_index
 from elmo_zh.contexts.explore.browser import open_in_browser
@@ -104,6 +106,50 @@ def test_an_index_of_another_model_or_a_damaged_one_is_made_again(latest: RunDir
     }
 
 
+def test_an_index_that_the_user_made_is_not_replaced(latest: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of another model where explore keeps its own stays as it is, even if its index.json cannot be read."""
+    other = write_model(Path("models/big"), SHAPES["token"], text=TextConfig())
+    Path("t.txt").write_text("我们去吃苹果。\n我们吃米饭。\n", encoding="utf-8")
+    made = elmo_zh("index", "t.txt", "--model", other, "--min-count", 1, "--output", latest.index)
+    assert made.status == 0, made.stderr
+    before = files_of(latest.index)
+    told = elmo_zh("explore", "--output", "page.html", *FEW, "--force").only_error()
+    assert told == (
+        "runs/latest/index is an index of t.txt that does not say that explore made it, so explore keeps it."
+        " Move it elsewhere, or replace it without --output: elmo-zh explore runs/latest --force"
+    )
+    assert files_of(latest.index) == before
+    for damage in (b"", b"{}", b"[1]"):
+        (latest.index / "index.json").write_bytes(damage)
+        told = elmo_zh("explore", "--output", "page.html", *FEW).only_error()
+        assert told.startswith("runs/latest/index is an index that does not say that explore made it")
+        assert files_of(latest.index) == {**before, "index.json": damage}
+    # The command that the message names does what it says.
+    monkeypatch.setattr(ExploreServer, "serve_forever", lambda _: None)
+    made = elmo_zh("explore", "runs/latest", "--force", *FEW, "--port", 0, "--no-browser")
+    assert "Making the index runs/latest/index (--force is given) of the corpus" in made.stderr
+    assert ContextIndex.load(latest.index).info["settings"]["made_by"] == "explore"
+
+
+def test_models_in_folders_of_one_name_have_an_index_each(empty_folder: Path) -> None:
+    Path("data/sample").mkdir(parents=True)
+    shutil.copy(ROOT / "data/sample/food.txt", "data/sample")
+    models = [
+        write_model(Path(name, "model"), SHAPES["token"], text=TextConfig(), seed=seed)
+        for seed, name in enumerate(("one", "other"))
+    ]
+    for model in models:
+        made = elmo_zh("explore", "--model", model, "--output", "page.html", "--word", "我们", "--force")
+        assert made.status == 0, made.stderr
+    places = list(Path("runs").glob("model-*.index"))
+    before = {place: files_of(place) for place in places}
+    made_with = {ContextIndex.load(place).model["path"]: place for place in places}
+    assert sorted(made_with) == [str(model) for model in models]
+    again = elmo_zh("explore", "--model", models[0], "--output", "page.html", "--word", "我们", "--force")
+    assert f"Index: {made_with[str(models[0])]}, which this model has made." in again.stderr
+    assert {place: files_of(place) for place in Path("runs").glob("*.index")} == before
+
+
 def test_a_run_without_its_text(latest: RunDir) -> None:
     shutil.rmtree("corpus")
     shutil.rmtree(latest.segmented)
@@ -134,11 +180,13 @@ def test_an_installed_model_and_the_sample(empty_folder: Path, monkeypatch: pyte
     shutil.copy(ROOT / "data/sample/food.txt", "data/sample")
     made = elmo_zh("explore", "--output", "page.html", "--word", "我们")
     assert made.status == 0, made.stderr
-    assert "Making the index runs/starter.index (there is none yet) of the sample text data/sample." in made.stderr
-    assert page_data(Path("page.html"))["index"] == "starter.index"
+    [place] = Path("runs").glob("*.index")
+    assert re.fullmatch("starter-[0-9a-f]{8}.index", place.name)
+    assert f"Making the index {place} (there is none yet) of the sample text data/sample." in made.stderr
+    assert page_data(Path("page.html"))["index"] == place.name
     # The folder of the same model has the name that it is installed by.
     again = elmo_zh("explore", "--model", "starter", "--output", "other.html", "--word", "我们")
-    assert "Index: runs/starter.index, which this model has made." in again.stderr
+    assert f"Index: {place}, which this model has made." in again.stderr
 
 
 def test_the_server_opens_the_browser(latest: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,3 +289,26 @@ def test_the_sample_text_has_its_marked_senses(latest: RunDir) -> None:
     assert elmo_zh("index", "corpus", "--model", latest.model, "--output", "other.index").status == 0
     made = elmo_zh("explore", "other.index", "--output", "other.html", *FEW)
     assert list(page_data(Path("other.html"))["colourings"]) == ["usage", "source"]
+
+
+def test_a_part_of_the_sample_has_the_senses_that_are_marked_in_it(latest: RunDir) -> None:
+    shutil.copytree("corpus", Path("data", "sample"))
+    assert elmo_zh("index", "data/sample/food.txt", "--model", latest.model, "--output", "part.index").status == 0
+    index = ContextIndex.load("part.index")
+    frequent, other = sorted(index.words, key=index.count)[-2:]
+    table = Path("data", "senses.tsv")
+    rows = ("file\tword\tsense", f"nature.txt\t{other}\tunseen", f"food.txt\t{frequent}\tmarked")
+    table.write_text("\n".join(rows), encoding="utf-8")
+    made = elmo_zh("explore", "part.index", "--output", "page.html", "--max-per-word", 7)
+    assert made.status == 0, made.stderr
+    data = page_data(Path("page.html"))
+    assert [word for word, *_ in data["words"]] == [frequent]
+    assert data["colourings"]["label:sense"]["labels"] == ["marked"]
+    # A table that the user names has to be about this index.
+    told = elmo_zh("explore", "part.index", "--output", "other.html", "--labels", table).only_error()
+    assert told.startswith("data/senses.tsv: line 2: nature.txt is no text of the index.")
+    # If nothing is marked in the part, the page has no such colours.
+    table.write_text("\n".join(rows[:2]), encoding="utf-8")
+    made = elmo_zh("explore", "part.index", "--output", "plain.html", "--word", frequent)
+    assert "Labels:" not in made.stderr
+    assert list(page_data(Path("plain.html"))["colourings"]) == ["usage", "source"]

@@ -14,13 +14,17 @@ pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip instal
 from elmo_zh import ContextIndex, ElmoEmbedder, find_senses
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import clusters as clusters_module
+from elmo_zh.contexts import telling_words as telling_module
 from elmo_zh.contexts.clusters import ClusterChoice, choose_number, find_clusters
-from elmo_zh.contexts.telling_words import telling_words
+from elmo_zh.contexts.explore.chosen_points import WordPoints
+from elmo_zh.contexts.explore.colourings import colour_points
+from elmo_zh.contexts.telling_words import telling_words, telling_words_of_each
 from elmo_zh.contexts.usage_rows import usage_rows
 from elmo_zh.contexts.usage_substitutes import usage_substitutes
 from elmo_zh.contexts.usage_vectors import join_directions, usage_layer, usage_vectors
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.extras import install_line
+from elmo_zh.run.reporter import SilentReporter
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -181,6 +185,61 @@ def test_telling_words_are_near_one_usage_only(senses_index: ContextIndex) -> No
     order = np.argsort(-(units @ units[first]), kind="stable").tolist()
     expected = dict.fromkeys(senses_index.occurrence(row).word for row in order)
     assert alone == [word for word in expected if word != "苹果"]
+
+
+@pytest.mark.parametrize(("block", "num_nearest"), [(4096, 200), (1, 200), (7, 5), (13, 2)])
+def test_telling_words_of_many_words_in_blocks(
+    senses_index: ContextIndex, monkeypatch: pytest.MonkeyPatch, block: int, num_nearest: int
+) -> None:
+    """Words and their ranks are those of a plain product over the whole index, whatever the blocks."""
+    monkeypatch.setattr(telling_module, "_BLOCK", block)
+    monkeypatch.setattr(telling_module, "_NUM_NEAREST", num_nearest)
+    vectors = np.array(senses_index.vectors(2), np.float64)
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    spelled = [senses_index.occurrence(row).word for row in range(len(senses_index))]
+    generator = np.random.default_rng(3)
+    words = [
+        (word, vectors[generator.choice(len(vectors), count)]) for word, count in (("苹果", 3), ("很", 2), ("吃", 1))
+    ]
+    compared: list[int] = []
+    answers = telling_words_of_each(senses_index, words, 2, 4, compared.append)
+    assert sum(compared) == len(senses_index)
+    for (word, centres), found in zip(words, answers, strict=True):
+        cosines = units @ (centres / np.linalg.norm(centres, axis=1, keepdims=True)).T
+        for usage, told in enumerate(found):
+            mine = cosines[:, usage]
+            others = np.delete(cosines, usage, axis=1)
+            leads = (mine - others.max(axis=1) if others.shape[1] else 0 * mine).round(6)
+            rows = [row for row in range(len(mine)) if leads[row] >= 0 and spelled[row] != word]
+            rows = sorted(rows, key=lambda row: (-mine[row].round(6), row))[:num_nearest]
+            rows.sort(key=lambda row: (-(mine[row] + leads[row]).round(6), row))
+            assert told == list(dict.fromkeys(spelled[row] for row in rows))[:4]
+        assert found == telling_words(senses_index, word, 2, centres, 4)
+
+
+def test_the_vectors_are_read_once_for_all_words_of_a_page(
+    senses_index: ContextIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [
+        WordPoints(word, occurrences, np.arange(len(occurrences)) % 2)
+        for word in ("苹果", "吃", "米饭", "手机")
+        for occurrences in [tuple(map(senses_index.occurrence, senses_index.occurrences(word).tolist()))]
+    ]
+    layer, norms, read = usage_layer(senses_index), ContextIndex.norms, []
+    monkeypatch.setattr(ContextIndex, "norms", lambda index, layer: read.append(layer) or norms(index, layer))
+    names = {text["name"]: "a" for text in senses_index.info["texts"]}
+    found = colour_points(senses_index, words, names, None, SilentReporter())["usage"]
+    assert read == [layer]
+    expected = []
+    for word in words:
+        vectors = np.array(senses_index.vectors(layer)[word.numbers], np.float64)
+        units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        centres = np.stack([units[word.usages == usage].mean(axis=0) for usage in range(word.num_usages)])
+        told = telling_words(senses_index, word.word, layer, centres, 4) if len(centres) > 1 else [[]]
+        expected += ["、".join(each) for each in told]
+    assert list(found["labels"]) == expected
+    assert "" in expected
+    assert len(expected) == 7
 
 
 def test_substitutes_of_usages(tmp_path: Path) -> None:

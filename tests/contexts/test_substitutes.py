@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from parity.numpy_bilm import Array, run_bilm
 from elmo_zh import ElmoEmbedder
 from elmo_zh.config import TextConfig
 from elmo_zh.embed import substitutes as module
-from elmo_zh.embed.substitutes import PRIOR_POWER
+from elmo_zh.embed.substitutes import PRIOR_POWER, best_rows
 from elmo_zh.errors import ElmoZhError
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -87,6 +88,33 @@ def test_substitutes_are_those_of_the_oracle(
         assert [found.own] == (own or [None])
         assert found.word == tokens[position]
         assert found.words == [each.word for each in found.best if each.word != tokens[position]]
+
+
+@pytest.mark.parametrize("num_values", [1, 2, 7, 400])
+def test_the_best_rows_are_those_of_a_full_sort_with_many_ties(num_values: int) -> None:
+    generator = np.random.default_rng(num_values)
+    for _ in range(20):
+        scores = -generator.integers(0, num_values, 401).astype(np.float32)
+        scores[generator.integers(0, 401, 53)] = -np.inf
+        candidates = [row for row in range(401) if scores[row] > -np.inf]
+        expected = sorted(candidates, key=lambda row: (-scores[row], row))
+        for top in (0, 1, 2, 19, 20, 97, len(candidates) - 1, len(candidates), 401, 1000):
+            assert best_rows(scores, top).tolist() == expected[:top]
+    assert best_rows(np.full(7, -np.inf, np.float32), 3).tolist() == []
+
+
+def test_the_whole_vocabulary_is_not_sorted_for_a_place(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sorted_sizes = []
+    argsort = np.argsort
+
+    def counting(values: Array, **options: Any) -> Array:
+        sorted_sizes.append(len(values))
+        return argsort(values, **options)
+
+    monkeypatch.setattr(np, "argsort", counting)
+    found = ElmoEmbedder.load(bundle).substitutes(["我们", "吃", "。"], 1, top=2)
+    monkeypatch.undo()
+    assert (len(found.best), sorted_sizes) == (2, [2])
 
 
 def test_the_token_itself_is_not_read(bundle: Path) -> None:

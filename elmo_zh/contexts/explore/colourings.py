@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elmo_zh.contexts.explore.chosen_points import WordPoints
 from elmo_zh.contexts.explore.point_labels import PointLabels
 from elmo_zh.contexts.index import ContextIndex, IndexedLine
 from elmo_zh.contexts.nearest import unit_rows
-from elmo_zh.contexts.telling_words import telling_words
+from elmo_zh.contexts.telling_words import telling_words_of_each
 from elmo_zh.contexts.usage_vectors import usage_layer
 from elmo_zh.run.reporter import Reporter
 
@@ -99,18 +100,23 @@ def _by_usage(index: ContextIndex, words: Sequence[WordPoints], reporter: Report
     colours: list[int | None] = []
     points: list[int | None] = []
     layer = usage_layer(index)
-    with reporter.progress("words used alike", total=len(words), unit="words") as progress:
-        for word in words:
-            points += (len(labels) + word.usages).tolist()
-            told: list[list[str]] = [[]]
-            if word.num_usages > 1:
-                units = unit_rows(index.vectors_of(word.numbers, layer))
-                centres = [units[word.usages == usage].mean(axis=0) for usage in range(word.num_usages)]
-                told = telling_words(index, word.word, layer, np.stack(centres), _NUM_TELLING)
-            labels += ["、".join(each) for each in told]
-            colours += range(word.num_usages)
-            progress.update(1)
+    centres = [(word.word, _centres(index, word, layer)) for word in words if word.num_usages > 1]
+    found: list[list[list[str]]] = []
+    if centres:
+        with reporter.progress("words used alike", total=len(index), unit="occurrences") as progress:
+            found = telling_words_of_each(index, centres, layer, _NUM_TELLING, progress.update)
+    told = iter(found)
+    for word in words:
+        points += (len(labels) + word.usages).tolist()
+        labels += ["、".join(each) for each in next(told)] if word.num_usages > 1 else [""]
+        colours += range(word.num_usages)
     return Colouring(labels=tuple(labels), colours=tuple(colours), points=tuple(points))
+
+
+def _centres(index: ContextIndex, word: WordPoints, layer: int) -> NDArray[np.float64]:
+    """Return the centre of each usage of a word, float64, shape (K, 2P)."""
+    units = unit_rows(index.vectors_of(word.numbers, layer))
+    return np.stack([units[word.usages == usage].mean(axis=0) for usage in range(word.num_usages)])
 
 
 def _by_labels(

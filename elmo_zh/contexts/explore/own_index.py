@@ -14,10 +14,12 @@ from elmo_zh.contexts.choice import Choice
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.layout import IndexLayout, is_index
 from elmo_zh.corpus.input_texts import InputText, input_text
+from elmo_zh.corpus.names import shown
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError, CorpusError, OutputError
 from elmo_zh.invocation import command
+from elmo_zh.run.files import read_json
 from elmo_zh.run.find_runs import LATEST, RUNS, is_run
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import unchanged_corpus
@@ -29,6 +31,10 @@ SAMPLE = Path("data/sample")
 SAMPLE_SENSES = Path("data/senses.tsv")
 # The text that is read at most: more would make the first look at a model a long wait.
 MOST_TEXT_BYTES = 20_000_000
+# What index.json says of an index that this module has made; only such an index is ever replaced unasked.
+_MAKER = "explore"
+# Digits of a model's digest in the name of its index, and texts of an index that a message names.
+_SHOWN_DIGITS, _SHOWN_TEXTS = 8, 3
 # Occurrences of a word, and of all words together, whose vectors are computed at most.
 MOST_PER_WORD, MOST_OCCURRENCES = 100, 50_000
 
@@ -39,12 +45,10 @@ class Subject:
 
     Attributes:
         model: The folder of its bundle.
-        index: The folder of the index.
         run: The run that made it; None for a model without a run, which is shown on the sample.
     """
 
     model: Path
-    index: Path
     run: RunDir | None
 
     @classmethod
@@ -55,12 +59,31 @@ class Subject:
             BundleError: If there is none; the message says how to get one.
         """
         if given is not None and is_run(given):
-            return cls(model=RunDir(given).model, index=RunDir(given).index, run=RunDir(given))
+            return cls(model=RunDir(given).model, run=RunDir(given))
         model = find_bundle(given) if given is not None else _default_model()
         if is_run(model.parent) and model.name == RunDir(model.parent).model.name:
-            return cls(model=model, index=RunDir(model.parent).index, run=RunDir(model.parent))
-        name = next((name for name in MODELS if find_bundle(name) == model), model.resolve().name)
-        return cls(model=model, index=RUNS / f"{name}.index", run=None)
+            return cls(model=model, run=RunDir(model.parent))
+        return cls(model=model, run=None)
+
+    def index(self, digest: str) -> Path:
+        """Return the folder of the index: in the run, or beside the runs in a folder that only this model has.
+
+        Args:
+            digest: Digest of the model.
+        """
+        if self.run is not None:
+            return self.run.index
+        name = self._installed_name or self.model.resolve().name
+        return RUNS / f"{name}-{digest.removeprefix('sha256:')[:_SHOWN_DIGITS]}.index"
+
+    @property
+    def arguments(self) -> tuple[str | Path, ...]:
+        """What the user gives to name the subject in a command."""
+        return ("--model", self._installed_name or self.model) if self.run is None else (self.run.path,)
+
+    @property
+    def _installed_name(self) -> str | None:
+        return next((name for name in MODELS if find_bundle(name) == self.model), None)
 
 
 def _default_model() -> Path:
@@ -98,23 +121,27 @@ def load_own_index(subject: Subject, embedder: ElmoEmbedder, *, force: bool, rep
 
     Raises:
         CorpusError: If there is no text, or it has no word often enough.
-        OutputError: If the index cannot be written, or its folder holds something else.
+        OutputError: If the index cannot be written, or its folder holds something else: also an index that `explore`
+            has not made, unless `force` is given.
     """
-    reason = "--force is given" if force else _reason_to_make(subject.index, embedder)
+    place = subject.index(embedder.bundle.digest)
+    reason = "--force is given" if force else _reason_to_make(place, embedder)
     if not reason:
-        reporter.note(f"Index: {subject.index}, which this model has made. To make it again: --force")
-        return ContextIndex.load(subject.index)
+        reporter.note(f"Index: {place}, which this model has made. To make it again: --force")
+        return ContextIndex.load(place)
+    if not force:
+        _require_own(place, subject)
     failures: list[str] = []
     for text in _texts_of(subject):
-        reporter.note(f"Making the index {subject.index} ({reason}) of {text.description}.")
+        reporter.note(f"Making the index {place} ({reason}) of {text.description}.")
         try:
-            _build(subject, text, embedder, reporter)
+            _build(subject, text, embedder, place, force=force, reporter=reporter)
         except CorpusError as error:
             # The stage segment leaves out what it cannot read, an index does not; then the segmented text is taken.
             failures.append(str(error))
             reporter.note(f"That text cannot be indexed: {error}")
         else:
-            return ContextIndex.load(subject.index)
+            return ContextIndex.load(place)
     raise CorpusError(failures[-1] if failures else _explain_no_text(subject))
 
 
@@ -139,16 +166,37 @@ def _reason_to_make(path: Path, embedder: ElmoEmbedder) -> str:
     return "the old one has other settings" if is_own else "another model made the old one"
 
 
-def _build(subject: Subject, text: _OwnText, embedder: ElmoEmbedder, reporter: Reporter) -> None:
+def _require_own(path: Path, subject: Subject) -> None:
+    """Raise OutputError if there is an index that may not be replaced, since it does not say that `explore` made it."""
+    if not is_index(path):
+        return
+    try:
+        info = read_json(IndexLayout(path).info)
+        if info["settings"].get("made_by") == _MAKER:
+            return
+        names = [str(text["name"]) for text in info["texts"]]
+        made_of = f" of {shown(', '.join(names[:_SHOWN_TEXTS]))}{' and others' if len(names) > _SHOWN_TEXTS else ''}"
+    except (ValueError, KeyError, TypeError, AttributeError):
+        made_of = ""
+    raise OutputError(
+        f"{path} is an index{made_of} that does not say that explore made it, so explore keeps it. Move it elsewhere,"
+        f" or replace it without --output: {command('explore', *subject.arguments, '--force')}"
+    )
+
+
+def _build(
+    subject: Subject, text: _OwnText, embedder: ElmoEmbedder, place: Path, *, force: bool, reporter: Reporter
+) -> None:
     split = embedder.bundle.text is not None and embedder.bundle.text.split_sentences and not text.segmented
     settings = IndexSettings(
         layers=tuple(range(embedder.num_layers)),
         segmented=text.segmented,
         split_sentences=split,
         choice=Choice(max_per_word=MOST_PER_WORD, words=_words_of(subject)),
+        made_by=_MAKER,
     )
-    is_replaced = is_index(subject.index)
-    report = build_index(embedder, text.inputs(), subject.index, settings, force=is_replaced, reporter=reporter)
+    is_replaced = force or is_index(place)
+    report = build_index(embedder, text.inputs(), place, settings, force=is_replaced, reporter=reporter)
     counts = report.counts
     reporter.note(
         f"Index: {counted(counts['occurrences'], 'occurrence')} of {counted(counts['words'], 'word')},"

@@ -33,13 +33,14 @@ class PointLabels:
     rows: Mapping[_Key, tuple[str, ...]]
 
     @classmethod
-    def load(cls, path: Path, texts: Sequence[str]) -> "PointLabels":
+    def load(cls, path: Path, texts: Sequence[str], *, skips_others: bool = False) -> "PointLabels":
         """Read a table.
 
         Args:
             path: A TSV file in UTF-8 with a header. The columns file, line (from 0) and word, at least one of them, say
                 which occurrences a row is about; every other one has labels, except start, end and text.
             texts: The names of the texts of the index.
+            skips_others: Skip rows about files that are no texts of the index, which are otherwise an error.
 
         Raises:
             CorpusError: If the table has no such columns, a row has too few fields or a wrong file or line.
@@ -60,6 +61,8 @@ class PointLabels:
         for number, row in rows:
             if row:
                 fields = _fields(row, columns, f"{path}: line {number}")
+                if skips_others and _FILE in fields and fields[_FILE] not in files:
+                    continue
                 key = _key(fields, files, f"{path}: line {number}")
                 own = tuple(fields[name] for name in names)
                 before = found.get(key, own)
