@@ -74,7 +74,7 @@ class TaskDescription:
         model: The bundle: its path as it was given, its digest, and the input for unknown words (`ElmoEmbedder.load`);
             if the biLM was trained too, the digest of the bundle in the folder, and of the one it started from as
             `started_from`.
-        training: Seeds, epochs and the other settings of the training, and the files with their digests.
+        training: Seeds, epochs and the other settings of the training, and the names of the files.
         scores: Scores on the development and test examples, of each seed and of the chosen one.
         layer_weights: The factor of each layer of ELMo, where it goes in.
     """

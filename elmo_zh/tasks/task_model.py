@@ -1,7 +1,7 @@
 """TaskModel: a trained task, which predicts labels of raw text."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -224,15 +224,3 @@ def _load_head(layout: TaskLayout, description: TaskDescription) -> TaskHead:
         reason = " ".join(str(error).split())[:100]
         raise RunError(f"{layout.head} is not the network that task.json describes ({reason}). {remedy}") from None
     return head
-
-
-def describe_task(model: TaskModel) -> dict[str, Any]:
-    """Return kind, inputs, labels and scores of a trained task, for programs."""
-    description = model.description
-    settings = asdict(description.settings)
-    return {
-        **{name: settings[name] for name in ("kind", "inputs", "elmo_at", "head", "regression")},
-        "labels": list(description.labels),
-        "scores": dict(description.scores),
-        "model": dict(description.model),
-    }

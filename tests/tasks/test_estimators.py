@@ -89,3 +89,9 @@ def test_wrong_input_is_an_error_that_says_so(model: Path) -> None:
     ):
         with pytest.raises(kind, match=problem):
             call()
+
+
+def test_a_wrong_number_of_labels_names_the_call(model: Path) -> None:
+    for call in ("fit", "score"):
+        with pytest.raises(ValueError, match=f"^{call}: 2 texts and 1 labels, expected as many$"):
+            getattr(ElmoTagger(model), call)(["我", "他"], [["O"]])
