@@ -232,6 +232,7 @@ class PreparedTask:
     def describe(self, *, scores: Mapping[str, Any], layer_weights: Mapping[str, list[float]]) -> TaskDescription:
         """Return what task.json says."""
         bundle, job = self.embedder.bundle, self.job
+        reading = {"unknown": self.embedder.unknown, "precision": self.embedder.precision}
         return TaskDescription(
             settings=job.settings,
             sizes=self.sizes,
@@ -241,7 +242,7 @@ class PreparedTask:
             alphabet=self.encoder.alphabet.characters if self.encoder.alphabet else "",
             mean=self.mean,
             scale=self.scale,
-            model={"path": str(bundle.path), "digest": bundle.digest, "unknown": self.embedder.unknown},
+            model={"path": str(bundle.path), "digest": bundle.digest, **reading},
             training={
                 **asdict(job.training),
                 "seeds": list(self.seeds()),
@@ -289,8 +290,7 @@ class PreparedTask:
         origin = {"program": OWN_PROGRAM, "started_from": {**start, "origin": bundle.info["origin"]}}
         # It gives vectors for the task and predicts no words any more.
         write_bundle(folder, replace(source_of(bundle), bilm=bilm, softmax=None, origin=origin))
-        digest = file_digest(BundleLayout(folder).info)
-        return {"path": str(bundle.path), "digest": digest, "started_from": bundle.digest}
+        return {"path": str(bundle.path), "digest": file_digest(BundleLayout(folder).info), "started_from": bundle.digest}
 
     def _scored_parts(self) -> list[str]:
         return ["dev", "test"] if self.dataset.test else ["dev"]

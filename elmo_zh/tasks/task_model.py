@@ -78,7 +78,9 @@ class TaskModel:
         description = load_description(layout)
         head = _load_head(layout, description)
         folder = _find_model(layout, description, model)
-        embedder = ElmoEmbedder.load(folder, device, unknown=description.model.get("unknown", "unk"))
+        # Older tasks, and those with a biLM of their own, do not name them.
+        precision, unknown = (description.model.get(*each) for each in (("precision", "float32"), ("unknown", "unk")))
+        embedder = ElmoEmbedder.load(folder, device, precision, unknown=unknown)
         if embedder.bundle.digest != description.model["digest"]:
             raise BundleError(
                 f"{folder} is not the model that {path} was trained on: {embedder.bundle.digest}, expected"
