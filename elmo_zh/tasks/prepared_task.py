@@ -223,9 +223,7 @@ class PreparedTask:
 
     def predictions(self, head: TaskHead, part: str) -> list[Prediction]:
         """Return what a network predicts for a part of the data; the tags of spans are BIOES tags."""
-        description = self.describe(scores={}, layer_weights={})
-        if self.dataset.scheme:
-            description = replace(description, scheme="BIOES")
+        description = replace(self.describe(scores={}, layer_weights={}), scheme="BIOES" if self.dataset.scheme else "")
         found = predict_items(head, self.items[part], self.encoder)
         return [as_prediction(description, each, raw) for each, raw in zip(self.texts[part], found, strict=True)]
 
@@ -290,7 +288,8 @@ class PreparedTask:
         origin = {"program": OWN_PROGRAM, "started_from": {**start, "origin": bundle.info["origin"]}}
         # It gives vectors for the task and predicts no words any more.
         write_bundle(folder, replace(source_of(bundle), bilm=bilm, softmax=None, origin=origin))
-        return {"path": str(bundle.path), "digest": file_digest(BundleLayout(folder).info), "started_from": bundle.digest}
+        digest = file_digest(BundleLayout(folder).info)
+        return {"path": str(bundle.path), "digest": digest, "started_from": bundle.digest}
 
     def _scored_parts(self) -> list[str]:
         return ["dev", "test"] if self.dataset.test else ["dev"]
