@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.sentence_arguments import list_strings
 from elmo_zh.extras import install_line
@@ -123,7 +124,8 @@ class _TaskEstimator(StringEstimator):
         head = task.load(self.seed, trained)
         mixes = {place: mix.layer_weights() for place, mix in head.mixes().items()}
         description = task.describe(scores={"dev": trained.best_score}, layer_weights=mixes)
-        self.task_ = TaskModel(description, head, embedder, task.encoder.word2vec)
+        word2vec = Word2Vec.load(embedder.bundle.path) if "word2vec" in description.settings.inputs else None
+        self.task_ = TaskModel(description, head, embedder, word2vec)
 
     def _require_choices(self) -> None:
         """Raise ValueError for an unknown value, or one that a tagger does not support."""
