@@ -22,7 +22,7 @@ from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.invocation import command
 from elmo_zh.model.composition import parts_of
 from elmo_zh.run.layout import RunDir
-from elmo_zh.vocabulary.vocabulary import Vocabulary, load_vocabulary
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary, load_vocabulary
 from elmo_zh.word2vec.vectors import WordVectors, load_word_vectors
 
 _DATASET = "vectors"
@@ -81,18 +81,36 @@ class Word2Vec:
         That is how word2vec reads words outside the vocabulary where `embed.unknown` is backoff. A word without a part
         in the vocabulary gets no vector.
         """
-        parts = parts_of(self.vocabulary, (word for word in words if word not in self.vocabulary))
-        if not parts:
+        added = self._composed(words)
+        if not added:
             return self
-        added = np.stack([self.table[rows].mean(axis=0, dtype=np.float32) for rows in parts.values()])
         return Word2Vec(
-            Vocabulary((*self.vocabulary.tokens, *parts)), np.concatenate([self.table, added.astype(np.float16)])
+            Vocabulary((*self.vocabulary.tokens, *added)), np.concatenate([self.table, np.stack(list(added.values()))])
         )
+
+    def of_words(self, words: Iterable[str]) -> "Word2Vec":
+        """Return the vectors of these words alone, the same as in `with_words`; the table is as long as they are many.
+
+        In its vocabulary the special tokens come first, then the words, each once, in their order.
+        """
+        distinct = tuple(dict.fromkeys(words))
+        added = self._composed(distinct)
+        table = self.table[[*range(len(SPECIALS)), *self.vocabulary.encode(distinct)]]
+        for row, word in enumerate(distinct, start=len(SPECIALS)):
+            if word in added:
+                table[row] = added[word]
+        return Word2Vec(Vocabulary((*SPECIALS, *distinct)), table)
+
+    def _composed(self, words: Iterable[str]) -> dict[str, NDArray[np.float16]]:
+        """Return the vector of each word outside the vocabulary that has known words in it."""
+        parts = parts_of(self.vocabulary, (word for word in words if word not in self.vocabulary))
+        return {
+            word: self.table[rows].mean(axis=0, dtype=np.float32).astype(np.float16) for word, rows in parts.items()
+        }
 
     def table_of(self, vocabulary: Vocabulary) -> NDArray[np.float16]:
         """Return the rows of another vocabulary, new words composed as in `with_words`, float16, shape (V, P)."""
-        known = self.with_words(vocabulary.tokens)
-        return known.table[known.rows(vocabulary.tokens)]
+        return self.of_words(vocabulary.tokens[len(SPECIALS) :]).table
 
     @property
     def dimension(self) -> int:

@@ -11,8 +11,8 @@ from elmo_zh.cli.task_options import output_folder_option, seeds_option, word2ve
 from elmo_zh.cli.task_training import KINDS, data_options, job_of, training_options, typed_options
 from elmo_zh.invocation import command
 
-# Options of a comparison that the training of one network afterwards has not, or has with another meaning: the network
-# to keep learns from all labels.
+# Options of a comparison that `task fit` lacks, or has with another meaning: the network to keep learns from all
+# labels.
 _NOT_OF_FIT = {"output", "word2vec", "ancestor", "shares", "limit", "num_seeds"}
 
 

@@ -107,14 +107,17 @@ def _check_form(model: "TaskModel", chosen: dict[str, Any]) -> None:
         raise click.UsageError("--scheme is for --format conll of a task whose tags mark spans. Leave it out.")
     if chosen["probabilities"] and kind != "tag":
         raise click.UsageError("--probabilities is for tags: classes always have theirs. Leave it out.")
-    if chosen["text_columns"] and kind != "pairs":
+    columns = chosen["text_columns"]
+    if columns and kind != "pairs":
         raise click.UsageError("--text-column is for pairs. Name the fields of other texts with --field.")
+    if columns and len(columns) != 2:
+        raise click.UsageError(f"--text-column is needed twice, found {len(columns)}.")
 
 
 def _write_predictions(
     common: Common, model: "TaskModel", files: tuple[str, ...], config: Any, chosen: dict[str, Any], file: BinaryIO
 ) -> int:
-    """Write the predictions of all texts; return their number."""
+    """Write the predictions of all texts, the header with the first; return their number."""
     from itertools import tee
 
     from elmo_zh.tasks.predict_file import header_of, rows_of
@@ -128,7 +131,6 @@ def _write_predictions(
         num_texts=1 + is_pair,
         with_probabilities=chosen["probabilities"],
     )
-    file.write(header.encode())
     count = 0
     with ExitStack() as stack:
         texts, again = tee(_iter_texts(common, files, config, chosen, stack, is_pair=is_pair))
@@ -137,9 +139,11 @@ def _write_predictions(
         predictions = model.iter_predict(given_texts, probabilities=chosen["probabilities"])
         for number, (given, prediction) in enumerate(zip(again, predictions, strict=True)):
             row = rows_of(chosen["kind"], number, given, prediction, chosen["scheme"] or "")
-            file.write(row.encode("utf-8", "surrogatepass"))
+            file.write((header + row).encode("utf-8", "surrogatepass"))
+            header = ""
             progress.update(1)
             count += 1
+    file.write(header.encode())  # of no texts
     return count
 
 
@@ -153,11 +157,8 @@ def _iter_texts(
     from elmo_zh.tasks.data.conll import has_columns
     from elmo_zh.tasks.data.read_labelled import Reading, iter_pairs
 
-    columns = chosen["text_columns"] or ("", "")
-    if is_pair and len(columns) != 2:
-        raise click.UsageError(f"--text-column is needed twice, found {len(columns)}.")
     kind = config.text.format if config.text.format in LABELLED_FORMATS else "auto"
-    reading = Reading(kind="pairs", format=kind, encoding=config.text.encoding, text_columns=columns)
+    reading = Reading(kind="pairs", format=kind, encoding=config.text.encoding, text_columns=chosen["text_columns"])
     for source in stack.enter_context(opened_inputs(files, common.console)).sources:
         if is_pair:
             yield from iter_pairs(source, reading)

@@ -129,10 +129,10 @@ class TextEncoder:
 
 
 def read_alike(word2vec: Word2Vec, embedder: ElmoEmbedder, sentences: Iterable[Sequence[str]]) -> Word2Vec:
-    """Return word2vec vectors in which the sentences' unknown words are read as the embedder reads them."""
+    """Return word2vec vectors for sentences, in which unknown words are read as the embedder reads them."""
     if embedder.unknown != "backoff":
         return word2vec
-    return word2vec.with_words(token for sentence in sentences for token in sentence)
+    return word2vec.of_words(token for sentence in sentences for token in sentence)
 
 
 def _of_owners(rows: NDArray[np.int64], owners: NDArray[np.int64]) -> NDArray[np.int64]:

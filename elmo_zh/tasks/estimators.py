@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.sentence_arguments import list_strings
 from elmo_zh.extras import install_line
@@ -123,10 +124,11 @@ class _TaskEstimator(StringEstimator):
         head = task.load(self.seed, trained)
         mixes = {place: mix.layer_weights() for place, mix in head.mixes().items()}
         description = task.describe(scores={"dev": trained.best_score}, layer_weights=mixes)
-        self.task_ = TaskModel(description, head, embedder, task.encoder.word2vec)
+        word2vec = Word2Vec.load(embedder.bundle.path) if "word2vec" in description.settings.inputs else None
+        self.task_ = TaskModel(description, head, embedder, word2vec)
 
     def _require_choices(self) -> None:
-        """Raise ValueError for a choice that there is not, or that a tagger has not."""
+        """Raise ValueError for an unknown value, or one that a tagger does not support."""
         allowed: dict[str, tuple[str, ...]] = {"head": HEADS, "encoder": ENCODERS, "metric": METRICS}
         if self._kind == "tag":
             allowed |= {"head": HEADS[:1], "metric": METRICS[:1]}
@@ -160,7 +162,7 @@ class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
             BundleError: If the folder is not a sound bundle.
         """
         texts, labels = list_strings(X, "fit"), list(y)
-        _require_as_many(texts, labels)
+        _require_as_many(texts, labels, "fit")
         self.classes_, numbers = np.unique(np.asarray(labels), return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError("fit: all texts have the same label, expected two at least")
@@ -232,7 +234,7 @@ class ElmoTagger(_TaskEstimator):
 
 def _tagged(X: Iterable[str], y: Iterable[Sequence[str]], call: str) -> list[Example]:
     texts, tags = list_strings(X, call), [tuple(map(str, each)) for each in y]
-    _require_as_many(texts, tags)
+    _require_as_many(texts, tags, call)
     for number, (text, each) in enumerate(zip(texts, tags, strict=True)):
         if len(text) != len(each):
             raise ValueError(f"{call}: text {number} has {len(text)} characters and {len(each)} tags")
@@ -246,6 +248,6 @@ def _in_bioes(examples: Sequence[Example]) -> list[Example]:
     ]
 
 
-def _require_as_many(texts: Sequence[str], labels: Sequence[Any]) -> None:
+def _require_as_many(texts: Sequence[str], labels: Sequence[Any], call: str) -> None:
     if len(texts) != len(labels):
-        raise ValueError(f"fit: {len(texts)} texts and {len(labels)} labels, expected as many")
+        raise ValueError(f"{call}: {len(texts)} texts and {len(labels)} labels, expected as many")

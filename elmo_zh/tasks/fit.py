@@ -9,6 +9,7 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.join import claimed_output
+from elmo_zh.embed.prepare import describe_model
 from elmo_zh.embed.unfinished import is_same_json
 from elmo_zh.errors import OptionError, OutputError
 from elmo_zh.run.files import file_digest, remove, write_json
@@ -101,9 +102,7 @@ def manifest_of(job: FitJob, files: DataFiles, embedder: ElmoEmbedder) -> dict[s
         "settings": asdict(job.settings),
         "training": asdict(job.training),
         "num_seeds": job.num_seeds,
-        "model_digest": embedder.bundle.digest,
-        "precision": embedder.precision,
-        "unknown": embedder.unknown,
+        **describe_model(embedder),
     }
 
 

@@ -223,15 +223,14 @@ class PreparedTask:
 
     def predictions(self, head: TaskHead, part: str) -> list[Prediction]:
         """Return what a network predicts for a part of the data; the tags of spans are BIOES tags."""
-        description = self.describe(scores={}, layer_weights={})
-        if self.dataset.scheme:
-            description = replace(description, scheme="BIOES")
+        description = replace(self.describe(scores={}, layer_weights={}), scheme="BIOES" if self.dataset.scheme else "")
         found = predict_items(head, self.items[part], self.encoder)
         return [as_prediction(description, each, raw) for each, raw in zip(self.texts[part], found, strict=True)]
 
     def describe(self, *, scores: Mapping[str, Any], layer_weights: Mapping[str, list[float]]) -> TaskDescription:
         """Return what task.json says."""
         bundle, job = self.embedder.bundle, self.job
+        reading = {"unknown": self.embedder.unknown, "precision": self.embedder.precision}
         return TaskDescription(
             settings=job.settings,
             sizes=self.sizes,
@@ -241,7 +240,7 @@ class PreparedTask:
             alphabet=self.encoder.alphabet.characters if self.encoder.alphabet else "",
             mean=self.mean,
             scale=self.scale,
-            model={"path": str(bundle.path), "digest": bundle.digest, "unknown": self.embedder.unknown},
+            model={"path": str(bundle.path), "digest": bundle.digest, **reading},
             training={
                 **asdict(job.training),
                 "seeds": list(self.seeds()),

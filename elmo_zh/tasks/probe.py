@@ -16,6 +16,7 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.join import claimed_output
+from elmo_zh.embed.prepare import describe_model
 from elmo_zh.embed.token_forms import TokenForms
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import remove
@@ -142,8 +143,7 @@ def _claimed(
 
     def open_work(sentences: Sequence[Any]) -> Path:
         digest = hashlib.sha256(json.dumps(sentences).encode()).hexdigest()
-        manifest = {"sentences": digest, "model_digest": embedder.bundle.digest, "precision": embedder.precision}
-        open_parts(parts, manifest, force=force)
+        open_parts(parts, {"sentences": digest, **describe_model(embedder)}, force=force)
         return parts
 
     with claimed_output(output, [*read, embedder.bundle.path], is_probe, force=force):

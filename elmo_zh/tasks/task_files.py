@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from elmo_zh.choices import EMBED_PRECISIONS, UNKNOWN_WAYS
 from elmo_zh.errors import RunError
 from elmo_zh.run.files import write_json
 from elmo_zh.tasks.data.schemes import SCHEMES
@@ -71,10 +72,10 @@ class TaskDescription:
         alphabet: The characters with vectors of their own.
         mean: Mean of the numbers in training, for regression.
         scale: Their standard deviation.
-        model: The bundle: its path as it was given, its digest, and the input for unknown words (`ElmoEmbedder.load`);
-            if the biLM was trained too, the digest of the bundle in the folder, and of the one it started from as
-            `started_from`.
-        training: Seeds, epochs and the other settings of the training, and the files with their digests.
+        model: The bundle: its path as it was given, its digest, the input for unknown words and the precision
+            (`ElmoEmbedder.load`; unk and float32 if they are not there); if the biLM was trained too, the digest of
+            the bundle in the folder, and of the one it started from as `started_from`.
+        training: Seeds, epochs and the other settings of the training, and the names of the files.
         scores: Scores on the development and test examples, of each seed and of the chosen one.
         layer_weights: The factor of each layer of ELMo, where it goes in.
     """
@@ -143,6 +144,8 @@ def _require_types(description: TaskDescription) -> None:
         "alphabet": isinstance(description.alphabet, str),
         "labels": settings.regression or len(description.labels) == description.sizes.num_outputs,
         "model": all(isinstance(description.model[name], str) for name in ("path", "digest")),
+        "unknown": description.model.get("unknown", "unk") in UNKNOWN_WAYS,
+        "precision": description.model.get("precision", "float32") in EMBED_PRECISIONS,
     }
     sizes = description.sizes
     needed = {"word2vec": [sizes.word2vec_dim], "elmo": [sizes.num_layers, sizes.elmo_dim]}

@@ -1,7 +1,7 @@
 """TaskModel: a trained task, which predicts labels of raw text."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,9 @@ class TaskModel:
         description = load_description(layout)
         head = _load_head(layout, description)
         folder = _find_model(layout, description, model)
-        embedder = ElmoEmbedder.load(folder, device, unknown=description.model.get("unknown", "unk"))
+        # Older tasks, and those with a biLM of their own, do not name them.
+        precision, unknown = (description.model.get(*each) for each in (("precision", "float32"), ("unknown", "unk")))
+        embedder = ElmoEmbedder.load(folder, device, precision, unknown=unknown)
         if embedder.bundle.digest != description.model["digest"]:
             raise BundleError(
                 f"{folder} is not the model that {path} was trained on: {embedder.bundle.digest}, expected"
@@ -224,15 +226,3 @@ def _load_head(layout: TaskLayout, description: TaskDescription) -> TaskHead:
         reason = " ".join(str(error).split())[:100]
         raise RunError(f"{layout.head} is not the network that task.json describes ({reason}). {remedy}") from None
     return head
-
-
-def describe_task(model: TaskModel) -> dict[str, Any]:
-    """Return kind, inputs, labels and scores of a trained task, for programs."""
-    description = model.description
-    settings = asdict(description.settings)
-    return {
-        **{name: settings[name] for name in ("kind", "inputs", "elmo_at", "head", "regression")},
-        "labels": list(description.labels),
-        "scores": dict(description.scores),
-        "model": dict(description.model),
-    }

@@ -45,6 +45,22 @@ def test_further_words_get_the_mean_of_their_parts() -> None:
     np.testing.assert_array_equal(word2vec.with_words([]).table, table)
 
 
+def test_a_table_of_some_words_has_the_same_vectors() -> None:
+    """Only rows of these words are in it; S and U are words that special tokens seem to consist of."""
+    words = [f"{first}{second}" for first in "SU我你他" for second in ("", "们", "家", "x")]
+    table = np.random.default_rng(2).normal(size=(len(SPECIALS) + len(words), 3)).astype(np.float16)
+    word2vec = Word2Vec(Vocabulary((*SPECIALS, *words)), table)
+    text = ["我们家", "我", "<S>", "<UNK>", "不", "你他家们", "我", "S", "们"]
+    few, more = word2vec.of_words(text), word2vec.with_words(text)
+    assert few.table.shape == (len(SPECIALS) + 8, 3)
+    np.testing.assert_array_equal(few.table[:3], table[:3])
+    np.testing.assert_array_equal(few.table[few.rows([*text, "她"])], more.table[more.rows([*text, "她"])])
+    assert few.table.dtype == np.float16
+    other = Vocabulary((*SPECIALS, "我们", "我们家"))
+    expected = np.stack([*table[:3], *more.table[more.rows(other.tokens[3:])]])
+    np.testing.assert_array_equal(word2vec.table_of(other), expected)
+
+
 def test_the_vectors_can_be_left_out_and_nothing_else_changes(sample_run: SampleRun, tmp_path: Path) -> None:
     answer = elmo_zh("export", "--run", sample_run.path, "--output", tmp_path / "model", "--no-word2vec")
     assert answer.status == 0, answer.stderr

@@ -89,3 +89,19 @@ def test_wrong_input_is_an_error_that_says_so(model: Path) -> None:
     ):
         with pytest.raises(kind, match=problem):
             call()
+
+
+def test_word2vec_composes_words_of_the_model_alone(tmp_path: Path) -> None:
+    """我吃 is unknown and in the training texts; 我吃他 consists of three known words all the same."""
+    model = add_word2vec(write_model(tmp_path / "model", TOKENS, words=WORDS, text=TextConfig(segmenter="whitespace")))
+    settings = {**SETTINGS, "epochs": 1}
+    classifier = ElmoClassifier(model, **settings, inputs=("word2vec",)).fit(["我吃 他"] * 9 + ["来"] * 9, "ab" * 9)
+    unseen = ElmoClassifier(model, **settings, inputs=("word2vec",)).fit(["我 他"] * 9 + ["来"] * 9, "ab" * 9)
+    unseen.task_._head.load_state_dict(classifier.task_._head.state_dict())
+    np.testing.assert_array_equal(classifier.predict_proba(["我吃他"]), unseen.predict_proba(["我吃他"]))
+
+
+def test_a_wrong_number_of_labels_names_the_call(model: Path) -> None:
+    for call in ("fit", "score"):
+        with pytest.raises(ValueError, match=f"^{call}: 2 texts and 1 labels, expected as many$"):
+            getattr(ElmoTagger(model), call)(["我", "他"], [["O"]])

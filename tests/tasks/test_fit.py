@@ -302,6 +302,25 @@ def test_unknown_words_are_read_as_in_training(
     assert TaskModel.load(tmp_path / "task").embedder.unknown == "backoff"
 
 
+def test_a_task_predicts_in_the_precision_of_its_training(
+    embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tasks of earlier versions say nothing of it; they predict in float32."""
+    leave_out_pictures(monkeypatch)
+    rounded = ElmoEmbedder.load(embedder.bundle.path, "cpu", "bfloat16")
+    quick = TrainSettings(epochs=1, batch_size=8)
+    report = fit_task(job_of(write_data(tmp_path, "tag"), "tag", training=quick), rounded, tmp_path / "task")
+    loaded = TaskModel.load(tmp_path / "task", device="cpu")
+    assert loaded.embedder.precision == "bfloat16"
+    for given, expected in zip(loaded.embedder.embed(["他吃苹"]), rounded.embed(["他吃苹"]), strict=True):
+        np.testing.assert_array_equal(given, expected)
+    assert report.description.model["precision"] == "bfloat16"
+    changed(tmp_path / "task", lambda found: found["model"].pop("precision"))
+    changed(tmp_path / "task", lambda found: found["model"].pop("unknown"))
+    older = TaskModel.load(tmp_path / "task").embedder
+    assert (older.precision, older.unknown) == ("float32", "unk")
+
+
 def test_word2vec_needs_a_bundle_that_has_it(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     path = write_data(tmp_path, "classify")
     job = job_of(path, "classify")
@@ -335,6 +354,8 @@ DAMAGES: list[tuple[Callable[[Path], object], type[Exception], str]] = [
     (lambda path: changed(path, lambda f: f["sizes"].update(num_outputs="2")), RunError, "is damaged"),
     (lambda path: changed(path, lambda f: f.update(labels=f["labels"][:1])), RunError, "is damaged"),
     (lambda path: changed(path, lambda f: f["settings"].update(encoder="none")), RunError, "is damaged"),
+    (lambda path: changed(path, lambda f: f["model"].update(precision="int4")), RunError, "is damaged"),
+    (lambda path: changed(path, lambda f: f["model"].update(unknown=["unk"])), RunError, "is damaged"),
     (lambda path: changed(path, lambda f: f["settings"].update(hidden_dim=5)), RunError, "is not the network"),
     (lambda path: (path / "head.safetensors").unlink(), RunError, "head.safetensors is missing"),
     (lambda path: (path / "head.safetensors").write_bytes(b"x" * 10**6), RunError, "is not the network"),

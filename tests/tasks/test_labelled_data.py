@@ -159,7 +159,7 @@ def test_spans_in_json_lines(tmp_path: Path, record: object) -> None:
     labelled = read_labelled(written(tmp_path, "a.json", json.dumps(record) + "\n"), TAG)
     tags = ["B-company", "I-company", "I-company", "E-company", "O", "B-name", "I-name", "E-name"]
     assert list(labelled.examples[0].labels) == tags
-    assert ("1 spans overlap longer ones and were left out" in labelled.notes) == (record is OBJECTS)
+    assert ("1 span left out because of an overlap with a longer one" in labelled.notes) == (record is OBJECTS)
 
 
 SPAN_PROBLEMS = [
@@ -168,6 +168,28 @@ SPAN_PROBLEMS = [
     ([[0, 3, " "]], "the span (0, 3,  ) has no type."),
     ([[3, 4, "name"]], "the span (3, 4, name) cuts a character with its accent or variant."),
     ([{"start": 0, "end": 2, "label": "x", "text": "李黑"}], "the span (0, 2, x) holds '李白', not '李黑'."),
+    ([[0, 2, None]], "the type of the span [0, 2, null] is missing."),
+    ([[0, 2, {"a": 1}]], 'the type of the span [0, 2, {"a": 1}] is not text.'),
+    ([[0, 2, ["a", "b"]]], 'the type of the span [0, 2, ["a", "b"]] is not text.'),
+    ([[0, 2, True]], "the type of the span [0, 2, true] is not text."),
+    ([[float("inf"), 2, "x"]], 'the start of the span [Infinity, 2, "x"] is not a whole number.'),
+    ([[0, 1e300, "x"]], 'the end of the span [0, 1e+300, "x"] is not a whole number.'),
+    ([["", "2", "x"]], 'the start of the span ["", "2", "x"] is not a whole number.'),
+    (
+        [{"start": True, "end": 2, "label": "x"}],
+        'the start of the span {"start": true, "end": 2, "label": "x"} is not a whole number.',
+    ),
+    (
+        [{"start": 0, "end": 1.9, "label": "x"}],
+        'the end of the span {"start": 0, "end": 1.9, "label": "x"} is not a whole number.',
+    ),
+    ([{"start": 0, "end": 2, "label": None}], 'the type of the span {"start": 0, "end": 2, "label": null} is missing.'),
+    ([{"start": 0, "end": 2}], 'the type of the span {"start": 0, "end": 2} is missing.'),
+    (
+        [{"start": 0, "end": 2, "label": "x", "text": ["李"]}],
+        'the text of the span {"start": 0, "end": 2, "label": "x", "text": ["李"]} is not text.',
+    ),
+    ({"x": {"李白": [[0, 1.5]]}}, "the end of the span [0, 1.5] is not a whole number."),
 ]
 
 
@@ -176,6 +198,34 @@ def test_spans_that_cannot_be(tmp_path: Path, spans: object, problem: str) -> No
     path = written(tmp_path, "a.jsonl", json.dumps({"text": "李白，e\u0301", "spans": spans}) + "\n")
     told = message_of(CorpusError, lambda: read_labelled(path, TAG))
     assert told == f"{path}: record 1: {problem} Correct it."
+
+
+@pytest.mark.parametrize(
+    "span",
+    [
+        [0, 2, "3"],
+        [0.0, "2", 3],
+        {"start": "0", "end": 2.0, "label": ["3"]},
+        {"start": None, "begin": 0, "end": 2, "label": None, "type": 3, "text": None},
+        {"start": 0, "end": 2, "label": "3", "text": None, "word": "李白"},
+    ],
+)
+def test_the_forms_of_numbers_and_null_in_spans(tmp_path: Path, span: object) -> None:
+    path = written(tmp_path, "a.jsonl", json.dumps({"text": "李白，", "spans": [span]}) + "\n")
+    assert read_labelled(path, TAG).examples[0].labels == ("B-3", "E-3", "O")
+
+
+@pytest.mark.parametrize("spans", [["12x"], {"x": {"李白": ["01"]}}, [[0]], [3]])
+def test_spans_of_no_known_form(tmp_path: Path, spans: object) -> None:
+    path = written(tmp_path, "a.jsonl", json.dumps({"text": "李白，", "spans": spans}) + "\n")
+    told = message_of(CorpusError, lambda: read_labelled(path, TAG))
+    assert told.startswith(f"{path}: record 1: its spans are {str(spans)!r}, expected [[start, end, type], ...]")
+
+
+def test_tags_that_continue_no_span_are_counted(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.conll", "李\tI-PER\n白\tI-PER\n好\tO\n")
+    note = "1 tag without a span to continue, read as the start of one, as by conlleval"
+    assert note in read_labelled(path, TAG).notes
 
 
 LABEL_STUDIO = '[{"id": 1, "data": {"text": "好"}, "annotations": [{"id": 1, "result": []}]}]'

@@ -25,6 +25,7 @@ from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
 from elmo_zh.tasks.networks.task_head import TaskHead
 from elmo_zh.tasks.units import ALONE, FIRST, INSIDE, LAST, NO_TOKEN, TextReader, find_owners
 from elmo_zh.tasks.vector_cache import VectorCache
+from elmo_zh.vocabulary.vocabulary import SPECIALS
 
 WORDS = ("我", "吃", "苹", "果", "。")
 TEXTS = ["我吃。果", "", "苹果。吃我我我", "吃"]
@@ -225,6 +226,9 @@ def test_word2vec_reads_unknown_words_as_the_embedder_does(tmp_path: Path) -> No
         encoder = TextEncoder(None, read_alike(word2vec, embedder, text.sentences), None)
         found = encoder.batch([encoder.encode(text)]).word2vec[0].numpy()
         np.testing.assert_array_equal(found, [table[3 + WORDS.index("我")], expected])
+    # A text needs no copy of the whole table.
+    assert encoder.word2vec is not None
+    assert encoder.word2vec.vocabulary.tokens == (*SPECIALS, "我", "吃桃苹")
 
 
 def test_given_words_are_looked_up_in_the_form_that_the_model_knows(tmp_path: Path) -> None:

@@ -162,6 +162,12 @@ def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
     assert fit(sample_run, "pairs", "--inputs", "characters,word2vec").status == 0
     told = elmo_zh("task", "predict", "pairs.csv", "--task", "my-pairs", "--probabilities")
     assert "--probabilities is for tags" in told.stderr
+    Path("empty.csv").write_text("sentence1,sentence2\n", encoding="utf-8")
+    table = ("--task", "my-pairs", "--format", "tsv")
+    assert elmo_zh("task", "predict", "empty.csv", *table).stdout == "label\tprobability\ttext1\ttext2\n"
+    for wrong, status in ((("--text-column", "1"), 2), (("--text-column", "1", "--text-column", "b"), 1)):
+        told = elmo_zh("task", "predict", "pairs.csv", *table, *wrong)
+        assert (told.status, told.stdout) == (status, "")
     answer = elmo_zh("task", "predict", "pairs.csv", "--task", "my-pairs")
     first = json.loads(answer.stdout.splitlines()[0])
     assert (first["text1"], first["text2"]) == ("我喜欢北京的第0条街。", "。街条0第的京北欢喜我")

@@ -180,12 +180,13 @@ def _has_header(sample: Sequence[Row], number: int) -> bool:
         return True
     others = [place for place in range(len(first)) if place != number and first[place].strip()]
     return any(
-        not _is_number(first[place]) and all(place < len(row) and _is_number(row[place]) for row in rest)
+        not is_number(first[place]) and all(place < len(row) and is_number(row[place]) for row in rest)
         for place in others
     )
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
+    """Return whether a cell is a number."""
     try:
         float(cell)
     except ValueError:

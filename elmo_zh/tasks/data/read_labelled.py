@@ -124,7 +124,8 @@ def _read_tags(text: DecodedText, kind: str, reading: Reading) -> Labelled:
         if scheme:
             examples, num_wrong = _in_bioes(examples)
             if num_wrong:
-                notes.append(f"{num_wrong:,} tags continue no span and were read as the start of one, as by conlleval")
+                wrong = counted(num_wrong, "tag")
+                notes.append(f"{wrong} without a span to continue, read as the start of one, as by conlleval")
     units = "words" if by_words else "characters"
     notes.insert(0, f"{kind}, {units}, {f'spans in {scheme}' if scheme else 'a tag for each'}")
     return Labelled(name=text.name, examples=examples, scheme=scheme, by_words=by_words, notes=tuple(notes))

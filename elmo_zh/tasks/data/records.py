@@ -9,7 +9,7 @@ from typing import Any
 
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.readers.fields import KNOWN_NAMES
-from elmo_zh.corpus.readers.tables import LONGEST_CELL, checked_rows, csv_rows, tsv_rows
+from elmo_zh.corpus.readers.tables import LONGEST_CELL, checked_rows, csv_rows, is_number, tsv_rows
 from elmo_zh.errors import CorpusError
 from elmo_zh.tasks.data.examples import UnlabelledError
 from elmo_zh.tasks.data.json_objects import iter_objects
@@ -229,7 +229,7 @@ def _may_be_label(rows: Sequence[Sequence[str]], column: int) -> bool:
     """Return whether the cells of a column are numbers, or at most half as many labels as there are rows."""
     cells = _cells_of(rows, column)
     few = len(cells) < _LEAST_ROWS or 2 * len(set(cells)) <= len(cells)
-    return all(cells) and (few or all(map(_is_number, cells)))
+    return all(cells) and (few or all(map(is_number, cells)))
 
 
 def _texts_among(rows: Sequence[Sequence[str]], columns: Sequence[int], count: int) -> tuple[int, ...]:
@@ -267,18 +267,10 @@ def _is_header(sample: Sequence[Sequence[str]], label: int) -> bool:
     first, *others = labels
     if not first:
         return False
-    if all(map(_is_number, others)):
-        return not _is_number(first)
+    if all(map(is_number, others)):
+        return not is_number(first)
     counts = Counter(others)
     return len(others) >= _LEAST_ROWS and not counts[first] and min(counts.values()) > 1
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def read_objects(
@@ -338,4 +330,9 @@ def _text_of(value: Any) -> str | None:
     """Return a string, a number or the strings of a list, separated by spaces, as text; None for anything else."""
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
         return " ".join(value)
+    return plain_text(value)
+
+
+def plain_text(value: Any) -> str | None:
+    """Return a string or a number of JSON as text; None for anything else."""
     return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None

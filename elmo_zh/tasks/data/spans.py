@@ -5,6 +5,8 @@ programs write them: {"text": ..., "entities": [[start, end, type], ...]}, or ob
 text of a span, where it is given, tells whether `end` is the last character or the one after it.
 """
 
+import json
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,9 +15,10 @@ from typing import Any
 
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.errors import CorpusError
+from elmo_zh.run.reporter import counted
 from elmo_zh.tasks.data.examples import Example, UnlabelledError
 from elmo_zh.tasks.data.json_objects import iter_objects
-from elmo_zh.tasks.data.records import TEXT_NAMES, shown_names
+from elmo_zh.tasks.data.records import TEXT_NAMES, plain_text, shown_names
 from elmo_zh.tasks.data.schemes import Span, tags_of
 from elmo_zh.text.alignment import identity_spans
 
@@ -24,6 +27,8 @@ _TYPE_NAMES = ("label", "type", "tag", "category", "entity_type", "labels", "类
 _START_NAMES = ("start", "start_idx", "start_offset", "begin", "start_index")
 _END_NAMES = ("end", "end_idx", "end_offset", "end_index")
 _SURFACE_NAMES = ("text", "entity", "word", "name", "mention", "surface")
+_DIGITS = re.compile(r"\s*-?\d{1,15}\s*")
+_LARGEST = 10**15
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ def read_spans(text: DecodedText, text_column: str, label_column: str) -> tuple[
         units = identity_spans(len(sentence.text))
         examples.append(Example((sentence.text,), tuple(tags_of(kept, len(units))), units))
     if num_overlaps:
-        notes.append(f"{num_overlaps:,} spans overlap longer ones and were left out")
+        notes.append(f"{counted(num_overlaps, 'span')} left out because of an overlap with a longer one")
     return examples, notes
 
 
@@ -93,27 +98,57 @@ def _given(value: Any, where: str) -> Iterator[_Given]:
         if isinstance(value, dict):
             for kind, surfaces in value.items():
                 for surface, places in surfaces.items():
-                    for start, end in places:
-                        yield _Given(int(start), int(end), kind, surface)
+                    for place in places:
+                        start, end = _list(place)
+                        yield _span((start, end, kind, surface), place, where)
             return
         for entry in value:
             if isinstance(entry, dict):
-                start, end, kind = (
-                    next(entry[name] for name in names if name in entry)
-                    for names in (_START_NAMES, _END_NAMES, _TYPE_NAMES)
-                )
-                if isinstance(kind, list):
-                    [kind] = kind
-                surface = next((entry[name] for name in _SURFACE_NAMES if name in entry), "")
+                names = (_START_NAMES, _END_NAMES, _TYPE_NAMES, _SURFACE_NAMES)
+                yield _span([_field(entry, each) for each in names], entry, where)
             else:
-                start, end, kind, *_ = entry
-                surface = ""
-            yield _Given(int(start), int(end), str(kind), str(surface))
-    except (TypeError, ValueError, AttributeError, RuntimeError, StopIteration):
+                start, end, kind, *_ = _list(entry)
+                yield _span((start, end, kind, None), entry, where)
+    except (TypeError, ValueError, AttributeError):
         raise CorpusError(
             f"{where}: its spans are {str(value)[:60]!r}, expected [[start, end, type], ...], objects with start, end"
             " and label, or {type: {text: [[start, end], ...]}}. Correct it."
         ) from None
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError
+    return value
+
+
+def _field(entry: dict[str, Any], names: Sequence[str]) -> Any:
+    """Return the value of the first of the names that is given and not null; else None."""
+    return next((entry[name] for name in names if entry.get(name) is not None), None)
+
+
+def _span(values: Sequence[Any], entry: Any, where: str) -> _Given:
+    """Return the span of a start, an end, a type and a surface; CorpusError for a value that is none of these."""
+    start, end, kind, surface = values
+    if isinstance(kind, list) and len(kind) == 1:
+        [kind] = kind
+    found = _whole(start), _whole(end), plain_text(kind), "" if surface is None else plain_text(surface)
+    for what, given, value in zip(("start", "end", "type", "text"), (start, end, kind, surface), found, strict=True):
+        if value is None:
+            expected = "text" if what in ("type", "text") else "a whole number"
+            problem = "is missing" if given is None else f"is not {expected}"
+            shown = json.dumps(entry, ensure_ascii=False)[:60]
+            raise CorpusError(f"{where}: the {what} of the span {shown} {problem}. Correct it.")
+    return _Given(*found)  # type: ignore[arg-type]
+
+
+def _whole(value: Any) -> int | None:
+    """Return a whole number, also as 5.0 or as digits in a string; None for anything else."""
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        return int(value)
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST and value == int(value):
+        return int(value)
+    return None
 
 
 def _end_offset(name: str, sentences: Sequence[_Sentence]) -> int:

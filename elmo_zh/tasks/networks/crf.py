@@ -26,7 +26,7 @@ class CRF(nn.Module):
 
         Args:
             tags: The K tags.
-            marks_spans: They are BIOES tags, of which not each may follow each.
+            marks_spans: They are BIOES tags, so some transitions are forbidden.
         """
         super().__init__()
         self.tags = tuple(tags)

@@ -18,7 +18,7 @@ PADDING, UNKNOWN_CHARACTER, FIRST_CHARACTER = range(3)
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """A padded batch of texts; what is no input is empty.
+    """A padded batch of texts; tensors of unused inputs are empty.
 
     Attributes:
         mask: True where there is a unit, shape (B, T); T is 1 at least.
