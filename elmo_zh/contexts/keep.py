@@ -21,7 +21,7 @@ _SIGN = np.uint64(1 << 63)
 
 @dataclass(frozen=True, kw_only=True)
 class KeepRule:
-    """Which lines are kept; one of the two is given. A line without a token is never kept.
+    """The rule for keeping lines; one of the two is given. A line without a token is never kept.
 
     Attributes:
         below: Lines whose bits per character are below this; with another model, whose difference is.

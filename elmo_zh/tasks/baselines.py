@@ -1,4 +1,4 @@
-"""What needs no vectors: always the most frequent label, and a linear model on characters weighted by TF-IDF."""
+"""Baselines without vectors: always the most frequent label, and a linear model on characters weighted by TF-IDF."""
 
 import importlib.util
 from collections import Counter

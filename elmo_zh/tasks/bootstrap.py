@@ -1,4 +1,4 @@
-"""How sure a difference of two scores is: the paired bootstrap over test examples (Efron and Tibshirani 1993).
+"""Intervals of the difference of two scores: the paired bootstrap over test examples (Efron and Tibshirani 1993).
 
 Examples are drawn with replacement, the same ones for both models, and the whole score is computed again from what each
 example adds to it. The interval is that of the examples; the models are those that were trained.
@@ -23,7 +23,7 @@ _CHUNK_NUMBERS = 2**22
 
 @dataclass(frozen=True)
 class Difference:
-    """How much a score is higher than another one.
+    """The difference of two scores.
 
     Attributes:
         value: The difference on all test examples.

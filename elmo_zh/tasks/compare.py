@@ -41,7 +41,7 @@ _INPUTS = {WORD2VEC: ("word2vec",), ELMO: ("elmo",), BOTH: ("word2vec", "elmo"),
 
 @dataclass(frozen=True, kw_only=True)
 class CompareJob:
-    """What to compare.
+    """The comparison to make.
 
     Attributes:
         fit: Data, network and training. The inputs are chosen by the comparison; each of the `num_seeds` trainings of a

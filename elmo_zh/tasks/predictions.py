@@ -1,4 +1,4 @@
-"""What a task model predicts for a text: a class with probabilities, a number, or tags and spans."""
+"""The prediction of a task model for a text: a class with probabilities, a number, or tags and spans."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

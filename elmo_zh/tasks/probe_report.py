@@ -30,7 +30,7 @@ class ProbeLayout:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Probed:
-    """What one layer, or what stands beside the layers, scores.
+    """The scores of one layer, or of vectors that are compared with the layers.
 
     Attributes:
         name: Its name.

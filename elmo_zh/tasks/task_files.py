@@ -25,7 +25,7 @@ class TaskLayout:
 
     @property
     def description(self) -> Path:
-        """What the task is, and what it was trained with."""
+        """The description of the task, and of what it was trained with."""
         return self.path / "task.json"
 
     @property
@@ -61,7 +61,7 @@ class TaskLayout:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskDescription:
-    """What task.json holds.
+    """The content of task.json.
 
     Attributes:
         settings: The choices for the network.

@@ -38,7 +38,7 @@ Target = int | float | list[int]
 
 @dataclass(frozen=True, kw_only=True)
 class TrainSettings:
-    """How a network is trained.
+    """The settings for training a network.
 
     Attributes:
         epochs: Number of epochs at most.

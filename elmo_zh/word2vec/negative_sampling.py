@@ -21,7 +21,7 @@ from elmo_zh.word2vec.window_batches import BLOCK_WORDS, Part
 
 @dataclass(frozen=True)
 class Steps:
-    """What a part adds to the tables.
+    """The changes that a part adds to the tables.
 
     Attributes:
         part: The part.

@@ -1,4 +1,4 @@
-"""Which words of an index a page shows, and which of their occurrences: its points."""
+"""The words of an index that a page shows, and those of their occurrences that it shows: its points."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

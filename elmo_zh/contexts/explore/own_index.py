@@ -18,7 +18,7 @@ from elmo_zh.corpus.names import shown
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError, CorpusError, OutputError
-from elmo_zh.invocation import command
+from elmo_zh.invocation import command, path_from_here
 from elmo_zh.run.files import read_json
 from elmo_zh.run.find_runs import LATEST, RUNS, is_run
 from elmo_zh.run.layout import RunDir
@@ -78,7 +78,7 @@ class Subject:
 
     @property
     def arguments(self) -> tuple[str | Path, ...]:
-        """What the user gives to name the subject in a command."""
+        """The argument that names the subject in a command."""
         return ("--model", self._installed_name or self.model) if self.run is None else (self.run.path,)
 
     @property
@@ -214,7 +214,7 @@ def _texts_of(subject: Subject) -> Iterator[_OwnText]:
     corpus = unchanged_corpus(run)
     if corpus and sum(path.stat().st_size for path in corpus) <= MOST_TEXT_BYTES:
         config = run.load_config(None, []).text
-        shown = tuple(map(_shown, corpus))
+        shown = tuple(map(path_from_here, corpus))
         yield _OwnText(shown, config, False, f"the corpus of {run.path} ({counted(len(corpus), 'file')})")
     files = [*run.heldout_files(), *run.train_files()]
     if segmented := _first_files(files):
@@ -245,11 +245,6 @@ def _words_of(subject: Subject) -> frozenset[str] | None:
                 return frozenset(wanted)
             wanted.add(word)
     return None
-
-
-def _shown(path: Path) -> Path:
-    """Return a path as people would write it here."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _explain_no_text(subject: Subject) -> str:

@@ -36,7 +36,7 @@ class Example:
 
     @property
     def key(self) -> str:
-        """What tells copies apart from others: the texts without their labels."""
+        """The texts without their labels: equal for copies of an example."""
         return "\t".join(self.texts)
 
 

@@ -34,7 +34,7 @@ _NO_LABEL = "-"
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How files of labelled data are read.
+    """The settings for reading files of labelled data.
 
     Attributes:
         kind: classify, tag or pairs.
@@ -54,7 +54,7 @@ class Reading:
 
     @property
     def num_texts(self) -> int:
-        """How many texts an example has."""
+        """Number of texts of an example."""
         return 2 if self.kind == "pairs" else 1
 
     def columns(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What a network is built from: choices of the user, and sizes that the model and the data determine."""
+"""The settings that a network is built from: choices of the user, and sizes that the model and the data determine."""
 
 from dataclasses import dataclass
 
