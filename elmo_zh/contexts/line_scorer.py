@@ -13,10 +13,10 @@ from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.bundle.read import Bundle, load_bundle, load_same_bundle
 from elmo_zh.contexts.line_score import LineScore, TokenScore
 from elmo_zh.embed.rows import require_sentences
-from elmo_zh.embed.sentence_arguments import check_texts
 from elmo_zh.model.precision import choose_device
 from elmo_zh.text.alignment import TokenisedLine, align_sentences, find_tokens
 from elmo_zh.text.segmenters.registry import split_tokens
+from elmo_zh.text.sentence_arguments import check_texts
 from elmo_zh.training.scoring import sentence_costs
 
 # Distinct unknown words that are counted; when there are more, the rarer half is forgotten.

@@ -16,14 +16,6 @@ from elmo_zh.embed.embedder_arguments import check_bundle, check_choices
 from elmo_zh.embed.fork_safe_lock import ForkSafeLock
 from elmo_zh.embed.hub_outputs import hub_outputs
 from elmo_zh.embed.read_ahead import iter_windows
-from elmo_zh.embed.sentence_arguments import (
-    Spans,
-    check_keep,
-    check_text,
-    check_texts,
-    check_token_sentences,
-    check_tokens,
-)
 from elmo_zh.embed.sentence_vectors import SentenceVectors, fill_state, state_to_arrays
 from elmo_zh.embed.substitutes import Place, SubstituteFinder, Substitutes
 from elmo_zh.embed.token_forms import TokenForms, known_forms
@@ -34,6 +26,14 @@ from elmo_zh.model.precision import PRECISIONS, choose_device
 from elmo_zh.text.alignment import TokenisedLine, find_tokens
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters.registry import split_tokens
+from elmo_zh.text.sentence_arguments import (
+    Spans,
+    check_keep,
+    check_text,
+    check_texts,
+    check_token_sentences,
+    check_tokens,
+)
 from elmo_zh.vocabulary.vocabulary import UNKNOWN_ID
 
 

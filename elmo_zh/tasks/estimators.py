@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.sentence_arguments import list_strings
 from elmo_zh.extras import install_line
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.tasks.data.datasets import DEV_FRACTION, DataFiles, Dataset, choose_examples
@@ -27,6 +26,7 @@ from elmo_zh.tasks.score_task import main_metric, score_predictions
 from elmo_zh.tasks.task_model import TaskModel
 from elmo_zh.tasks.train_head import TrainSettings
 from elmo_zh.text.alignment import identity_spans
+from elmo_zh.text.sentence_arguments import list_strings
 
 try:
     from sklearn.base import ClassifierMixin
