@@ -196,6 +196,13 @@ def _is_no_list(value: object) -> bool:
     return is_scalar or isinstance(value, bytes | bytearray)
 
 
+def is_missing(value: object) -> bool:
+    """Return whether a value stands for a missing one: None, NaN, or one of those that pandas reads empty fields as."""
+    if isinstance(value, float | np.floating):
+        return math.isnan(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
 def _describe(value: object) -> str:
     """Return a value with its type."""
     if value is None:
@@ -211,8 +218,7 @@ def _advice_for(value: object, empty: str) -> str:
     """Return how to convert a value; `empty` stands for a missing one."""
     if isinstance(value, bytes | bytearray):
         return "Decode it: value.decode('utf-8')."
-    # pandas reads empty fields as NaN.
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if is_missing(value):
         return f"Leave it out, or give {empty}."
     if isinstance(value, int | float | np.number):
         return "Convert it: str(value)."
