@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.bundle.find_bundle import find_bundle
+from elmo_zh.bundle.find_bundle import find_given_bundle
 from elmo_zh.bundle.read import Bundle, load_bundle, load_same_bundle
 from elmo_zh.contexts.line_score import LineScore, TokenScore
 from elmo_zh.embed.rows import require_sentences
@@ -64,13 +64,14 @@ class LineScorer:
 
         Raises:
             BundleError: If the bundle has no softmax, or cannot read lines in this way.
+            ElmoZhError: If the device is not one of those listed, or not available.
         """
         self.bundle, self.reading = bundle, reading or LineReading()
+        self._device = choose_device(device)
         self._softmax, self._vocabulary = bundle.require_probabilities()
         if self.reading.split_sentences:
             require_sentences(bundle)
         self._preparation = None if self.reading.segmented else bundle.build_preparation()
-        self._device = choose_device(device)
         bundle.bilm.to(self._device)
         self._softmax.to(self._device)
         self.unknown_words: Counter[str] = Counter()
@@ -79,7 +80,7 @@ class LineScorer:
     @classmethod
     def load(
         cls,
-        path: str | Path,
+        path: str | Path | None = None,
         device: str = "auto",
         *,
         segmented: bool = False,
@@ -96,10 +97,12 @@ class LineScorer:
             by_token: Keep the cost of each token.
 
         Raises:
+            TypeError: If the path is missing.
             BundleError: If the folder is not a sound bundle with a softmax, or cannot read lines in this way.
+            ElmoZhError: If the device is not one of those listed, or not available.
         """
         reading = LineReading(segmented=segmented, split_sentences=split_sentences, by_token=by_token)
-        return cls(load_bundle(find_bundle(path)), device, reading)
+        return cls(load_bundle(find_given_bundle(path, "LineScorer.load")), device, reading)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the folder, the kind of device and the reading, without the weights and the counts."""

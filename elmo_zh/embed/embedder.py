@@ -70,11 +70,10 @@ class ElmoEmbedder:
         dtype: str = "float32",
     ) -> None:
         bundle = check_bundle(bundle)
-        device = str(device)  # a torch.device too
-        check_choices(device=device, precision=precision, unknown=unknown, dtype=dtype)
+        self._device = choose_device(device)
+        check_choices(precision=precision, unknown=unknown, dtype=dtype)
         self.bundle, self.precision, self.unknown, self.dtype = bundle, precision, unknown, dtype
         self.batch_tokens, self.is_stateful = batch_tokens, stateful
-        self._device = choose_device(device)
         if not PRECISIONS[precision].runs_on(self._device):
             raise ElmoZhError(f"precision {precision} is for processors. On a GPU use bfloat16, or give device cpu.")
         self._bilm = bundle.bilm.to(self._device)

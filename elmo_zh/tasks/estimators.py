@@ -105,8 +105,8 @@ class _TaskEstimator(StringEstimator):
         dataset = Dataset(train=train, dev=dev, test=[], scheme=scheme, by_words=False, files=())
         embedder, reporter = ElmoEmbedder.load(self.model, self.device, unknown="backoff"), SilentReporter()
         settings = HeadSettings(
-            kind=self._kind, head=self.head, encoder=self.encoder, inputs=tuple(map(str, self.inputs)), metric=self.metric,
-            hidden_dim=int(self.hidden_dim),
+            kind=self._kind, head=self.head, encoder=self.encoder, metric=self.metric,
+            inputs=tuple(map(str, self.inputs)), hidden_dim=int(self.hidden_dim),
         )  # fmt: skip
         job = FitJob(
             files=DataFiles(data=Path(), seed=seed),

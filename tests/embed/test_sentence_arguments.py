@@ -10,7 +10,7 @@ import torch
 from drawn_bundles import TOKENS, write_model
 from messages import message_of, refusal_of
 
-from elmo_zh import Elmo, ElmoEmbedder, batch_to_ids
+from elmo_zh import Elmo, ElmoEmbedder, LineScorer, batch_to_ids
 from elmo_zh.config import TextConfig
 from elmo_zh.errors import ElmoZhError
 
@@ -188,9 +188,10 @@ def test_a_path_where_a_bundle_belongs(folder: Path) -> None:
 
 def test_a_device_of_torch(folder: Path) -> None:
     ElmoEmbedder.load(folder, torch.device("cpu"))  # type: ignore[arg-type]
-    for device in ("cuda:0", "gpu", None):
-        expected = f"device {device}: expected auto, cpu or cuda."
-        assert message_of(ElmoZhError, lambda device=device: ElmoEmbedder.load(folder, device)) == expected
+    for load in (ElmoEmbedder.load, LineScorer.load):
+        for device in ("cuda:0", "gpu", None):
+            expected = f"device {device}: expected auto, cpu or cuda."
+            assert message_of(ElmoZhError, lambda load=load, device=device: load(folder, device)) == expected
 
 
 @pytest.mark.parametrize(
@@ -207,7 +208,11 @@ def test_no_cuda(folder: Path, build: str | None, reason: str, monkeypatch: pyte
 
 def test_no_model_at_all() -> None:
     expected = "takes the folder of a bundle or the name of an installed model, found"
-    for load, name in ((Elmo.from_bundle, "Elmo.from_bundle"), (ElmoEmbedder.load, "ElmoEmbedder.load")):
+    for load, name in (
+        (Elmo.from_bundle, "Elmo.from_bundle"),
+        (ElmoEmbedder.load, "ElmoEmbedder.load"),
+        (LineScorer.load, "LineScorer.load"),
+    ):
         advice = f"Call {name}('runs/latest/model')."
         assert refusal_of(TypeError, load) == f"{name} {expected} nothing. {advice}"
         assert refusal_of(TypeError, lambda load=load: load(7)) == f"{name} {expected} 7. {advice}"
