@@ -172,9 +172,10 @@ def _token_layers(token: Token) -> NDArray[np.float32] | None:
         ValueError: If the token was merged, split or moved since then: spaCy changes `doc.tensor` with it, but cannot
             know of the layers.
     """
-    layers, spans = token.doc._.elmo_layers, token.doc._.elmo_spans
+    layers: NDArray[np.float32] | None = token.doc._.elmo_layers
     if layers is None:
         return None
+    spans = token.doc._.elmo_spans
     if token.i >= len(spans) or spans[token.i].tolist() != [token.idx, token.idx + len(token)]:
         raise ValueError(
             f"token._.elmo_layers: token {token.i} ({token.text!r}) has changed since elmo_zh read the document. Run it"

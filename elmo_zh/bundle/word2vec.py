@@ -44,6 +44,9 @@ class Word2Vec:
     vocabulary: Vocabulary
     table: NDArray[np.float16]
 
+    def __repr__(self) -> str:
+        return f"<Word2Vec of {len(self.vocabulary):,} tokens: dimension {self.dimension}>"
+
     @classmethod
     def load(cls, path: str | Path | None = None) -> "Word2Vec":
         """Load the vectors of a bundle, or those of a run.

@@ -104,6 +104,11 @@ class LineScorer:
         reading = LineReading(segmented=segmented, split_sentences=split_sentences, by_token=by_token)
         return cls(load_bundle(find_given_bundle(path, "LineScorer.load")), device, reading)
 
+    def __repr__(self) -> str:
+        shape = self.bundle.bilm.shape
+        size = f"{shape.num_layers + 1} layers, dimension {2 * shape.projection_dim}"
+        return f"<LineScorer of {self.bundle.path}: {size}, {self._device.type}>"
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the folder, the kind of device and the reading, without the weights and the counts."""
         return _load_same, (self.bundle.path.absolute(), self.bundle.digest, self._device.type, self.reading)

@@ -4,6 +4,8 @@ import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from elmo_zh.tasks.networks.settings import INPUTS
 from elmo_zh.text.sentence_arguments import is_missing
 
@@ -32,7 +34,7 @@ def check_settings(given: Mapping[str, Any]) -> None:
             expected = f"of {least} or more" if most is None else f"from {least} to {most}"
             raise ValueError(f"fit: {name}={value!r}, expected a whole number {expected}")
     rate = given["learning_rate"]
-    if not isinstance(rate, numbers.Real) or isinstance(rate, bool) or not 0 < rate <= 1:
+    if not isinstance(rate, float | int | np.floating) or isinstance(rate, bool) or not 0 < rate <= 1:
         raise ValueError(f"fit: learning_rate={rate!r}, expected a number above 0, 1 at most")
 
 

@@ -145,11 +145,16 @@ def check_keep(keep: Spans | None, texts: Sequence[str]) -> Spans:
     if len(keep) != len(texts):
         raise ValueError(f"embed: keep has {len(keep)} entries for {len(texts)} sentences, expected one each")
     for place, spans in enumerate(keep):
-        if not isinstance(spans, Iterable) or not all(map(_is_span, spans)):
-            raise TypeError(
-                f"embed: keep[{place}] is {_describe(spans)}, expected a list of spans of characters, such as [(0, 2)]."
-            )
+        check_kept(spans, "embed", f"keep[{place}]")
     return keep
+
+
+def check_kept(spans: object, call: str, name: str) -> None:
+    """Raise TypeError unless the spans to keep together in one text are a list of pairs of numbers."""
+    if not isinstance(spans, Sequence | np.ndarray) or not all(map(_is_span, spans)):
+        raise TypeError(
+            f"{call}: {name} is {_describe(spans)}, expected a list of spans of characters, such as [(0, 2)]."
+        )
 
 
 def _is_span(value: object) -> bool:
