@@ -1,6 +1,24 @@
-"""elmo-zh: from raw Chinese text to ELMo vectors."""
+"""elmo-zh: from raw Chinese text to ELMo vectors.
+
+    from elmo_zh import ElmoEmbedder
+
+    embedder = ElmoEmbedder.load("runs/latest/model")
+    [vectors] = embedder.embed(["今天天气很好"])  # float32, (L + 1, n, 2P)
+
+The main classes, each imported when it is first used:
+
+- ElmoEmbedder: vectors of sentences.
+- Elmo: the biLM as a PyTorch module, with a learned mix of layers; ScalarMix: that mix alone.
+- TaskModel: a model of labelled data; ElmoClassifier and ElmoTagger: the same as estimators of scikit-learn.
+- LineScorer: log-probabilities of lines. ContextIndex: words in their sentences, and the search for similar ones.
+- Word2Vec: the vectors that the token layer started from.
+
+Examples: docs/python.md, pytorch.md, tasks.md and contexts.md. The modules elmo_zh.sklearn and elmo_zh.spacy need the
+packages after which they are named.
+"""
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING
 
 from elmo_zh.version import __version__
@@ -23,9 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ContextIndex",
     "Elmo",
-    "ElmoClassifier",
     "ElmoEmbedder",
-    "ElmoTagger",
     "LineScorer",
     "ScalarMix",
     "TaskModel",
@@ -40,6 +56,9 @@ __all__ = [
     "pool_spans",
     "split_sentences",
 ]
+# Without scikit-learn, `from elmo_zh import *` leaves them out; asked for by name, they say how to install it.
+if importlib.util.find_spec("sklearn"):
+    __all__ += ["ElmoClassifier", "ElmoTagger"]
 
 _HOMES = {
     "ContextIndex": "elmo_zh.contexts.index",
@@ -67,3 +86,8 @@ def __getattr__(name: str) -> object:
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the names of the module, also those that are not imported yet, for completion."""
+    return sorted({*globals(), *_HOMES})

@@ -14,10 +14,10 @@ from elmo_zh.choices import POOL_METHODS
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.layer_weights import learn_layer_weights
 from elmo_zh.embed.reduction import Reduction, check_layer_name
-from elmo_zh.embed.sentence_arguments import check_texts, list_strings, refuse_single_string
 from elmo_zh.errors import BundleError
 from elmo_zh.extras import install_line
 from elmo_zh.text.segmenters.registry import split_tokens
+from elmo_zh.text.sentence_arguments import check_texts, list_strings, refuse_single_string
 
 try:
     from sklearn.base import BaseEstimator, TransformerMixin

@@ -83,6 +83,7 @@ class ElmoComponent:
         layers = pool_spans(np.concatenate([nothing, *vectors], axis=1), offsets, spans)
         doc.tensor = np.ascontiguousarray(Reduction(layers=self.layer).apply(layers))
         doc._.elmo_layers = layers
+        doc._.elmo_spans = np.array(spans, np.int32).reshape(-1, 2)
         # Without hooks spaCy takes the vectors of its vocabulary, if that has any, and else the tensor. Hooks are set
         # only where they are needed, since spaCy cannot save them.
         if doc.vocab.vectors.size:
@@ -165,9 +166,22 @@ def create_component(
 
 
 def _token_layers(token: Token) -> NDArray[np.float32] | None:
-    """Return all layers of a token, float32, shape (L + 1, 2P); None before the component has run."""
-    layers = token.doc._.elmo_layers
-    return None if layers is None else layers[:, token.i]
+    """Return all layers of a token, float32, shape (L + 1, 2P); None before the component has run.
+
+    Raises:
+        ValueError: If the token was merged, split or moved since then: spaCy changes `doc.tensor` with it, but cannot
+            know of the layers.
+    """
+    layers: NDArray[np.float32] | None = token.doc._.elmo_layers
+    if layers is None:
+        return None
+    spans = token.doc._.elmo_spans
+    if token.i >= len(spans) or spans[token.i].tolist() != [token.idx, token.idx + len(token)]:
+        raise ValueError(
+            f"token._.elmo_layers: token {token.i} ({token.text!r}) has changed since elmo_zh read the document. Run it"
+            ' again: doc = nlp.get_pipe("elmo_zh")(doc)'
+        )
+    return layers[:, token.i]
 
 
 def _token_vector(token: Token) -> Any:
@@ -184,4 +198,6 @@ def _has_vector(_: Doc | Token) -> bool:
 
 # Set once, at import, so that saved documents have their layers too; `force` is for a module that is imported again.
 Doc.set_extension("elmo_layers", default=None, force=True)
+# The characters that each row belongs to, int32, shape (n, 2).
+Doc.set_extension("elmo_spans", default=None, force=True)
 Token.set_extension("elmo_layers", getter=_token_layers, force=True)

@@ -177,10 +177,14 @@ def test_the_modules_of_the_page_on_pytorch(folder: Path) -> None:
     bundle = write_model(folder / "characters", SHAPES["character"])
     for name in ("options.json", "weights.hdf5"):
         shutil.copy(bundle / name, folder / name)
-    published, own = python_blocks(DOCS / "pytorch.md")
+    published, own, raw = python_blocks(DOCS / "pytorch.md")
     found = run(folder, published)
     assert found["vectors"].shape[:2] == found["mask"].shape == (2, 4)
     assert run(folder, own)["output"]["elmo_representations"][0].shape == (2, 4, WIDTH)
+    found = run(folder, raw)
+    lengths = [len(found["embedder"].tokens(text)) for text in ("今天天气很好", "苹果很甜")]
+    assert found["output"]["mask"].sum(dim=1).tolist() == lengths
+    assert python_blocks(DOCS / "zh" / "pytorch.md")[1:] == [own, raw]
 
 
 def skeleton(line: str) -> str:

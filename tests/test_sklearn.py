@@ -236,7 +236,7 @@ def test_copies_leave_the_model_out(
 def test_a_fitted_one_refuses_another_model(folder: Path, tmp_path: Path) -> None:
     model = Path(shutil.copytree(folder / "model", tmp_path / "model"))
     transformer = ElmoVectorizer(model, device="cpu").fit(LINES)
-    fitted = transformer.model_digest_
+    fitted, expected = transformer.model_digest_, transformer.transform(LINES)
     pickled = pickle.dumps(transformer)
     shutil.rmtree(model)
     shutil.copytree(folder / "other", model)
@@ -248,6 +248,9 @@ def test_a_fitted_one_refuses_another_model(folder: Path, tmp_path: Path) -> Non
     )
     # What is fitted again, or never was, takes what is there.
     assert pickle.loads(pickled).fit(LINES).transform(LINES).any()
+    # The same model in another place, as docs/python.md says.
+    moved = shutil.copytree(folder / "model", tmp_path / "moved")
+    np.testing.assert_array_equal(pickle.loads(pickled).set_params(model=moved).transform(LINES), expected)
     assert clone(transformer).transform(LINES).any()
 
 

@@ -161,6 +161,37 @@ def test_a_saved_document_keeps_its_vectors(folder: Path) -> None:
     assert spacy.blank("zh")("今天")[0]._.elmo_layers is None
 
 
+def test_tokens_that_were_merged_or_split_have_no_layers_until_the_component_runs_again(folder: Path) -> None:
+    nlp = pipeline(folder / "model")
+    doc = nlp("今天吃苹果")
+    before = doc[0]._.elmo_layers.copy()
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[3:5])
+    np.testing.assert_array_equal(doc[0]._.elmo_layers, before)
+    told = refusal_of(ValueError, lambda: doc[3]._.elmo_layers)
+    assert told == (
+        "token._.elmo_layers: token 3 ('苹果') has changed since elmo_zh read the document. Run it again:"
+        ' doc = nlp.get_pipe("elmo_zh")(doc)'
+    )
+    doc = nlp.get_pipe("elmo_zh")(doc)
+    with doc.retokenize() as retokenizer:
+        retokenizer.split(doc[3], ["苹", "果"], heads=[(doc[3], 1), doc[2]])
+    assert len(doc) == 5
+    for token in doc[3:]:
+        assert refusal_of(ValueError, lambda token=token: token._.elmo_layers).startswith("token._.elmo_layers: token ")
+    # As many tokens as before, but other ones.
+    doc = nlp("今天吃苹果")
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+    doc = nlp.get_pipe("elmo_zh")(doc)
+    with doc.retokenize() as retokenizer:
+        retokenizer.split(doc[0], ["今", "天"], heads=[(doc[0], 1), doc[1]])
+        retokenizer.merge(doc[2:4])
+    assert (len(doc), doc._.elmo_layers.shape[1]) == (4, 4)
+    assert refusal_of(ValueError, lambda: doc[1]._.elmo_layers).startswith("token._.elmo_layers: token 1 ")
+    np.testing.assert_array_equal(nlp.get_pipe("elmo_zh")(doc)[1]._.elmo_layers, doc._.elmo_layers[:, 1])
+
+
 def test_a_saved_pipeline(folder: Path, tmp_path: Path) -> None:
     nlp = pipeline(folder / "model", layer="top")
     nlp.to_disk(tmp_path / "nlp")

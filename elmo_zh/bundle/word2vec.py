@@ -22,6 +22,7 @@ from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.invocation import command
 from elmo_zh.model.composition import parts_of
 from elmo_zh.run.layout import RunDir
+from elmo_zh.text.sentence_arguments import check_token_sentences, check_tokens
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary, load_vocabulary
 from elmo_zh.word2vec.vectors import WordVectors, load_word_vectors
 
@@ -42,6 +43,9 @@ class Word2Vec:
 
     vocabulary: Vocabulary
     table: NDArray[np.float16]
+
+    def __repr__(self) -> str:
+        return f"<Word2Vec of {len(self.vocabulary):,} tokens: dimension {self.dimension}>"
 
     @classmethod
     def load(cls, path: str | Path | None = None) -> "Word2Vec":
@@ -80,8 +84,14 @@ class Word2Vec:
 
         That is how word2vec reads words outside the vocabulary where `embed.unknown` is backoff. A word without a part
         in the vocabulary gets no vector.
+
+        Args:
+            words: Strings; those that have a row keep it.
+
+        Raises:
+            TypeError: If it is a single string, or an item is no string.
         """
-        added = self._composed(words)
+        added = self._composed(check_tokens(words, "with_words", "words"))
         if not added:
             return self
         return Word2Vec(
@@ -118,12 +128,27 @@ class Word2Vec:
         return int(self.table.shape[1])
 
     def rows(self, tokens: Iterable[str]) -> NDArray[np.int64]:
-        """Return the row of each token in `table`; that of <UNK>, which is zero, for words outside the vocabulary."""
-        return np.array(self.vocabulary.encode(tokens), np.int64)
+        """Return the row of each token in `table`; that of <UNK>, which is zero, for words outside the vocabulary.
+
+        Raises:
+            TypeError: If it is a single string, or an item is no string.
+        """
+        return np.array(self.vocabulary.encode(check_tokens(tokens, "rows", "tokens")), np.int64)
 
     def embed_tokens(self, sentences: Iterable[Sequence[str]]) -> list[NDArray[np.float32]]:
-        """Return the vectors of segmented sentences, each float32, shape (n, P); zeros for words without a vector."""
-        return [self.table[self.rows(tokens)].astype(np.float32) for tokens in sentences]
+        """Return the vectors of segmented sentences.
+
+        Args:
+            sentences: One list of tokens per sentence.
+
+        Returns:
+            One array per sentence, float32, shape (n, P); zeros for words without a vector.
+
+        Raises:
+            TypeError: If a sentence is not a list of tokens, or a token not a string.
+        """
+        checked = check_token_sentences(sentences, "word2vec.embed_tokens")
+        return [self.table[self.rows(tokens)].astype(np.float32) for tokens in checked]
 
 
 def load_run_vectors(run: RunDir, vocabulary: Vocabulary) -> WordVectors:

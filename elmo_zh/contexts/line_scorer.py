@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.bundle.find_bundle import find_bundle
+from elmo_zh.bundle.find_bundle import find_given_bundle
 from elmo_zh.bundle.read import Bundle, load_bundle, load_same_bundle
 from elmo_zh.contexts.line_score import LineScore, TokenScore
 from elmo_zh.embed.rows import require_sentences
-from elmo_zh.embed.sentence_arguments import check_texts
 from elmo_zh.model.precision import choose_device
 from elmo_zh.text.alignment import TokenisedLine, align_sentences, find_tokens
 from elmo_zh.text.segmenters.registry import split_tokens
+from elmo_zh.text.sentence_arguments import check_texts
 from elmo_zh.training.scoring import sentence_costs
 from elmo_zh.vocabulary.unknown_words import UnknownWords
 
@@ -61,13 +61,14 @@ class LineScorer:
 
         Raises:
             BundleError: If the bundle has no softmax, or cannot read lines in this way.
+            ElmoZhError: If the device is not one of those listed, or not available.
         """
         self.bundle, self.reading = bundle, reading or LineReading()
+        self._device = choose_device(device)
         self._softmax, self._vocabulary = bundle.require_probabilities()
         if self.reading.split_sentences:
             require_sentences(bundle)
         self._preparation = None if self.reading.segmented else bundle.build_preparation()
-        self._device = choose_device(device)
         bundle.bilm.to(self._device)
         self._softmax.to(self._device)
         self._unknown = UnknownWords[str]()
@@ -76,7 +77,7 @@ class LineScorer:
     @classmethod
     def load(
         cls,
-        path: str | Path,
+        path: str | Path | None = None,
         device: str = "auto",
         *,
         segmented: bool = False,
@@ -93,10 +94,17 @@ class LineScorer:
             by_token: Keep the cost of each token.
 
         Raises:
+            TypeError: If the path is missing.
             BundleError: If the folder is not a sound bundle with a softmax, or cannot read lines in this way.
+            ElmoZhError: If the device is not one of those listed, or not available.
         """
         reading = LineReading(segmented=segmented, split_sentences=split_sentences, by_token=by_token)
-        return cls(load_bundle(find_bundle(path)), device, reading)
+        return cls(load_bundle(find_given_bundle(path, "LineScorer.load")), device, reading)
+
+    def __repr__(self) -> str:
+        shape = self.bundle.bilm.shape
+        size = f"{shape.num_layers + 1} layers, dimension {2 * shape.projection_dim}"
+        return f"<LineScorer of {self.bundle.path}: {size}, {self._device.type}>"
 
     @property
     def unknown_words(self) -> Counter[str]:

@@ -18,11 +18,11 @@ from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.weights import load_model
 from elmo_zh.embed.batch_bilm import BatchBiLM
 from elmo_zh.embed.id_arguments import check_ids, check_rows
-from elmo_zh.embed.sentence_arguments import check_token_sentences
 from elmo_zh.errors import BundleError
 from elmo_zh.model.batches import build_lexicon
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.scalar_mix import ScalarMix
+from elmo_zh.text.sentence_arguments import check_token_sentences
 from elmo_zh.vocabulary.alphabet import BYTES
 from elmo_zh.vocabulary.lexicon import Lexicon
 

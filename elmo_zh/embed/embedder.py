@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, overload
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -16,28 +15,25 @@ from elmo_zh.embed.embedder_arguments import check_bundle, check_choices
 from elmo_zh.embed.fork_safe_lock import ForkSafeLock
 from elmo_zh.embed.hub_outputs import hub_outputs
 from elmo_zh.embed.read_ahead import iter_windows
-from elmo_zh.embed.sentence_arguments import (
-    Spans,
-    check_keep,
-    check_text,
-    check_texts,
-    check_token_sentences,
-    check_tokens,
-)
-from elmo_zh.embed.sentence_vectors import SentenceVectors, fill_state, state_to_arrays
+from elmo_zh.embed.sentence_tokens import SentenceTokens
+from elmo_zh.embed.sentence_vectors import SentenceVectors, check_state, fill_state, state_to_arrays
+from elmo_zh.embed.substitute_arguments import check_substitutes
 from elmo_zh.embed.substitutes import Place, SubstituteFinder, Substitutes
 from elmo_zh.embed.token_forms import TokenForms, known_forms
 from elmo_zh.embed.unknown_rate import UnknownWatch
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.model.kernels.gpu_loop import kernel_fallback
 from elmo_zh.model.precision import PRECISIONS, choose_device
-from elmo_zh.text.alignment import TokenisedLine, find_tokens
-from elmo_zh.text.preparation import TextPreparation
-from elmo_zh.text.segmenters.registry import split_tokens
-from elmo_zh.vocabulary.vocabulary import UNKNOWN_ID
+from elmo_zh.text.alignment import TokenisedLine
+from elmo_zh.text.sentence_arguments import (
+    Spans,
+    check_keep,
+    check_texts,
+    check_token_sentences,
+)
 
 
-class ElmoEmbedder:
+class ElmoEmbedder(SentenceTokens):
     """Computes contextual vectors of sentences.
 
         embedder = ElmoEmbedder.load("runs/latest/model")
@@ -70,21 +66,18 @@ class ElmoEmbedder:
         dtype: str = "float32",
     ) -> None:
         bundle = check_bundle(bundle)
-        device = str(device)  # a torch.device too
-        check_choices(device=device, precision=precision, unknown=unknown, dtype=dtype)
-        self.bundle, self.precision, self.unknown, self.dtype = bundle, precision, unknown, dtype
-        self.batch_tokens, self.is_stateful = batch_tokens, stateful
         self._device = choose_device(device)
+        check_choices(precision=precision, unknown=unknown, dtype=dtype)
+        super().__init__(bundle, ForkSafeLock(self, "_preparation", "_vectors", "_finder", "_forms"))
+        self.precision, self.unknown, self.dtype = precision, unknown, dtype
+        self.batch_tokens, self.is_stateful = batch_tokens, stateful
         if not PRECISIONS[precision].runs_on(self._device):
             raise ElmoZhError(f"precision {precision} is for processors. On a GPU use bfloat16, or give device cpu.")
         self._bilm = bundle.bilm.to(self._device)
-        self._lexicon = bundle.build_lexicon()
-        self._preparation: TextPreparation | None = None
         self._vectors: SentenceVectors | None = None
         self._finder: SubstituteFinder | None = None
         self._forms: TokenForms | None = None
         self._state = self._bilm.zero_state(1)
-        self._lock = ForkSafeLock(self, "_preparation", "_vectors", "_finder", "_forms")
 
     @classmethod
     def load(
@@ -123,6 +116,11 @@ class ElmoEmbedder:
         place = self.bundle.path.absolute(), self.bundle.digest
         return _load_same, (*place, self.device, self.precision, *settings.items())
 
+    def __repr__(self) -> str:
+        return (
+            f"<ElmoEmbedder of {self.bundle.path}: {self.num_layers} layers, dimension {self.dimension}, {self.device}>"
+        )
+
     @property
     def num_layers(self) -> int:
         """L + 1: the token layer and the LSTM layers."""
@@ -142,40 +140,6 @@ class ElmoEmbedder:
     def dimension(self) -> int:
         """2P: the length of each vector."""
         return 2 * self._bilm.shape.projection_dim
-
-    def tokens(self, sentence: str) -> list[str]:
-        """Return the tokens of a raw sentence, normalised and segmented as in training; errors as in `prepare`."""
-        return self._text_preparation().tokens(check_text(sentence, "tokens", "sentence"))
-
-    def prepare(self, line: str, *, segmented: bool = False, keep: Sequence[tuple[int, int]] = ()) -> TokenisedLine:
-        """Return the tokens of a line and their offsets in it.
-
-            line = embedder.prepare("今天天气很好")
-            line.tokens, line.offsets  # n strings; int32, (n, 2)
-
-        Args:
-            line: One sentence.
-            segmented: Split it at U+0020; else it is normalised and segmented as in the model's training.
-            keep: Spans of characters, start and end, that each become one token, such as names that segmenters cut.
-
-        Raises:
-            BundleError: If the bundle's segmenter is not installed, or not known.
-            TypeError: If it is not a string.
-            ValueError: If spans are empty, overlap or reach beyond the line, or the line is segmented.
-        """
-        check_text(line, "prepare", "line")
-        if segmented:
-            if keep:
-                raise ValueError("prepare: keep= is for raw lines; segmented=True takes the tokens as they are")
-            tokens = split_tokens(line)
-            return TokenisedLine(tokens, find_tokens(line, tokens))
-        return self._text_preparation().prepare(line, keep)
-
-    def _text_preparation(self) -> TextPreparation:
-        with self._lock:
-            if self._preparation is None:
-                self._preparation = self.bundle.build_preparation()
-            return self._preparation
 
     @overload
     def embed(self, sentences: Iterable[str], *, keep: Spans | None = None) -> list[Vectors]: ...
@@ -258,14 +222,32 @@ class ElmoEmbedder:
             return vectors
 
     def embed_torch(self, sentences: Iterable[str | Sequence[str]]) -> list[Tensor]:
-        """Return the vectors as tensors on the CPU, in `dtype`, shape (L + 1, n, 2P); sentences as for `embed_iter`."""
-        return [torch.from_numpy(sentence.vectors) for sentence in self._iter_embedded(sentences, "embed_torch")]
-
-    def embed_iter(self, sentences: Iterable[str | Sequence[str]]) -> Iterator[EmbeddedSentence]:
-        """Yield sentences with their vectors, in order and in bounded memory: up to 2,000 sentences are read ahead.
+        """Return the vectors of sentences as tensors.
 
         Args:
             sentences: Raw sentences as strings, segmented ones as lists of tokens.
+
+        Returns:
+            One tensor per sentence, on the CPU, in `dtype`, shape (L + 1, n, 2P), where n is its number of tokens.
+
+        Raises:
+            TypeError: If a single string is given, or anything but strings and lists of tokens.
+
+        Warns:
+            UnknownWordsWarning: Once, if far more words are unknown than in the model's training.
+        """
+        return [torch.from_numpy(sentence.vectors) for sentence in self._iter_embedded(sentences, "embed_torch")]
+
+    def embed_iter(self, sentences: Iterable[str | Sequence[str]]) -> Iterator[EmbeddedSentence]:
+        """Yield sentences with their vectors, in order and in bounded memory.
+
+        It reads ahead until it has 2,000 sentences or 20,000 tokens, and computes those together.
+
+        Args:
+            sentences: Raw sentences as strings, segmented ones as lists of tokens.
+
+        Yields:
+            An `EmbeddedSentence` for each.
 
         Raises:
             TypeError: If a single string is given, or anything but strings and lists of tokens.
@@ -310,7 +292,12 @@ class ElmoEmbedder:
             top: How many of the most probable candidates to return.
             with_punctuation: Return punctuation too in the place of a word; in the place of punctuation it always is.
 
+        Returns:
+            The candidates with their probabilities, and the token itself among them.
+
         Raises:
+            TypeError: If the tokens are not a list of strings, or position or top is not a whole number.
+            ValueError: If top is negative.
             ElmoZhError: If the position is not in the sentence.
             BundleError: If the bundle has no softmax.
         """
@@ -320,9 +307,9 @@ class ElmoEmbedder:
         self, places: Sequence[Place], top: int = 20, *, with_punctuation: bool = False
     ) -> list[Substitutes]:
         """Return what `substitutes` returns for each pair of tokens and a position; faster than one by one."""
+        checked = check_substitutes(places, top)
         with self._lock:
             self._finder = self._finder or SubstituteFinder(self.bundle, self._device)
-            checked = [(check_tokens(given, "substitutes", "tokens"), at) for given, at in places]
             return self._finder.find(checked, top, with_punctuation=with_punctuation)
 
     def reset_state(self) -> None:
@@ -330,24 +317,26 @@ class ElmoEmbedder:
         self._state = self._bilm.zero_state(1)
 
     def state_arrays(self) -> dict[str, Vectors]:
-        """Return the state that a stateful embedder carries, by name."""
+        """Return the state that a stateful embedder carries.
+
+        Returns:
+            For each LSTM layer, from 0, output_0, float32, shape (2, 1, P), and cell_0, float32, shape (2, 1, D); on
+            the first axis the forward LM, then the backward LM.
+        """
         return state_to_arrays(self._state)
 
     def restore_state(self, arrays: Mapping[str, Vectors]) -> None:
-        """Restore a state that `state_arrays` returned."""
+        """Restore a state that `state_arrays` returned.
+
+        Args:
+            arrays: The arrays by name.
+
+        Raises:
+            ValueError: If names or shapes are not those of this model's state; the state stays as it was.
+        """
+        check_state(self._state, arrays)
         self.reset_state()
         fill_state(self._state, arrays)
-
-    def find_unknown(self, tokens: Sequence[str]) -> NDArray[np.bool_]:
-        """Return which tokens are outside the vocabulary, bool, shape (n,); none in character mode."""
-        tokens = check_tokens(tokens, "find_unknown", "tokens")
-        if self.bundle.vocabulary is None or self._bilm.shape.characters is not None:
-            return np.zeros(len(tokens), np.bool_)
-        return np.equal(self.bundle.vocabulary.encode(tokens), UNKNOWN_ID)
-
-    def count_cut(self, tokens: Sequence[str]) -> int:
-        """Return how many tokens are longer than the character slots; 0 in token mode."""
-        return sum(self._lexicon.is_cut(token) for token in tokens)
 
 
 def _load_same(path: Path, digest: str, device: str, precision: str, *settings: tuple[str, Any]) -> ElmoEmbedder:

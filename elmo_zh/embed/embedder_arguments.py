@@ -4,12 +4,11 @@ from pathlib import Path
 
 from elmo_zh.bundle.find_bundle import DEFAULT_MODEL
 from elmo_zh.bundle.read import Bundle
-from elmo_zh.choices import DEVICES, UNKNOWN_WAYS, VECTOR_DTYPES
+from elmo_zh.choices import UNKNOWN_WAYS, VECTOR_DTYPES
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.model.precision import PRECISIONS
 
 _KNOWN = {
-    "device": DEVICES,
     "precision": tuple(PRECISIONS),
     "unknown": UNKNOWN_WAYS,
     "dtype": VECTOR_DTYPES,

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.embed.sentence_arguments import WORDS_EITHER_WAY, iterate
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.text.segmenters.registry import split_tokens
+from elmo_zh.text.sentence_arguments import WORDS_EITHER_WAY, iterate
 
 
 def hub_outputs(

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from elmo_zh.embed.sentence_arguments import check_sentence, iterate
 from elmo_zh.text.alignment import TokenisedLine
+from elmo_zh.text.sentence_arguments import check_sentence, iterate
 
 # Enough to batch sentences of similar length and to reuse words, and soon computed.
 WINDOW_SENTENCES, WINDOW_TOKENS = 2000, 20_000

@@ -125,6 +125,19 @@ def state_to_arrays(state: State) -> dict[str, Vectors]:
     }
 
 
+def check_state(state: State, arrays: Mapping[str, Vectors]) -> None:
+    """Raise ValueError unless arrays have the names and shapes of a state."""
+    expected = {name: array.shape for name, array in state_to_arrays(state).items()}
+    found = {name: np.shape(array) for name, array in arrays.items()}
+    for name in dict.fromkeys((*expected, *found)):
+        if found.get(name) != expected.get(name):
+            shown = [f"of shape {each[name]}" if name in each else "no such array" for each in (found, expected)]
+            raise ValueError(
+                f"restore_state: {name}: found {shown[0]}, expected {shown[1]}. Give what state_arrays() of an embedder"
+                " of the same model returned."
+            )
+
+
 def fill_state(state: State, arrays: Mapping[str, Vectors]) -> None:
     """Overwrite a state with arrays that `state_to_arrays` returned."""
     for index, layer in enumerate(state):

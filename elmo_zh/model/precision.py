@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from elmo_zh.choices import DEVICES
 from elmo_zh.errors import ElmoZhError
 
 
@@ -87,12 +88,15 @@ def computed_dtype(dtype: torch.dtype, device: torch.device) -> torch.dtype:
     return dtype
 
 
-def choose_device(name: str) -> torch.device:
+def choose_device(name: str | torch.device) -> torch.device:
     """Return the device for one of `elmo_zh.choices.DEVICES`.
 
     Raises:
-        ElmoZhError: If cuda is asked for and there is none.
+        ElmoZhError: If it is none of them, or cuda is asked for and there is none.
     """
+    name = str(name)
+    if name not in DEVICES:
+        raise ElmoZhError(f"device {name}: expected {', '.join(DEVICES[:-1])} or {DEVICES[-1]}.")
     available = torch.cuda.is_available()
     if name == "cuda" and not available:
         missing = "torch was built without CUDA" if torch.version.cuda is None else "torch finds no CUDA device"

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.sentence_arguments import list_strings
 from elmo_zh.extras import install_line
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.tasks.data.datasets import DEV_FRACTION, DataFiles, Dataset, choose_examples
 from elmo_zh.tasks.data.examples import Example
 from elmo_zh.tasks.data.read_labelled import Reading
 from elmo_zh.tasks.data.schemes import detect_scheme, spans_of, tags_of
+from elmo_zh.tasks.estimator_arguments import check_labels, check_settings, list_tags
 from elmo_zh.tasks.fit import with_inputs
 from elmo_zh.tasks.networks.settings import ENCODERS, HEADS, METRICS, HeadSettings
 from elmo_zh.tasks.predictions import ClassPrediction, TagPrediction
@@ -28,6 +28,7 @@ from elmo_zh.tasks.score_task import main_metric, score_predictions
 from elmo_zh.tasks.task_model import TaskModel
 from elmo_zh.tasks.train_head import TrainSettings
 from elmo_zh.text.alignment import identity_spans
+from elmo_zh.text.sentence_arguments import list_strings
 
 try:
     from sklearn.base import ClassifierMixin
@@ -96,32 +97,33 @@ class _TaskEstimator(StringEstimator):
     def _fit(self, examples: Sequence[Example], scheme: str = "") -> None:
         """Train on examples; set `task_`."""
         self._require_choices()
+        seed = int(self.seed)  # perhaps NumPy's, as the other numbers, of which JSON knows nothing
         if len(examples) < 2:
             raise ValueError(f"fit: {len(examples)} texts, expected two at least, of which one decides when to stop")
-        dev = choose_examples(examples, max(1, round(DEV_FRACTION * len(examples))), self.seed)
+        dev = choose_examples(examples, max(1, round(DEV_FRACTION * len(examples))), seed)
         chosen = set(map(id, dev))
         train = [example for example in examples if id(example) not in chosen]
         dataset = Dataset(train=train, dev=dev, test=[], scheme=scheme, by_words=False, files=())
         embedder, reporter = ElmoEmbedder.load(self.model, self.device, unknown="backoff"), SilentReporter()
         settings = HeadSettings(
-            kind=self._kind, head=self.head, encoder=self.encoder, inputs=tuple(self.inputs), metric=self.metric,
-            hidden_dim=self.hidden_dim,
+            kind=self._kind, head=self.head, encoder=self.encoder, metric=self.metric,
+            inputs=tuple(map(str, self.inputs)), hidden_dim=int(self.hidden_dim),
         )  # fmt: skip
         job = FitJob(
-            files=DataFiles(data=Path(), seed=self.seed),
+            files=DataFiles(data=Path(), seed=seed),
             reading=Reading(kind=self._kind),
             settings=with_inputs(settings, dataset, embedder, reporter),
             training=TrainSettings(
-                epochs=self.epochs,
-                patience=self.patience,
-                batch_size=self.batch_size,
-                learning_rate=self.learning_rate,
+                epochs=int(self.epochs),
+                patience=int(self.patience),
+                batch_size=int(self.batch_size),
+                learning_rate=float(self.learning_rate),
             ),
         )
         with TemporaryDirectory() as folder:
             task = PreparedTask.prepare(job, dataset, embedder, Path(folder), reporter)
-            trained = task.train(self.seed, Path(folder, "seed"))
-        head = task.load(self.seed, trained)
+            trained = task.train(seed, Path(folder, "seed"))
+        head = task.load(seed, trained)
         mixes = {place: mix.layer_weights() for place, mix in head.mixes().items()}
         description = task.describe(scores={"dev": trained.best_score}, layer_weights=mixes)
         word2vec = Word2Vec.load(embedder.bundle.path) if "word2vec" in description.settings.inputs else None
@@ -135,6 +137,7 @@ class _TaskEstimator(StringEstimator):
         for name, values in allowed.items():
             if getattr(self, name) not in values:
                 raise ValueError(f"fit: {name}={getattr(self, name)!r}, expected {' or '.join(values)}")
+        check_settings(vars(self))
 
 
 class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
@@ -157,12 +160,14 @@ class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
             y: One label for each string.
 
         Raises:
-            ValueError: If there are not as many labels as texts, fewer than two classes, or X is a single string.
+            ValueError: If a setting has no allowed value, there are not as many labels as texts, a label is missing,
+                there are fewer than two classes, or X is a single string.
             TypeError: If an item of X is not a string.
             BundleError: If the folder is not a sound bundle.
         """
         texts, labels = list_strings(X, "fit"), list(y)
         _require_as_many(texts, labels, "fit")
+        check_labels(labels)
         self.classes_, numbers = np.unique(np.asarray(labels), return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError("fit: all texts have the same label, expected two at least")
@@ -206,7 +211,8 @@ class ElmoTagger(_TaskEstimator):
             y: For each string one tag per character: BIO, BMES or BIOES, or tags that mark no spans.
 
         Raises:
-            ValueError: If a text does not have one tag per character, or X is a single string.
+            ValueError: If a setting has no allowed value, a text does not have one tag per character, or X is a single
+                string.
             TypeError: If an item of X is not a string.
             CorpusError: If the tags belong to no scheme.
             BundleError: If the folder is not a sound bundle.
@@ -233,7 +239,7 @@ class ElmoTagger(_TaskEstimator):
 
 
 def _tagged(X: Iterable[str], y: Iterable[Sequence[str]], call: str) -> list[Example]:
-    texts, tags = list_strings(X, call), [tuple(map(str, each)) for each in y]
+    texts, tags = list_strings(X, call), list_tags(y, call)
     _require_as_many(texts, tags, call)
     for number, (text, each) in enumerate(zip(texts, tags, strict=True)):
         if len(text) != len(each):

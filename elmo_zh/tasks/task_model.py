@@ -14,7 +14,6 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.tensor_files import load_tensors
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.sentence_arguments import check_texts, iterate
 from elmo_zh.errors import BundleError, RunError
 from elmo_zh.tasks.data.examples import Example
 from elmo_zh.tasks.encode_texts import Alphabet, TextEncoder, read_alike
@@ -30,6 +29,7 @@ from elmo_zh.tasks.task_files import TaskDescription, TaskLayout, load_descripti
 from elmo_zh.tasks.train_head import Item, predict_items
 from elmo_zh.tasks.units import TextReader, UnitText, sentences_of
 from elmo_zh.tasks.vector_cache import VectorCache
+from elmo_zh.text.sentence_arguments import check_texts, iterate
 
 # Texts computed together, in bounded memory.
 _WINDOW_TEXTS, _WINDOW_CHARACTERS = 2000, 40_000

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from elmo_zh.text.sentence_arguments import check_text
+
 # A run of sentence ends and the closing quotes and brackets after it. An ASCII ! or ? directly before an ASCII letter,
 # digit or one of =&/%_# is part of a web address or a name, not an end.
 _SIGN = r"[。！？…!?](?<![!?](?=[A-Za-z0-9=&/%_#]))"
@@ -22,7 +24,11 @@ def split_sentences(paragraph: str) -> list[str]:
 
     A sentence ends after one or several of 。！？!?… and the closing quotes and brackets that follow, or at the end of
     the paragraph. Call it before normalising, which may replace these characters.
+
+    Raises:
+        TypeError: If it is not a string.
     """
+    check_text(paragraph, "split_sentences", "paragraph")
     if '"' in paragraph or "'" in paragraph:
         return list(_iter_sentences(paragraph))
     return _SENTENCE.findall(paragraph)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from contract.command_line import LAYERS, PROJECTION, SampleRun, run_python
-from messages import message_of
+from messages import message_of, refusal_of
 from parity import numpy_oracle as oracle
 from parity.numpy_bilm import Array, run_bilm
 
@@ -119,6 +119,30 @@ def test_a_state_that_was_saved_goes_on_in_another_embedder(sample_run: SampleRu
     # What was saved stays as it was.
     stateful.restore_state(saved)
     assert_all_close(stateful.embed_tokens(SENTENCES[4:]), expected, 0)
+
+
+def test_a_state_of_another_model_changes_nothing(sample_run: SampleRun, stateful: ElmoEmbedder) -> None:
+    stateful.embed_tokens(SENTENCES[:4])
+    saved = stateful.state_arrays()
+    width = saved["output_0"].shape[-1]
+    for wrong, expected in (
+        (
+            {**saved, "output_0": saved["output_0"][..., :1]},
+            f"output_0: found of shape (2, 1, 1), expected of shape (2, 1, {width}).",
+        ),
+        ({**saved, "cell_1": saved["cell_1"][:1]}, "cell_1: found of shape (1, 1, "),
+        (
+            {name: array for name, array in saved.items() if name != "cell_1"},
+            "cell_1: found no such array, expected of shape ",
+        ),
+        ({**saved, "cell_2": saved["cell_1"]}, "cell_2: found of shape "),
+        ({}, "output_0: found no such array, expected of shape "),
+    ):
+        told = refusal_of(ValueError, lambda wrong=wrong: stateful.restore_state(wrong))
+        assert told.startswith(f"restore_state: {expected}")
+        assert told.endswith(" Give what state_arrays() of an embedder of the same model returned.")
+    for name, array in stateful.state_arrays().items():
+        np.testing.assert_array_equal(array, saved[name])
 
 
 def outputs_expected(embedder: ElmoEmbedder, sentences: Any, weights: Any) -> dict[str, Any]:

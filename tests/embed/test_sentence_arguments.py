@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from drawn_bundles import TOKENS, write_model
+from drawn_bundles import TOKENS, P, add_word2vec, write_model
 from messages import message_of, refusal_of
 
-from elmo_zh import Elmo, ElmoEmbedder, batch_to_ids
+from elmo_zh import Elmo, ElmoEmbedder, LineScorer, Word2Vec, batch_to_ids, split_sentences
 from elmo_zh.config import TextConfig
 from elmo_zh.errors import ElmoZhError
 
@@ -69,6 +69,45 @@ def test_one_raw_sentence_that_is_none(embedder: ElmoEmbedder) -> None:
     assert refusal_of(TypeError, lambda: embedder.tokens(["我", "吃"])) == expected  # type: ignore[arg-type]
     expected = "prepare: line is None, expected a string. Leave it out, or give ''."
     assert refusal_of(TypeError, lambda: embedder.prepare(None)) == expected  # type: ignore[arg-type]
+
+
+class NAType:
+    """Looks as pandas' NA does from outside; pandas itself is no dependency."""
+
+    def __repr__(self) -> str:
+        return "<NA>"
+
+    def __bool__(self) -> bool:
+        raise TypeError("boolean value of NA is ambiguous")
+
+
+def test_an_empty_field_of_pandas(embedder: ElmoEmbedder) -> None:
+    told = refusal_of(TypeError, lambda: embedder.embed(["我", NAType()]))  # type: ignore[list-item]
+    assert told == "embed: sentences[1] is NAType <NA>, expected a string. Leave it out, or give ''."
+    told = refusal_of(TypeError, lambda: embedder.embed([np.float32("nan")]))  # type: ignore[list-item]
+    assert told.endswith("Leave it out, or give ''.")
+    told = refusal_of(TypeError, lambda: embedder.embed_tokens([["我", NAType()]]))  # type: ignore[list-item]
+    assert told.endswith("Leave it out, or give '<UNK>'.")
+
+
+def test_spans_that_are_none(embedder: ElmoEmbedder) -> None:
+    expected = "expected a list of spans of characters, such as [(0, 2)]."
+    wrong: Any
+    for wrong, shown in (
+        ((0, 2), "tuple (0, 2)"),
+        (None, "None"),
+        ("我", "the string '我'"),
+        ([(0, None)], "list [(0, None)]"),
+    ):
+        told = refusal_of(TypeError, lambda wrong=wrong: embedder.prepare("我吃", keep=wrong))
+        assert told == f"prepare: keep is {shown}, {expected}"
+        told = refusal_of(TypeError, lambda wrong=wrong: embedder.embed(["我吃"], keep=[wrong]))
+        assert told == f"embed: keep[0] is {shown}, {expected}"
+
+
+def test_a_paragraph_that_is_none() -> None:
+    told = refusal_of(TypeError, lambda: split_sentences(None))  # type: ignore[arg-type]
+    assert told == "split_sentences: paragraph is None, expected a string. Leave it out, or give ''."
 
 
 # Sentences of tokens
@@ -186,11 +225,20 @@ def test_a_path_where_a_bundle_belongs(folder: Path) -> None:
     assert refusal_of(TypeError, lambda: ElmoEmbedder(None)) == expected
 
 
+def test_what_the_interpreter_shows(folder: Path, tmp_path: Path) -> None:
+    assert repr(ElmoEmbedder.load(folder, "cpu")) == f"<ElmoEmbedder of {folder}: 3 layers, dimension {2 * P}, cpu>"
+    model = write_model(tmp_path / "model", TOKENS, words=WORDS, text=TextConfig(), with_softmax=True)
+    assert repr(LineScorer.load(model, "cpu")) == f"<LineScorer of {model}: 3 layers, dimension {2 * P}, cpu>"
+    word2vec = Word2Vec.load(add_word2vec(model))
+    assert repr(word2vec) == f"<Word2Vec of {len(WORDS) + 3} tokens: dimension {word2vec.dimension}>"
+
+
 def test_a_device_of_torch(folder: Path) -> None:
     ElmoEmbedder.load(folder, torch.device("cpu"))  # type: ignore[arg-type]
-    for device in ("cuda:0", "gpu", None):
-        expected = f"device {device}: expected auto, cpu or cuda."
-        assert message_of(ElmoZhError, lambda device=device: ElmoEmbedder.load(folder, device)) == expected
+    for load in (ElmoEmbedder.load, LineScorer.load):
+        for device in ("cuda:0", "gpu", None):
+            expected = f"device {device}: expected auto, cpu or cuda."
+            assert message_of(ElmoZhError, lambda load=load, device=device: load(folder, device)) == expected
 
 
 @pytest.mark.parametrize(
@@ -207,7 +255,11 @@ def test_no_cuda(folder: Path, build: str | None, reason: str, monkeypatch: pyte
 
 def test_no_model_at_all() -> None:
     expected = "takes the folder of a bundle or the name of an installed model, found"
-    for load, name in ((Elmo.from_bundle, "Elmo.from_bundle"), (ElmoEmbedder.load, "ElmoEmbedder.load")):
+    for load, name in (
+        (Elmo.from_bundle, "Elmo.from_bundle"),
+        (ElmoEmbedder.load, "ElmoEmbedder.load"),
+        (LineScorer.load, "LineScorer.load"),
+    ):
         advice = f"Call {name}('runs/latest/model')."
         assert refusal_of(TypeError, load) == f"{name} {expected} nothing. {advice}"
         assert refusal_of(TypeError, lambda load=load: load(7)) == f"{name} {expected} 7. {advice}"

@@ -145,11 +145,16 @@ def check_keep(keep: Spans | None, texts: Sequence[str]) -> Spans:
     if len(keep) != len(texts):
         raise ValueError(f"embed: keep has {len(keep)} entries for {len(texts)} sentences, expected one each")
     for place, spans in enumerate(keep):
-        if not isinstance(spans, Iterable) or not all(map(_is_span, spans)):
-            raise TypeError(
-                f"embed: keep[{place}] is {_describe(spans)}, expected a list of spans of characters, such as [(0, 2)]."
-            )
+        check_kept(spans, "embed", f"keep[{place}]")
     return keep
+
+
+def check_kept(spans: object, call: str, name: str) -> None:
+    """Raise TypeError unless the spans to keep together in one text are a list of pairs of numbers."""
+    if not isinstance(spans, Sequence | np.ndarray) or not all(map(_is_span, spans)):
+        raise TypeError(
+            f"{call}: {name} is {_describe(spans)}, expected a list of spans of characters, such as [(0, 2)]."
+        )
 
 
 def _is_span(value: object) -> bool:
@@ -196,6 +201,13 @@ def _is_no_list(value: object) -> bool:
     return is_scalar or isinstance(value, bytes | bytearray)
 
 
+def is_missing(value: object) -> bool:
+    """Return whether a value stands for a missing one: None, NaN, or one of those that pandas reads empty fields as."""
+    if isinstance(value, float | np.floating):
+        return math.isnan(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
 def _describe(value: object) -> str:
     """Return a value with its type."""
     if value is None:
@@ -211,8 +223,7 @@ def _advice_for(value: object, empty: str) -> str:
     """Return how to convert a value; `empty` stands for a missing one."""
     if isinstance(value, bytes | bytearray):
         return "Decode it: value.decode('utf-8')."
-    # pandas reads empty fields as NaN.
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if is_missing(value):
         return f"Leave it out, or give {empty}."
     if isinstance(value, int | float | np.number):
         return "Convert it: str(value)."

@@ -1,0 +1,89 @@
+"""Tokens of sentences as a model reads them: from raw text, with their offsets, known and unknown."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.bundle.read import Bundle
+from elmo_zh.embed.fork_safe_lock import ForkSafeLock
+from elmo_zh.text.alignment import TokenisedLine, find_tokens
+from elmo_zh.text.preparation import TextPreparation
+from elmo_zh.text.segmenters.registry import split_tokens
+from elmo_zh.text.sentence_arguments import check_kept, check_text, check_tokens
+from elmo_zh.vocabulary.vocabulary import UNKNOWN_ID
+
+
+class SentenceTokens:
+    """What `ElmoEmbedder` does with text before it computes vectors.
+
+    Attributes:
+        bundle: The model and everything that belongs to it.
+    """
+
+    def __init__(self, bundle: Bundle, lock: ForkSafeLock) -> None:
+        """Prepare a model; the segmenter is loaded when it is first needed.
+
+        Args:
+            bundle: The model.
+            lock: Held while the segmenter is loaded; it frees the attribute `_preparation` of a forked process.
+        """
+        self.bundle, self._lock = bundle, lock
+        self._lexicon = bundle.build_lexicon()
+        self._preparation: TextPreparation | None = None
+
+    def tokens(self, sentence: str) -> list[str]:
+        """Return the tokens of a raw sentence, normalised and segmented as in training; errors as in `prepare`."""
+        return self._text_preparation().tokens(check_text(sentence, "tokens", "sentence"))
+
+    def prepare(self, line: str, *, segmented: bool = False, keep: Sequence[tuple[int, int]] = ()) -> TokenisedLine:
+        """Return the tokens of a line and their offsets in it.
+
+            line = embedder.prepare("今天天气很好")
+            line.tokens, line.offsets  # n strings; int32, (n, 2)
+
+        Args:
+            line: One sentence.
+            segmented: Split it at U+0020; else it is normalised and segmented as in the model's training.
+            keep: Spans of characters, start and end, that each become one token, such as names that segmenters cut.
+
+        Raises:
+            BundleError: If the bundle's segmenter is not installed, or not known.
+            TypeError: If it is not a string, or `keep` is not a list of spans.
+            ValueError: If spans are empty, overlap or reach beyond the line, or the line is segmented.
+        """
+        check_text(line, "prepare", "line")
+        check_kept(keep, "prepare", "keep")
+        if segmented:
+            if len(keep) > 0:
+                raise ValueError("prepare: keep= is for raw lines; segmented=True takes the tokens as they are")
+            tokens = split_tokens(line)
+            return TokenisedLine(tokens, find_tokens(line, tokens))
+        return self._text_preparation().prepare(line, keep)
+
+    def _text_preparation(self) -> TextPreparation:
+        with self._lock:
+            if self._preparation is None:
+                self._preparation = self.bundle.build_preparation()
+            return self._preparation
+
+    def find_unknown(self, tokens: Sequence[str]) -> NDArray[np.bool_]:
+        """Return which tokens are outside the vocabulary.
+
+        Args:
+            tokens: The tokens of one sentence, looked up as they are.
+
+        Returns:
+            True for each token outside the vocabulary, bool, shape (n,); none in character mode.
+
+        Raises:
+            TypeError: If it is not a list of strings.
+        """
+        tokens = check_tokens(tokens, "find_unknown", "tokens")
+        if self.bundle.vocabulary is None or self.bundle.bilm.shape.characters is not None:
+            return np.zeros(len(tokens), np.bool_)
+        return np.equal(self.bundle.vocabulary.encode(tokens), UNKNOWN_ID)
+
+    def count_cut(self, tokens: Sequence[str]) -> int:
+        """Return how many tokens are longer than the character slots; 0 in token mode."""
+        return sum(self._lexicon.is_cut(token) for token in tokens)

@@ -1,0 +1,74 @@
+"""Checks of what the estimators of labelled tasks are given: settings, labels and tags."""
+
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from elmo_zh.tasks.networks.settings import INPUTS
+from elmo_zh.text.sentence_arguments import is_missing
+
+# The ranges of the options of `task fit`: the least value and the largest one, None for no limit.
+_WHOLE: dict[str, tuple[int, int | None]] = {
+    "hidden_dim": (1, 4096),
+    "epochs": (1, None),
+    "patience": (1, None),
+    "batch_size": (1, None),
+    "seed": (0, 2**31),
+}
+_LEAVE_OUT = "Leave the text out, or label it."
+
+
+def check_settings(given: Mapping[str, Any]) -> None:
+    """Raise ValueError unless the inputs and the numbers of an estimator are as `task fit` takes them.
+
+    Args:
+        given: Its settings by name, with `inputs`, `learning_rate` and the whole numbers.
+    """
+    _check_inputs(given["inputs"])
+    for name, (least, most) in _WHOLE.items():
+        value = given[name]
+        is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+        if not is_whole or value < least or (most is not None and value > most):
+            expected = f"of {least} or more" if most is None else f"from {least} to {most}"
+            raise ValueError(f"fit: {name}={value!r}, expected a whole number {expected}")
+    rate = given["learning_rate"]
+    if not isinstance(rate, float | int | np.floating) or isinstance(rate, bool) or not 0 < rate <= 1:
+        raise ValueError(f"fit: learning_rate={rate!r}, expected a number above 0, 1 at most")
+
+
+def _check_inputs(inputs: Any) -> None:
+    is_list = isinstance(inputs, Iterable) and not isinstance(inputs, str)
+    names = list(inputs) if is_list else []
+    if not is_list or any(name not in INPUTS for name in names) or len(set(names)) != len(names):
+        raise ValueError(f"fit: inputs={inputs!r}, expected a list of some of {', '.join(INPUTS)}, each once")
+
+
+def check_labels(labels: Sequence[Any]) -> None:
+    """Raise ValueError for a label that is None or NaN."""
+    for place, label in enumerate(labels):
+        if is_missing(label):
+            raise ValueError(f"fit: label {place} is {label}, expected a label for each text. {_LEAVE_OUT}")
+
+
+def list_tags(tags: Iterable[Any], call: str) -> list[tuple[str, ...]]:
+    """Return the tags of each text.
+
+    Args:
+        tags: For each text its tags.
+        call: The method, for the message.
+
+    Raises:
+        ValueError: If a text has none, or a tag is None or NaN.
+    """
+    listed = []
+    for place, each in enumerate(tags):
+        if is_missing(each) or not isinstance(each, Iterable):
+            raise ValueError(f"{call}: the tags of text {place} are {each!r:.60}, expected a list. {_LEAVE_OUT}")
+        found = list(each)
+        for number, tag in enumerate(found):
+            if is_missing(tag):
+                raise ValueError(f"{call}: tag {number} of text {place} is {tag}, expected a tag. {_LEAVE_OUT}")
+        listed.append(tuple(map(str, found)))
+    return listed
