@@ -152,7 +152,7 @@ def test_search(page: tuple[Page, str, dict[str, Any]]) -> None:
     click(browser, "#matches button")
     assert "<img src=x" in text(browser, "sentence")
     browser.evaluate("at('search').value = 'nowhere'; at('search').oninput()")
-    assert texts(browser, "#matches li") == ["No line has this text."]
+    assert texts(browser, "#matches li") == ["No line on this page has this text."]
 
 
 def test_markup_is_text(page: tuple[Page, str, dict[str, Any]]) -> None:
