@@ -208,9 +208,12 @@ def _named_columns(text: DecodedText, names: Sequence[str], first: Row) -> _Colu
 
 
 def _main_column(sample: Sequence[Row]) -> int | None:
-    """Return the column with nearly all Han characters, or the only column; None if there is none."""
+    """Return the column with nearly all Han characters, or the only column; None if there is none.
+
+    A table of blank lines has no column, and so no text in the first one.
+    """
     width = max(map(len, sample))
-    if width == 1:
+    if width < 2:
         return 0
     counts = [sum(_num_han(row, number) for row in sample) for number in range(width)]
     most = max(counts)

@@ -1,12 +1,16 @@
 """CSV and TSV."""
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import pytest
-from corpus.readers.reading import documents_of
+from corpus.readers.reading import documents_of, text_of
 from messages import message_of
 
+from elmo_zh.config import TextConfig
 from elmo_zh.corpus.readers import tables as module
-from elmo_zh.corpus.readers.tables import SHORT_ROWS, read_csv, read_tsv
-from elmo_zh.corpus.tally import Tally
+from elmo_zh.corpus.readers.tables import SHORT_ROWS, read_csv, read_csv_records, read_tsv, read_tsv_records
+from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 
 
@@ -79,6 +83,12 @@ def test_rows_that_are_too_short_are_counted() -> None:
 
 def test_no_rows() -> None:
     assert documents_of(read_csv, "") == []
+
+
+@pytest.mark.parametrize("text", ["\n\n", "\r\r", "\r\n\r\n\r\n"])
+@pytest.mark.parametrize("read", [read_csv, read_tsv, read_csv_records, read_tsv_records])
+def test_blank_lines_alone_hold_no_text(read: Callable[..., Iterator[Any]], text: str) -> None:
+    assert list(read(text_of(text), TextConfig(), Tally(), PassedOver())) == []
 
 
 def test_columns_that_cannot_be_told_apart() -> None:
