@@ -14,7 +14,8 @@ from elmo_zh.contexts.drift_statistics import (
     permutation_p,
     q_values,
 )
-from elmo_zh.contexts.index import ContextIndex, Neighbour
+from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.index_entries import Neighbour
 from elmo_zh.contexts.keyword_lines import NeighbourLine
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.errors import ElmoZhError

@@ -2,7 +2,6 @@
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from os import PathLike
@@ -13,61 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from elmo_zh.contexts.index_entries import IndexedLine, Neighbour, Occurrence
 from elmo_zh.contexts.index_info import check_sizes, damaged, load_info
 from elmo_zh.contexts.layout import IndexLayout, array_kinds
 from elmo_zh.contexts.nearest import nearest, nearest_among, nearest_of_each
 from elmo_zh.contexts.similar_spellings import similar_spellings
 from elmo_zh.corpus.names import shown
 from elmo_zh.errors import ElmoZhError
-
-
-@dataclass(frozen=True)
-class Occurrence:
-    """One occurrence of a word.
-
-    Attributes:
-        number: Its number in the index, from 0, in the order of the texts.
-        word: The word, as the model reads it.
-        line: Number of its line in the index, for `ContextIndex.line`.
-        token: Its place among the tokens of that line.
-        start: Its first character in the text of that line.
-        end: The character after its last one.
-    """
-
-    number: int
-    word: str
-    line: int
-    token: int
-    start: int
-    end: int
-
-
-@dataclass(frozen=True)
-class IndexedLine:
-    """A line that holds an occurrence.
-
-    Attributes:
-        text: The raw line, or the sentence of it, if lines were split.
-        source: Name of its text.
-        number: Number of the line in that text, from 0.
-    """
-
-    text: str
-    source: str
-    number: int
-
-
-@dataclass(frozen=True)
-class Neighbour:
-    """An occurrence that is similar to a vector.
-
-    Attributes:
-        occurrence: The occurrence.
-        cosine: Cosine of its vector and the given one.
-    """
-
-    occurrence: Occurrence
-    cosine: float
 
 
 class ContextIndex:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.contexts.index import ContextIndex, IndexedLine, Neighbour
+from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.index_entries import IndexedLine, Neighbour
 from elmo_zh.run.reporter import aligned, display_width
 
 # Columns of a terminal on either side of the word.

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.contexts.clusters import Clusters, find_clusters
-from elmo_zh.contexts.index import ContextIndex, IndexedLine, Neighbour
+from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.index_entries import IndexedLine, Neighbour
 from elmo_zh.contexts.keyword_lines import NeighbourLine
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.telling_words import telling_words

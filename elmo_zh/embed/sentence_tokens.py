@@ -15,7 +15,7 @@ from elmo_zh.vocabulary.vocabulary import UNKNOWN_ID
 
 
 class SentenceTokens:
-    """What `ElmoEmbedder` does with text before it computes vectors.
+    """Turns sentences into tokens as a model reads them: the part of `ElmoEmbedder` that needs no vectors.
 
     Attributes:
         bundle: The model and everything that belongs to it.

@@ -1,10 +1,9 @@
 """Checks of what `ElmoEmbedder.substitutes` is given."""
 
-import numbers
 from collections.abc import Sequence
 
 from elmo_zh.embed.substitutes import Place
-from elmo_zh.text.sentence_arguments import check_tokens
+from elmo_zh.text.sentence_arguments import check_tokens, is_whole_number
 
 _RIGHT_CALL = "Call substitutes(['我', '吃', '苹果'], 2, top=20)."
 
@@ -16,7 +15,7 @@ def check_substitutes(places: Sequence[Place], top: object) -> list[Place]:
         TypeError: If tokens are not a list of strings, or a position or `top` is not a whole number.
         ValueError: If `top` is negative.
     """
-    if not _is_whole(top):
+    if not is_whole_number(top):
         raise TypeError(f"substitutes: top={top!r:.60}, expected a whole number. {_RIGHT_CALL}")
     if top < 0:  # type: ignore[operator]
         raise ValueError(f"substitutes: top={top}, expected 0 or more. {_RIGHT_CALL}")
@@ -24,12 +23,8 @@ def check_substitutes(places: Sequence[Place], top: object) -> list[Place]:
 
 
 def _position(given: object) -> int:
-    if not _is_whole(given):
+    if not is_whole_number(given):
         raise TypeError(
             f"substitutes: position={given!r:.60}, expected the place of a token, a whole number from 0. {_RIGHT_CALL}"
         )
     return int(given)  # type: ignore[call-overload,no-any-return]
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)

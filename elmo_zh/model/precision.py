@@ -92,7 +92,7 @@ def choose_device(name: str | torch.device) -> torch.device:
     """Return the device for one of `elmo_zh.choices.DEVICES`.
 
     Raises:
-        ElmoZhError: If it is none of them, or cuda is asked for and there is none.
+        ElmoZhError: If the device is not one of those listed, or is cuda where there is no GPU.
     """
     name = str(name)
     if name not in DEVICES:

@@ -1,13 +1,12 @@
 """Checks of what the estimators of labelled tasks are given: settings, labels and tags."""
 
-import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from elmo_zh.tasks.networks.settings import INPUTS
-from elmo_zh.text.sentence_arguments import is_missing
+from elmo_zh.text.sentence_arguments import is_missing, is_whole_number
 
 # The ranges of the options of `task fit`: the least value and the largest one, None for no limit.
 _WHOLE: dict[str, tuple[int, int | None]] = {
@@ -29,8 +28,7 @@ def check_settings(given: Mapping[str, Any]) -> None:
     _check_inputs(given["inputs"])
     for name, (least, most) in _WHOLE.items():
         value = given[name]
-        is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-        if not is_whole or value < least or (most is not None and value > most):
+        if not is_whole_number(value) or value < least or (most is not None and value > most):
             expected = f"of {least} or more" if most is None else f"from {least} to {most}"
             raise ValueError(f"fit: {name}={value!r}, expected a whole number {expected}")
     rate = given["learning_rate"]

@@ -201,6 +201,11 @@ def _is_no_list(value: object) -> bool:
     return is_scalar or isinstance(value, bytes | bytearray)
 
 
+def is_whole_number(value: object) -> bool:
+    """Return whether a value is a whole number, also one of NumPy's; True and False are not."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
 def is_missing(value: object) -> bool:
     """Return whether a value stands for a missing one: None, NaN, or one of those that pandas reads empty fields as."""
     if isinstance(value, float | np.floating):

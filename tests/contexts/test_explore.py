@@ -27,7 +27,7 @@ from elmo_zh.contexts.explore.page import build_page, embedded_json
 from elmo_zh.contexts.explore.page_data import short_names
 from elmo_zh.contexts.explore.point_labels import PointLabels
 from elmo_zh.contexts.explore.point_neighbours import point_neighbours
-from elmo_zh.contexts.index import IndexedLine
+from elmo_zh.contexts.index_entries import IndexedLine
 from elmo_zh.contexts.usage_vectors import usage_vectors
 from elmo_zh.errors import CorpusError, ElmoZhError
 from elmo_zh.extras import install_line

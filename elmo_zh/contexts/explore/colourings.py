@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from elmo_zh.contexts.explore.chosen_points import WordPoints
 from elmo_zh.contexts.explore.point_labels import PointLabels
-from elmo_zh.contexts.index import ContextIndex, IndexedLine
+from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.index_entries import IndexedLine
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.telling_words import telling_words_of_each
 from elmo_zh.contexts.usage_vectors import usage_layer

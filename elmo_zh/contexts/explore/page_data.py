@@ -19,7 +19,8 @@ from elmo_zh.contexts.explore.page_sentences import (
 )
 from elmo_zh.contexts.explore.point_labels import PointLabels
 from elmo_zh.contexts.explore.point_neighbours import point_neighbours
-from elmo_zh.contexts.index import ContextIndex, Occurrence
+from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.index_entries import Occurrence
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.run.layout import RunDir

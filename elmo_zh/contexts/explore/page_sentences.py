@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from elmo_zh.contexts.index import ContextIndex, IndexedLine, Occurrence
+from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.index_entries import IndexedLine, Occurrence
 from elmo_zh.contexts.line_score import TokenScore
 from elmo_zh.contexts.line_scorer import LineReading, LineScorer
 from elmo_zh.embed.embedder import ElmoEmbedder

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from elmo_zh.contexts.index import IndexedLine
+from elmo_zh.contexts.index_entries import IndexedLine
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import CorpusError
 

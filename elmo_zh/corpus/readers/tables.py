@@ -208,9 +208,9 @@ def _named_columns(text: DecodedText, names: Sequence[str], first: Row) -> _Colu
 
 
 def _main_column(sample: Sequence[Row]) -> int | None:
-    """Return the column with nearly all Han characters, or the only column; None if there is none.
+    """Return the number of the column with nearly all Han characters, or of the only column.
 
-    A table of blank lines has no column, and so no text in the first one.
+    A table of blank lines has no columns, and gets 0. If no column has nearly all of them, the result is None.
     """
     width = max(map(len, sample))
     if width < 2:

@@ -128,7 +128,11 @@ def _field(entry: dict[str, Any], names: Sequence[str]) -> Any:
 
 
 def _span(values: Sequence[Any], entry: Any, where: str) -> _Given:
-    """Return the span of a start, an end, a type and a surface; CorpusError for a value that is none of these."""
+    """Return the span with a start, an end, a type and a surface.
+
+    Raises:
+        CorpusError: If one of the values is missing or of another kind.
+    """
     start, end, kind, surface = values
     if isinstance(kind, list) and len(kind) == 1:
         [kind] = kind
