@@ -110,7 +110,7 @@ def explore(
     refuse_settings_of_the_model(common, "explore", also="embed")
     from elmo_zh.contexts.explore.page import check_packages
     from elmo_zh.contexts.explore.page_data import build_page_data
-    from elmo_zh.embed.join import claimed_output
+    from elmo_zh.run.resumable import claimed_output
 
     _refuse_options_of_the_server(output, port, no_browser=no_browser)
     check_packages()

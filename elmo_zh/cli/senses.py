@@ -92,7 +92,7 @@ def senses(
         _require_matplotlib()
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.senses import find_senses
-    from elmo_zh.embed.join import claimed_output
+    from elmo_zh.run.resumable import claimed_output
 
     index = ContextIndex.load(index_path)
     with ExitStack() as stack:

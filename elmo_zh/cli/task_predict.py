@@ -80,8 +80,8 @@ def predict(common: Common, /, files: tuple[str, ...], task_path: Path, **chosen
         raise click.UsageError("With --json stdout holds the result. Give the predictions a file: --output FILE")
     model = load_task(common, task_path, chosen)
     _check_form(model, chosen)
-    from elmo_zh.embed.join import claimed_output
     from elmo_zh.run.files import atomic_path
+    from elmo_zh.run.resumable import claimed_output
 
     output: Path | None = chosen["output"]
     with ExitStack() as stack:

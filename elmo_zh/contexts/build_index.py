@@ -16,13 +16,12 @@ from elmo_zh.contexts.choice import Choice
 from elmo_zh.contexts.index_text import Reading, WordNumbers, count_words, write_index_text
 from elmo_zh.contexts.index_vectors import write_vectors
 from elmo_zh.contexts.layout import INDEX_FORMAT, VECTOR, IndexLayout, array_kinds, is_index
-from elmo_zh.contexts.unfinished_index import IndexParts, RowFile
+from elmo_zh.contexts.unfinished_index import IndexParts
 from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.sources import Source, Sources, Stamp
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.jobs import texts_to_embed
-from elmo_zh.embed.join import claimed_output
 from elmo_zh.embed.line_blocks import Contents
 from elmo_zh.embed.prepare import count_text, describe_model, open_parts, write_text_files
 from elmo_zh.embed.rows import require_sentences
@@ -31,9 +30,10 @@ from elmo_zh.embed.unfinished import DumpCounts, Parts
 from elmo_zh.embed.unknown_rate import describe_unknown_rate
 from elmo_zh.engine.engine import Engine, ThisProcess
 from elmo_zh.errors import CorpusError, ElmoZhError
-from elmo_zh.run.arrays import save_npy
+from elmo_zh.run.arrays import RowFile, save_npy
 from elmo_zh.run.files import atomic_path, link_or_copy, read_json, write_json
 from elmo_zh.run.reporter import Hints, Reporter, counted, format_bytes
+from elmo_zh.run.resumable import claimed_output
 from elmo_zh.vocabulary.vocabulary import is_word
 
 # Bytes of an occurrence besides its vectors: itself, its posting, and its share of a line.

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.contexts.layout import NORM, VECTOR
-from elmo_zh.contexts.unfinished_index import IndexParts, RowFile
+from elmo_zh.contexts.unfinished_index import IndexParts
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats.hdf5_packed import iter_text_blocks
-from elmo_zh.embed.unfinished import computed_part
 from elmo_zh.embed.vector_work import ArrayWork
 from elmo_zh.engine.engine import Engine
 from elmo_zh.engine.in_order import PartTask, compute_in_order
 from elmo_zh.engine.loaded_once import LoadedOnce
-from elmo_zh.run.arrays import load_npy
+from elmo_zh.run.arrays import RowFile, load_npy
 from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.resumable import computed_part
 
 # A part ends after so many lines or tokens: little is lost by an interruption, and memory stays bounded.
 PART_LINES = 2000

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from elmo_zh.contexts.line_score import ScoredLine
-from elmo_zh.embed.unfinished import is_same_json, remove_damaged_parts
-from elmo_zh.errors import OutputError
-from elmo_zh.run.files import atomic_path, remove, write_json
+from elmo_zh.run.files import atomic_path, remove
+from elmo_zh.run.resumable import open_parts, parts_of, remove_damaged_parts
 from elmo_zh.run.sealed import Region, read_sealed, write_sealed
 
 
@@ -28,7 +27,7 @@ class ScoreParts:
     @classmethod
     def of(cls, output: Path) -> "ScoreParts":
         """Return the parts of an output."""
-        return cls(output.with_name(output.name + ".parts"))
+        return cls(parts_of(output))
 
     def open(self, manifest: Mapping[str, Any], *, force: bool) -> None:
         """Create the folder, or keep what is finished in it.
@@ -40,16 +39,8 @@ class ScoreParts:
         Raises:
             OutputError: If the folder holds scores of other texts, another model or other settings.
         """
-        known = self.path / "manifest.json"
-        is_same = is_same_json(known, manifest)
-        if not is_same and not force and self.num_parts():
-            raise OutputError(
-                f"{self.path} holds an unfinished output of another text, model or settings."
-                " Give the same ones to continue it, or --force to start over."
-            )
-        if force or not is_same:
-            remove(self.path)
-        write_json(known, manifest)
+        other = "an unfinished output of another text, model or settings"
+        open_parts(self.path, manifest, other, self.num_parts, force=force)
 
     def _part(self, number: int) -> Path:
         return self.path / f"part-{number:08d}.jsonl"

@@ -6,20 +6,15 @@ to compute; `computed-*`, vectors that other machines have computed; a `part-*.j
 which says up to which line they have been written.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from elmo_zh.contexts.layout import IndexLayout
-from elmo_zh.embed.unfinished import Parts, finished_parts, is_same_json, record_part, remove_damaged_parts
-from elmo_zh.errors import OutputError
-from elmo_zh.run.arrays import write_header
-from elmo_zh.run.files import remove, write_json
+from elmo_zh.embed.unfinished import Parts
+from elmo_zh.run.files import remove
+from elmo_zh.run.resumable import finished_parts, open_parts, parts_of, record_part, remove_damaged_parts
 from elmo_zh.run.sealed import Region
 
 
@@ -32,7 +27,7 @@ class IndexParts:
     @classmethod
     def of(cls, output: Path) -> "IndexParts":
         """Return the parts of an index."""
-        return cls(output.with_name(output.name + ".parts"))
+        return cls(parts_of(output))
 
     def text(self, number: int) -> Parts:
         """Return the folder of a text's tokens."""
@@ -70,16 +65,8 @@ class IndexParts:
         Raises:
             OutputError: If the folder holds vectors of other texts, another model or other settings.
         """
-        known = self.path / "manifest.json"
-        is_same = is_same_json(known, manifest)
-        if not is_same and not force and self.num_finished_lines():
-            raise OutputError(
-                f"{self.path} holds an unfinished index of other texts, another model or other settings."
-                " Give the same ones to continue it, or --force to start over."
-            )
-        if force or not is_same:
-            self.discard_index()
-        write_json(known, manifest)
+        other = "an unfinished index of other texts, another model or other settings"
+        open_parts(self.path, manifest, other, self.num_finished_lines, force=force, discard=self.discard_index)
 
     def discard_index(self) -> None:
         """Remove everything but the tokens of the texts."""
@@ -92,31 +79,3 @@ class IndexParts:
         """Remove the folder, in any case or only if there is nothing in it to resume from."""
         if not (if_empty and (self.layout.path.is_dir() or any(self.path.glob("text-*/text-*.hdf5")))):
             remove(self.path)
-
-
-class RowFile:
-    """An .npy file of known size, whose rows are written in place, so that a kill loses only the last ones."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-        self._start, self._dtype = int(array.offset), array.dtype
-        self._row_bytes = array.itemsize * int(np.prod(array.shape[1:], dtype=np.int64))
-
-    @classmethod
-    def create(cls, path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
-        """Create the file with room for its rows; it takes up no disk space before they are written."""
-        with path.open("wb") as file:
-            write_header(file, dtype, shape)
-            file.truncate(file.tell() + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize)
-
-    def write(self, first_row: int, rows: NDArray[Any]) -> Region:
-        """Write consecutive rows, wait until they are on the disk, and return where they are."""
-        assert rows.dtype == self._dtype, rows.dtype
-        start = self._start + first_row * self._row_bytes
-        with self._path.open("r+b") as file:
-            file.seek(start)
-            file.write(np.ascontiguousarray(rows).data)
-            file.flush()
-            os.fsync(file.fileno())
-        return Region(self._path, start, rows.nbytes)

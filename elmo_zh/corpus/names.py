@@ -29,6 +29,7 @@ def format_of_name(name: str) -> str | None:
     return _format_of_suffix().get(suffix_of(name))
 
 
+@cache
 def kinds_shown() -> str:
     """Return the suffixes of files that are taken from folders, one for each format, for messages."""
     by_format = {name: suffix for suffix, name in reversed(_format_of_suffix().items())}

@@ -18,7 +18,6 @@ from elmo_zh.embed.jobs import Job
 from elmo_zh.embed.join import (
     DumpReport,
     check_form,
-    claimed_output,
     count_unknown_words,
     finish_packed,
     is_plain_packed,
@@ -31,13 +30,14 @@ from elmo_zh.embed.reduction import check_layers
 from elmo_zh.embed.rows import require_sentences
 from elmo_zh.embed.shard_digest import write_digest
 from elmo_zh.embed.survey import Survey, check_disk_space
-from elmo_zh.embed.unfinished import DumpCounts, Parts, computed_part
+from elmo_zh.embed.unfinished import DumpCounts, Parts
 from elmo_zh.embed.unknown_rate import describe_unknown_rate
 from elmo_zh.embed.vector_work import Lines, LineVectors
 from elmo_zh.engine.engine import Engine, ThisProcess
 from elmo_zh.engine.in_order import PartTask, compute_in_order
 from elmo_zh.errors import OptionError
 from elmo_zh.run.reporter import Hints, Reporter, counted, format_bytes
+from elmo_zh.run.resumable import claimed_output, computed_part
 
 # A part ends after so many lines or tokens: little is lost by an interruption, and memory stays bounded.
 PART_LINES = 2000

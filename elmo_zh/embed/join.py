@@ -1,8 +1,7 @@
 """The last step of a dump and of a merge: packed files of consecutive lines become the one output."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
@@ -11,7 +10,7 @@ from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed
 from elmo_zh.embed.line_blocks import Contents, LineBlock, TextBlock
 from elmo_zh.embed.unfinished import DumpCounts
 from elmo_zh.errors import OptionError, OutputError
-from elmo_zh.run.files import UNFINISHED, atomic_path, link_or_copy, locked, remove, require_no_input
+from elmo_zh.run.files import atomic_path, link_or_copy
 from elmo_zh.run.reporter import Progress, Reporter
 from elmo_zh.vocabulary.unknown_words import UnknownWords
 
@@ -54,39 +53,6 @@ def check_form(form: OutputForm, *, layers: str, pool: str) -> None:
             " Give --layers average, top, mix or a number, and no --pool."
         )
     choose_writer(form).check()
-
-
-@contextmanager
-def claimed_output(
-    output: Path, inputs: Iterable[Path], is_own: Callable[[Path], bool], *, force: bool
-) -> Iterator[None]:
-    """Reserve an output for this process.
-
-    Args:
-        output: The path of the output.
-        inputs: Files and folders that are read.
-        is_own: Returns whether a file or folder is an output of the same kind.
-        force: Replace an existing output, but nothing that is not of the same kind.
-
-    Raises:
-        OutputError: If another process writes it, it is one of the inputs, or it exists and `force` is not given or
-            cannot replace it.
-    """
-    if output.is_dir() and not is_own(output):
-        raise OutputError(f"{output} is a folder with other content. Choose another --output.")
-    require_no_input(output, inputs)
-    refusal = f"{output} is being written by another elmo-zh process. Wait for it, or choose another --output."
-    with locked(output.with_name(output.name + ".lock"), refusal):
-        if output.exists() and not force:
-            # A command that was killed while it removed its parts has left this.
-            remove(output.with_name(f"{output.name}.parts{UNFINISHED}"))
-            raise OutputError(f"{output} exists already. Choose another --output, or replace it with --force.")
-        if output.exists() and not is_own(output):
-            raise OutputError(
-                f"{output} holds something other than vectors, so even --force does not replace it."
-                " Choose another --output, or remove it first."
-            )
-        yield
 
 
 def is_plain_packed(form: OutputForm) -> bool:

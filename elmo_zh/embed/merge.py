@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed, is_output
-from elmo_zh.embed.join import DumpReport, check_form, claimed_output, join_blocks
+from elmo_zh.embed.join import DumpReport, check_form, join_blocks
 from elmo_zh.embed.line_blocks import Contents, LineBlock
 from elmo_zh.embed.shard_digest import is_whole
 from elmo_zh.embed.shard_reader import SHARD_ATTRIBUTE, check_shard, describe_shard, find_digest, piece_of, read_shard
@@ -22,6 +22,7 @@ from elmo_zh.errors import BundleError, OptionError, OutputError, UnsafeFileErro
 from elmo_zh.hdf5.foreign import read_foreign
 from elmo_zh.invocation import program
 from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.resumable import claimed_output
 
 _SUFFIX = re.compile(r"\.shard-\d+-of-\d+$")
 _GIVE_SHARDS = "Give the files that the command embed wrote with --shard."

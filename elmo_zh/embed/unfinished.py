@@ -8,7 +8,6 @@ a `part-*.hdf5` with the state after that line. Records have digests of the byte
 (`run/sealed.py`).
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import dropwhile
@@ -21,7 +20,17 @@ from numpy.typing import NDArray
 from elmo_zh.embed.survey import Survey
 from elmo_zh.errors import OutputError
 from elmo_zh.hdf5.create import create_hdf5
-from elmo_zh.run.files import atomic_path, read_json, remove, write_json
+from elmo_zh.run.files import PARTS, atomic_path, read_json, remove
+from elmo_zh.run.resumable import (
+    as_json,
+    finished_parts,
+    manifest_path,
+    open_parts,
+    part_record,
+    parts_of,
+    record_part,
+    remove_damaged_parts,
+)
 from elmo_zh.run.sealed import Region, has_its_content, read_sealed, write_sealed
 
 
@@ -64,11 +73,11 @@ class Parts:
     @classmethod
     def of(cls, output: Path) -> "Parts":
         """Return the parts of an output."""
-        return cls(output.with_name(output.name + ".parts"))
+        return cls(parts_of(output))
 
     def is_begun(self) -> bool:
         """Return whether the folder is that of an unfinished output."""
-        return self.path.suffix == ".parts" and (self.path / "manifest.json").is_file()
+        return self.path.suffix == PARTS and manifest_path(self.path).is_file()
 
     @property
     def packed(self) -> Path:
@@ -126,11 +135,11 @@ class Parts:
             identity: The manifest without the digest of the text.
         """
         try:
-            manifest = read_json(self.path / "manifest.json")
+            manifest = read_json(manifest_path(self.path))
             survey = Survey(**read_sealed(self.path / "survey.json"))
         except (FileNotFoundError, ValueError):
             return None
-        return survey if manifest == _as_json({"source_digest": survey.source_digest, **identity}) else None
+        return survey if manifest == as_json({"source_digest": survey.source_digest, **identity}) else None
 
     def open(self, manifest: Mapping[str, Any], survey: Survey, *, force: bool) -> None:
         """Create the folder, or keep what is finished in it.
@@ -143,16 +152,8 @@ class Parts:
         Raises:
             OutputError: If the folder holds vectors of another text, model or settings.
         """
-        known = self.path / "manifest.json"
-        is_same = is_same_json(known, manifest)
-        if not is_same and not force and self.num_finished_lines():
-            raise OutputError(
-                f"{self.path} holds an unfinished output of another text, model or settings."
-                " Give the same ones to continue it, or --force to start over."
-            )
-        if force or not is_same:
-            remove(self.path)
-        write_json(known, manifest)
+        other = "an unfinished output of another text, model or settings"
+        open_parts(self.path, manifest, other, self.num_finished_lines, force=force)
         write_sealed(self.path / "survey.json", asdict(survey))
 
     @property
@@ -226,58 +227,3 @@ class Parts:
 def _has_text(path: Path) -> bool:
     with h5py.File(path, "r") as file:
         return "text" in file
-
-
-def finished_parts(folder: Path, first_line: int) -> dict[Path, int]:
-    """Return the records of finished parts in order, each with its number of lines, up to the first gap.
-
-    Args:
-        folder: The folder of the parts.
-        first_line: The line with which the first part starts.
-    """
-    finished: dict[Path, int] = {}
-    for record in sorted(folder.glob("part-*.json")):
-        try:
-            part = read_sealed(record)
-        except ValueError:
-            break
-        if part["first_line"] != first_line:
-            break
-        finished[record] = part["num_lines"]
-        first_line += part["num_lines"]
-    return finished
-
-
-def record_part(folder: Path, first_line: int, num_lines: int, written: Sequence[Region]) -> None:
-    """Record that a part of so many lines from this one on is finished, and where its vectors are."""
-    write_sealed(part_record(folder, first_line), {"first_line": first_line, "num_lines": num_lines}, written)
-
-
-def remove_damaged_parts(folder: Path) -> bool:
-    """Remove the records of parts from the first one on that is damaged, or whose vectors are; return if any was."""
-    damaged = list(dropwhile(has_its_content, sorted(folder.glob("part-*.json"))))
-    for record in reversed(damaged):
-        record.unlink()
-    return bool(damaged)
-
-
-def computed_part(first_line: int, num_lines: int) -> str:
-    """Return the name of the part of these lines that a worker computes, which leaves its vectors as a file."""
-    return f"computed-{first_line:012d}-{num_lines}"
-
-
-def part_record(folder: Path, first_line: int) -> Path:
-    """Return the path of the record of the part that starts with this line."""
-    return folder / f"part-{first_line:012d}.json"
-
-
-def is_same_json(path: Path, value: Mapping[str, Any]) -> bool:
-    """Return whether a file holds this value as JSON; not if it is missing or damaged."""
-    try:
-        return bool(read_json(path) == _as_json(value))
-    except (FileNotFoundError, ValueError):
-        return False
-
-
-def _as_json(value: Mapping[str, Any]) -> Any:
-    return json.loads(json.dumps(value))

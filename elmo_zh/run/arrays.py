@@ -4,12 +4,15 @@ NumPy does not use Python's file objects: `np.fromfile` takes a failed read for 
 not notice if its last bytes do not fit on the disk. `np.load` and `np.save` call these two for ordinary files.
 """
 
+import os
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+
+from elmo_zh.run.sealed import Region
 
 
 def read_numbers(path: Path, dtype: DTypeLike) -> NDArray[Any]:
@@ -38,3 +41,31 @@ def write_header(file: BinaryIO, dtype: DTypeLike, shape: tuple[int, ...]) -> No
     """Write the header of an .npy file."""
     described = np.lib.format.dtype_to_descr(np.dtype(dtype))
     np.lib.format.write_array_header_1_0(file, {"descr": described, "fortran_order": False, "shape": shape})
+
+
+class RowFile:
+    """An .npy file of known size, whose rows are written in place, so that a kill loses only the last ones."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        self._start, self._dtype = int(array.offset), array.dtype
+        self._row_bytes = array.itemsize * int(np.prod(array.shape[1:], dtype=np.int64))
+
+    @classmethod
+    def create(cls, path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+        """Create the file with room for its rows; it takes up no disk space before they are written."""
+        with path.open("wb") as file:
+            write_header(file, dtype, shape)
+            file.truncate(file.tell() + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize)
+
+    def write(self, first_row: int, rows: NDArray[Any]) -> Region:
+        """Write consecutive rows, wait until they are on the disk, and return where they are."""
+        assert rows.dtype == self._dtype, rows.dtype
+        start = self._start + first_row * self._row_bytes
+        with self._path.open("r+b") as file:
+            file.seek(start)
+            file.write(np.ascontiguousarray(rows).data)
+            file.flush()
+            os.fsync(file.fileno())
+        return Region(self._path, start, rows.nbytes)

@@ -14,7 +14,8 @@ from uuid import uuid4
 from elmo_zh.errors import OutputError
 from elmo_zh.run.disk_space import full_disk_error, is_full_disk
 
-UNFINISHED = ".unfinished"
+# Work that a killed process left half-written, and the folder from which a command resumes.
+UNFINISHED, PARTS = ".unfinished", ".parts"
 
 
 def file_digest(path: Path) -> str:
@@ -32,7 +33,7 @@ def require_no_input(output: Path, inputs: Iterable[Path], advice: str = "Choose
         advice: What the user can do, for the message.
     """
     require_replaceable_kind(output)
-    beside = [output, *(output.with_name(output.name + suffix) for suffix in (UNFINISHED, ".parts", ".lock"))]
+    beside = [output, *(output.with_name(output.name + suffix) for suffix in (UNFINISHED, PARTS, ".lock"))]
     replaced = [path for path in beside if path.exists()]
     for each in filter(Path.exists, inputs):
         for path in replaced:

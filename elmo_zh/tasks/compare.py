@@ -18,18 +18,18 @@ from elmo_zh.bundle.find_bundle import find_installed
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.join import claimed_output
 from elmo_zh.errors import CorpusError, OptionError
 from elmo_zh.extras import install_line
 from elmo_zh.run.files import remove
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
+from elmo_zh.run.resumable import claimed_output, parts_of
 from elmo_zh.run.sealed import has_its_content, read_sealed, write_sealed
 from elmo_zh.tasks.baselines import can_fit_tfidf, predict_majority, predict_tfidf
 from elmo_zh.tasks.bootstrap import example_rows, score_rows
 from elmo_zh.tasks.comparison import ANCESTOR, BOTH, ELMO, MAJORITY, TFIDF, WORD2VEC, Comparison, ComparisonLayout, Run
 from elmo_zh.tasks.data.datasets import DataFiles, Dataset, choose_examples, load_dataset
 from elmo_zh.tasks.data.examples import Example
-from elmo_zh.tasks.fit import check_head, manifest_of, open_parts
+from elmo_zh.tasks.fit import check_head, manifest_of, open_trainings
 from elmo_zh.tasks.predictions import Prediction
 from elmo_zh.tasks.prepared_task import FitJob, PreparedTask
 from elmo_zh.tasks.read_texts import Texts, cached_vectors, read_texts
@@ -78,7 +78,7 @@ def compare_task(
     reporter = reporter or SilentReporter()
     files = _with_test(job.fit.files.resolved(job.fit.reading, reporter), reporter)
     read = [path for path in (files.data, files.dev, files.test, job.word2vec) if path is not None]
-    parts = output.with_name(output.name + ".parts")
+    parts = parts_of(output)
     with claimed_output(output, [*read, embedder.bundle.path], is_comparison, force=force):
         check_head(job.fit.settings, _INPUTS[BOTH])
         ancestor = _find_ancestor(job, embedder, reporter)
@@ -87,7 +87,7 @@ def compare_task(
         dataset = load_dataset(files, job.fit.reading, reporter)
         if not dataset.test:
             raise CorpusError(f"{files.data}: there are no test examples to compare on. Give a file: --test FILE")
-        open_parts(parts, _manifest(job, files, embedder, word2vec, ancestor), force=force)
+        open_trainings(parts, _manifest(job, files, embedder, word2vec, ancestor), force=force)
         vectors = _Vectors.compute(dataset, embedder, parts, reporter)
         others = {ANCESTOR: _Vectors.compute(dataset, ancestor, parts / "ancestor", reporter)} if ancestor else {}
         study = _Study(

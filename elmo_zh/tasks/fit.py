@@ -8,12 +8,11 @@ from typing import Any
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.join import claimed_output
 from elmo_zh.embed.prepare import describe_model
-from elmo_zh.embed.unfinished import is_same_json
-from elmo_zh.errors import OptionError, OutputError
-from elmo_zh.run.files import file_digest, remove, write_json
+from elmo_zh.errors import OptionError
+from elmo_zh.run.files import file_digest, remove
 from elmo_zh.run.reporter import Reporter, SilentReporter
+from elmo_zh.run.resumable import claimed_output, open_parts, parts_of
 from elmo_zh.tasks.data.datasets import DataFiles, Dataset, load_dataset
 from elmo_zh.tasks.networks.settings import HeadSettings
 from elmo_zh.tasks.prepared_task import FitJob, FitReport, PreparedTask
@@ -41,13 +40,13 @@ def fit_task(
     reporter = reporter or SilentReporter()
     files = job.files.resolved(job.reading, reporter)
     read = [path for path in (files.data, files.dev, files.test) if path is not None]
-    parts = output.with_name(output.name + ".parts")
+    parts = parts_of(output)
     with claimed_output(output, [*read, embedder.bundle.path], is_trained_task, force=force):
         dataset = load_dataset(files, job.reading, reporter)
         job = replace(job, settings=with_inputs(job.settings, dataset, embedder, reporter))
         if job.training.bilm_learning_rate is not None and "elmo" not in job.settings.inputs:
             raise OptionError("--fine-tune trains the biLM, so ELMo has to be an input: add elmo to --inputs.")
-        open_parts(parts, manifest_of(job, files, embedder), force=force)
+        open_trainings(parts, manifest_of(job, files, embedder), force=force)
         task = PreparedTask.prepare(job, dataset, embedder, parts, reporter)
         trained = [task.train(seed, parts / f"seed-{seed}") for seed in task.seeds()]
         report = task.write(output, trained)
@@ -106,19 +105,11 @@ def manifest_of(job: FitJob, files: DataFiles, embedder: ElmoEmbedder) -> dict[s
     }
 
 
-def open_parts(parts: Path, manifest: Mapping[str, Any], *, force: bool) -> None:
-    """Create the folder of unfinished work, or keep what is finished in it.
+def open_trainings(parts: Path, manifest: Mapping[str, Any], *, force: bool) -> None:
+    """Create the folder of unfinished trainings, or keep those that are finished in it.
 
     Raises:
         OutputError: If it holds trainings of other data, another model or other settings, and `force` is not given.
     """
-    known = parts / "manifest.json"
-    is_same = is_same_json(known, manifest)
-    if not is_same and not force and known.is_file() and any(parts.glob("seed-*")):
-        raise OutputError(
-            f"{parts} holds an unfinished training with other data, another model or other settings."
-            " Give the same ones to continue it, or --force to start over."
-        )
-    if force or not is_same:
-        remove(parts)
-    write_json(known, manifest)
+    other = "an unfinished training with other data, another model or other settings"
+    open_parts(parts, manifest, other, lambda: len(list(parts.glob("seed-*"))), force=force)

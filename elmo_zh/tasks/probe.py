@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.join import claimed_output
 from elmo_zh.embed.prepare import describe_model
 from elmo_zh.embed.token_forms import TokenForms
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import remove
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
+from elmo_zh.run.resumable import claimed_output, parts_of
 from elmo_zh.tasks.data.datasets import DataFiles, Dataset, load_dataset
 from elmo_zh.tasks.data.read_labelled import Reading
 from elmo_zh.tasks.data.senses import MarkedWord, read_senses
 from elmo_zh.tasks.encode_texts import read_alike
-from elmo_zh.tasks.fit import open_parts
+from elmo_zh.tasks.fit import open_trainings
 from elmo_zh.tasks.linear_probe import LabelledVectors, fit_linear_probe
 from elmo_zh.tasks.probe_report import Probed, ProbeLayout, ProbeReport
 from elmo_zh.tasks.read_texts import Texts, cached_vectors, read_texts
@@ -139,11 +139,11 @@ def _claimed(
     output: Path, read: Sequence[Path], embedder: ElmoEmbedder, *, force: bool
 ) -> Iterator[Callable[[Sequence[Any]], Path]]:
     """Reserve the output; give a function that returns the folder of unfinished work, which is removed at the end."""
-    parts = output.with_name(output.name + ".parts")
+    parts = parts_of(output)
 
     def open_work(sentences: Sequence[Any]) -> Path:
         digest = hashlib.sha256(json.dumps(sentences).encode()).hexdigest()
-        open_parts(parts, {"sentences": digest, **describe_model(embedder)}, force=force)
+        open_trainings(parts, {"sentences": digest, **describe_model(embedder)}, force=force)
         return parts
 
     with claimed_output(output, [*read, embedder.bundle.path], is_probe, force=force):

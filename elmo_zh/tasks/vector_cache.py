@@ -15,12 +15,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elmo_zh.contexts.unfinished_index import RowFile
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.unfinished import finished_parts, record_part, remove_damaged_parts
+from elmo_zh.run.arrays import RowFile
 from elmo_zh.run.disk_space import require_room
 from elmo_zh.run.files import atomic_path, remove
 from elmo_zh.run.reporter import Reporter, SilentReporter
+from elmo_zh.run.resumable import finished_parts, record_part, remove_damaged_parts
 from elmo_zh.run.sealed import Region, has_its_content, read_sealed, write_sealed
 
 Sentence = tuple[str, ...]

@@ -11,9 +11,9 @@ from messages import message_of
 
 from elmo_zh.choices import OUTPUT_FORMATS
 from elmo_zh.embed.formats import OutputForm, choose_writer, is_output
-from elmo_zh.embed.join import claimed_output
 from elmo_zh.embed.line_blocks import Contents, LineBlock
 from elmo_zh.errors import OutputError
+from elmo_zh.run.resumable import claimed_output
 
 FORMS = (*(OutputForm(format=name) for name in OUTPUT_FORMATS.built_in), OutputForm(layout="packed"))
 CONTENTS = Contents(

@@ -1,0 +1,144 @@
+"""An output that an interrupted command resumes: reserved while it is written, with `OUTPUT.parts` beside it.
+
+The folder `OUTPUT.parts` holds `manifest.json`, which says what the work depends on, and a `part-*.json` after each
+finished part of consecutive lines, with a digest of the bytes that it vouches for (`run/sealed.py`).
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import dropwhile
+from pathlib import Path
+from typing import Any
+
+from elmo_zh.errors import OutputError
+from elmo_zh.run.files import PARTS, UNFINISHED, locked, read_json, remove, require_no_input, write_json
+from elmo_zh.run.sealed import Region, has_its_content, read_sealed, write_sealed
+
+
+@contextmanager
+def claimed_output(
+    output: Path, inputs: Iterable[Path], is_own: Callable[[Path], bool], *, force: bool
+) -> Iterator[None]:
+    """Reserve an output for this process.
+
+    Args:
+        output: The path of the output.
+        inputs: Files and folders that are read.
+        is_own: Returns whether a file or folder is an output of the same kind.
+        force: Replace an existing output, but nothing that is not of the same kind.
+
+    Raises:
+        OutputError: If another process writes it, it is one of the inputs, or it exists and `force` is not given or
+            cannot replace it.
+    """
+    if output.is_dir() and not is_own(output):
+        raise OutputError(f"{output} is a folder with other content. Choose another --output.")
+    require_no_input(output, inputs)
+    refusal = f"{output} is being written by another elmo-zh process. Wait for it, or choose another --output."
+    with locked(output.with_name(output.name + ".lock"), refusal):
+        if output.exists() and not force:
+            # A command that was killed while it removed its parts has left this.
+            remove(output.with_name(f"{output.name}{PARTS}{UNFINISHED}"))
+            raise OutputError(f"{output} exists already. Choose another --output, or replace it with --force.")
+        if output.exists() and not is_own(output):
+            raise OutputError(
+                f"{output} holds something other than vectors, so even --force does not replace it."
+                " Choose another --output, or remove it first."
+            )
+        yield
+
+
+def parts_of(output: Path) -> Path:
+    """Return the folder of an output's unfinished work."""
+    return output.with_name(output.name + PARTS)
+
+
+def manifest_path(folder: Path) -> Path:
+    """Return the file that says what the unfinished work in a folder depends on."""
+    return folder / "manifest.json"
+
+
+def open_parts(
+    folder: Path,
+    manifest: Mapping[str, Any],
+    holds: str,
+    count_work: Callable[[], int],
+    *,
+    force: bool,
+    discard: Callable[[], object] | None = None,
+) -> None:
+    """Create the folder of unfinished work, or keep what is finished in it if it depends on the same.
+
+    Args:
+        folder: The folder.
+        manifest: What the work depends on.
+        holds: What another manifest makes of the content, for the message: "an unfinished output of another text".
+        count_work: Returns how much of it is finished, and would be lost.
+        force: Start over in any case.
+        discard: Removes what cannot be used; default the whole folder.
+
+    Raises:
+        OutputError: If it holds work that depends on something else, and `force` is not given.
+    """
+    is_same = _holds_json(manifest_path(folder), manifest)
+    if not is_same and not force and count_work():
+        raise OutputError(f"{folder} holds {holds}. Give the same ones to continue it, or --force to start over.")
+    if force or not is_same:
+        (discard or (lambda: remove(folder)))()
+    write_json(manifest_path(folder), manifest)
+
+
+def _holds_json(path: Path, value: Mapping[str, Any]) -> bool:
+    try:
+        return bool(read_json(path) == as_json(value))
+    except (FileNotFoundError, ValueError):
+        return False
+
+
+def as_json(value: Mapping[str, Any]) -> Any:
+    """Return a value as it is read again from JSON."""
+    return json.loads(json.dumps(value))
+
+
+def finished_parts(folder: Path, first_line: int) -> dict[Path, int]:
+    """Return the records of finished parts in order, each with its number of lines, up to the first gap.
+
+    Args:
+        folder: The folder of the parts.
+        first_line: The line with which the first part starts.
+    """
+    finished: dict[Path, int] = {}
+    for record in sorted(folder.glob("part-*.json")):
+        try:
+            part = read_sealed(record)
+        except ValueError:
+            break
+        if part["first_line"] != first_line:
+            break
+        finished[record] = part["num_lines"]
+        first_line += part["num_lines"]
+    return finished
+
+
+def record_part(folder: Path, first_line: int, num_lines: int, written: Sequence[Region]) -> None:
+    """Record that a part of so many lines from this one on is finished, and where its vectors are."""
+    write_sealed(part_record(folder, first_line), {"first_line": first_line, "num_lines": num_lines}, written)
+
+
+def part_record(folder: Path, first_line: int) -> Path:
+    """Return the path of the record of the part that starts with this line."""
+    return folder / f"part-{first_line:012d}.json"
+
+
+def remove_damaged_parts(folder: Path) -> bool:
+    """Remove the records of parts from the first one on that is damaged, or whose vectors are; return if any was."""
+    damaged = list(dropwhile(has_its_content, sorted(folder.glob("part-*.json"))))
+    for record in reversed(damaged):
+        record.unlink()
+    return bool(damaged)
+
+
+def computed_part(first_line: int, num_lines: int) -> str:
+    """Return the name of the part of these lines that a worker computes, which leaves its vectors as a file."""
+    return f"computed-{first_line:012d}-{num_lines}"
