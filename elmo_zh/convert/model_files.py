@@ -26,7 +26,9 @@ _COPY_BYTES = 1 << 20
 _ALWAYS_ALLOWED_BYTES = 1 << 24
 _MOST_FILES = 1000
 # Exceptions for a damaged, encrypted or unusually compressed archive; OSError is left to problems of the disk.
-_ARCHIVE_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, RuntimeError, EOFError)
+_ARCHIVE_ERRORS = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, RuntimeError, ValueError, EOFError,
+)  # fmt: skip
 
 
 @contextmanager
@@ -90,7 +92,7 @@ def _is_wanted(source: Path, entry: zipfile.ZipInfo) -> bool:
         )
     # macOS puts a file of its own beside each, with the same suffix.
     is_of_macos = "__MACOSX" in path.parts or path.name.startswith("._")
-    if entry.is_dir() or path.suffix not in _WANTED or is_of_macos:
+    if path.suffix not in _WANTED or is_of_macos or entry.filename.endswith("/"):
         return False
     if entry.file_size > _COPY_BYTES and entry.file_size > _MOST_COMPRESSION * entry.compress_size:
         raise BundleError(

@@ -488,6 +488,19 @@ def test_names_that_lead_out_of_the_archive(source: Path, out: Path, tmp_path: P
     assert {file for file in tmp_path.rglob("*") if out.parent not in file.parents} == before
 
 
+def test_a_file_without_a_name_is_passed_over(source: Path, out: Path) -> None:
+    """Python up to 3.11 fails on it; found by fuzzing."""
+    path = zip_source(source, lambda archive: archive.writestr("\rnameless", "nothing"))
+    path.write_bytes(path.read_bytes().replace(b"\rnameless", b"\0nameless"))  # a name ends at a null byte
+    assert elmo_zh("convert", path, "--output", out).status == 0
+
+
+def test_a_name_that_is_not_the_utf8_that_it_claims_to_be(source: Path, out: Path) -> None:
+    path = zip_source(source, lambda archive: archive.writestr("\u00e9.json", "{}"))
+    path.write_bytes(path.read_bytes().replace("\u00e9".encode(), b"\xff\xff"))
+    assert refused(path, out).startswith(f"{path} cannot be unpacked (")
+
+
 def test_a_name_longer_than_any_file_may_have(source: Path, out: Path) -> None:
     path = zip_source(source, lambda archive: archive.writestr("x" * 300 + ".json", "{}"))
     told = refused(path, out)

@@ -21,17 +21,21 @@ from pathlib import Path
 
 import numpy as np
 from fuzz_folders import Folder, bundle_folder, id_store_folder, index_folder, shard_folder, task_folder
+from fuzz_models import manylangs_folder, published_folder, zip_folder
 
 from elmo_zh.cli.failures import explain_failure
 from elmo_zh.config import TextConfig
 from elmo_zh.config.load import load_config
 from elmo_zh.config.schema import Config
+from elmo_zh.contexts.explore.point_labels import PointLabels
 from elmo_zh.corpus.encodings import MistakenEncodingError
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.read_source import read_source
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.corpus.tally import PassedOver, Tally
+from elmo_zh.embed.reduction import load_mix_weights
 from elmo_zh.tasks.data.read_labelled import Reading, read_labelled
+from elmo_zh.tasks.data.senses import read_senses
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
 from elmo_zh.vocabulary.spelling import END_OF_WORD, load_spelling_model
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary, load_vocabulary
@@ -255,6 +259,12 @@ def _spans() -> list[bytes]:
     ]
 
 
+def _marked_words() -> list[bytes]:
+    tokens = {"context": ["我", "<target>", "好"], "target_word": "很", "target_position": 1, "sense": ["非常"]}
+    table = ["file\tline\tstart\tend\tword\tsense", "x.tsv\t0\t0\t4\tfile\t文件", "x.tsv\t1\t0\t1\tx\t字母"]
+    return ["\n".join(table).encode(), json.dumps(tokens, ensure_ascii=False).encode()]
+
+
 def _load_dictionary(path: Path) -> None:
     load_user_dictionary(path, lambda word, count, tag: None)
 
@@ -293,6 +303,15 @@ TARGETS: dict[str, Target] = {
     "labelled-pairs": Target(_pairs, _read_file("x.jsonl", lambda path: read_labelled(path, Reading(kind="pairs")))),
     "labelled-conll": Target(_conll, _read_file("x.txt", lambda path: read_labelled(path, Reading(kind="tag")))),
     "labelled-spans": Target(_spans, _read_file("x.jsonl", lambda path: read_labelled(path, Reading(kind="tag")))),
+    "marked-words": Target(_marked_words, _read_file("x.tsv", lambda path: read_senses(path, None))),
+    "point-labels": Target(
+        lambda: ["line\tword\tsense\n0\t苹果\t水果\n1\t好\t\n".encode(), "file\tkind\na.txt\t新闻\n".encode()],
+        _read_file("x.tsv", lambda path: PointLabels.load(path, ["a.txt", "b/a.txt", "c.txt"], skips_others=True)),
+    ),
+    "mix-weights": Target(
+        lambda: [b'{"scalar_parameters": [0.5, -1, 2e3], "gamma": 1.5}'],
+        _read_file("x.json", lambda path: load_mix_weights(path, 3)),
+    ),
     "settings": Target(
         lambda: [b'[text]\nsegmenter = "jieba"\n[train]\nbatch_size = 3\n[model]\ncharacter_filters = [[1, 2]]\n'],
         _read_file("x.toml", lambda path: load_config(Config(), path, [])),
@@ -314,6 +333,11 @@ TARGETS: dict[str, Target] = {
     "id-store": _of_folder(id_store_folder),
     "index": _of_folder(index_folder),
     "task": _of_folder(task_folder),
+    "published": _of_folder(functools.partial(published_folder, has_characters=False)),
+    "published-of-characters": _of_folder(functools.partial(published_folder, has_characters=True)),
+    "published-zip": _of_folder(zip_folder),
+    "manylangs": _of_folder(functools.partial(manylangs_folder, has_words=True)),
+    "manylangs-of-characters": _of_folder(functools.partial(manylangs_folder, has_words=False)),
 }
 
 

@@ -1,0 +1,55 @@
+"""Models of other programs that are fuzzed: `convert` reads them; what it writes is read once and removed."""
+
+import zipfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from unittest.mock import patch
+
+from convert.test_hostile import CHARACTERS
+from convert.test_hostile import write_source as write_published
+from convert.test_manylangs import write_model as write_manylangs
+from fuzz_folders import Folder
+
+from elmo_zh import ElmoEmbedder
+from elmo_zh.convert.convert import ConvertSettings, convert_model
+from elmo_zh.hdf5 import foreign_file
+from elmo_zh.run.files import remove
+from elmo_zh.run.reporter import SilentReporter
+
+# The HDF5 library loops for ever on some inputs, until a limit ends the reading: here sooner than after a minute.
+_SOONER = partial(foreign_file.read_foreign, seconds=2.0)
+
+
+def published_folder(folder: Path, *, has_characters: bool) -> Folder:
+    """Options, weights and vocabulary, as bilm-tf and AllenNLP write them."""
+    model = write_published(folder / "model", CHARACTERS if has_characters else None)
+    return Folder(model, sorted(model.iterdir()), _converter(model, folder / "converted"))
+
+
+def manylangs_folder(folder: Path, *, has_words: bool) -> Folder:
+    """A model of ELMoForManyLangs: settings, dictionaries, and state dictionaries of torch, in which pickles can be."""
+    model = write_manylangs(folder / "model", has_words=has_words)
+    return Folder(model, sorted(model.iterdir()), _converter(model, folder / "converted"))
+
+
+def zip_folder(folder: Path) -> Folder:
+    """A model in an archive, as simple_elmo reads them."""
+    model = write_published(folder / "model", None)
+    archive = folder / "model.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for path in sorted(model.iterdir()):
+            file.write(path, path.name)
+    return Folder(folder, [archive], _converter(archive, folder / "converted"))
+
+
+def _converter(source: Path, output: Path) -> Callable[[], object]:
+    def read() -> None:
+        try:
+            with patch.object(foreign_file, "read_foreign", _SOONER):
+                convert_model(source, output, ConvertSettings(), force=True, reporter=SilentReporter())
+                ElmoEmbedder.load(output, "cpu").embed_tokens([["我们", "吃"]])
+        finally:
+            remove(output)
+
+    return read
