@@ -34,16 +34,23 @@ def _describe(path: Path, *, is_latest: bool) -> dict[str, Any]:
         "run": str(path),
         "is_latest": is_latest,
         "corpus": corpus_files(run),
-        "train_tokens": segmented.get("train_tokens"),
+        "train_tokens": _number(segmented, "train_tokens"),
         "bytes": folder_bytes(path),
         "is_in_use": is_locked(run.lock),
         "finished_stages": list(finished),
         "checkpoint_step": _last_checkpoint(run),
-        "perplexity": trained.get("heldout", {}).get("perplexity"),
-        "bigram_perplexity": trained.get("baselines", {}).get("bigram", {}).get("perplexity"),
+        "perplexity": _number(trained, "heldout", "perplexity"),
+        "bigram_perplexity": _number(trained, "baselines", "bigram", "perplexity"),
         "started_at": min((record["started_at"] for record in records.values()), default=""),
         "finished_at": max(map(ended_at, finished.values()), default=""),
     }
+
+
+def _number(counts: Any, *names: str) -> float | None:
+    """Return a number in a record, each name inside the one before; None if there is none."""
+    for name in names:
+        counts = counts.get(name) if isinstance(counts, dict) else None
+    return counts if isinstance(counts, int | float) else None
 
 
 def _last_checkpoint(run: RunDir) -> int | None:

@@ -251,6 +251,10 @@ def _require_parts(record: Any) -> None:
     for name in ("settings", "inputs", *(("outputs", "counts") if record.get("finished") else ())):
         if not isinstance(record.get(name), dict):
             raise ValueError(f"it has no {name}")
+    try:
+        ended_at(record)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"its start or its seconds are wrong: {error}") from None
 
 
 def _remedy(path: Path) -> str:

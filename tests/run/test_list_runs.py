@@ -72,3 +72,27 @@ def test_damaged_records_are_passed_over(tmp_path: Path) -> None:
     [found] = list_runs(tmp_path)["runs"]
     assert (found["corpus"], found["finished_stages"], found["finished_at"]) == ([], [], "")
     assert "unfinished" in list(describe_runs(list_runs(tmp_path)))[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("started_at", None),
+        ("started_at", "yesterday"),
+        ("seconds", "7"),
+        ("seconds", 1e300),
+        ("counts", {"heldout": 3, "baselines": [], "train_tokens": "many"}),
+        ("counts", {"heldout": {"perplexity": "low"}, "baselines": {"bigram": 1}}),
+    ],
+)
+def test_one_wrong_record_does_not_hide_the_other_runs(run: Path, name: str, wrong: object) -> None:
+    shutil.copytree(run, run.parent / "sound")
+    for stage in ("segment", "train"):
+        path = run / "stages" / f"{stage}.json"
+        record = json.loads(path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps({**record, name: wrong}), encoding="utf-8")
+    found = list_runs(run.parent)
+    damaged, sound = sorted(found["runs"], key=lambda each: each["run"])
+    assert (damaged["perplexity"], damaged["train_tokens"]) == (None, None)
+    assert sound["perplexity"] > 0
+    assert sum(1 for _ in describe_runs(found)) == 3

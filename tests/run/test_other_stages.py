@@ -35,7 +35,14 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDir:
     for stage, settings in RECORDED.items():
         budget = {"epochs": 2.0, "max_tokens": 0} if stage == "train" else {}
         write_json(
-            run.stage_record(stage), {"format": RECORD_FORMAT, "settings": settings, "inputs": {}, "budget": budget}
+            run.stage_record(stage),
+            {
+                "format": RECORD_FORMAT,
+                "started_at": "2026-01-02T03:04:05+00:00",
+                "settings": settings,
+                "inputs": {},
+                "budget": budget,
+            },
         )
     return run
 

@@ -296,6 +296,7 @@ def test_a_missing_input_stops_before_anything_is_written(shop: Workshop) -> Non
         (b"null", "it holds a NoneType, not an object"),
         (b'{"format": 1, "inputs": {}}', "it has no settings"),
         (b'{"format": 1, "inputs": {}, "settings": {}, "finished": true}', "it has no outputs"),
+        (b'{"format": 1, "inputs": {}, "settings": {}, "started_at": "now"}', "its start or its seconds are wrong"),
     ],
 )
 def test_a_damaged_record(shop: Workshop, content: bytes, problem: str) -> None:
