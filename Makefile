@@ -87,7 +87,7 @@ interop: set-up  ## Compare vectors with AllenNLP, simple_elmo and pytorch-fast-
 	@$(BIN)/python tests/interop/compare.py --python '$(or $(PYTHON),python3)' $(if $(RUN),--run '$(RUN)') $(ARGS)
 
 # atheris has no wheel for every Python; without it the inputs are changed blindly.
-fuzz: set-up-test  ## Fuzz the readers of foreign bytes, an hour each: ARGS="--seconds 60 html zip"
+fuzz: set-up-test  ## Fuzz the readers of foreign bytes, an hour each, one a processor: ARGS="--seconds 60 html zip"
 	@$(BIN)/python -m pip install -q 'atheris>=3' || echo 'atheris cannot be installed here: inputs are changed blindly.'
 	@$(BIN)/python tests/fuzz/fuzz.py $(ARGS)
 

@@ -8,6 +8,7 @@ the folder of findings, with its traceback.
 
 import argparse
 import importlib.util
+import os
 import resource
 import signal
 import subprocess
@@ -15,6 +16,8 @@ import sys
 import tempfile
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -31,6 +34,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("targets", nargs="*", help="Targets; default all.")
     parser.add_argument("--seconds", type=int, default=3600, help="Time for each target; default 3600.")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="Targets at a time; default one a processor.")
     parser.add_argument("--seed", type=int, default=1, help="Seed of the changes; default 1.")
     parser.add_argument("--findings", type=Path, default=Path("fuzz-findings"), help="Folder of findings.")
     parser.add_argument("--inputs", type=Path, default=Path("fuzz-inputs"), help="Folder of inputs to continue from.")
@@ -45,9 +49,12 @@ def main() -> int:
     if unknown := set(given.targets) - set(names):
         parser.error(f"unknown targets: {', '.join(sorted(unknown))}. There are: {', '.join(names)}")
     given.findings.mkdir(parents=True, exist_ok=True)
-    failed = [name for name in given.targets or names if not _run(name, given)]
+    targets = given.targets or names
+    with ThreadPoolExecutor(given.jobs) as jobs:
+        are_sound = jobs.map(partial(_run, given=given), targets)
+        failed = [name for name, is_sound in zip(targets, are_sound, strict=True) if not is_sound]
     found = f"findings in {given.findings}/: {', '.join(failed)}" if failed else "no findings"
-    print(f"{len(given.targets or names)} targets, {given.seconds} seconds each: {found}")
+    print(f"{len(targets)} targets, {given.seconds} seconds each: {found}")
     return 1 if failed else 0
 
 
