@@ -26,6 +26,8 @@ FOUND = [
     ("settings", b"[text]\nsegmenter = " + b"[" * 3000),
     ("task", b"\0" + b"[" * 100_000),
     ("labelled-csv", "一二\n一二三四,1\n五六七八,2\n".encode()),  # the first row is shorter than the others
+    # A file without a name in an archive.
+    ("published-zip", b"\0PK\1\2" + bytes(42) + b"PK\5\6" + bytes(4) + b"\1\0\1\0\x2e\0\0\0" + bytes(6)),
     ("index", bytes.fromhex("0c0074000000000000000a0000000000000000000000")),  # words with line feeds in a suggestion
 ]
 
@@ -46,7 +48,7 @@ def places_in(value: object, place: tuple[str, ...] = ()) -> Iterator[tuple[str,
             yield from places_in(inner, (*place, key))
 
 
-@pytest.mark.parametrize("name", ["task", "index"])
+@pytest.mark.parametrize("name", ["task", "index", "bundle", "published-of-characters", "manylangs"])
 def test_each_value_of_the_description_wrong(name: str, tmp_path: Path) -> None:
     """JSON that fuzzers seldom make: whole, but with one value of another type."""
     target = TARGETS[name]
