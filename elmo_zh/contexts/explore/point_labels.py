@@ -68,9 +68,10 @@ class PointLabels:
                     continue
                 key = _key(fields, files, f"{path}: line {number}")
                 if key[0] in archives and key[1] is not None:
+                    member = next(text for text in texts if text.startswith(f"{key[0]}/"))
                     raise CorpusError(
-                        f"{path}: line {number}: {key[0]} is an archive, whose files have lines of their own. Name the"
-                        f" file in it, such as {next(text for text in texts if text.startswith(f'{key[0]}/'))}"
+                        f"{path}: line {number}: {key[0]} is an archive, whose files have lines of their own. Name one,"
+                        f" such as {member}"
                     )
                 own = tuple(fields[name] for name in names)
                 before = found.get(key, own)
