@@ -295,7 +295,7 @@ def test_new_folders_are_safe_from_a_power_cut(tmp_path: Path, monkeypatch: pyte
     assert (synced[3:], names(tmp_path)) == (["a"], ["a", "a/b", "a/b/c", "a/d"])
     Path("file").touch()
     for path in (Path("file"), Path("file", "e")):
-        with pytest.raises(OutputError, match="^file is a file, so nothing can be written in it"):
+        with pytest.raises(OutputError, match=r"^file is a file, so nothing can be written in it"):
             make_folder(path)
 
 
