@@ -183,11 +183,10 @@ def _labels(common: Common, index: "ContextIndex", path: Path | None) -> "PointL
     from elmo_zh.contexts.explore.own_index import labels_of_sample
     from elmo_zh.contexts.explore.point_labels import PointLabels
 
-    texts = [text["name"] for text in index.info["texts"]]
     if path is not None:
-        return PointLabels.load(path, texts)
+        return PointLabels.load(path, index.sources, archives=index.archives)
     senses = labels_of_sample(index)
-    labels = PointLabels.load(senses, texts, skips_others=True) if senses else None
+    labels = PointLabels.load(senses, index.sources, skips_others=True) if senses else None
     if not labels or not labels.rows:
         return None
     common.console.note(f"Labels: the senses that are marked in {senses}. For others: --labels FILE")

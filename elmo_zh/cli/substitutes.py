@@ -134,7 +134,8 @@ def _occurrences_in_file(
             text = input_text(source, config, segmented=segmented)
             for number, line in enumerate(text.lines_if_text(common.console)):
                 if word in line:
-                    for found in find_occurrences(embedder, line, word, segmented=segmented, line=number):
+                    place = text.place(number)
+                    for found in find_occurrences(embedder, line, word, segmented=segmented, place=place):
                         is_empty = False
                         yield found
     if is_empty:
@@ -146,6 +147,7 @@ def _result(occurrence: "TokenInSentence", found: "Substitutes", *, hide: bool) 
     own = {} if hide else {"own": _rounded(found.own) if found.own else None}
     return {
         "text": occurrence.text,
+        **({"source": occurrence.source} if occurrence.source else {}),
         "line": occurrence.line,
         "start": occurrence.start,
         "end": occurrence.end,
@@ -167,6 +169,8 @@ def _rounded(substitute: "Substitute") -> dict[str, Any]:
 def _describe(occurrence: "TokenInSentence", result: dict[str, Any]) -> Iterator[str]:
     tokens = [f"[{token}]" if i == occurrence.position else token for i, token in enumerate(occurrence.tokens)]
     yield " ".join(tokens)
+    if occurrence.source:
+        yield f"{occurrence.source}:{occurrence.line + 1}"
     best, own = result["substitutes"], result.get("own")
     shown = best if own is None or own["rank"] <= len(best) else [*best, own]
     header = ["word", "rank", "probability", "forward", "backward"]

@@ -266,6 +266,9 @@ class _Build:
             sizes = {path.name: path.stat().st_size for path in layout.files(settings.layers)}
             missing = sorted(word for word in settings.choice.words or () if word.encode() not in words.numbers)
             made_of = self._manifest(surveys)
+            for described, text in zip(made_of["texts"], self._texts, strict=True):
+                if text.members.names:
+                    described["members"] = text.members.described()
             write_json(layout.info, {**made_of, "counts": found, "missing_words": missing, "bytes": sizes})
 
     def _hint_at_unknown_words(self, counts: DumpCounts, words: WordNumbers) -> None:

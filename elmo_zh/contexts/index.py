@@ -17,6 +17,7 @@ from elmo_zh.contexts.index_info import check_sizes, damaged, load_info
 from elmo_zh.contexts.layout import IndexLayout, array_kinds
 from elmo_zh.contexts.nearest import nearest, nearest_among, nearest_of_each
 from elmo_zh.contexts.similar_spellings import similar_spellings
+from elmo_zh.corpus.members import Members, member_name
 from elmo_zh.corpus.names import shown
 from elmo_zh.errors import ElmoZhError
 
@@ -58,7 +59,8 @@ class ContextIndex:
         ):
             if column[-1] != last or column[0] < 0 or (np.diff(column) < 0).any():
                 raise damaged(where)
-        if lines["source"].min() < 0 or lines["source"].max() >= len(info["texts"]):
+        self._texts = [(text["name"], Members.restored(text.get("members", []))) for text in info["texts"]]
+        if lines["source"].min() < 0 or lines["source"].max() >= len(self._texts):
             raise damaged(self._layout.lines)
 
     @classmethod
@@ -97,6 +99,20 @@ class ContextIndex:
             return [spelled[start:end].decode() for start, end in _spans(self._array(self._layout.words)["end"])]
         except UnicodeDecodeError:
             raise damaged(self._layout.word_text) from None
+
+    @property
+    def sources(self) -> list[str]:
+        """The names of the texts as lines name them: of an archive its members, such as texts.zip/old/1.txt."""
+        return [
+            source
+            for name, members in self._texts
+            for source in ([member_name(name, member) for member in members.names] or [name])
+        ]
+
+    @property
+    def archives(self) -> list[str]:
+        """The names of the texts that are archives."""
+        return [name for name, members in self._texts if members.names]
 
     def __contains__(self, word: object) -> bool:
         return isinstance(word, str) and self._number(word) is not None
@@ -152,8 +168,9 @@ class ContextIndex:
             file.seek(start)
             text = file.read(int(lines["end"][number]) - start)
         try:
-            source = self.info["texts"][int(lines["source"][number])]["name"]
-            return IndexedLine(text.decode(), source, int(lines["number"][number]))
+            source, members = self._texts[int(lines["source"][number])]
+            name, own_number = members.place(source, int(lines["number"][number]))
+            return IndexedLine(text.decode(), name, own_number, archive=source if members.names else "")
         except UnicodeDecodeError:
             raise damaged(self._layout.line_text) from None
 

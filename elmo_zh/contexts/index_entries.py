@@ -30,13 +30,15 @@ class IndexedLine:
 
     Attributes:
         text: The raw line, or the sentence of it, if lines were split.
-        source: Name of its text.
+        source: Name of its text; in an archive that of the archive and the member, such as texts.zip/old/1.txt.
         number: Number of the line in that text, from 0.
+        archive: Name of the archive; empty if the text is in none.
     """
 
     text: str
     source: str
     number: int
+    archive: str = ""
 
 
 @dataclass(frozen=True)

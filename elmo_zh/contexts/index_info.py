@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_zh.contexts.layout import INDEX_FORMAT, IndexLayout
+from elmo_zh.corpus.members import Members
 from elmo_zh.errors import OutputError
 from elmo_zh.invocation import command, program
 from elmo_zh.run.files import read_json
@@ -52,7 +53,9 @@ def _is_sound(info: Any) -> bool:
         numbers = [*counts, *info["settings"]["layers"], *info["bytes"].values(), info["dimension"]]
         names = [*(info["model"][name] for name in ("path", "model_digest", "precision", "unknown"))]
         names += [text["name"] for text in info["texts"]]
-    except (KeyError, TypeError, AttributeError):
+        for text in info["texts"]:
+            Members.restored(text.get("members", []))
+    except (KeyError, TypeError, AttributeError, ValueError):
         return False
     are_numbers = all(type(number) is int and 0 <= number < 2**62 for number in numbers)
     return are_numbers and min(counts) > 0 and all(isinstance(name, str) for name in names)

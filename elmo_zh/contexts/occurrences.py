@@ -17,7 +17,8 @@ class TokenInSentence:
 
     Attributes:
         text: The sentence as given.
-        line: Number of its line in the text, from 0.
+        source: Name of the file that it is from; empty if it was given alone.
+        line: Number of its line in that file, from 0.
         start: The token's first character in the sentence.
         end: The character after its last one.
         tokens: The tokens of the sentence.
@@ -26,6 +27,7 @@ class TokenInSentence:
     """
 
     text: str
+    source: str = ""
     line: int = 0
     start: int
     end: int
@@ -49,7 +51,7 @@ class TokenInSentence:
 
 
 def find_occurrences(
-    embedder: ElmoEmbedder, text: str, word: str, *, segmented: bool = False, line: int = 0
+    embedder: ElmoEmbedder, text: str, word: str, *, segmented: bool = False, place: tuple[str, int] = ("", 0)
 ) -> list[TokenInSentence]:
     """Return the occurrences of a word in a sentence, in order and without overlap.
 
@@ -61,7 +63,7 @@ def find_occurrences(
         text: The sentence.
         word: The word as it stands in the sentence.
         segmented: The sentence's tokens are split at U+0020.
-        line: Number of the line, for the result.
+        place: The file that it is from and the number of the line there, for the result.
     """
     prepared = embedder.prepare(text, segmented=segmented)
     places = {(start, end): place for place, (start, end) in enumerate(prepared.offsets.tolist())}
@@ -79,7 +81,8 @@ def find_occurrences(
         found.append(
             TokenInSentence(
                 text=text,
-                line=line,
+                source=place[0],
+                line=place[1],
                 start=start,
                 end=end,
                 tokens=chosen,

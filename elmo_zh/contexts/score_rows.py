@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from elmo_zh.contexts.line_score import ScoredLine
+from elmo_zh.corpus.input_texts import InputText
+from elmo_zh.corpus.names import is_archive_name
 
 _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 _DIGITS = 6
@@ -17,18 +19,20 @@ class ScoreRows:
         columns: The names of the values of a row.
     """
 
-    def __init__(self, text_names: Sequence[str], *, kind: str, by_token: bool, with_difference: bool) -> None:
+    def __init__(self, texts: Sequence[InputText], *, kind: str, by_token: bool, with_difference: bool) -> None:
         """Choose the form.
 
         Args:
-            text_names: The names of the texts; a row says which one its line is in if there are several.
+            texts: The texts, of which those with scored lines have been read; a row says which file its line is in if
+                there are several, or an archive.
             kind: tsv or jsonl.
             by_token: One row a token, else one a line.
             with_difference: Add the difference from another model.
         """
-        self._names, self._is_table, self._by_token = text_names, kind == "tsv", by_token
+        self._texts, self._is_table, self._by_token = texts, kind == "tsv", by_token
         self._with_difference = with_difference
-        place = ["file", "line"] if len(text_names) > 1 else ["line"]
+        self._names_files = len(texts) > 1 or any(is_archive_name(text.source.file_name) for text in texts)
+        place = ["file", "line"] if self._names_files else ["line"]
         if by_token:
             own = ["place", "start", "end", "token", "forward_nats", "backward_nats", "unknown"]
         else:
@@ -43,7 +47,7 @@ class ScoreRows:
     def of_lines(self, lines: Iterable[ScoredLine]) -> Iterator[str]:
         """Yield the rows of lines, each with its line end."""
         for line in lines:
-            place = [self._names[line.text_number], line.number] if len(self._names) > 1 else [line.number]
+            place = self._texts[line.text_number].place(line.number) if self._names_files else [line.number]
             for values in self._token_values(line) if self._by_token else [self._line_values(line)]:
                 yield self._row([*place, *values])
 

@@ -111,7 +111,7 @@ class ScoreJob:
     def rows(self) -> ScoreRows:
         """Return the form of the table."""
         return ScoreRows(
-            [text.name for text in self.texts],
+            self.texts,
             kind=self.kind,
             by_token=self.scorer.reading.by_token,
             with_difference=self.other is not None,

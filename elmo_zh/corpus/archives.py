@@ -62,8 +62,8 @@ def zip_contents(packed: BinaryIO, name: str, passed_over: PassedOver) -> Iterat
         allowance = Allowance(name)
         for member in members:
             own_name = _readable_name(member)
-            if _is_taken(own_name, shown_name := f"{name}: {shown(own_name)}", passed_over):
-                yield _zip_member(archive, member, shown_name, allowance)
+            if _is_taken(own_name, name, passed_over):
+                yield _zip_member(archive, member, name, shown(own_name), allowance)
 
 
 def _readable_name(member: zipfile.ZipInfo) -> str:
@@ -82,7 +82,7 @@ def _readable_name(member: zipfile.ZipInfo) -> str:
     return member.filename
 
 
-def _is_taken(path: str, name: str, passed_over: PassedOver) -> bool:
+def _is_taken(path: str, archive: str, passed_over: PassedOver) -> bool:
     """Return whether a member may be text, judged by its name; count it if not."""
     if is_hidden(PurePosixPath(path)):
         reason = "hidden files in archives"
@@ -92,11 +92,19 @@ def _is_taken(path: str, name: str, passed_over: PassedOver) -> bool:
         reason = "files that are no text by their names"
     else:
         return True
-    passed_over.add(reason, name)
+    passed_over.add(reason, _full_name(archive, shown(path)))
     return False
 
 
-def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str, allowance: Allowance) -> Content:
+def _full_name(archive: str, member: str) -> str:
+    """Return the name of a member in messages."""
+    return f"{archive}: {member}"
+
+
+def _zip_member(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, archive_name: str, path: str, allowance: Allowance
+) -> Content:
+    name = _full_name(archive_name, path)
     if member.flag_bits & 1:
         raise CorpusError(f"{name} is encrypted. Unpack the archive with its password and give the folder.")
 
@@ -119,7 +127,7 @@ def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str, al
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:
             raise _damaged_member(name, error) from None
 
-    return Content(name=name, file_name=member.filename, open=opened, is_named=False)
+    return Content(name=name, file_name=member.filename, open=opened, is_named=False, member=path)
 
 
 def _damaged_member(name: str, error: Exception) -> CorpusError:
@@ -166,31 +174,33 @@ def tar_contents(stream: BinaryIO, name: str, passed_over: PassedOver) -> Iterat
             for member in archive:
                 # The archive would keep all members in memory.
                 archive.members.clear()  # type: ignore[attr-defined]
-                own_name = f"{name}: {shown(member.name)}"
-                if member.isdir() or not _is_regular(member, own_name, passed_over):
+                if member.isdir() or not _is_regular(member, name, passed_over):
                     continue
-                if _is_taken(member.name, own_name, passed_over):
+                if _is_taken(member.name, name, passed_over):
                     with SpooledTemporaryFile(_SPOOLED_BYTES) as spool:
                         extracted = archive.extractfile(member)
                         assert extracted is not None
                         copyfileobj(extracted, spool)
-                        yield _spooled_member(cast(BinaryIO, spool), member, own_name, allowance)
+                        yield _spooled_member(cast(BinaryIO, spool), member, name, allowance)
     except tarfile.TarError as error:
         raise CorpusError(f"{name} is a damaged tar archive ({error}). Fetch or pack it again.") from None
 
 
-def _is_regular(member: tarfile.TarInfo, name: str, passed_over: PassedOver) -> bool:
+def _is_regular(member: tarfile.TarInfo, archive: str, passed_over: PassedOver) -> bool:
     if member.isreg() and not member.issparse():
         return True
-    passed_over.add("links and other special members of archives", name)
+    passed_over.add("links and other special members of archives", _full_name(archive, shown(member.name)))
     return False
 
 
-def _spooled_member(spool: BinaryIO, member: tarfile.TarInfo, name: str, allowance: Allowance) -> Content:
+def _spooled_member(spool: BinaryIO, member: tarfile.TarInfo, archive: str, allowance: Allowance) -> Content:
+    path = shown(member.name)
+    name = _full_name(archive, path)
+
     @contextmanager
     def opened() -> Iterator[BinaryIO]:
         spool.seek(0)
         with _plain(spool, name, member.size, member, allowance) as content:
             yield content
 
-    return Content(name=name, file_name=member.name, open=opened, is_named=False)
+    return Content(name=name, file_name=member.name, open=opened, is_named=False, member=path)

@@ -23,12 +23,14 @@ class Content:
         file_name: The file's own name; its suffix tells the format.
         open: Opens the unpacked bytes at the start.
         is_named: Whether the user named this file, not a folder or an archive that holds it.
+        member: Its path in its archive, in one line; empty if it is in none.
     """
 
     name: str
     file_name: str
     open: Callable[[], AbstractContextManager[BinaryIO]]
     is_named: bool
+    member: str = ""
 
 
 class UnsuitableError(CorpusError):

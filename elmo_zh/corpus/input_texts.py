@@ -12,9 +12,10 @@ from pathlib import Path
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
+from elmo_zh.corpus.members import Members
 from elmo_zh.corpus.names import is_archive_name, suffix_of
 from elmo_zh.corpus.packing import compression_of
-from elmo_zh.corpus.read_source import read_lines
+from elmo_zh.corpus.read_source import read_files
 from elmo_zh.corpus.readers.fields import BLANK_LINES, WITHOUT_FIELDS, num_without_field, other_fields_note
 from elmo_zh.corpus.sources import Source, Sources, find_sources
 from elmo_zh.corpus.tally import PassedOver, Tally
@@ -39,12 +40,14 @@ class InputText:
         config: Settings for format, field and encoding.
         tally: How the file was read: formats, encodings, records without text; of the last reading.
         passed_over: Members of an archive that are no text; of the last reading.
+        members: The files of an archive that have been read, and where their lines begin; of the last reading.
     """
 
     source: Source
     config: TextConfig
     tally: Tally = field(default_factory=Tally, init=False)
     passed_over: PassedOver = field(default_factory=PassedOver, init=False)
+    members: Members = field(default_factory=Members, init=False)
 
     @property
     def name(self) -> str:
@@ -70,22 +73,35 @@ class InputText:
             UnsuitableError: If the file is no text.
             CorpusError: If bytes do not decode, a record cannot be read, or the file is damaged or changed.
         """
-        self.tally, self.passed_over = Tally(), PassedOver()
-        lines = read_lines(self.source, self.config, self.tally, self.passed_over)
-        first = next(lines, None)
-        self._require_fields()
-        is_early = not is_archive_name(self.source.file_name)
-        if reporter is not None and is_early:
-            self._report_reading(reporter)
+        self.tally, self.passed_over, self.members = Tally(), PassedOver(), Members()
+        files = read_files(self.source, self.config, self.tally, self.passed_over)
+        first = next(files, None)
+        is_early = not is_archive_name(self.source.file_name) and not (first and first[0])
+        if is_early:
+            self._require_fields()
+            if reporter is not None:
+                self._report_reading(reporter)
         num_lines = 0
-        if first is not None:
-            for line in chain([first], lines):
+        for member, lines in chain([] if first is None else [first], files):
+            if member:
+                self.members.add(member, num_lines)
+            for line in lines:
                 num_lines += 1
                 yield line
         if reporter is not None:
             if not is_early or self.tally.forms.total() > 1:
                 self._report_reading(reporter)
             self._report_oddities(reporter, num_lines)
+
+    def place(self, line: int) -> tuple[str, int]:
+        """Return the name of the file that has a line, and the line's number in it.
+
+        They differ from the name of the text and the number of the line in it only for an archive.
+
+        Args:
+            line: The number of a line that has been read, from 0.
+        """
+        return self.members.place(self.name, line)
 
     def lines_if_text(self, reporter: Reporter) -> Iterator[str]:
         """Yield the lines; a file that was found in a folder and is no text gives none and a warning."""
@@ -102,8 +118,8 @@ class InputText:
 
     def _require_fields(self) -> None:
         """Raise CorpusError if a field is wanted of a file that was named and has none."""
-        [(kind, _, _), *others] = self.tally.forms or [("", "", "")]
-        if self.config.field and self.source.is_named and not others and kind in WITHOUT_FIELDS:
+        [(kind, _, _)] = self.tally.forms or [("", "", "")]
+        if self.config.field and self.source.is_named and kind in WITHOUT_FIELDS:
             raise CorpusError(
                 f"--field {self.config.field} has no effect on {self.name}, which is read as"
                 f" {_NAMES_OF_FORMATS[kind]}. Leave it out, or name the format: --input-format csv"
@@ -129,6 +145,8 @@ class InputText:
             return compression_of(file.read(6)) or ""
 
     def _report_oddities(self, reporter: Reporter, num_lines: int) -> None:
+        if self.config.field and self.members.names and all(kind in WITHOUT_FIELDS for kind, _, _ in self.tally.forms):
+            reporter.warn(f"--field {self.config.field} has no effect on {self.name}: none of its files has fields.")
         if self.tally.other_fields:
             reporter.note(other_fields_note(self.tally.other_fields))
         if num_empty := num_without_field(self.tally):

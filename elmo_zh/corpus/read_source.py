@@ -50,11 +50,14 @@ def read_source(
         passed_over.add(error.reason, source.name)
 
 
-def read_lines(source: Source, config: TextConfig, tally: Tally, passed_over: PassedOver) -> Iterator[str]:
-    """Yield the lines of a source, and leave none out: each line of a text file, each record of a table or of JSON.
+def read_files(
+    source: Source, config: TextConfig, tally: Tally, passed_over: PassedOver
+) -> Iterator[tuple[str, Iterator[str]]]:
+    """Yield the lines of each file of a source, and leave none out, with the file's path in its archive.
 
-    A record is one line, in which its own line ends are spaces; one without text is an empty line. Of an archive the
-    lines of all members follow one another.
+    A line is a line of a text file, or a record of a table or of JSON, in which its own line ends are spaces; a record
+    without text is an empty line. The lines must be read before the next file. The path is empty for a source that is
+    no archive.
 
     Args:
         source: A file, compressed or not, or an archive of files.
@@ -147,7 +150,7 @@ def _read_content(
 
 def _read_lines_of_content(
     content: Content, config: TextConfig, tally: Tally, passed_over: PassedOver
-) -> Iterator[str]:
+) -> Iterator[tuple[str, Iterator[str]]]:
     text = DecodedText(content, find_encoding(content, config.encoding))
     refuse_bad_bytes(text, may_skip=False)
     kind = find_record_format(text, config.format)
@@ -155,9 +158,7 @@ def _read_lines_of_content(
     lines = refuse_surrogates(read_records(kind, text, config, tally, passed_over), text.name)
     first = next(lines, None)
     tally.forms[kind, text.encoding.name, tally.read_field] += 1
-    if first is not None:
-        yield first
-        yield from _rest(lines)
+    yield content.member, chain([] if first is None else [first], _rest(lines))
 
 
 def _rest(items: Iterator[Item]) -> Iterator[Item]:

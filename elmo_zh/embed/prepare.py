@@ -138,9 +138,8 @@ def _iter_prepared(
     for row in islice(iter_rows(text, split=kind.has_source_lines), lines.start, lines.stop):
         line = embedder.prepare(row.text, segmented=not kind.has_offsets)
         if "\0" in row.text and any("\0" in token for token in line.tokens):
-            raise CorpusError(
-                f"{text.name}: line {row.line + 1} holds a NUL character, which HDF5 cannot store. Remove it."
-            )
+            name, number = text.place(row.line)
+            raise CorpusError(f"{name}: line {number + 1} holds a NUL character, which HDF5 cannot store. Remove it.")
         chosen.append(_PreparedRow(line.tokens, line.offsets + np.int32(row.start), row.text, row.line))
         num_tokens += len(line.tokens)
         if len(chosen) >= TEXT_LINES or num_tokens >= TEXT_TOKENS:

@@ -61,11 +61,18 @@ def folder_bytes(path: Path) -> int:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and those above it, unless they exist; a power cut after that does not lose them."""
+    """Make a folder and those above it, unless they exist; a power cut after that does not lose them.
+
+    Raises:
+        OutputError: If one of them is a file.
+    """
     if path.is_dir():
         return
     make_folder(path.parent)
-    path.mkdir(exist_ok=True)
+    try:
+        path.mkdir(exist_ok=True)
+    except FileExistsError:
+        raise OutputError(f"{path} is a file, so nothing can be written in it. Choose another path.") from None
     sync_folder(path.parent)
 
 
@@ -123,11 +130,17 @@ def written_once(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _full_disk_named(path: Path, unfinished: Path) -> Iterator[None]:
-    """Turn the error of a full disk, from the system or a library, into one that names the output and its size."""
+    """Turn the error of a full disk, from the system or a library, into one that names the output and its size.
+
+    The error of a file that grows too large gets the name of the output.
+    """
     try:
         yield
     except Exception as error:
         if not is_full_disk(error):
+            # A limit of the file system, or of ulimit -f; the system does not say of which file.
+            if isinstance(error, OSError) and error.errno == errno.EFBIG and error.filename is None:
+                error.filename = str(path)
             raise
         raise full_disk_error(path, path.parent, folder_bytes(unfinished)) from error
 

@@ -251,6 +251,22 @@ def test_labels_of_the_user(tmp_path: Path) -> None:
     assert labels_of(path, "word\tkind", "苹果\tn").label("kind", first, "苹果") == "n"
 
 
+def test_labels_of_archives_and_their_members(tmp_path: Path) -> None:
+    members = ("x.zip/一/a.txt", "x.zip/b.txt", "y.txt")
+    lines = [IndexedLine("苹果", name, 3, archive="x.zip" if name.startswith("x") else "") for name in members]
+
+    def years(*rows: str) -> list[str | None]:
+        labels = PointLabels.load(write_text(tmp_path / "labels.tsv", rows), members, archives=["x.zip"])
+        return [labels.label("year", line, "苹果") for line in lines]
+
+    assert years("file\tyear", "x.zip\t1999", "y.txt\t2005") == ["1999", "1999", "2005"]
+    assert years("file\tyear", "x.zip\t1999", "b.txt\t2005") == ["1999", "2005", None]
+    assert years("file\tline\tyear", "一/a.txt\t3\t1999", "b.txt\t4\t2005") == ["1999", None, None]
+    message = "line 2: x.zip is an archive, whose files have lines of their own. Name one, such as x.zip/一/a.txt"
+    with pytest.raises(CorpusError, match=re.escape(message)):
+        years("file\tline\tyear", "x.zip\t3\t1999")
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

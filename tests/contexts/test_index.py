@@ -1,6 +1,7 @@
 """The index of words in their sentences: what is in it, and that it is the same however it was made."""
 
 import json
+import zipfile
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
@@ -90,6 +91,50 @@ def test_segmented_and_split_texts(embedder: ElmoEmbedder, tmp_path: Path) -> No
     apple = split.occurrence(int(split.occurrences("苹果")[1]))
     line = split.line(apple.line)
     assert (line.text, line.number, line.text[apple.start : apple.end]) == ("我们 吃 苹果 ！", 1, "苹果")
+
+
+def write_archive(path: Path) -> dict[str, list[str]]:
+    """Write a ZIP archive, and return the lines of its members."""
+    members = {"old/a.txt": [*LINES], "c.txt": [], "new/b.txt": ["米饭 很 贵 。 苹果 都 贵 。", "", "我们 吃 手机"]}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, lines in members.items():
+            archive.writestr(name, "".join(f"{line}\n" for line in lines))
+    return members
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_lines_of_an_archive_name_their_member(embedder: ElmoEmbedder, tmp_path: Path, split: bool) -> None:
+    members = write_archive(tmp_path / "x.zip")
+    plain = write_text(tmp_path / "y.txt", LINES)
+    build(embedder, [tmp_path / "x.zip", plain], tmp_path / "index", min_count=1, split=split)
+    index = ContextIndex.load(tmp_path / "index")
+    assert index.archives == [str(tmp_path / "x.zip")]
+    assert index.sources == [*(f"{tmp_path}/x.zip/{name}" for name in members), str(plain)]
+    lines = [index.line(number) for number in range(index.info["counts"]["kept_lines"])]
+    assert {line.source for line in lines} == {index.sources[0], index.sources[2], str(plain)}
+    for line in lines:
+        member = line.source.removeprefix(f"{tmp_path}/x.zip/")
+        assert line.text in members.get(member, LINES)[line.number]
+        assert line.archive == ("" if line.source == str(plain) else str(tmp_path / "x.zip"))
+
+
+def test_an_index_of_an_archive_without_its_members_can_be_read(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    """As earlier versions made it; and they can read the new one, since only a key of index.json is new."""
+    write_archive(tmp_path / "x.zip")
+    build(embedder, [tmp_path / "x.zip"], tmp_path / "index", min_count=1)
+    info = tmp_path / "index" / "index.json"
+    described = json.loads(info.read_text(encoding="utf-8"))
+    [text] = described["texts"]
+    assert text.pop("members") == [
+        {"name": "old/a.txt", "first_line": 0},
+        {"name": "c.txt", "first_line": 7},
+        {"name": "new/b.txt", "first_line": 7},
+    ]
+    info.write_text(json.dumps(described), encoding="utf-8")
+    index = ContextIndex.load(tmp_path / "index")
+    last = index.line(described["counts"]["kept_lines"] - 1)
+    assert (last.source, last.number, last.archive) == (f"{tmp_path}/x.zip", 9, "")
+    assert (index.sources, index.archives) == ([f"{tmp_path}/x.zip"], [])
 
 
 def test_a_sample_does_not_depend_on_blocks_and_hardly_on_further_text(
@@ -242,7 +287,19 @@ def test_damaged_indexes_are_refused(embedder: ElmoEmbedder, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "change", [{"format": 2}, {"counts": {}}, {"bytes": []}, {"texts": [1]}, {"dimension": "x"}, {"model": None}]
+    "change",
+    [
+        {"format": 2},
+        {"counts": {}},
+        {"bytes": []},
+        {"texts": [1]},
+        {"texts": [{"name": "a", "members": [{"name": 1, "first_line": 0}]}]},
+        {"texts": [{"name": "a", "members": [{"name": "b", "first_line": -1}]}]},
+        {"texts": [{"name": "a", "members": [{"name": "b", "first_line": 3}, {"name": "c", "first_line": 2}]}]},
+        {"texts": [{"name": "a", "members": 5}]},
+        {"dimension": "x"},
+        {"model": None},
+    ],
 )
 def test_index_json_is_checked(
     embedder: ElmoEmbedder, tmp_path: Path, index: ContextIndex, change: dict[str, Any]

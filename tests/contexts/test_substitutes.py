@@ -2,6 +2,7 @@
 
 import json
 import re
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -220,6 +221,22 @@ def test_every_occurrence_in_a_file(bundle: Path, text: str, segmented: bool) ->
     assert found == ([(0, 0)] if segmented else [(0, 0), (1, 3), (1, 5)])
     assert all(each["word"] == "苹果" for each in result["occurrences"])
     assert json.dumps(result["occurrences"], ensure_ascii=False).count("<UNK>") == 0
+
+
+def test_an_occurrence_in_a_folder_names_its_file(bundle: Path) -> None:
+    Path("texts").mkdir()
+    Path("texts/a.txt").write_text("今天\n苹果。\n", encoding="utf-8")
+    with zipfile.ZipFile("texts/b.zip", "w") as archive:
+        archive.writestr("c.txt", "今天\n")
+        archive.writestr("d/e.txt", "今天\n我们吃苹果。\n")
+    arguments = ("substitutes", "--file", "texts", "--word", "苹果", "--model", bundle, "--top", "1")
+    places = [("texts/a.txt", 1), ("texts/b.zip/d/e.txt", 1)]
+    found = elmo_zh(*arguments, "--json").result()["occurrences"]
+    assert [(each["source"], each["line"]) for each in found] == places
+    lines = elmo_zh(*arguments).stdout.splitlines()
+    assert [line for line in lines if line.startswith("texts/")] == [f"{name}:{line + 1}" for name, line in places]
+    alone = elmo_zh("substitutes", "我们吃苹果。", *arguments[3:], "--json").result()["occurrences"]
+    assert ["source" in each for each in alone] == [False]
 
 
 def test_wrong_words(bundle: Path, tmp_path: Path) -> None:

@@ -3,16 +3,19 @@
 import codecs
 import gzip
 import json
+import tarfile
 import zipfile
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 
 import pytest
-from messages import message_of
+from messages import Warned, message_of
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.input_texts import InputText, input_text
+from elmo_zh.corpus.members import Members
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import CorpusError
@@ -146,6 +149,43 @@ def test_the_members_of_an_archive_follow_one_another(tmp_path: Path) -> None:
         "Reading x.zip: 2 files (1 CSV, GB18030, column 2 (review); 1 plain text, UTF-8)",
         "Passed over: x.zip: c.png (files that are no text by their names).",
     ]
+
+
+def test_a_line_of_an_archive_has_a_place_in_its_member(tmp_path: Path) -> None:
+    members = {"一/a.txt": "今天\n\n很好\n", "empty.txt": "", "一/b.txt": "很好", "b\n.txt": "热\n"}
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as packed:
+        for name, content in members.items():
+            header = tarfile.TarInfo(name)
+            header.size = len(content.encode())
+            packed.addfile(header, BytesIO(content.encode()))
+    expected = [("一/a.txt", 0), ("一/a.txt", 1), ("一/a.txt", 2), ("一/b.txt", 0), ("b\\n.txt", 0)]
+    for name in ("x.zip", "x.tar.gz"):
+        text = opened(tmp_path / name)
+        assert list(text.lines()) == ["今天", "", "很好", "很好", "热"]
+        assert [text.place(line) for line in range(5)] == [(f"{text.name}/{member}", line) for member, line in expected]
+        restored = Members.restored(json.loads(json.dumps(text.members.described())))
+        assert restored == text.members
+    (tmp_path / "a.txt").write_text("今天\n很好\n", encoding="utf-8")
+    plain = opened(tmp_path / "a.txt")
+    assert list(plain.lines()) == ["今天", "很好"]
+    assert plain.place(1) == (plain.name, 1)
+
+
+@pytest.mark.parametrize("name", ["x.zip", "x"])
+def test_a_field_of_an_archive_whose_first_file_has_none(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.txt", "今天\n")
+        archive.writestr("b.csv", csv_of(REVIEWS))
+    assert lines_of(path, field="review")[:2] == ["今天", "房间很干净， 服务也好。"]
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.txt", "今天\n")
+    warned = Warned()
+    assert list(opened(path, field="review").lines(warned)) == ["今天"]
+    assert warned.warnings == [f"--field review has no effect on {path}: none of its files has fields."]
 
 
 def test_segmented_text_is_plain_text_whatever_its_name(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """An output that does not fit on its disk is named, with the space that it needs."""
 
 import errno
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from contract.command_line import SampleRun, elmo_zh
 from messages import message_of
 
+from elmo_zh.cli.failures import explain_failure
 from elmo_zh.errors import FullDiskError
 from elmo_zh.run.files import atomic_path, written_once
 from elmo_zh.run.reporter import format_bytes
@@ -68,6 +70,15 @@ def test_another_error_stays_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="as the system says it") as caught, atomic_path(tmp_path / "a") as unfinished:
         fill(unfinished, 3, errno.EIO)
     assert caught.value.errno == errno.EIO
+
+
+def test_a_file_that_grows_too_large_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    with pytest.raises(OSError, match="as the system says it") as caught, atomic_path(path) as unfinished:
+        fill(unfinished, 3, errno.EFBIG)
+    shown = f"{path}: {os.strerror(errno.EFBIG)}. Check the path, its permissions and the disk."
+    assert explain_failure(caught.value) == [shown]
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("command", ["export", "convert"])

@@ -69,7 +69,7 @@ def build_page_data(
     words = choose_points(index, choice, reporter)
     points = [point for word in words for point in word.occurrences]
     numbers = list(dict.fromkeys(point.line for point in points))
-    names = short_names([text["name"] for text in index.info["texts"]])
+    names = short_names(index.sources)
     maps = _maps(index, words, choice.seed, reporter)
     lines = page_lines(index, embedder, numbers, device, reporter)
     places = {number: place for place, number in enumerate(numbers)}

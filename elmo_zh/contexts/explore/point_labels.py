@@ -1,6 +1,6 @@
 """Labels that the user gives to occurrences: a table of files, lines and words."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,13 +33,16 @@ class PointLabels:
     rows: Mapping[_Key, tuple[str, ...]]
 
     @classmethod
-    def load(cls, path: Path, texts: Sequence[str], *, skips_others: bool = False) -> "PointLabels":
+    def load(
+        cls, path: Path, texts: Sequence[str], *, archives: Collection[str] = (), skips_others: bool = False
+    ) -> "PointLabels":
         """Read a table.
 
         Args:
             path: A TSV file in UTF-8 with a header. The columns file, line (from 0) and word, at least one of them, say
                 which occurrences a row is about; every other one has labels, except start, end and text.
-            texts: The names of the texts of the index.
+            texts: The names of the texts of the index; of an archive its members.
+            archives: The names of the archives, which a table without line numbers may have instead of their members.
             skips_others: Skip rows about files that are no texts of the index, which are otherwise an error.
 
         Raises:
@@ -56,7 +59,7 @@ class PointLabels:
             )
         if len(set(columns)) < len(columns):
             raise CorpusError(f"{path}: line 1 names a column twice. Give each column a name of its own.")
-        files = _names_of_texts(texts)
+        files = _names_of_texts([*texts, *archives])
         found: dict[_Key, tuple[str, ...]] = {}
         for number, row in rows:
             if row:
@@ -64,6 +67,12 @@ class PointLabels:
                 if skips_others and _FILE in fields and fields[_FILE] not in files:
                     continue
                 key = _key(fields, files, f"{path}: line {number}")
+                if key[0] in archives and key[1] is not None:
+                    member = next(text for text in texts if text.startswith(f"{key[0]}/"))
+                    raise CorpusError(
+                        f"{path}: line {number}: {key[0]} is an archive, whose files have lines of their own. Name one,"
+                        f" such as {member}"
+                    )
                 own = tuple(fields[name] for name in names)
                 before = found.get(key, own)
                 found[key] = tuple(one if one == other else "" for one, other in zip(before, own, strict=True))
@@ -86,7 +95,7 @@ class PointLabels:
 def _keys(line: IndexedLine, word: str) -> Iterator[_Key]:
     """Yield the keys that a table can have for an occurrence, by the columns that it may lack."""
     for own_word in (word, None):
-        for source in (line.source, None):
+        for source in (line.source, line.archive, None):
             for number in (line.number, None):
                 yield source, number, own_word
 
