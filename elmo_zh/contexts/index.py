@@ -1,24 +1,30 @@
 """ContextIndex: read an index of occurrences. Its files are mapped into memory and read where they are needed."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
-from tokenize import TokenError
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from elmo_zh.contexts.index_arrays import IndexArrays
 from elmo_zh.contexts.index_entries import IndexedLine, Neighbour, Occurrence
-from elmo_zh.contexts.index_info import check_sizes, damaged, load_info
-from elmo_zh.contexts.layout import IndexLayout, array_kinds
+from elmo_zh.contexts.index_info import damaged, load_info
+from elmo_zh.contexts.layout import IndexLayout
 from elmo_zh.contexts.nearest import nearest, nearest_among, nearest_of_each
+from elmo_zh.contexts.query_arguments import check_queries, check_query, check_top
 from elmo_zh.contexts.similar_spellings import similar_spellings
 from elmo_zh.corpus.names import shown
 from elmo_zh.errors import ElmoZhError
+from elmo_zh.run.path_arguments import check_path
+from elmo_zh.run.reporter import Reporter, WarningReporter
+
+if TYPE_CHECKING:
+    from elmo_zh.embed.embedder import ElmoEmbedder
 
 
 class ContextIndex:
@@ -47,19 +53,7 @@ class ContextIndex:
         self.dimension: int = info["dimension"]
         self.is_segmented: bool = info["settings"]["segmented"] is True
         self._layout = IndexLayout(path)
-        self._kinds = array_kinds(self._layout, info["counts"], self.layers, self.dimension)
-        self._opened: dict[Path, NDArray[Any]] = {}
-        check_sizes(self._layout, info, self.layers)
-        words, lines = self._array(self._layout.words), self._array(self._layout.lines)
-        for column, last, where in (
-            (words["end"], info["bytes"][self._layout.word_text.name], self._layout.words),
-            (words["postings_end"], len(self), self._layout.words),
-            (lines["end"], info["bytes"][self._layout.line_text.name], self._layout.lines),
-        ):
-            if column[-1] != last or column[0] < 0 or (np.diff(column) < 0).any():
-                raise damaged(where)
-        if lines["source"].min() < 0 or lines["source"].max() >= len(info["texts"]):
-            raise damaged(self._layout.lines)
+        self._array = IndexArrays(self._layout, info, self.layers, self.dimension).read
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "ContextIndex":
@@ -69,10 +63,72 @@ class ContextIndex:
             path: Its folder.
 
         Raises:
+            TypeError: If it is no path.
             OutputError: If the folder is no index, or the index is damaged or of another version.
         """
-        folder = Path(path)
+        folder = check_path(path, "ContextIndex.load", "path", "the folder of an index")
         return cls(folder, load_info(folder))
+
+    @classmethod
+    def build(
+        cls,
+        embedder: "ElmoEmbedder",
+        texts: str | PathLike[str] | Iterable[str | PathLike[str]],
+        path: str | PathLike[str],
+        *,
+        split_sentences: bool = False,
+        segmented: bool = False,
+        layers: str | int | Sequence[int] = "all",
+        min_count: int = 2,
+        max_per_word: int = 1000,
+        words: Iterable[str] | None = None,
+        seed: int = 1,
+        force: bool = False,
+        reporter: Reporter | None = None,
+    ) -> "ContextIndex":
+        """Index the words of texts as `elmo-zh index` does, to the same bytes, and open the index.
+
+            embedder = ElmoEmbedder.load("runs/latest/model")
+            index = ContextIndex.build(embedder, "news/", "news.index", split_sentences=True)
+
+        An interrupted call resumes if it is repeated. docs/contexts.md describes the choice of words and the folder.
+
+        Args:
+            embedder: The model, not a stateful one.
+            texts: A file, a folder or a glob, or several of them, in any form that `segment` reads.
+            path: The folder to write; it appears when the index is complete.
+            split_sentences: Split lines into sentences as in training; each counts as a line.
+            segmented: The texts have one sentence per line, its tokens separated by single spaces.
+            layers: Layers whose vectors are kept: all, top, a number, or some numbers; 0 is the token layer.
+            min_count: Index only words that occur at least this often; has no effect with `words`.
+            max_per_word: Keep at most so many occurrences of a word, chosen at random; 0 keeps all.
+            words: Index only these words, however rare. Default: all but punctuation.
+            seed: Seed of the samples.
+            force: Replace an existing index, and do not resume an unfinished one.
+            reporter: Receives messages and progress. Default: only warnings are shown, as Python's.
+
+        Raises:
+            TypeError, ValueError: If an argument is not as above.
+            ElmoZhError: If the embedder is a stateful one.
+            CorpusError: If a text does not exist, cannot be read or changes, or no word occurs often enough.
+            OutputError: If the folder exists or does not fit on its disk, or an unfinished index there is of other
+                texts, another model or other settings.
+
+        Warns:
+            UserWarning: If a file is skipped, far more words are unknown than in the model's training, or some of
+                `words` do not occur.
+        """
+        # Opening an index needs no torch.
+        from elmo_zh.contexts.index_arguments import settings_in_python
+        from elmo_zh.contexts.index_files import check_embedder, index_files, list_paths
+
+        settings = settings_in_python(
+            check_embedder(embedder, "build"), layers, words, min_count=min_count, max_per_word=max_per_word, seed=seed,
+            segmented=segmented, split_sentences=split_sentences,
+        )  # fmt: skip
+        folder = check_path(path, "build", "path", "a folder")
+        index_files(embedder, list_paths(texts), folder, settings, force=force, reporter=reporter or WarningReporter())
+        return cls.load(folder)
 
     def __repr__(self) -> str:
         """Show the path, the sizes and the layers."""
@@ -202,11 +258,8 @@ class ContextIndex:
             ElmoZhError: If the index does not have this layer or this word.
             ValueError: If the vector has another shape, or a number that is not finite; if `top` is less than 1.
         """
-        _require_top(top)
-        query = np.asarray(vector, np.float32)
-        if query.shape != (self.dimension,):
-            raise ValueError(f"vector: shape {query.shape}, expected ({self.dimension},)")
-        _require_finite(query)
+        check_top(top)
+        query = check_query(vector, self.dimension)
         vectors, norms = self._vectors(layer), self._norms(layer)
         if word is None:
             numbers, cosines = nearest(vectors, norms, query, top)
@@ -226,11 +279,8 @@ class ContextIndex:
             ElmoZhError: If the index does not have this layer.
             ValueError: If the vectors have another shape, or a number that is not finite; if `top` is less than 1.
         """
-        _require_top(top)
-        queries = np.asarray(vectors, np.float32)
-        if queries.ndim != 2 or queries.shape[1] != self.dimension:
-            raise ValueError(f"vectors: shape {queries.shape}, expected (number, {self.dimension})")
-        _require_finite(queries)
+        check_top(top)
+        queries = check_queries(vectors, self.dimension)
         return [
             self._neighbours(*found)
             for found in nearest_of_each(self._vectors(layer), self._norms(layer), queries, top)
@@ -278,20 +328,6 @@ class ContextIndex:
             raise ElmoZhError(f"{self.path} has no vectors of layer {layer}; it has {known}. Choose one of these.")
         return layer
 
-    def _array(self, path: Path) -> NDArray[Any]:
-        """Return an array of the index, mapped into memory."""
-        if path not in self._opened:
-            dtype, shape = self._kinds[path]
-            try:
-                # Copy on write, since torch warns of arrays that cannot be written.
-                array = np.load(path, mmap_mode="c", allow_pickle=False)
-            except (ValueError, EOFError, TokenError):
-                raise damaged(path) from None
-            if array.dtype != dtype or array.shape != shape:
-                raise damaged(path)
-            self._opened[path] = array
-        return self._opened[path]
-
 
 def _spans(ends: NDArray[np.int64]) -> list[tuple[int, int]]:
     return list(pairwise([0, *ends.tolist()]))
@@ -301,16 +337,6 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def _require_top(top: int) -> None:
-    if top < 1:
-        raise ValueError(f"top: {top}, expected at least 1")
-
-
-def _require_finite(vectors: NDArray[np.float32]) -> None:
-    if not np.isfinite(vectors).all():
-        raise ValueError("vector: a number is not finite")
 
 
 def _short(digest: str) -> str:

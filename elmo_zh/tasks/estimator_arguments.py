@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from elmo_zh.tasks.networks.settings import INPUTS
-from elmo_zh.text.sentence_arguments import is_missing, is_whole_number
+from elmo_zh.text.sentence_arguments import check_whole_number, is_missing
 
 # The ranges of the options of `task fit`: the least value and the largest one, None for no limit.
 _WHOLE: dict[str, tuple[int, int | None]] = {
@@ -27,10 +27,7 @@ def check_settings(given: Mapping[str, Any]) -> None:
     """
     _check_inputs(given["inputs"])
     for name, (least, most) in _WHOLE.items():
-        value = given[name]
-        if not is_whole_number(value) or value < least or (most is not None and value > most):
-            expected = f"of {least} or more" if most is None else f"from {least} to {most}"
-            raise ValueError(f"fit: {name}={value!r}, expected a whole number {expected}")
+        check_whole_number(given[name], "fit", name, least, most)
     rate = given["learning_rate"]
     if not isinstance(rate, float | int | np.floating) or isinstance(rate, bool) or not 0 < rate <= 1:
         raise ValueError(f"fit: learning_rate={rate!r}, expected a number above 0, 1 at most")

@@ -206,6 +206,13 @@ def is_whole_number(value: object) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
+def check_whole_number(value: object, call: str, name: str, least: int, most: int | None = None) -> None:
+    """Raise ValueError unless an argument is a whole number from `least` to `most`; None for no limit."""
+    if not is_whole_number(value) or value < least or (most is not None and value > most):  # type: ignore[operator]
+        expected = f"of {least} or more" if most is None else f"from {least} to {most}"
+        raise ValueError(f"{call}: {name}={value!r:.60}, expected a whole number {expected}")
+
+
 def is_missing(value: object) -> bool:
     """Return whether a value stands for a missing one: None, NaN, or one of those that pandas reads empty fields as."""
     if isinstance(value, float | np.floating):
