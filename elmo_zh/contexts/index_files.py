@@ -36,7 +36,7 @@ def list_paths(given: object) -> list[str]:
     for path in paths:
         if not isinstance(path, str | PathLike):
             raise TypeError(f"build: texts holds {path!r:.60}, expected paths of files and folders, such as 'news.txt'")
-    return [str(path) for path in paths]
+    return [path if isinstance(path, str) else str(Path(path)) for path in paths]
 
 
 def index_files(

@@ -1,6 +1,6 @@
 """Checks of what the estimators of labelled tasks are given: settings, labels and tags."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ def _check_inputs(inputs: Any) -> None:
         raise ValueError(f"fit: inputs={inputs!r}, expected a list of some of {', '.join(INPUTS)}, each once")
 
 
-def check_labels(labels: Sequence[Any]) -> None:
+def check_labels(labels: Iterable[Any]) -> None:
     """Raise ValueError for a label that is None or NaN."""
     for place, label in enumerate(labels):
         if is_missing(label):
@@ -57,6 +57,8 @@ def list_tags(tags: Iterable[Any], call: str) -> list[tuple[str, ...]]:
     Raises:
         ValueError: If a text has none, or a tag is None or NaN.
     """
+    if isinstance(tags, str | bytes) or not isinstance(tags, Iterable):
+        raise ValueError(f"{call}: y is {tags!r:.60}, expected for each text a list of tags, one for each character")
     listed = []
     for place, each in enumerate(tags):
         if is_missing(each) or not isinstance(each, Iterable):

@@ -3,7 +3,8 @@
 Requires the package scikit-learn (extra `sklearn`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
+from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -32,7 +33,8 @@ from elmo_zh.text.sentence_arguments import list_strings
 
 try:
     from sklearn.base import ClassifierMixin
-    from sklearn.utils.validation import check_is_fitted
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted, column_or_1d
 
     from elmo_zh.sklearn import StringEstimator
 except ImportError:
@@ -98,8 +100,7 @@ class _TaskEstimator(StringEstimator):
         """Train on examples; set `task_`."""
         self._require_choices()
         seed = int(self.seed)  # perhaps NumPy's, as the other numbers, of which JSON knows nothing
-        if len(examples) < 2:
-            raise ValueError(f"fit: {len(examples)} texts, expected two at least, of which one decides when to stop")
+        _require_two(examples)
         dev = choose_examples(examples, max(1, round(DEV_FRACTION * len(examples))), seed)
         chosen = set(map(id, dev))
         train = [example for example in examples if id(example) not in chosen]
@@ -125,9 +126,27 @@ class _TaskEstimator(StringEstimator):
             trained = task.train(seed, Path(folder, "seed"))
         head = task.load(seed, trained)
         mixes = {place: mix.layer_weights() for place, mix in head.mixes().items()}
-        description = task.describe(scores={"dev": trained.best_score}, layer_weights=mixes)
+        scores = {"metric": task.metric, "chosen_seed": seed, "dev": {task.metric: trained.best_score}}
+        description = task.describe(scores=scores, layer_weights=mixes)
         word2vec = Word2Vec.load(embedder.bundle.path) if "word2vec" in description.settings.inputs else None
         self.task_ = TaskModel(description, head, embedder, word2vec)
+
+    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
+        """Write the trained network as the folder of a task, which `TaskModel.load` and `elmo-zh task predict` read.
+
+        Labels are written as strings. The folder names the bundle and does not hold it. Of the scores it has only that
+        on the tenth of the texts that was set aside.
+
+        Args:
+            path: The folder, which appears when it is complete.
+            force: Replace a trained task.
+
+        Raises:
+            NotFittedError: If nothing was trained.
+            OutputError: If the folder exists and `force` is not given, or it holds something else.
+        """
+        check_is_fitted(self, "task_")
+        self.task_.save(path, force=force)
 
     def _require_choices(self) -> None:
         """Raise ValueError for an unknown value, or one that a tagger does not support."""
@@ -165,14 +184,20 @@ class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
             TypeError: If an item of X is not a string.
             BundleError: If the folder is not a sound bundle.
         """
-        texts, labels = list_strings(X, "fit"), list(y)
+        texts, labels = list_strings(X, "fit"), _column(y)
         _require_as_many(texts, labels, "fit")
-        check_labels(labels)
-        self.classes_, numbers = np.unique(np.asarray(labels), return_inverse=True)
+        _require_two(texts)
+        check_classification_targets(labels)
+        self.classes_, numbers = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError("fit: all texts have the same label, expected two at least")
-        self._fit([Example((text,), (str(number),)) for text, number in zip(texts, numbers, strict=True)])
+        names = self._names()
+        self._fit([Example((text,), (names[number],)) for text, number in zip(texts, numbers, strict=True)])
         return self
+
+    def _names(self) -> list[str]:
+        """Return the labels as the network and its folder have them."""
+        return list(map(str, self.classes_))
 
     def predict(self, X: Iterable[str]) -> NDArray[Any]:
         """Return the most probable label of each string."""
@@ -184,11 +209,12 @@ class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
         """Return the probability of each label, in the order of `classes_`, float64, shape (N, K)."""
         check_is_fitted(self, "task_")
         predictions = self.task_.predict(list_strings(X, "predict"))
-        found = np.zeros((len(predictions), len(self.classes_)))
+        columns = {name: column for column, name in enumerate(self._names())}
+        found = np.zeros((len(predictions), len(columns)))
         for row, prediction in enumerate(predictions):
             assert isinstance(prediction, ClassPrediction)
-            for number, probability in prediction.probabilities.items():
-                found[row, int(number)] = probability
+            for name, probability in prediction.probabilities.items():
+                found[row, columns[name]] = probability
         return found
 
 
@@ -238,6 +264,22 @@ class ElmoTagger(_TaskEstimator):
         return float(score_predictions(examples, predictions, marks_spans=description.marks_spans)[metric])
 
 
+def _column(y: Any) -> NDArray[Any]:
+    """Return labels as an array with one axis.
+
+    Raises:
+        ValueError: If they are not one label for each text, or one is missing.
+    """
+    if isinstance(y, str | bytes) or not isinstance(y, Iterable):
+        raise ValueError(f"fit: y is {y!r:.60}, expected a list of labels, one for each text")
+    values = y.to_numpy() if hasattr(y, "to_numpy") else y if isinstance(y, np.ndarray) else list(y)
+    if not isinstance(values, np.ndarray):
+        check_labels(values)  # as an array, a missing one may be the string nan
+    column: NDArray[Any] = column_or_1d(values, warn=True)
+    check_labels(column)
+    return column
+
+
 def _tagged(X: Iterable[str], y: Iterable[Sequence[str]], call: str) -> list[Example]:
     texts, tags = list_strings(X, call), list_tags(y, call)
     _require_as_many(texts, tags, call)
@@ -254,6 +296,11 @@ def _in_bioes(examples: Sequence[Example]) -> list[Example]:
     ]
 
 
-def _require_as_many(texts: Sequence[str], labels: Sequence[Any], call: str) -> None:
+def _require_two(texts: Sized) -> None:
+    if len(texts) < 2:
+        raise ValueError(f"fit: {len(texts)} texts, expected two at least, of which one decides when to stop")
+
+
+def _require_as_many(texts: Sized, labels: Sized, call: str) -> None:
     if len(texts) != len(labels):
         raise ValueError(f"{call}: {len(texts)} texts and {len(labels)} labels, expected as many")

@@ -141,8 +141,10 @@ def test_word2vec_composes_words_of_the_model_alone(tmp_path: Path) -> None:
     """我吃 is unknown and in the training texts; 我吃他 consists of three known words all the same."""
     model = add_word2vec(write_model(tmp_path / "model", TOKENS, words=WORDS, text=TextConfig(segmenter="whitespace")))
     settings = {**SETTINGS, "epochs": 1}
-    classifier = ElmoClassifier(model, **settings, inputs=("word2vec",)).fit(["我吃 他"] * 9 + ["来"] * 9, "ab" * 9)
-    unseen = ElmoClassifier(model, **settings, inputs=("word2vec",)).fit(["我 他"] * 9 + ["来"] * 9, "ab" * 9)
+    classifier = ElmoClassifier(model, **settings, inputs=("word2vec",)).fit(
+        ["我吃 他"] * 9 + ["来"] * 9, list("ab" * 9)
+    )
+    unseen = ElmoClassifier(model, **settings, inputs=("word2vec",)).fit(["我 他"] * 9 + ["来"] * 9, list("ab" * 9))
     unseen.task_._head.load_state_dict(classifier.task_._head.state_dict())
     np.testing.assert_array_equal(classifier.predict_proba(["我吃他"]), unseen.predict_proba(["我吃他"]))
 
