@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from elmo_zh.contexts.index_arrays import IndexArrays
 from elmo_zh.contexts.index_entries import IndexedLine, Neighbour, Occurrence
-from elmo_zh.contexts.index_info import damaged, load_info
+from elmo_zh.contexts.index_info import damaged, explain_other_model, load_info
 from elmo_zh.contexts.layout import IndexLayout
 from elmo_zh.contexts.nearest import nearest, nearest_among, nearest_of_each
-from elmo_zh.contexts.query_arguments import check_queries, check_query, check_top
-from elmo_zh.contexts.similar_spellings import similar_spellings
-from elmo_zh.corpus.names import shown
+from elmo_zh.contexts.query_arguments import check_number, check_queries, check_query, check_top
+from elmo_zh.contexts.similar_spellings import explain_missing_word
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.path_arguments import check_path
 from elmo_zh.run.reporter import Reporter, WarningReporter
@@ -180,15 +179,21 @@ class ContextIndex:
         return found
 
     def occurrence(self, number: int) -> Occurrence:
-        """Return an occurrence by its number."""
+        """Return an occurrence by its number.
+
+        Raises:
+            TypeError, IndexError: If it is not a number, or there is no such occurrence.
+        """
+        number = check_number(number, len(self), "occurrence")
         word, line, token, start, end = self._array(self._layout.occurrences)[number].tolist()
         counts = self.info["counts"]
         if not (0 <= word < counts["words"] and 0 <= line < counts["kept_lines"] and 0 <= start <= end):
             raise damaged(self._layout.occurrences)
-        return Occurrence(int(number), self.words[word], line, token, start, end)
+        return Occurrence(number, self.words[word], line, token, start, end)
 
     def occurrences_beside(self, number: int) -> NDArray[np.int64]:
         """Return the numbers of the other occurrences in the line of an occurrence, ascending, int64, shape (n,)."""
+        number = check_number(number, len(self), "occurrence")
         first, last = np.searchsorted(self._lines, [self._lines[number], self._lines[number] + 1])
         return np.delete(np.arange(first, last), number - first)
 
@@ -201,8 +206,13 @@ class ContextIndex:
         return lines
 
     def line(self, number: int) -> IndexedLine:
-        """Return a line by its number in the index."""
+        """Return a line by its number in the index, as an `Occurrence` has it.
+
+        Raises:
+            TypeError, IndexError: If it is not a number, or there is no such line.
+        """
         lines = self._array(self._layout.lines)
+        number = check_number(number, len(lines), "line")
         start = int(lines["end"][number - 1]) if number else 0
         with self._layout.line_text.open("rb") as file:
             file.seek(start)
@@ -256,6 +266,7 @@ class ContextIndex:
 
         Raises:
             ElmoZhError: If the index does not have this layer or this word.
+            TypeError: If a word is given in place of a vector.
             ValueError: If the vector has another shape, or a number that is not finite; if `top` is less than 1.
         """
         check_top(top)
@@ -298,10 +309,7 @@ class ContextIndex:
             path: Its folder, for the message.
         """
         if digest != self.model_digest:
-            raise ElmoZhError(
-                f"{self.path} was made with the model {self.model['path']} ({_short(self.model_digest)}), but {path} is"
-                f" another one ({_short(digest)}). Give that model with --model, or make the index again with: index"
-            )
+            raise ElmoZhError(explain_other_model(self.path, self.model, digest, path))
 
     def _number(self, word: str) -> int | None:
         if not isinstance(word, str):
@@ -312,14 +320,7 @@ class ContextIndex:
     def _require(self, word: str) -> int:
         number = self._number(word)
         if number is None:
-            similar = similar_spellings(word, self.words)
-            # The words of a stranger's index may hold line feeds.
-            advice = (
-                f"Did you mean {', '.join(map(shown, similar))}?"
-                if similar
-                else "No word of it has one of these characters."
-            )
-            raise ElmoZhError(f"{shown(word) or 'An empty word'} is not in the index {self.path}. {advice}")
+            raise ElmoZhError(explain_missing_word(word, self.words, self.path))
         return number
 
     def _check_layer(self, layer: int) -> int:
@@ -327,6 +328,14 @@ class ContextIndex:
             known = f"layer{'s' * (len(self.layers) > 1)} {', '.join(map(str, self.layers))}"
             raise ElmoZhError(f"{self.path} has no vectors of layer {layer}; it has {known}. Choose one of these.")
         return layer
+
+
+def check_index(given: object, call: str) -> ContextIndex:
+    """Return an index; raise TypeError with the right call for anything else, such as its path."""
+    if isinstance(given, ContextIndex):
+        return given
+    path = fspath(given) if isinstance(given, str | PathLike) else "news.index"
+    raise TypeError(f"{call} takes a ContextIndex, found {given!r:.60}. Open it: ContextIndex.load({str(path)!r}).")
 
 
 def _spans(ends: NDArray[np.int64]) -> list[tuple[int, int]]:
@@ -337,7 +346,3 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def _short(digest: str) -> str:
-    return digest.removeprefix("sha256:")[:12]

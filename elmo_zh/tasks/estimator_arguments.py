@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from elmo_zh.sklearn import LEAVE_OUT
 from elmo_zh.tasks.networks.settings import INPUTS
 from elmo_zh.text.sentence_arguments import check_whole_number, is_missing
 
@@ -16,7 +17,6 @@ _WHOLE: dict[str, tuple[int, int | None]] = {
     "batch_size": (1, None),
     "seed": (0, 2**31),
 }
-_LEAVE_OUT = "Leave the text out, or label it."
 
 
 def check_settings(given: Mapping[str, Any]) -> None:
@@ -40,13 +40,6 @@ def _check_inputs(inputs: Any) -> None:
         raise ValueError(f"fit: inputs={inputs!r}, expected a list of some of {', '.join(INPUTS)}, each once")
 
 
-def check_labels(labels: Iterable[Any]) -> None:
-    """Raise ValueError for a label that is None or NaN."""
-    for place, label in enumerate(labels):
-        if is_missing(label):
-            raise ValueError(f"fit: label {place} is {label}, expected a label for each text. {_LEAVE_OUT}")
-
-
 def list_tags(tags: Iterable[Any], call: str) -> list[tuple[str, ...]]:
     """Return the tags of each text.
 
@@ -62,10 +55,10 @@ def list_tags(tags: Iterable[Any], call: str) -> list[tuple[str, ...]]:
     listed = []
     for place, each in enumerate(tags):
         if is_missing(each) or not isinstance(each, Iterable):
-            raise ValueError(f"{call}: the tags of text {place} are {each!r:.60}, expected a list. {_LEAVE_OUT}")
+            raise ValueError(f"{call}: the tags of text {place} are {each!r:.60}, expected a list. {LEAVE_OUT}")
         found = list(each)
         for number, tag in enumerate(found):
             if is_missing(tag):
-                raise ValueError(f"{call}: tag {number} of text {place} is {tag}, expected a tag. {_LEAVE_OUT}")
+                raise ValueError(f"{call}: tag {number} of text {place} is {tag}, expected a tag. {LEAVE_OUT}")
         listed.append(tuple(map(str, found)))
     return listed

@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.bundle.word2vec import Word2Vec
-from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.extras import install_line
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.tasks.data.datasets import DEV_FRACTION, DataFiles, Dataset, choose_examples
 from elmo_zh.tasks.data.examples import Example
 from elmo_zh.tasks.data.read_labelled import Reading
 from elmo_zh.tasks.data.schemes import detect_scheme, spans_of, tags_of
-from elmo_zh.tasks.estimator_arguments import check_labels, check_settings, list_tags
+from elmo_zh.tasks.estimator_arguments import check_settings, list_tags
 from elmo_zh.tasks.fit import with_inputs
 from elmo_zh.tasks.networks.settings import ENCODERS, HEADS, METRICS, HeadSettings
 from elmo_zh.tasks.predictions import ClassPrediction, TagPrediction
@@ -34,9 +33,9 @@ from elmo_zh.text.sentence_arguments import list_strings
 try:
     from sklearn.base import ClassifierMixin
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_is_fitted, column_or_1d
+    from sklearn.utils.validation import check_is_fitted
 
-    from elmo_zh.sklearn import StringEstimator
+    from elmo_zh.sklearn import StringEstimator, label_column
 except ImportError:
     raise ImportError(
         f"elmo_zh.tasks.estimators needs scikit-learn. Install it with: {install_line('sklearn')}", name="sklearn"
@@ -70,7 +69,7 @@ class _TaskEstimator(StringEstimator):
         """Store the settings.
 
         Args:
-            model: Folder of the bundle.
+            model: Folder of the bundle, or name of an installed model.
             inputs: What the network reads: some of word2vec, elmo and characters; empty for the default of `task fit`.
             head: Of a classifier: bilstm, or linear on the mean of the vectors.
             encoder: LSTMs that read the inputs: single, a BiLSTM, or merged, two with a residual connection.
@@ -105,7 +104,8 @@ class _TaskEstimator(StringEstimator):
         chosen = set(map(id, dev))
         train = [example for example in examples if id(example) not in chosen]
         dataset = Dataset(train=train, dev=dev, test=[], scheme=scheme, by_words=False, files=())
-        embedder, reporter = ElmoEmbedder.load(self.model, self.device, unknown="backoff"), SilentReporter()
+        embedder = self._load_model(unknown="backoff")
+        reporter = SilentReporter()
         settings = HeadSettings(
             kind=self._kind, head=self.head, encoder=self.encoder, metric=self.metric,
             inputs=tuple(map(str, self.inputs)), hidden_dim=int(self.hidden_dim),
@@ -184,7 +184,7 @@ class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
             TypeError: If an item of X is not a string.
             BundleError: If the folder is not a sound bundle.
         """
-        texts, labels = list_strings(X, "fit"), _column(y)
+        texts, labels = list_strings(X, "fit"), label_column(y)
         _require_as_many(texts, labels, "fit")
         _require_two(texts)
         check_classification_targets(labels)
@@ -262,22 +262,6 @@ class ElmoTagger(_TaskEstimator):
         description = self.task_.description
         metric = main_metric(description.settings, marks_spans=description.marks_spans)
         return float(score_predictions(examples, predictions, marks_spans=description.marks_spans)[metric])
-
-
-def _column(y: Any) -> NDArray[Any]:
-    """Return labels as an array with one axis.
-
-    Raises:
-        ValueError: If they are not one label for each text, or one is missing.
-    """
-    if isinstance(y, str | bytes) or not isinstance(y, Iterable):
-        raise ValueError(f"fit: y is {y!r:.60}, expected a list of labels, one for each text")
-    values = y.to_numpy() if hasattr(y, "to_numpy") else y if isinstance(y, np.ndarray) else list(y)
-    if not isinstance(values, np.ndarray):
-        check_labels(values)  # as an array, a missing one may be the string nan
-    column: NDArray[Any] = column_or_1d(values, warn=True)
-    check_labels(column)
-    return column
 
 
 def _tagged(X: Iterable[str], y: Iterable[Sequence[str]], call: str) -> list[Example]:
