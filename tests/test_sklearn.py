@@ -433,8 +433,24 @@ def test_the_layer_that_tells_the_labels_counts_most(layer: int, size: float) ->
         assert scaled[layer] > 2 * np.delete(scaled, layer).max()
 
 
+def test_what_is_no_model() -> None:
+    wrong: Any
+    for wrong, shown in ((None, "nothing"), (5, "5"), (ElmoEmbedder.load("model", "cpu"), "<ElmoEmbedder of model: ")):
+        told = refusal_of(TypeError, lambda wrong=wrong: ElmoVectorizer(wrong).fit(LINES))
+        assert told.startswith(
+            f"ElmoVectorizer takes the folder of a bundle or the name of an installed model, found {shown}"
+        )
+        assert told.endswith(" Call ElmoVectorizer('runs/latest/model').")
+
+
 def test_a_mix_needs_labels() -> None:
     mix = ElmoVectorizer("model", layers="mix")
+    for labels, expected in (
+        (["a", None, *"babab"], "fit: label 1 is None, expected a label for each text."),
+        ("abababa", "fit: y is 'abababa', expected a list of labels, one for each text"),
+    ):
+        assert refusal_of(ValueError, lambda labels=labels: mix.fit(LINES, labels)).startswith(expected)
+    assert refusal_of(ValueError, lambda: mix.fit([], [])).endswith("from texts and labels, found no text")
     assert refusal_of(ValueError, lambda: mix.fit(LINES)).endswith("call fit(X, y)")
     assert "labels have shape (1,), expected (7,)" in refusal_of(ValueError, lambda: mix.fit(LINES, [1]))
     with pytest.raises(NotFittedError, match="call fit"):

@@ -19,8 +19,11 @@ from elmo_zh.contexts.index_entries import Neighbour
 from elmo_zh.contexts.keyword_lines import NeighbourLine
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.errors import ElmoZhError
-from elmo_zh.run.reporter import Reporter, SilentReporter
+from elmo_zh.run.reporter import Reporter, SilentReporter, counted
 from elmo_zh.text.sentence_arguments import check_whole_number
+
+# Words that `repr` shows.
+_SHOWN_WORDS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +76,12 @@ class Drift:
     layer: int
     by: str
     num_shared: int
+
+    def __repr__(self) -> str:
+        """Show the number of words, and those that changed most."""
+        first = ", ".join(f"{each.word} {getattr(each, self.by):.3f}" for each in self.words[:_SHOWN_WORDS])
+        dots = ", ..." if len(self.words) > _SHOWN_WORDS else ""
+        return f"<Drift of {counted(len(self.words), 'word')} in layer {self.layer} by {self.by}: {first}{dots}>"
 
     def with_procrustes(self, distances: Mapping[str, float]) -> "Drift":
         """Return the same with the distances of aligned word2vec vectors."""

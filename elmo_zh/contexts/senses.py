@@ -1,6 +1,6 @@
 """The usages of a word: its occurrences in an index, in clusters by their vectors."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,8 @@ class Usage:
 
     number: int
     share: float
-    centre: NDArray[np.float64]
-    nearest: tuple[NeighbourLine, ...]
+    centre: NDArray[np.float64] = field(repr=False)
+    nearest: tuple[NeighbourLine, ...] = field(repr=False)
     words: tuple[str, ...]
 
 
@@ -53,11 +53,11 @@ class Senses:
     word: str
     layer: int
     usages: tuple[Usage, ...]
-    occurrences: NDArray[np.int64]
-    labels: NDArray[np.int64]
-    cosines: NDArray[np.float64]
-    is_repeated: NDArray[np.bool_]
-    clusters: Clusters
+    occurrences: NDArray[np.int64] = field(repr=False)
+    labels: NDArray[np.int64] = field(repr=False)
+    cosines: NDArray[np.float64] = field(repr=False)
+    is_repeated: NDArray[np.bool_] = field(repr=False)
+    clusters: Clusters = field(repr=False)
 
 
 def find_senses(
