@@ -10,26 +10,74 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.bundle.find_bundle import find_given_bundle
+from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.choices import POOL_METHODS
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.layer_weights import learn_layer_weights
 from elmo_zh.embed.reduction import Reduction, check_layer_name
 from elmo_zh.errors import BundleError
 from elmo_zh.extras import install_line
+from elmo_zh.run.files import file_digest
 from elmo_zh.text.segmenters.registry import split_tokens
-from elmo_zh.text.sentence_arguments import check_texts, list_strings, refuse_single_string
+from elmo_zh.text.sentence_arguments import check_texts, is_missing, list_strings, refuse_single_string
 
 try:
     from sklearn.base import BaseEstimator, TransformerMixin
     from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import column_or_1d
 except ImportError:
     raise ImportError(
         f"elmo_zh.sklearn needs scikit-learn. Install it with: {install_line('sklearn')}", name="sklearn"
     ) from None
 
+# The advice for a text whose label is missing.
+LEAVE_OUT = "Leave the text out, or label it."
+
+
+class LastModel:
+    """The model that an estimator or one of its clones has loaded last."""
+
+    def __init__(self) -> None:
+        self._loaded: tuple[tuple[str, ...], ElmoEmbedder] | None = None
+
+    def load(self, folder: Path, device: str, precision: str, unknown: str) -> ElmoEmbedder:
+        """Return a model; it is loaded unless settings and digest are those of the last one."""
+        info = BundleLayout(folder).info
+        digest = file_digest(info) if info.is_file() else ""
+        settings = str(folder), digest, str(device), str(precision), unknown
+        last = self._loaded
+        if last is None or last[0] != settings:
+            last = self._loaded = settings, ElmoEmbedder.load(folder, device, precision, unknown=unknown)
+        return last[1]
+
 
 class StringEstimator(BaseEstimator):  # type: ignore[misc]
-    """An estimator whose input is a list of strings."""
+    """An estimator whose input is a list of strings.
+
+    It shares the last loaded model with its clones, so that a search or a cross-validation in one process loads it
+    once. Pickles leave it out.
+    """
+
+    model: str | Path
+    device: str
+    _last_model: LastModel | None = None
+
+    def _load_model(self, precision: str = "float32", unknown: str = "unk") -> ElmoEmbedder:
+        """Return the model of the settings `model` and `device`; the errors are those of `ElmoEmbedder.load`."""
+        folder = find_given_bundle(self.model, type(self).__name__)
+        self._last_model = self._last_model or LastModel()
+        return self._last_model.load(folder, self.device, precision, unknown)
+
+    def __sklearn_clone__(self) -> Any:
+        """Return a clone that shares the last loaded model."""
+        twin = super().__sklearn_clone__()
+        twin._last_model = self._last_model = self._last_model or LastModel()
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the shared model out of pickles and copies."""
+        return {name: value for name, value in super().__getstate__().items() if name != "_last_model"}
 
     def __sklearn_tags__(self) -> Any:
         """Declare the input, which scikit-learn cannot check."""
@@ -46,8 +94,9 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
         features = ElmoVectorizer("runs/latest/model", pool="mean").transform(["今天天气很好", "苹果很甜"])  # (2, 2P)
 
     Nothing is learned, except the weights of `layers="mix"`: otherwise `fit` loads the model and checks the settings,
-    and `transform` works without it. The model is loaded when it is first needed, and left out of pickles and clones: a
-    copy in another process loads it from its folder, and refuses any other model there than the one it was fitted with.
+    and `transform` works without it. The model is loaded when it is first needed, shared with clones, and left out of
+    pickles: a copy in another process loads it from its folder, and refuses any other model there than the one it was
+    fitted with.
 
     Attributes:
         model_digest_: The digest of the model; set by `fit`.
@@ -56,7 +105,7 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
     """
 
     # The embedder and the settings that it was loaded with.
-    _loaded: tuple[tuple[str, str, str], ElmoEmbedder] | None = None
+    _loaded: tuple[tuple[object, str, str], ElmoEmbedder] | None = None
 
     def __init__(
         self,
@@ -71,7 +120,7 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
         """Store the settings.
 
         Args:
-            model: Folder of the bundle.
+            model: Folder of the bundle, or name of an installed model.
             pool: How the vectors of tokens become one: mean, max, or first-last (the forward LM's half at the last
                 token, the backward LM's half at the first).
             layers: average (of all layers), top, or the number of a layer, 0 being the token layer; all: the pooled
@@ -99,7 +148,8 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
         Raises:
             BundleError: If the folder is not a sound bundle.
             ElmoZhError: If precision or device is not one of those listed, or not available.
-            ValueError: If pool or layers is not one of those listed, X is a single string, or a mix has no labels.
+            ValueError: If pool or layers is not one of those listed, X is a single string, or a mix has no texts or not
+                one label for each.
         """
         refuse_single_string(X, "fit")
         embedder = self._load()
@@ -109,8 +159,10 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
         if self.layers == "mix":
             if y is None:
                 raise ValueError("layers='mix' learns the weights of the layers from labels: call fit(X, y)")
-            pooled = self._pooled(check_texts(X, "fit", "X"), embedder, "all")
-            self.layer_weights_ = learn_layer_weights(pooled, np.asarray(y))
+            texts = check_texts(X, "fit", "X")
+            if not texts:
+                raise ValueError("layers='mix' learns the weights of the layers from texts and labels, found no text")
+            self.layer_weights_ = learn_layer_weights(self._pooled(texts, embedder, "all"), label_column(y))
         return self
 
     def transform(self, X: Iterable[str]) -> NDArray[np.float32]:
@@ -159,9 +211,9 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
         return embedder.dimension * (embedder.num_layers if self.layers == "all" else 1)
 
     def _load(self) -> ElmoEmbedder:
-        settings = (str(self.model), self.device, self.precision)
+        settings = (self.model, self.device, self.precision)
         if self._loaded is None or self._loaded[0] != settings:
-            self._loaded = settings, ElmoEmbedder.load(*settings)
+            self._loaded = settings, self._load_model(self.precision)
         return self._loaded[1]
 
     def _check_settings(self, embedder: ElmoEmbedder) -> None:
@@ -187,3 +239,25 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
         tags.requires_fit = False
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def label_column(y: Any) -> NDArray[Any]:
+    """Return the labels of texts as an array with one axis.
+
+    Raises:
+        ValueError: If they are not one label for each text, or one is missing.
+    """
+    if isinstance(y, str | bytes) or not isinstance(y, Iterable):
+        raise ValueError(f"fit: y is {y!r:.60}, expected a list of labels, one for each text")
+    values = y.to_numpy() if hasattr(y, "to_numpy") else y if isinstance(y, np.ndarray) else list(y)
+    if not isinstance(values, np.ndarray):
+        _check_labels(values)  # as an array, a missing one may be the string nan
+    column: NDArray[Any] = column_or_1d(values, warn=True)
+    _check_labels(column)
+    return column
+
+
+def _check_labels(labels: Iterable[Any]) -> None:
+    for place, label in enumerate(labels):
+        if is_missing(label):
+            raise ValueError(f"fit: label {place} is {label}, expected a label for each text. {LEAVE_OUT}")

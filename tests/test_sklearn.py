@@ -60,9 +60,9 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     noted: list[tuple[object, ...]] = []
     real = ElmoEmbedder.load
 
-    def load(*settings: Any) -> ElmoEmbedder:
-        noted.append(settings)
-        return real(*settings)
+    def load(folder: Path, *settings: str, unknown: str) -> ElmoEmbedder:
+        noted.append((str(folder), *settings))
+        return real(folder, *settings, unknown=unknown)
 
     monkeypatch.setattr(module.ElmoEmbedder, "load", load)
     return noted
@@ -219,7 +219,7 @@ def test_the_model_is_loaded_when_it_is_first_needed_and_again_for_other_setting
     assert loads[1:] == [("model", "cpu", "int8")]
 
 
-@pytest.mark.parametrize("copied", [clone, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
 def test_copies_leave_the_model_out(
     copied: Callable[[ElmoVectorizer], ElmoVectorizer], loads: list[tuple[object, ...]]
 ) -> None:
@@ -231,6 +231,32 @@ def test_copies_leave_the_model_out(
     assert twin.get_params() == transformer.get_params()
     np.testing.assert_array_equal(twin.transform(LINES), expected)
     assert len(loads) == 2
+
+
+def test_clones_share_the_model(loads: list[tuple[object, ...]]) -> None:
+    """Those of a clone too, and whichever of them loads it; another setting of the model has its own."""
+    pipeline = make_pipeline(vectorizer(pool="max"), LogisticRegression())
+    assert cross_val_score(pipeline, TEXTS, LABELS, cv=3).tolist() == [1, 1, 1]
+    twin = clone(clone(pipeline)[0])
+    assert twin.transform(LINES).tolist() == pipeline[0].transform(LINES).tolist()
+    assert loads == [("model", "cpu", "float32")]
+    assert twin.get_params() == pipeline[0].get_params()
+    exact = vectorizer().transform(LINES)
+    assert np.abs(clone(twin).set_params(precision="int8").transform(LINES) - exact).max() > 1e-4
+    assert loads[2:] == [("model", "cpu", "int8")]
+
+
+def test_a_clone_takes_the_model_that_is_in_the_folder(folder: Path, tmp_path: Path) -> None:
+    model = Path(shutil.copytree(folder / "model", tmp_path / "model"))
+    first = ElmoVectorizer(model, device="cpu").fit(LINES)
+    expected = first.transform(LINES)
+    shutil.rmtree(model)
+    shutil.copytree(folder / "other", model)
+    twin = clone(first).fit(LINES)
+    assert twin.model_digest_ == ElmoEmbedder.load(model, "cpu").bundle.digest
+    assert np.abs(twin.transform(LINES) - expected).max() > 1e-3
+    # What is fitted keeps its own.
+    np.testing.assert_array_equal(first.transform(LINES), expected)
 
 
 def test_a_fitted_one_refuses_another_model(folder: Path, tmp_path: Path) -> None:
@@ -407,8 +433,24 @@ def test_the_layer_that_tells_the_labels_counts_most(layer: int, size: float) ->
         assert scaled[layer] > 2 * np.delete(scaled, layer).max()
 
 
+def test_what_is_no_model() -> None:
+    wrong: Any
+    for wrong, shown in ((None, "nothing"), (5, "5"), (ElmoEmbedder.load("model", "cpu"), "<ElmoEmbedder of model: ")):
+        told = refusal_of(TypeError, lambda wrong=wrong: ElmoVectorizer(wrong).fit(LINES))
+        assert told.startswith(
+            f"ElmoVectorizer takes the folder of a bundle or the name of an installed model, found {shown}"
+        )
+        assert told.endswith(" Call ElmoVectorizer('runs/latest/model').")
+
+
 def test_a_mix_needs_labels() -> None:
     mix = ElmoVectorizer("model", layers="mix")
+    for labels, expected in (
+        (["a", None, *"babab"], "fit: label 1 is None, expected a label for each text."),
+        ("abababa", "fit: y is 'abababa', expected a list of labels, one for each text"),
+    ):
+        assert refusal_of(ValueError, lambda labels=labels: mix.fit(LINES, labels)).startswith(expected)
+    assert refusal_of(ValueError, lambda: mix.fit([], [])).endswith("from texts and labels, found no text")
     assert refusal_of(ValueError, lambda: mix.fit(LINES)).endswith("call fit(X, y)")
     assert "labels have shape (1,), expected (7,)" in refusal_of(ValueError, lambda: mix.fit(LINES, [1]))
     with pytest.raises(NotFittedError, match="call fit"):

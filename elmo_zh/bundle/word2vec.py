@@ -102,8 +102,11 @@ class Word2Vec:
         """Return the vectors of these words alone, the same as in `with_words`; the table is as long as they are many.
 
         In its vocabulary the special tokens come first, then the words, each once, in their order.
+
+        Raises:
+            TypeError: If it is a single string, or an item is no string.
         """
-        distinct = tuple(dict.fromkeys(words))
+        distinct = tuple(check_tokens(words if isinstance(words, str) else dict.fromkeys(words), "of_words", "words"))
         added = self._composed(distinct)
         table = self.table[[*range(len(SPECIALS)), *self.vocabulary.encode(distinct)]]
         for row, word in enumerate(distinct, start=len(SPECIALS)):

@@ -25,7 +25,7 @@ from elmo_zh.cli.options import (
     input_options,
 )
 from elmo_zh.invocation import program
-from elmo_zh.run.reporter import counted, first_ten, format_bytes
+from elmo_zh.run.reporter import counted, format_bytes
 
 if TYPE_CHECKING:
     from elmo_zh.contexts.build_index import IndexReport, IndexSettings
@@ -112,10 +112,10 @@ def index(
     if chosen["split_sentences"] and chosen["segmented"]:
         raise click.UsageError("--segmented text has one sentence per line already. Leave out --split-sentences.")
     from elmo_zh.contexts.build_index import build_index, texts_to_index
-    from elmo_zh.corpus.input_texts import input_text, opened_inputs
+    from elmo_zh.corpus.input_texts import opened_inputs
 
     with opened_inputs(files, common.console) as sources:
-        found = texts_to_index(sources)
+        texts = texts_to_index(sources, config.text, segmented=chosen["segmented"])
         embedder = load_embedder(
             common,
             model_path(model),
@@ -127,7 +127,7 @@ def index(
         with common.choose_engine(config).started(0) as engine:
             report = build_index(
                 embedder,
-                [input_text(source, config.text, segmented=chosen["segmented"]) for source in found],
+                texts,
                 output,
                 _build_settings(embedder, chosen),
                 force=common.force,
@@ -140,12 +140,11 @@ def index(
 def _build_settings(embedder: "ElmoEmbedder", chosen: dict[str, Any]) -> "IndexSettings":
     from elmo_zh.contexts.build_index import IndexSettings
     from elmo_zh.contexts.choice import Choice
-    from elmo_zh.contexts.index_arguments import load_word_list, parse_layers
+    from elmo_zh.contexts.index_arguments import load_word_list, parse_layers, word_former
 
     choice = Choice(min_count=chosen["min_count"], max_per_word=chosen["max_per_word"], seed=chosen["seed"])
     if path := chosen["words"]:
-        segmented = chosen["segmented"]
-        words = load_word_list(path, lambda word: word if segmented else "".join(embedder.tokens(word)))
+        words = load_word_list(path, word_former(embedder, segmented=chosen["segmented"]))
         choice = replace(choice, words=words)
     return IndexSettings(
         layers=parse_layers(chosen["layers"], embedder.num_layers),
@@ -157,11 +156,11 @@ def _build_settings(embedder: "ElmoEmbedder", chosen: dict[str, Any]) -> "IndexS
 
 def _finish(common: Common, embedder: "ElmoEmbedder", report: "IndexReport") -> None:
     from elmo_zh.bundle.description import describe_model
+    from elmo_zh.contexts.index_arguments import explain_missing
 
     counts = report.counts
     if missing := report.missing_words:
-        verb = "does not occur as a token" if len(missing) == 1 else "do not occur as tokens"
-        common.console.warn(f"{counted(len(missing), 'word')} of --words {verb}: {first_ten(missing)}")
+        common.console.warn(explain_missing(missing, "--words"))
     common.finish(
         {
             "output": str(report.path),

@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from elmo_zh.config import TextConfig
 from elmo_zh.contexts.choice import Choice
 from elmo_zh.contexts.index_text import Reading, WordNumbers, count_words, write_index_text
 from elmo_zh.contexts.index_vectors import write_vectors
 from elmo_zh.contexts.layout import INDEX_FORMAT, VECTOR, IndexLayout, array_kinds, is_index
 from elmo_zh.contexts.unfinished_index import IndexParts
 from elmo_zh.corpus.content import UnsuitableError
-from elmo_zh.corpus.input_texts import InputText
-from elmo_zh.corpus.sources import Source, Sources, Stamp
+from elmo_zh.corpus.input_texts import InputText, input_text
+from elmo_zh.corpus.sources import Sources, Stamp
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.jobs import texts_to_embed
 from elmo_zh.embed.line_blocks import Contents
@@ -96,9 +97,10 @@ class IndexReport:
     missing_words: tuple[str, ...]
 
 
-def texts_to_index(sources: Sources) -> list[Source]:
-    """Return the sources without those in folders that `embed` or `index` has written."""
-    return [source for source in texts_to_embed(sources) if source.is_named or not is_index(source.path.parent)]
+def texts_to_index(sources: Sources, config: TextConfig, *, segmented: bool) -> list[InputText]:
+    """Return the texts of sources, without those in folders that `embed` or `index` has written."""
+    found = [source for source in texts_to_embed(sources) if source.is_named or not is_index(source.path.parent)]
+    return [input_text(source, config, segmented=segmented) for source in found]
 
 
 def build_index(

@@ -14,12 +14,16 @@ from elmo_zh.contexts.drift_statistics import (
     permutation_p,
     q_values,
 )
-from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.index import ContextIndex, check_index
 from elmo_zh.contexts.index_entries import Neighbour
 from elmo_zh.contexts.keyword_lines import NeighbourLine
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.errors import ElmoZhError
-from elmo_zh.run.reporter import Reporter, SilentReporter
+from elmo_zh.run.reporter import Reporter, SilentReporter, counted
+from elmo_zh.text.sentence_arguments import check_whole_number
+
+# Words that `repr` shows.
+_SHOWN_WORDS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +77,12 @@ class Drift:
     by: str
     num_shared: int
 
+    def __repr__(self) -> str:
+        """Show the number of words, and those that changed most."""
+        first = ", ".join(f"{each.word} {getattr(each, self.by):.3f}" for each in self.words[:_SHOWN_WORDS])
+        dots = ", ..." if len(self.words) > _SHOWN_WORDS else ""
+        return f"<Drift of {counted(len(self.words), 'word')} in layer {self.layer} by {self.by}: {first}{dots}>"
+
     def with_procrustes(self, distances: Mapping[str, float]) -> "Drift":
         """Return the same with the distances of aligned word2vec vectors."""
         return replace(self, words=tuple(replace(each, procrustes=distances.get(each.word)) for each in self.words))
@@ -109,11 +119,17 @@ def measure_drift(
 
     Raises:
         ElmoZhError: If the indexes were made in different ways, a layer is missing, or no word can be compared.
+        TypeError: If an index is none, or `words` is no list.
         ValueError: If by or a number is out of range.
     """
-    if by not in MEASURES or min_count < 2 or permutations < 1:
-        raise ValueError(f"by={by!r}, min_count={min_count}, permutations={permutations}: expected one of"
-                         f" {', '.join(MEASURES)}, at least 2, and at least 1")  # fmt: skip
+    for index in (old, new):
+        check_index(index, "measure_drift")
+    if by not in MEASURES:
+        raise ValueError(f"measure_drift: by={by!r:.60}, expected {', '.join(MEASURES[:-1])} or {MEASURES[-1]}")
+    for name, value, least in (("min_count", min_count, 2), ("permutations", permutations, 1), ("seed", seed, 0)):
+        check_whole_number(value, "measure_drift", name, least)
+    if words is not None and (isinstance(words, str) or not isinstance(words, Collection)):
+        raise TypeError(f"measure_drift: words={words!r:.60}, expected a list of words, such as ['苹果']")
     chosen = require_comparable(old, new, layer)
     shared = sorted(set(old.words) & set(new.words))
     asked = shared if words is None else sorted(set(words).intersection(shared))

@@ -1,25 +1,29 @@
 """ContextIndex: read an index of occurrences. Its files are mapped into memory and read where they are needed."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
-from tokenize import TokenError
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elmo_zh.contexts.index_entries import IndexedLine, Neighbour, Occurrence
-from elmo_zh.contexts.index_info import check_sizes, damaged, load_info
-from elmo_zh.contexts.layout import IndexLayout, array_kinds
+from elmo_zh.contexts.index_arrays import IndexArrays
+from elmo_zh.contexts.index_entries import IndexedLine, IndexedTexts, Neighbour, Occurrence
+from elmo_zh.contexts.index_info import damaged, explain_other_model, load_info
+from elmo_zh.contexts.layout import IndexLayout
 from elmo_zh.contexts.nearest import nearest, nearest_among, nearest_of_each
-from elmo_zh.contexts.similar_spellings import similar_spellings
-from elmo_zh.corpus.members import Members, member_name
-from elmo_zh.corpus.names import shown
+from elmo_zh.contexts.query_arguments import check_number, check_queries, check_query, check_top
+from elmo_zh.contexts.similar_spellings import explain_missing_word
 from elmo_zh.errors import ElmoZhError
+from elmo_zh.run.path_arguments import check_path
+from elmo_zh.run.reporter import Reporter, WarningReporter
+
+if TYPE_CHECKING:
+    from elmo_zh.embed.embedder import ElmoEmbedder
 
 
 class ContextIndex:
@@ -37,6 +41,8 @@ class ContextIndex:
         dimension: Length of a vector, 2P.
         is_segmented: Whether its texts were segmented.
         info: The content of index.json.
+        sources: The names of its files: of an archive those of its members, such as texts.zip/old/1.txt.
+        archives: The names of its archives.
     """
 
     def __init__(self, path: Path, info: dict[str, Any]) -> None:
@@ -48,20 +54,9 @@ class ContextIndex:
         self.dimension: int = info["dimension"]
         self.is_segmented: bool = info["settings"]["segmented"] is True
         self._layout = IndexLayout(path)
-        self._kinds = array_kinds(self._layout, info["counts"], self.layers, self.dimension)
-        self._opened: dict[Path, NDArray[Any]] = {}
-        check_sizes(self._layout, info, self.layers)
-        words, lines = self._array(self._layout.words), self._array(self._layout.lines)
-        for column, last, where in (
-            (words["end"], info["bytes"][self._layout.word_text.name], self._layout.words),
-            (words["postings_end"], len(self), self._layout.words),
-            (lines["end"], info["bytes"][self._layout.line_text.name], self._layout.lines),
-        ):
-            if column[-1] != last or column[0] < 0 or (np.diff(column) < 0).any():
-                raise damaged(where)
-        self._texts = [(text["name"], Members.restored(text.get("members", []))) for text in info["texts"]]
-        if lines["source"].min() < 0 or lines["source"].max() >= len(self._texts):
-            raise damaged(self._layout.lines)
+        self._array = IndexArrays(self._layout, info, self.layers, self.dimension).read
+        self._texts = IndexedTexts(info)
+        self.sources, self.archives = self._texts.sources, self._texts.archives
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "ContextIndex":
@@ -71,10 +66,72 @@ class ContextIndex:
             path: Its folder.
 
         Raises:
+            TypeError: If it is no path.
             OutputError: If the folder is no index, or the index is damaged or of another version.
         """
-        folder = Path(path)
+        folder = check_path(path, "ContextIndex.load", "path", "the folder of an index")
         return cls(folder, load_info(folder))
+
+    @classmethod
+    def build(
+        cls,
+        embedder: "ElmoEmbedder",
+        texts: str | PathLike[str] | Iterable[str | PathLike[str]],
+        path: str | PathLike[str],
+        *,
+        split_sentences: bool = False,
+        segmented: bool = False,
+        layers: str | int | Sequence[int] = "all",
+        min_count: int = 2,
+        max_per_word: int = 1000,
+        words: Iterable[str] | None = None,
+        seed: int = 1,
+        force: bool = False,
+        reporter: Reporter | None = None,
+    ) -> "ContextIndex":
+        """Index the words of texts as `elmo-zh index` does, to the same bytes, and open the index.
+
+            embedder = ElmoEmbedder.load("runs/latest/model")
+            index = ContextIndex.build(embedder, "news/", "news.index", split_sentences=True)
+
+        An interrupted call resumes if it is repeated. docs/contexts.md describes the choice of words and the folder.
+
+        Args:
+            embedder: The model, not a stateful one.
+            texts: A file, a folder or a glob, or several of them, in any form that `segment` reads.
+            path: The folder to write; it appears when the index is complete.
+            split_sentences: Split lines into sentences as in training; each counts as a line.
+            segmented: The texts have one sentence per line, its tokens separated by single spaces.
+            layers: Layers whose vectors are kept: all, top, a number, or some numbers; 0 is the token layer.
+            min_count: Index only words that occur at least this often; has no effect with `words`.
+            max_per_word: Keep at most so many occurrences of a word, chosen at random; 0 keeps all.
+            words: Index only these words, however rare. Default: all but punctuation.
+            seed: Seed of the samples.
+            force: Replace an existing index, and do not resume an unfinished one.
+            reporter: Receives messages and progress. Default: only warnings are shown, as Python's.
+
+        Raises:
+            TypeError, ValueError: If an argument is not as above.
+            ElmoZhError: If the embedder is a stateful one.
+            CorpusError: If a text does not exist, cannot be read or changes, or no word occurs often enough.
+            OutputError: If the folder exists or does not fit on its disk, or an unfinished index there is of other
+                texts, another model or other settings.
+
+        Warns:
+            UserWarning: If a file is skipped, far more words are unknown than in the model's training, or some of
+                `words` do not occur.
+        """
+        # Opening an index needs no torch.
+        from elmo_zh.contexts.index_arguments import settings_in_python
+        from elmo_zh.contexts.index_files import check_embedder, index_files, list_paths
+
+        settings = settings_in_python(
+            check_embedder(embedder, "build"), layers, words, min_count=min_count, max_per_word=max_per_word, seed=seed,
+            segmented=segmented, split_sentences=split_sentences,
+        )  # fmt: skip
+        folder = check_path(path, "build", "path", "a folder")
+        index_files(embedder, list_paths(texts), folder, settings, force=force, reporter=reporter or WarningReporter())
+        return cls.load(folder)
 
     def __repr__(self) -> str:
         """Show the path, the sizes and the layers."""
@@ -99,20 +156,6 @@ class ContextIndex:
             return [spelled[start:end].decode() for start, end in _spans(self._array(self._layout.words)["end"])]
         except UnicodeDecodeError:
             raise damaged(self._layout.word_text) from None
-
-    @property
-    def sources(self) -> list[str]:
-        """The names of the texts as lines name them: of an archive its members, such as texts.zip/old/1.txt."""
-        return [
-            source
-            for name, members in self._texts
-            for source in ([member_name(name, member) for member in members.names] or [name])
-        ]
-
-    @property
-    def archives(self) -> list[str]:
-        """The names of the texts that are archives."""
-        return [name for name, members in self._texts if members.names]
 
     def __contains__(self, word: object) -> bool:
         return isinstance(word, str) and self._number(word) is not None
@@ -140,15 +183,21 @@ class ContextIndex:
         return found
 
     def occurrence(self, number: int) -> Occurrence:
-        """Return an occurrence by its number."""
+        """Return an occurrence by its number.
+
+        Raises:
+            TypeError, IndexError: If it is not a number, or there is no such occurrence.
+        """
+        number = check_number(number, len(self), "occurrence")
         word, line, token, start, end = self._array(self._layout.occurrences)[number].tolist()
         counts = self.info["counts"]
         if not (0 <= word < counts["words"] and 0 <= line < counts["kept_lines"] and 0 <= start <= end):
             raise damaged(self._layout.occurrences)
-        return Occurrence(int(number), self.words[word], line, token, start, end)
+        return Occurrence(number, self.words[word], line, token, start, end)
 
     def occurrences_beside(self, number: int) -> NDArray[np.int64]:
         """Return the numbers of the other occurrences in the line of an occurrence, ascending, int64, shape (n,)."""
+        number = check_number(number, len(self), "occurrence")
         first, last = np.searchsorted(self._lines, [self._lines[number], self._lines[number] + 1])
         return np.delete(np.arange(first, last), number - first)
 
@@ -161,16 +210,19 @@ class ContextIndex:
         return lines
 
     def line(self, number: int) -> IndexedLine:
-        """Return a line by its number in the index."""
+        """Return a line by its number in the index, as an `Occurrence` has it.
+
+        Raises:
+            TypeError, IndexError: If it is not a number, or there is no such line.
+        """
         lines = self._array(self._layout.lines)
+        number = check_number(number, len(lines), "line")
         start = int(lines["end"][number - 1]) if number else 0
         with self._layout.line_text.open("rb") as file:
             file.seek(start)
             text = file.read(int(lines["end"][number]) - start)
         try:
-            source, members = self._texts[int(lines["source"][number])]
-            name, own_number = members.place(source, int(lines["number"][number]))
-            return IndexedLine(text.decode(), name, own_number, archive=source if members.names else "")
+            return self._texts.line(text.decode(), int(lines["source"][number]), int(lines["number"][number]))
         except UnicodeDecodeError:
             raise damaged(self._layout.line_text) from None
 
@@ -217,13 +269,11 @@ class ContextIndex:
 
         Raises:
             ElmoZhError: If the index does not have this layer or this word.
+            TypeError: If a word is given in place of a vector.
             ValueError: If the vector has another shape, or a number that is not finite; if `top` is less than 1.
         """
-        _require_top(top)
-        query = np.asarray(vector, np.float32)
-        if query.shape != (self.dimension,):
-            raise ValueError(f"vector: shape {query.shape}, expected ({self.dimension},)")
-        _require_finite(query)
+        check_top(top)
+        query = check_query(vector, self.dimension)
         vectors, norms = self._vectors(layer), self._norms(layer)
         if word is None:
             numbers, cosines = nearest(vectors, norms, query, top)
@@ -243,11 +293,8 @@ class ContextIndex:
             ElmoZhError: If the index does not have this layer.
             ValueError: If the vectors have another shape, or a number that is not finite; if `top` is less than 1.
         """
-        _require_top(top)
-        queries = np.asarray(vectors, np.float32)
-        if queries.ndim != 2 or queries.shape[1] != self.dimension:
-            raise ValueError(f"vectors: shape {queries.shape}, expected (number, {self.dimension})")
-        _require_finite(queries)
+        check_top(top)
+        queries = check_queries(vectors, self.dimension)
         return [
             self._neighbours(*found)
             for found in nearest_of_each(self._vectors(layer), self._norms(layer), queries, top)
@@ -265,10 +312,7 @@ class ContextIndex:
             path: Its folder, for the message.
         """
         if digest != self.model_digest:
-            raise ElmoZhError(
-                f"{self.path} was made with the model {self.model['path']} ({_short(self.model_digest)}), but {path} is"
-                f" another one ({_short(digest)}). Give that model with --model, or make the index again with: index"
-            )
+            raise ElmoZhError(explain_other_model(self.path, self.model, digest, path))
 
     def _number(self, word: str) -> int | None:
         if not isinstance(word, str):
@@ -279,14 +323,7 @@ class ContextIndex:
     def _require(self, word: str) -> int:
         number = self._number(word)
         if number is None:
-            similar = similar_spellings(word, self.words)
-            # The words of a stranger's index may hold line feeds.
-            advice = (
-                f"Did you mean {', '.join(map(shown, similar))}?"
-                if similar
-                else "No word of it has one of these characters."
-            )
-            raise ElmoZhError(f"{shown(word) or 'An empty word'} is not in the index {self.path}. {advice}")
+            raise ElmoZhError(explain_missing_word(word, self.words, self.path))
         return number
 
     def _check_layer(self, layer: int) -> int:
@@ -295,19 +332,13 @@ class ContextIndex:
             raise ElmoZhError(f"{self.path} has no vectors of layer {layer}; it has {known}. Choose one of these.")
         return layer
 
-    def _array(self, path: Path) -> NDArray[Any]:
-        """Return an array of the index, mapped into memory."""
-        if path not in self._opened:
-            dtype, shape = self._kinds[path]
-            try:
-                # Copy on write, since torch warns of arrays that cannot be written.
-                array = np.load(path, mmap_mode="c", allow_pickle=False)
-            except (ValueError, EOFError, TokenError):
-                raise damaged(path) from None
-            if array.dtype != dtype or array.shape != shape:
-                raise damaged(path)
-            self._opened[path] = array
-        return self._opened[path]
+
+def check_index(given: object, call: str) -> ContextIndex:
+    """Return an index; raise TypeError with the right call for anything else, such as its path."""
+    if isinstance(given, ContextIndex):
+        return given
+    path = fspath(given) if isinstance(given, str | PathLike) else "news.index"
+    raise TypeError(f"{call} takes a ContextIndex, found {given!r:.60}. Open it: ContextIndex.load({str(path)!r}).")
 
 
 def _spans(ends: NDArray[np.int64]) -> list[tuple[int, int]]:
@@ -318,17 +349,3 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def _require_top(top: int) -> None:
-    if top < 1:
-        raise ValueError(f"top: {top}, expected at least 1")
-
-
-def _require_finite(vectors: NDArray[np.float32]) -> None:
-    if not np.isfinite(vectors).all():
-        raise ValueError("vector: a number is not finite")
-
-
-def _short(digest: str) -> str:
-    return digest.removeprefix("sha256:")[:12]

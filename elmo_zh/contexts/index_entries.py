@@ -1,6 +1,9 @@
 """The entries of an index that `ContextIndex` returns: occurrences, their lines, and similar occurrences."""
 
 from dataclasses import dataclass
+from typing import Any
+
+from elmo_zh.corpus.members import Members, member_name
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,37 @@ class IndexedLine:
     source: str
     number: int
     archive: str = ""
+
+
+class IndexedTexts:
+    """The texts of an index, as its lines name them.
+
+    Attributes:
+        sources: The names of the files: of an archive its members, such as texts.zip/old/1.txt.
+        archives: The names of the archives.
+    """
+
+    def __init__(self, info: dict[str, Any]) -> None:
+        """Read the texts from the content of index.json."""
+        self._texts = [(text["name"], Members.restored(text.get("members", []))) for text in info["texts"]]
+        self.archives = [name for name, members in self._texts if members.names]
+        self.sources = [
+            source
+            for name, members in self._texts
+            for source in ([member_name(name, member) for member in members.names] or [name])
+        ]
+
+    def line(self, text: str, text_number: int, number: int) -> IndexedLine:
+        """Return a line.
+
+        Args:
+            text: What it holds.
+            text_number: The number of its text, from 0.
+            number: Its number in that text, from 0, counted through all members of an archive.
+        """
+        name, members = self._texts[text_number]
+        source, own_number = members.place(name, number)
+        return IndexedLine(text, source, own_number, archive=name if members.names else "")
 
 
 @dataclass(frozen=True)

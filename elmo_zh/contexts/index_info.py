@@ -1,6 +1,6 @@
 """index.json of an index, and the checks of what it says of the other files."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,9 @@ from elmo_zh.corpus.members import Members
 from elmo_zh.errors import OutputError
 from elmo_zh.invocation import command, program
 from elmo_zh.run.files import read_json
+
+# Digits of a model's digest in a message.
+_SHOWN_DIGITS = 12
 
 
 def load_info(folder: Path) -> dict[str, Any]:
@@ -78,3 +81,19 @@ def check_sizes(layout: IndexLayout, info: dict[str, Any], layers: Sequence[int]
 def damaged(path: Path) -> OutputError:
     """Return the error for a file of an index whose content cannot be right."""
     return OutputError(f"{path} is damaged. Make the index again.")
+
+
+def explain_other_model(index: Path, made_with: Mapping[str, str], digest: str, path: Path) -> str:
+    """Return the message that an index was made with another model.
+
+    Args:
+        index: The folder of the index.
+        made_with: What index.json says of its model.
+        digest: Digest of the other one.
+        path: The folder of that.
+    """
+    own, other = (each.removeprefix("sha256:")[:_SHOWN_DIGITS] for each in (made_with["model_digest"], digest))
+    return (
+        f"{index} was made with the model {made_with['path']} ({own}), but {path} is another one ({other}). Give that"
+        " model with --model, or make the index again with: index"
+    )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from elmo_zh.bundle.find_bundle import find_given_bundle
 from elmo_zh.bundle.read import Bundle, load_bundle, load_same_bundle
 from elmo_zh.contexts.line_score import LineScore, TokenScore
+from elmo_zh.embed.embedder_arguments import check_bundle
 from elmo_zh.embed.rows import require_sentences
 from elmo_zh.model.precision import choose_device
 from elmo_zh.text.alignment import TokenisedLine, align_sentences, find_tokens
@@ -60,10 +61,11 @@ class LineScorer:
             reading: How a line becomes sentences; default: a raw line is one sentence.
 
         Raises:
+            TypeError: If it is no loaded bundle.
             BundleError: If the bundle has no softmax, or cannot read lines in this way.
             ElmoZhError: If the device is not one of those listed, or not available.
         """
-        self.bundle, self.reading = bundle, reading or LineReading()
+        self.bundle, self.reading = check_bundle(bundle, "LineScorer"), reading or LineReading()
         self._device = choose_device(device)
         self._softmax, self._vocabulary = bundle.require_probabilities()
         if self.reading.split_sentences:

@@ -1,18 +1,19 @@
 """The usages of a word: its occurrences in an index, in clusters by their vectors."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.contexts.clusters import Clusters, find_clusters
-from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.index import ContextIndex, check_index
 from elmo_zh.contexts.index_entries import IndexedLine, Neighbour
 from elmo_zh.contexts.keyword_lines import NeighbourLine
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.telling_words import telling_words
 from elmo_zh.contexts.usage_vectors import usage_layer, usage_vectors
 from elmo_zh.errors import ElmoZhError
+from elmo_zh.text.sentence_arguments import check_whole_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +30,8 @@ class Usage:
 
     number: int
     share: float
-    centre: NDArray[np.float64]
-    nearest: tuple[NeighbourLine, ...]
+    centre: NDArray[np.float64] = field(repr=False)
+    nearest: tuple[NeighbourLine, ...] = field(repr=False)
     words: tuple[str, ...]
 
 
@@ -52,11 +53,11 @@ class Senses:
     word: str
     layer: int
     usages: tuple[Usage, ...]
-    occurrences: NDArray[np.int64]
-    labels: NDArray[np.int64]
-    cosines: NDArray[np.float64]
-    is_repeated: NDArray[np.bool_]
-    clusters: Clusters
+    occurrences: NDArray[np.int64] = field(repr=False)
+    labels: NDArray[np.int64] = field(repr=False)
+    cosines: NDArray[np.float64] = field(repr=False)
+    is_repeated: NDArray[np.bool_] = field(repr=False)
+    clusters: Clusters = field(repr=False)
 
 
 def find_senses(
@@ -87,10 +88,16 @@ def find_senses(
     Raises:
         ElmoZhError: If the index does not have the word or the layer, the word has too few occurrences in different
             lines, or scikit-learn is not installed.
-        ValueError: If the number of usages is not positive.
+        TypeError: If the index is none, or the word is not a string.
+        ValueError: If a number is not a whole one, or out of range.
     """
-    if num_usages is not None and num_usages < 1:
-        raise ValueError(f"num_usages: {num_usages}, expected at least 1")
+    check_index(index, "find_senses")
+    for name, value, least, most in (
+        ("num_usages", 1 if num_usages is None else num_usages, 1, None),
+        ("seed", seed, 0, 2**32 - 1),
+        ("top", top, 0, None),
+    ):
+        check_whole_number(value, "find_senses", name, least, most)
     chosen = usage_layer(index) if layer is None else layer
     index.vectors(chosen)  # raises if the index does not have the layer
     numbers = index.occurrences(word)

@@ -1,6 +1,6 @@
 """EmbeddedSentence: what ElmoEmbedder returns for one sentence."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ class EmbeddedSentence:
         is_unknown: True for each token outside the vocabulary in token mode, bool, shape (n,).
     """
 
-    vectors: Vectors
+    vectors: Vectors = field(repr=False)
     tokens: list[str]
-    offsets: NDArray[np.int32]
-    is_unknown: NDArray[np.bool_]
+    offsets: NDArray[np.int32] = field(repr=False)
+    is_unknown: NDArray[np.bool_] = field(repr=False)

@@ -17,7 +17,7 @@ from elmo_zh.embed.hub_outputs import hub_outputs
 from elmo_zh.embed.read_ahead import iter_windows
 from elmo_zh.embed.sentence_tokens import SentenceTokens
 from elmo_zh.embed.sentence_vectors import SentenceVectors, check_state, fill_state, state_to_arrays
-from elmo_zh.embed.substitute_arguments import check_substitutes
+from elmo_zh.embed.substitute_arguments import check_place, check_substitutes
 from elmo_zh.embed.substitutes import Place, SubstituteFinder, Substitutes
 from elmo_zh.embed.token_forms import TokenForms, known_forms
 from elmo_zh.embed.unknown_rate import UnknownWatch
@@ -30,6 +30,7 @@ from elmo_zh.text.sentence_arguments import (
     check_keep,
     check_texts,
     check_token_sentences,
+    check_whole_number,
 )
 
 
@@ -65,9 +66,10 @@ class ElmoEmbedder(SentenceTokens):
         unknown: str = "unk",
         dtype: str = "float32",
     ) -> None:
-        bundle = check_bundle(bundle)
+        bundle = check_bundle(bundle, "ElmoEmbedder")
         self._device = choose_device(device)
         check_choices(precision=precision, unknown=unknown, dtype=dtype)
+        check_whole_number(batch_tokens, "ElmoEmbedder", "batch_tokens", 1)
         super().__init__(bundle, ForkSafeLock(self, "_preparation", "_vectors", "_finder", "_forms"))
         self.precision, self.unknown, self.dtype = precision, unknown, dtype
         self.batch_tokens, self.is_stateful = batch_tokens, stateful
@@ -301,12 +303,15 @@ class ElmoEmbedder(SentenceTokens):
             ElmoZhError: If the position is not in the sentence.
             BundleError: If the bundle has no softmax.
         """
-        return self.substitutes_many([(tokens, position)], top, with_punctuation=with_punctuation)[0]
+        return self.substitutes_many([check_place(tokens, position)], top, with_punctuation=with_punctuation)[0]
 
     def substitutes_many(
         self, places: Sequence[Place], top: int = 20, *, with_punctuation: bool = False
     ) -> list[Substitutes]:
-        """Return what `substitutes` returns for each pair of tokens and a position; faster than one by one."""
+        """Return what `substitutes` returns for each pair of tokens and a position; faster than one by one.
+
+        embedder.substitutes_many([(["我", "吃", "苹果"], 2), (["今天", "很", "热"], 1)], top=5)
+        """
         checked = check_substitutes(places, top)
         with self._lock:
             self._finder = self._finder or SubstituteFinder(self.bundle, self._device)

@@ -15,13 +15,18 @@ _KNOWN = {
 }
 
 
-def check_bundle(given: object) -> Bundle:
-    """Return a loaded bundle; raise TypeError with the right call for anything else."""
+def check_bundle(given: object, name: str) -> Bundle:
+    """Return a loaded bundle; raise TypeError with the right call for anything else.
+
+    Args:
+        given: The argument.
+        name: The class that is built from it, for the message: ElmoEmbedder.
+    """
     if isinstance(given, Bundle):
         return given
     path = str(given if isinstance(given, str | Path) else DEFAULT_MODEL)
     found = "nothing" if given is None else f"{given!r:.60}"
-    raise TypeError(f"ElmoEmbedder takes a loaded bundle, found {found}. Call ElmoEmbedder.load({path!r}).")
+    raise TypeError(f"{name} takes a loaded bundle, found {found}. Call {name}.load({path!r}).")
 
 
 def check_choices(**given: str) -> None:

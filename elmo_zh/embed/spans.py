@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from elmo_zh.text.sentence_arguments import check_whole_number
+
 ALIGN_METHODS = ("spread", "first")
 SPAN_METHODS = ("mean", "max")
 
@@ -33,6 +35,7 @@ def align_to_characters(
         ValueError: If the shapes or the method are not as above, or the offsets do not fit the line.
     """
     _check_method(method, ALIGN_METHODS)
+    check_whole_number(num_characters, "align_to_characters", "num_characters", 0)
     vectors, offsets = _check_tokens(vectors, offsets)
     if offsets.max(initial=0) > num_characters:
         raise ValueError(f"offsets reach character {offsets.max()}, but the line has {num_characters}")

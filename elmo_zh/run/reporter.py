@@ -1,6 +1,7 @@
 """Progress reporting, independent of where it is shown, and figures and tables as text."""
 
 import unicodedata
+import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
@@ -46,6 +47,14 @@ class SilentReporter:
     @contextmanager
     def progress(self, *_: object, **__: object) -> Iterator[Progress]:  # noqa: D102
         yield _NoProgress()
+
+
+class WarningReporter(SilentReporter):
+    """A `Reporter` that gives what the user should look at as a warning of Python's, and shows nothing else."""
+
+    def warn(self, message: str) -> None:
+        """Warn with a UserWarning."""
+        warnings.warn(message, stacklevel=2)
 
 
 class Hints:

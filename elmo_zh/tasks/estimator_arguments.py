@@ -1,12 +1,13 @@
 """Checks of what the estimators of labelled tasks are given: settings, labels and tags."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
+from elmo_zh.sklearn import LEAVE_OUT
 from elmo_zh.tasks.networks.settings import INPUTS
-from elmo_zh.text.sentence_arguments import is_missing, is_whole_number
+from elmo_zh.text.sentence_arguments import check_whole_number, is_missing
 
 # The ranges of the options of `task fit`: the least value and the largest one, None for no limit.
 _WHOLE: dict[str, tuple[int, int | None]] = {
@@ -16,7 +17,6 @@ _WHOLE: dict[str, tuple[int, int | None]] = {
     "batch_size": (1, None),
     "seed": (0, 2**31),
 }
-_LEAVE_OUT = "Leave the text out, or label it."
 
 
 def check_settings(given: Mapping[str, Any]) -> None:
@@ -27,10 +27,7 @@ def check_settings(given: Mapping[str, Any]) -> None:
     """
     _check_inputs(given["inputs"])
     for name, (least, most) in _WHOLE.items():
-        value = given[name]
-        if not is_whole_number(value) or value < least or (most is not None and value > most):
-            expected = f"of {least} or more" if most is None else f"from {least} to {most}"
-            raise ValueError(f"fit: {name}={value!r}, expected a whole number {expected}")
+        check_whole_number(given[name], "fit", name, least, most)
     rate = given["learning_rate"]
     if not isinstance(rate, float | int | np.floating) or isinstance(rate, bool) or not 0 < rate <= 1:
         raise ValueError(f"fit: learning_rate={rate!r}, expected a number above 0, 1 at most")
@@ -43,13 +40,6 @@ def _check_inputs(inputs: Any) -> None:
         raise ValueError(f"fit: inputs={inputs!r}, expected a list of some of {', '.join(INPUTS)}, each once")
 
 
-def check_labels(labels: Sequence[Any]) -> None:
-    """Raise ValueError for a label that is None or NaN."""
-    for place, label in enumerate(labels):
-        if is_missing(label):
-            raise ValueError(f"fit: label {place} is {label}, expected a label for each text. {_LEAVE_OUT}")
-
-
 def list_tags(tags: Iterable[Any], call: str) -> list[tuple[str, ...]]:
     """Return the tags of each text.
 
@@ -60,13 +50,15 @@ def list_tags(tags: Iterable[Any], call: str) -> list[tuple[str, ...]]:
     Raises:
         ValueError: If a text has none, or a tag is None or NaN.
     """
+    if isinstance(tags, str | bytes) or not isinstance(tags, Iterable):
+        raise ValueError(f"{call}: y is {tags!r:.60}, expected for each text a list of tags, one for each character")
     listed = []
     for place, each in enumerate(tags):
         if is_missing(each) or not isinstance(each, Iterable):
-            raise ValueError(f"{call}: the tags of text {place} are {each!r:.60}, expected a list. {_LEAVE_OUT}")
+            raise ValueError(f"{call}: the tags of text {place} are {each!r:.60}, expected a list. {LEAVE_OUT}")
         found = list(each)
         for number, tag in enumerate(found):
             if is_missing(tag):
-                raise ValueError(f"{call}: tag {number} of text {place} is {tag}, expected a tag. {_LEAVE_OUT}")
+                raise ValueError(f"{call}: tag {number} of text {place} is {tag}, expected a tag. {LEAVE_OUT}")
         listed.append(tuple(map(str, found)))
     return listed

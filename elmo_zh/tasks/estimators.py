@@ -3,7 +3,8 @@
 Requires the package scikit-learn (extra `sklearn`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
+from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,14 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.bundle.word2vec import Word2Vec
-from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.extras import install_line
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.tasks.data.datasets import DEV_FRACTION, DataFiles, Dataset, choose_examples
 from elmo_zh.tasks.data.examples import Example
 from elmo_zh.tasks.data.read_labelled import Reading
 from elmo_zh.tasks.data.schemes import detect_scheme, spans_of, tags_of
-from elmo_zh.tasks.estimator_arguments import check_labels, check_settings, list_tags
+from elmo_zh.tasks.estimator_arguments import check_settings, list_tags
 from elmo_zh.tasks.fit import with_inputs
 from elmo_zh.tasks.networks.settings import ENCODERS, HEADS, METRICS, HeadSettings
 from elmo_zh.tasks.predictions import ClassPrediction, TagPrediction
@@ -32,9 +32,10 @@ from elmo_zh.text.sentence_arguments import list_strings
 
 try:
     from sklearn.base import ClassifierMixin
+    from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted
 
-    from elmo_zh.sklearn import StringEstimator
+    from elmo_zh.sklearn import StringEstimator, label_column
 except ImportError:
     raise ImportError(
         f"elmo_zh.tasks.estimators needs scikit-learn. Install it with: {install_line('sklearn')}", name="sklearn"
@@ -68,7 +69,7 @@ class _TaskEstimator(StringEstimator):
         """Store the settings.
 
         Args:
-            model: Folder of the bundle.
+            model: Folder of the bundle, or name of an installed model.
             inputs: What the network reads: some of word2vec, elmo and characters; empty for the default of `task fit`.
             head: Of a classifier: bilstm, or linear on the mean of the vectors.
             encoder: LSTMs that read the inputs: single, a BiLSTM, or merged, two with a residual connection.
@@ -98,13 +99,13 @@ class _TaskEstimator(StringEstimator):
         """Train on examples; set `task_`."""
         self._require_choices()
         seed = int(self.seed)  # perhaps NumPy's, as the other numbers, of which JSON knows nothing
-        if len(examples) < 2:
-            raise ValueError(f"fit: {len(examples)} texts, expected two at least, of which one decides when to stop")
+        _require_two(examples)
         dev = choose_examples(examples, max(1, round(DEV_FRACTION * len(examples))), seed)
         chosen = set(map(id, dev))
         train = [example for example in examples if id(example) not in chosen]
         dataset = Dataset(train=train, dev=dev, test=[], scheme=scheme, by_words=False, files=())
-        embedder, reporter = ElmoEmbedder.load(self.model, self.device, unknown="backoff"), SilentReporter()
+        embedder = self._load_model(unknown="backoff")
+        reporter = SilentReporter()
         settings = HeadSettings(
             kind=self._kind, head=self.head, encoder=self.encoder, metric=self.metric,
             inputs=tuple(map(str, self.inputs)), hidden_dim=int(self.hidden_dim),
@@ -125,9 +126,27 @@ class _TaskEstimator(StringEstimator):
             trained = task.train(seed, Path(folder, "seed"))
         head = task.load(seed, trained)
         mixes = {place: mix.layer_weights() for place, mix in head.mixes().items()}
-        description = task.describe(scores={"dev": trained.best_score}, layer_weights=mixes)
+        scores = {"metric": task.metric, "chosen_seed": seed, "dev": {task.metric: trained.best_score}}
+        description = task.describe(scores=scores, layer_weights=mixes)
         word2vec = Word2Vec.load(embedder.bundle.path) if "word2vec" in description.settings.inputs else None
         self.task_ = TaskModel(description, head, embedder, word2vec)
+
+    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
+        """Write the trained network as the folder of a task, which `TaskModel.load` and `elmo-zh task predict` read.
+
+        Labels are written as strings. The folder names the bundle and does not hold it. Of the scores it has only that
+        on the tenth of the texts that was set aside.
+
+        Args:
+            path: The folder, which appears when it is complete.
+            force: Replace a trained task.
+
+        Raises:
+            NotFittedError: If nothing was trained.
+            OutputError: If the folder exists and `force` is not given, or it holds something else.
+        """
+        check_is_fitted(self, "task_")
+        self.task_.save(path, force=force)
 
     def _require_choices(self) -> None:
         """Raise ValueError for an unknown value, or one that a tagger does not support."""
@@ -165,14 +184,20 @@ class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
             TypeError: If an item of X is not a string.
             BundleError: If the folder is not a sound bundle.
         """
-        texts, labels = list_strings(X, "fit"), list(y)
+        texts, labels = list_strings(X, "fit"), label_column(y)
         _require_as_many(texts, labels, "fit")
-        check_labels(labels)
-        self.classes_, numbers = np.unique(np.asarray(labels), return_inverse=True)
+        _require_two(texts)
+        check_classification_targets(labels)
+        self.classes_, numbers = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError("fit: all texts have the same label, expected two at least")
-        self._fit([Example((text,), (str(number),)) for text, number in zip(texts, numbers, strict=True)])
+        names = self._names()
+        self._fit([Example((text,), (names[number],)) for text, number in zip(texts, numbers, strict=True)])
         return self
+
+    def _names(self) -> list[str]:
+        """Return the labels as the network and its folder have them."""
+        return list(map(str, self.classes_))
 
     def predict(self, X: Iterable[str]) -> NDArray[Any]:
         """Return the most probable label of each string."""
@@ -184,11 +209,12 @@ class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
         """Return the probability of each label, in the order of `classes_`, float64, shape (N, K)."""
         check_is_fitted(self, "task_")
         predictions = self.task_.predict(list_strings(X, "predict"))
-        found = np.zeros((len(predictions), len(self.classes_)))
+        columns = {name: column for column, name in enumerate(self._names())}
+        found = np.zeros((len(predictions), len(columns)))
         for row, prediction in enumerate(predictions):
             assert isinstance(prediction, ClassPrediction)
-            for number, probability in prediction.probabilities.items():
-                found[row, int(number)] = probability
+            for name, probability in prediction.probabilities.items():
+                found[row, columns[name]] = probability
         return found
 
 
@@ -254,6 +280,11 @@ def _in_bioes(examples: Sequence[Example]) -> list[Example]:
     ]
 
 
-def _require_as_many(texts: Sequence[str], labels: Sequence[Any], call: str) -> None:
+def _require_two(texts: Sized) -> None:
+    if len(texts) < 2:
+        raise ValueError(f"fit: {len(texts)} texts, expected two at least, of which one decides when to stop")
+
+
+def _require_as_many(texts: Sized, labels: Sized, call: str) -> None:
     if len(texts) != len(labels):
         raise ValueError(f"{call}: {len(texts)} texts and {len(labels)} labels, expected as many")

@@ -16,7 +16,7 @@ from elmo_zh.run.resumable import claimed_output, open_parts, parts_of
 from elmo_zh.tasks.data.datasets import DataFiles, Dataset, load_dataset
 from elmo_zh.tasks.networks.settings import HeadSettings
 from elmo_zh.tasks.prepared_task import FitJob, FitReport, PreparedTask
-from elmo_zh.tasks.task_files import TaskLayout
+from elmo_zh.tasks.task_files import is_trained_task
 from elmo_zh.version import __version__
 
 
@@ -52,11 +52,6 @@ def fit_task(
         report = task.write(output, trained)
         remove(parts)
     return report
-
-
-def is_trained_task(path: Path) -> bool:
-    """Return whether a folder is one that `fit_task` wrote."""
-    return TaskLayout(path).description.is_file()
 
 
 def with_inputs(settings: HeadSettings, dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> HeadSettings:

@@ -103,6 +103,11 @@ class TaskDescription:
         write_json(path, {"format": TASK_FORMAT, "elmo_zh": __version__, **asdict(self)})
 
 
+def is_trained_task(path: Path) -> bool:
+    """Return whether a folder is that of a trained task."""
+    return TaskLayout(path).description.is_file()
+
+
 def load_description(layout: TaskLayout) -> TaskDescription:
     """Read task.json.
 

@@ -3,11 +3,14 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
+from os import PathLike
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
+from safetensors.torch import save_file
 
 from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.bundle.layout import BundleLayout
@@ -15,6 +18,9 @@ from elmo_zh.bundle.tensor_files import load_tensors
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError, RunError
+from elmo_zh.run.files import atomic_path
+from elmo_zh.run.path_arguments import check_path
+from elmo_zh.run.resumable import claimed_output
 from elmo_zh.tasks.data.examples import Example
 from elmo_zh.tasks.encode_texts import Alphabet, TextEncoder, read_alike
 from elmo_zh.tasks.networks.task_head import TagProbabilities, TaskHead
@@ -25,7 +31,7 @@ from elmo_zh.tasks.predictions import (
     TagPrediction,
     tag_prediction,
 )
-from elmo_zh.tasks.task_files import TaskDescription, TaskLayout, load_description
+from elmo_zh.tasks.task_files import TaskDescription, TaskLayout, is_trained_task, load_description
 from elmo_zh.tasks.train_head import Item, predict_items
 from elmo_zh.tasks.units import TextReader, UnitText, sentences_of
 from elmo_zh.tasks.vector_cache import VectorCache
@@ -70,11 +76,12 @@ class TaskModel:
             device: Device of the biLM: auto (a GPU if there is one), cpu or cuda.
 
         Raises:
+            TypeError: If it is no path.
             RunError: If the folder holds no trained task, or is damaged.
             BundleError: If the bundle is missing or is not the one of the training, or if one is given although the
                 task has its own.
         """
-        layout = TaskLayout(Path(path))
+        layout = TaskLayout(check_path(path, "TaskModel.load", "path", "the folder of a trained task"))
         description = load_description(layout)
         head = _load_head(layout, description)
         folder = _find_model(layout, description, model)
@@ -88,6 +95,40 @@ class TaskModel:
             )
         word2vec = Word2Vec.load(folder) if "word2vec" in description.settings.inputs else None
         return cls(description, head, embedder, word2vec)
+
+    def __repr__(self) -> str:
+        settings = self.description.settings
+        outputs = f"{len(self.description.labels)} labels, " if self.description.labels else ""
+        return (
+            f"<TaskModel {settings.kind} on {self.embedder.bundle.path}: {outputs}inputs {', '.join(settings.inputs)}>"
+        )
+
+    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
+        """Write the task as a folder, which `load` and `elmo-zh task predict` read.
+
+        The folder names the bundle and does not hold it, unless the biLM was trained with the network. It has no
+        figures of the epochs and no pictures, as `task fit` draws them.
+
+        Args:
+            path: The folder, which appears when it is complete.
+            force: Replace a trained task.
+
+        Raises:
+            TypeError: If it is no path.
+            OutputError: If the folder exists and `force` is not given, or it holds something else.
+        """
+        output = check_path(path, "save", "path", "a folder")
+        own = self.embedder.bundle.path
+        with (
+            claimed_output(output, [own], is_trained_task, force=force),
+            atomic_path(output) as unfinished,
+        ):
+            unfinished.mkdir()
+            layout = TaskLayout(unfinished)
+            save_file({name: weights.contiguous() for name, weights in self._head.state_dict().items()}, layout.head)
+            if "started_from" in self.description.model:
+                copytree(own, layout.model)
+            self.description.save(layout.description)
 
     def predict(self, texts: Iterable[Text], *, probabilities: bool = False) -> list[Prediction]:
         """Return what the model predicts for raw texts.

@@ -5,7 +5,7 @@ Without them a string would be taken for a list of its characters, and bytes, No
 
 import math
 import numbers
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -138,10 +138,16 @@ def check_keep(keep: Spans | None, texts: Sequence[str]) -> Spans:
 
     Raises:
         ValueError: If there is not one entry a text, unless `keep` is None.
-        TypeError: If an entry is not a list of pairs of numbers.
+        TypeError: If it is no list, or an entry is not a list of pairs of whole numbers.
     """
     if keep is None:
         return [()] * len(texts)
+    if isinstance(keep, str | bytes | Mapping) or not isinstance(keep, Iterable):
+        raise TypeError(
+            f"embed: keep is {_describe(keep)}, expected for each sentence a list of spans of characters, such as"
+            " [[(0, 2)]]."
+        )
+    keep = keep if isinstance(keep, Sequence | np.ndarray) else list(keep)
     if len(keep) != len(texts):
         raise ValueError(f"embed: keep has {len(keep)} entries for {len(texts)} sentences, expected one each")
     for place, spans in enumerate(keep):
@@ -150,7 +156,7 @@ def check_keep(keep: Spans | None, texts: Sequence[str]) -> Spans:
 
 
 def check_kept(spans: object, call: str, name: str) -> None:
-    """Raise TypeError unless the spans to keep together in one text are a list of pairs of numbers."""
+    """Raise TypeError unless the spans to keep together in one text are a list of pairs of whole numbers."""
     if not isinstance(spans, Sequence | np.ndarray) or not all(map(_is_span, spans)):
         raise TypeError(
             f"{call}: {name} is {_describe(spans)}, expected a list of spans of characters, such as [(0, 2)]."
@@ -158,12 +164,8 @@ def check_kept(spans: object, call: str, name: str) -> None:
 
 
 def _is_span(value: object) -> bool:
-    """Return whether a value is a pair of numbers."""
-    return (
-        isinstance(value, Sequence | np.ndarray)
-        and len(value) == 2
-        and all(isinstance(place, numbers.Real) for place in value)
-    )
+    """Return whether a value is a pair of whole numbers."""
+    return isinstance(value, Sequence | np.ndarray) and len(value) == 2 and all(map(is_whole_number, value))
 
 
 def check_sentence(sentence: object, call: str, name: str) -> str | Sequence[str]:
@@ -204,6 +206,13 @@ def _is_no_list(value: object) -> bool:
 def is_whole_number(value: object) -> bool:
     """Return whether a value is a whole number, also one of NumPy's; True and False are not."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def check_whole_number(value: object, call: str, name: str, least: int, most: int | None = None) -> None:
+    """Raise ValueError unless an argument is a whole number from `least` to `most`; None for no limit."""
+    if not is_whole_number(value) or value < least or (most is not None and value > most):  # type: ignore[operator]
+        expected = f"of {least} or more" if most is None else f"from {least} to {most}"
+        raise ValueError(f"{call}: {name}={value!r:.60}, expected a whole number {expected}")
 
 
 def is_missing(value: object) -> bool:

@@ -282,7 +282,7 @@ def test_wrong_input(senses_index: ContextIndex, monkeypatch: pytest.MonkeyPatch
     ):
         with pytest.raises(ElmoZhError, match=message):
             find_senses(senses_index, word, num_usages=num_usages, layer=layer)
-    with pytest.raises(ValueError, match="num_usages: 0, expected at least 1"):
+    with pytest.raises(ValueError, match="num_usages=0, expected a whole number of 1 or more"):
         find_senses(senses_index, "苹果", num_usages=0)
     monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
     with pytest.raises(ElmoZhError) as caught:

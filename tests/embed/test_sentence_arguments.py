@@ -10,7 +10,7 @@ import torch
 from drawn_bundles import TOKENS, P, add_word2vec, write_model
 from messages import message_of, refusal_of
 
-from elmo_zh import Elmo, ElmoEmbedder, LineScorer, Word2Vec, batch_to_ids, split_sentences
+from elmo_zh import Elmo, ElmoEmbedder, LineScorer, Word2Vec, align_to_characters, batch_to_ids, split_sentences
 from elmo_zh.config import TextConfig
 from elmo_zh.errors import ElmoZhError
 
@@ -90,6 +90,23 @@ def test_an_empty_field_of_pandas(embedder: ElmoEmbedder) -> None:
     assert told.endswith("Leave it out, or give '<UNK>'.")
 
 
+@pytest.mark.parametrize(
+    ("given", "shown"), [(5, "int 5"), ("ab", "the string 'ab'"), ({0: [(0, 1)]}, "dict {0: [(0, 1)]}")]
+)
+def test_spans_to_keep_that_are_no_list(embedder: ElmoEmbedder, given: Any, shown: str) -> None:
+    told = refusal_of(TypeError, lambda: embedder.embed(["我吃"], keep=given))
+    assert told == (
+        f"embed: keep is {shown}, expected for each sentence a list of spans of characters, such as [[(0, 2)]]."
+    )
+
+
+def test_spans_to_keep_in_whatever_holds_them(embedder: ElmoEmbedder) -> None:
+    [expected] = embedder.embed(["今天天气"], keep=[[(0, 2)]])
+    held: Any
+    for held in (iter([[(0, 2)]]), np.array([[[0, 2]]]), ([np.array([0, 2])],)):
+        np.testing.assert_array_equal(embedder.embed(["今天天气"], keep=held)[0], expected)
+
+
 def test_spans_that_are_none(embedder: ElmoEmbedder) -> None:
     expected = "expected a list of spans of characters, such as [(0, 2)]."
     wrong: Any
@@ -98,6 +115,8 @@ def test_spans_that_are_none(embedder: ElmoEmbedder) -> None:
         (None, "None"),
         ("我", "the string '我'"),
         ([(0, None)], "list [(0, None)]"),
+        ([(0.5, 2)], "list [(0.5, 2)]"),
+        ([(True, 2)], "list [(True, 2)]"),
     ):
         told = refusal_of(TypeError, lambda wrong=wrong: embedder.prepare("我吃", keep=wrong))
         assert told == f"prepare: keep is {shown}, {expected}"
@@ -223,6 +242,44 @@ def test_a_path_where_a_bundle_belongs(folder: Path) -> None:
     assert refusal_of(TypeError, lambda: ElmoEmbedder("runs/x")) == expected  # type: ignore[arg-type]
     expected = "ElmoEmbedder takes a loaded bundle, found nothing. Call ElmoEmbedder.load('runs/latest/model')."
     assert refusal_of(TypeError, lambda: ElmoEmbedder(None)) == expected
+
+
+def test_a_path_where_a_scorer_needs_a_bundle(embedder: ElmoEmbedder) -> None:
+    wrong: Any
+    for wrong, shown, path in (
+        ("runs/x", "'runs/x'", "runs/x"),
+        (None, "nothing", "runs/latest/model"),
+        (embedder, f"{embedder!r:.60}", "runs/latest/model"),
+    ):
+        told = refusal_of(TypeError, lambda wrong=wrong: LineScorer(wrong))
+        assert told == f"LineScorer takes a loaded bundle, found {shown}. Call LineScorer.load({path!r})."
+
+
+def test_numbers_that_are_none(embedder: ElmoEmbedder) -> None:
+    wrong: Any
+    for wrong in ("x", 0, 2.5):
+        told = refusal_of(ValueError, lambda wrong=wrong: ElmoEmbedder(embedder.bundle, batch_tokens=wrong))
+        assert told == f"ElmoEmbedder: batch_tokens={wrong!r}, expected a whole number of 1 or more"
+    [sentence] = embedder.embed(["我吃"], return_tokens=True)
+    for wrong in ("x", -1, 2.5, None):
+        told = refusal_of(
+            ValueError, lambda wrong=wrong: align_to_characters(sentence.vectors, sentence.offsets, wrong)
+        )
+        assert told == f"align_to_characters: num_characters={wrong!r}, expected a whole number of 0 or more"
+
+
+def test_a_word_in_place_of_words(folder: Path, tmp_path: Path) -> None:
+    word2vec = Word2Vec.load(add_word2vec(write_model(tmp_path / "model", TOKENS, words=WORDS, text=TextConfig())))
+    wrong: Any = "今天"
+    told = refusal_of(TypeError, lambda: word2vec.of_words(wrong))
+    assert told == "of_words: words is the string '今天', expected a list of tokens. Call of_words(['今天'])."
+    wrong = [5]
+    assert "words[0] is int 5, expected a string" in refusal_of(TypeError, lambda: word2vec.of_words(wrong))
+
+
+def test_a_sentence_shows_its_tokens(embedder: ElmoEmbedder) -> None:
+    [sentence] = embedder.embed(["我吃"], return_tokens=True)
+    assert repr(sentence) == "EmbeddedSentence(tokens=['我', '吃'])"
 
 
 def test_what_the_interpreter_shows(folder: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from elmo_zh import ElmoClassifier, ElmoTagger
+from elmo_zh import ElmoClassifier, ElmoEmbedder, ElmoTagger
 from elmo_zh.config import TextConfig
 
 WORDS = ("我", "吃", "苹", "果", "。", "他", "来")
@@ -141,8 +141,10 @@ def test_word2vec_composes_words_of_the_model_alone(tmp_path: Path) -> None:
     """我吃 is unknown and in the training texts; 我吃他 consists of three known words all the same."""
     model = add_word2vec(write_model(tmp_path / "model", TOKENS, words=WORDS, text=TextConfig(segmenter="whitespace")))
     settings = {**SETTINGS, "epochs": 1}
-    classifier = ElmoClassifier(model, **settings, inputs=("word2vec",)).fit(["我吃 他"] * 9 + ["来"] * 9, "ab" * 9)
-    unseen = ElmoClassifier(model, **settings, inputs=("word2vec",)).fit(["我 他"] * 9 + ["来"] * 9, "ab" * 9)
+    classifier = ElmoClassifier(model, **settings, inputs=("word2vec",)).fit(
+        ["我吃 他"] * 9 + ["来"] * 9, list("ab" * 9)
+    )
+    unseen = ElmoClassifier(model, **settings, inputs=("word2vec",)).fit(["我 他"] * 9 + ["来"] * 9, list("ab" * 9))
     unseen.task_._head.load_state_dict(classifier.task_._head.state_dict())
     np.testing.assert_array_equal(classifier.predict_proba(["我吃他"]), unseen.predict_proba(["我吃他"]))
 
@@ -151,3 +153,20 @@ def test_a_wrong_number_of_labels_names_the_call(model: Path) -> None:
     for call in ("fit", "score"):
         with pytest.raises(ValueError, match=f"^{call}: 2 texts and 1 labels, expected as many$"):
             getattr(ElmoTagger(model), call)(["我", "他"], [["O"]])
+
+
+def test_a_cross_validation_loads_the_model_once(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loads: list[object] = []
+    real = ElmoEmbedder.load
+
+    def load(folder: Path, *settings: str, unknown: str) -> ElmoEmbedder:
+        loads.append((folder, unknown))
+        return real(folder, *settings, unknown=unknown)
+
+    monkeypatch.setattr(ElmoEmbedder, "load", load)
+    labels = ["我" in text for text in texts()]
+    settings = {**SETTINGS, "epochs": 1, "inputs": ("elmo",)}
+    scores = cross_val_score(ElmoClassifier(model, **settings), texts(), labels, cv=3)
+    assert loads == [(model, "backoff")]
+    alone = cross_val_score(ElmoClassifier(model, **settings), texts(), labels, cv=3)
+    assert scores.tolist() == alone.tolist()

@@ -1,0 +1,118 @@
+"""ContextIndex.build: an index made from Python is the one that the command makes."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from contexts.texts import LINES, files_of, write_text
+from contract.command_line import elmo_zh
+from messages import Warned, message_of, refusal_of
+
+from elmo_zh import ContextIndex, ElmoEmbedder
+from elmo_zh.errors import CorpusError, ElmoZhError, OutputError
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+
+@pytest.mark.parametrize(
+    ("given", "typed"),
+    [
+        ({}, ()),
+        (
+            {"layers": "top", "min_count": 1, "max_per_word": 2, "seed": 5, "segmented": True},
+            ("--layers", "top", "--min-count", "1", "--max-per-word", "2", "--seed", "5", "--segmented"),
+        ),
+        (
+            {"layers": [2, 0], "words": ["齉", " 苹果", "，"], "split_sentences": True},
+            ("--layers", "0,2", "--words", "words.txt", "--split-sentences"),
+        ),
+    ],
+)
+def test_the_bytes_are_those_of_the_command(model: Path, given: dict[str, Any], typed: tuple[str, ...]) -> None:
+    Path("texts").mkdir()
+    for name in ("a.txt", "b.txt"):
+        write_text(Path("texts", name), LINES)
+    write_text(Path("words.txt"), ["齉", " 苹果", "，"])
+    made = elmo_zh("index", "texts", "--model", model, "--output", "typed.index", *typed)
+    assert made.status == 0, made.stderr
+    index = ContextIndex.build(ElmoEmbedder.load(model, "cpu"), "texts", "given.index", **given)
+    assert files_of(index.path) == files_of(Path("typed.index"))
+    assert (index.path, len(index)) == (Path("given.index"), len(ContextIndex.load("typed.index")))
+
+
+def test_texts_are_one_path_or_several(embedder: ElmoEmbedder) -> None:
+    first, second = (write_text(Path(name), LINES) for name in ("a.txt", "b.txt"))
+    both = ContextIndex.build(embedder, [first, "b.txt"], Path("both"), layers=1)
+    assert [text["name"] for text in both.info["texts"]] == ["a.txt", "b.txt"]
+    assert both.layers == (1,)
+    assert files_of(ContextIndex.build(embedder, "?.txt", "matched", layers=1).path) == files_of(both.path)
+    [text] = ContextIndex.build(embedder, second, "alone", layers=1).info["texts"]
+    assert text["name"] == "b.txt"
+
+
+def test_what_the_user_should_look_at_is_a_warning(embedder: ElmoEmbedder) -> None:
+    Path("texts").mkdir()
+    Path("texts", "a-noise").write_bytes(bytes(range(256)) * 9)
+    write_text(Path("texts", "b.txt"), LINES)
+    with pytest.warns(UserWarning, match="Skipped: |of words") as caught:
+        ContextIndex.build(embedder, "texts", "index", words=["苹果", "没有", "贵"], layers=1)
+    skipped, missing = (str(each.message) for each in caught)
+    assert skipped.startswith("Skipped: texts/a-noise: not text in UTF-8")
+    assert missing == "1 word of words does not occur as a token: 没有"
+    reporter = Warned()
+    ContextIndex.build(
+        embedder, "texts", "index", words=["苹果", "没有", "贵"], layers=1, force=True, reporter=reporter
+    )
+    assert reporter.warnings == [skipped, missing]
+
+
+def test_an_existing_index_is_kept(embedder: ElmoEmbedder) -> None:
+    text = write_text(Path("a.txt"), LINES)
+    ContextIndex.build(embedder, text, "index", layers=1)
+    assert message_of(OutputError, lambda: ContextIndex.build(embedder, text, "index")).startswith(
+        "index exists already."
+    )
+    assert ContextIndex.build(embedder, text, "index", layers=2, force=True).layers == (2,)
+    stateful = ElmoEmbedder(embedder.bundle, "cpu", stateful=True)
+    with pytest.raises(ElmoZhError, match="Give an embedder that is not stateful"):
+        ContextIndex.build(stateful, text, "other")
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "expected"),
+    [
+        ({"texts": []}, ValueError, "build: texts is empty, expected the path of a file or a folder at least"),
+        ({"texts": 5}, TypeError, "build: texts holds 5, expected paths of files and folders, such as 'news.txt'"),
+        ({"texts": ["a", None]}, TypeError, "build: texts holds None, expected paths of files and folders"),
+        ({"texts": b"a"}, TypeError, "build: texts holds b'a', expected paths of files and folders"),
+        ({"path": None}, TypeError, "build: path is None, expected the path of a folder"),
+        ({"layers": "1,2"}, ValueError, "build: layers='1,2', expected 'all', 'top', or numbers from 0 to 2, such as"),
+        ({"layers": [1, 3]}, ValueError, "build: layers=[1, 3], expected 'all', 'top', or numbers from 0 to 2"),
+        ({"layers": []}, ValueError, "build: layers=[], expected 'all'"),
+        ({"layers": True}, ValueError, "build: layers=True, expected 'all'"),
+        ({"words": "苹果"}, TypeError, "build: words='苹果', expected a list of words, such as ['苹果']"),
+        ({"words": ["苹果", 5]}, TypeError, "build: words holds 5, expected strings"),
+        ({"words": [" "]}, ValueError, "build: words is empty, expected a word at least; None takes all words"),
+        ({"min_count": 0}, ValueError, "build: min_count=0, expected a whole number of 1 or more"),
+        ({"max_per_word": "9"}, ValueError, "build: max_per_word='9', expected a whole number of 0 or more"),
+        ({"seed": -1}, ValueError, "build: seed=-1, expected a whole number from 0 to 9223372036854775807"),
+        (
+            {"segmented": True, "split_sentences": True},
+            ValueError,
+            "build: segmented text has one sentence per line already; leave out split_sentences",
+        ),
+    ],
+)
+def test_wrong_arguments(embedder: ElmoEmbedder, given: dict[str, Any], kind: type[Exception], expected: str) -> None:
+    arguments: dict[str, Any] = {"texts": write_text(Path("a.txt"), LINES), "path": "index", **given}
+    assert refusal_of(kind, lambda: ContextIndex.build(embedder, **arguments)).startswith(expected)
+    assert [path.name for path in Path().iterdir()] == ["a.txt"]
+
+
+def test_a_path_in_place_of_the_model_and_text_in_place_of_paths(embedder: ElmoEmbedder, model: Path) -> None:
+    wrong: Any
+    for wrong, shown, advice in ((str(model), repr(str(model)), str(model)), (None, "None", "runs/latest/model")):
+        told = refusal_of(TypeError, lambda wrong=wrong: ContextIndex.build(wrong, "a.txt", "index"))
+        assert told == f"build takes an ElmoEmbedder, found {shown:.60}. Load it: ElmoEmbedder.load({advice!r})."
+    told = message_of(CorpusError, lambda: ContextIndex.build(embedder, ["今天 天气"], "index"))
+    assert told.startswith("今天 天气 does not exist. ")
