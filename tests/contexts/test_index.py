@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from drawn_bundles import SHAPES, oracle_layers, write_model
 
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.config import TextConfig
-from elmo_zh.contexts import index_vectors
+from elmo_zh.contexts import build_index, index_vectors
 from elmo_zh.contexts.index_arguments import load_word_list, parse_layers
 from elmo_zh.embed import prepare
 from elmo_zh.errors import CorpusError, ElmoZhError, OutputError
@@ -116,6 +117,19 @@ def test_lines_of_an_archive_name_their_member(embedder: ElmoEmbedder, tmp_path:
         member = line.source.removeprefix(f"{tmp_path}/x.zip/")
         assert line.text in members.get(member, LINES)[line.number]
         assert line.archive == ("" if line.source == str(plain) else str(tmp_path / "x.zip"))
+
+
+def test_members_are_known_if_the_command_was_killed_when_the_tokens_were_there(
+    embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_archive(tmp_path / "x.zip")
+    build(embedder, [tmp_path / "x.zip"], tmp_path / "whole", min_count=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(build_index._Build, "_write_text", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            build(embedder, [tmp_path / "x.zip"], tmp_path / "resumed", min_count=1)
+    build(embedder, [tmp_path / "x.zip"], tmp_path / "resumed", min_count=1)
+    assert files_of(tmp_path / "resumed") == files_of(tmp_path / "whole")
 
 
 def test_an_index_of_an_archive_without_its_members_can_be_read(embedder: ElmoEmbedder, tmp_path: Path) -> None:
