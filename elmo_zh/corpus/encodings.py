@@ -33,6 +33,8 @@ _LEAST_UTF8_FRACTION, _MANY = 0.2, 20
 _LEAST_CONFIDENCE = 0.2
 # Largest fraction of undecodable bytes, of those beyond ASCII, in a text.
 _MOST_BAD_FRACTION = 0.3
+# The same for samples from the start of a file, which may be damaged there.
+_MOST_BAD_SAMPLED_FRACTION = 0.9
 # If more of the lines beyond ASCII do not decode, the encoding that the user named is suspect.
 _MOST_BAD_LINES_FRACTION = 0.2
 _HIGH_RUN = re.compile(rb"[\x80-\xff]+")
@@ -203,8 +205,9 @@ def _candidates(content: Content, samples: Sequence[bytes]) -> Sequence[str]:
         return _GB
     if family.startswith(("big5", "cp950")):
         return _BIG5
-    if confidence < _LEAST_CONFIDENCE and _has_pairs(samples):
-        return (*_GB, *_BIG5)
+    readable = [name for name in (*_GB, *_BIG5) if _decodes_some(samples, name)]
+    if readable and confidence < _LEAST_CONFIDENCE and _has_pairs(samples):
+        return readable
     raise _not_text(content, f" It looks like {guess}; if so, add: --encoding {guess}" if guess else "")
 
 
@@ -212,6 +215,15 @@ def _has_pairs(samples: Sequence[bytes]) -> bool:
     """Return whether bytes beyond ASCII are mostly adjacent, as in Chinese, unlike in European languages."""
     runs = [run for sample in samples for run in _HIGH_RUN.findall(sample)]
     return sum(len(run) > 1 for run in runs) > 0.8 * len(runs)
+
+
+def _decodes_some(samples: Sequence[bytes], encoding: str) -> bool:
+    """Return whether an encoding has characters for some of the bytes beyond ASCII.
+
+    Decoding all of a file takes long if hardly anything in it decodes.
+    """
+    text = b"".join(samples).decode(encoding, MARKING)
+    return text.count(MARK) < _MOST_BAD_SAMPLED_FRACTION * sum(not character.isascii() for character in text)
 
 
 def _guess(samples: Sequence[bytes]) -> tuple[str, float]:
