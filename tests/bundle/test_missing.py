@@ -66,7 +66,8 @@ def test_a_run_without_a_model(part: str) -> None:
         " RUN='runs/new law', or stage by stage: elmo-zh segment CORPUS --run 'runs/new law'"
     )
     for stage in ("segment", "vocab"):
-        record = {"format": RECORD_FORMAT, "finished": True, "settings": {}, "inputs": {}, "outputs": {}, "counts": {}}
+        parts: dict[str, object] = {name: {} for name in ("settings", "inputs", "outputs", "counts")}
+        record = {"format": RECORD_FORMAT, "started_at": "2026-01-02T03:04:05+00:00", "finished": True, **parts}
         Path(f"runs/new law/stages/{stage}.json").write_text(json.dumps(record), encoding="utf-8")
     told = explain_no_bundle(Path(f"runs/new law{part}"))
     assert told.endswith("stage by stage: elmo-zh encode --run 'runs/new law'")
