@@ -119,7 +119,7 @@ def measure_drift(
 
     Raises:
         ElmoZhError: If the indexes were made in different ways, a layer is missing, or no word can be compared.
-        TypeError: If an index is none, or `words` is no list.
+        TypeError: If `old` or `new` is not a ContextIndex, or `words` is not a collection of words.
         ValueError: If by or a number is out of range.
     """
     for index in (old, new):

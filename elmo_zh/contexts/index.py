@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from elmo_zh.contexts.nearest import nearest, nearest_among, nearest_of_each
 from elmo_zh.contexts.query_arguments import check_number, check_queries, check_query, check_top
 from elmo_zh.contexts.similar_spellings import explain_missing_word
 from elmo_zh.errors import ElmoZhError
-from elmo_zh.run.path_arguments import check_path
+from elmo_zh.run.path_arguments import check_path, shown_path
 from elmo_zh.run.reporter import Reporter, WarningReporter
 
 if TYPE_CHECKING:
@@ -153,7 +153,8 @@ class ContextIndex:
         """All words, sorted by code points."""
         spelled = self._layout.word_text.read_bytes()
         try:
-            return [spelled[start:end].decode() for start, end in _spans(self._array(self._layout.words)["end"])]
+            ends = self._array(self._layout.words)["end"].tolist()
+            return [spelled[start:end].decode() for start, end in pairwise([0, *ends])]
         except UnicodeDecodeError:
             raise damaged(self._layout.word_text) from None
 
@@ -337,12 +338,8 @@ def check_index(given: object, call: str) -> ContextIndex:
     """Return an index; raise TypeError with the right call for anything else, such as its path."""
     if isinstance(given, ContextIndex):
         return given
-    path = fspath(given) if isinstance(given, str | PathLike) else "news.index"
-    raise TypeError(f"{call} takes a ContextIndex, found {given!r:.60}. Open it: ContextIndex.load({str(path)!r}).")
-
-
-def _spans(ends: NDArray[np.int64]) -> list[tuple[int, int]]:
-    return list(pairwise([0, *ends.tolist()]))
+    path = shown_path(given, "news.index")
+    raise TypeError(f"{call} takes a ContextIndex, found {given!r:.60}. Open it: ContextIndex.load({path!r}).")
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:

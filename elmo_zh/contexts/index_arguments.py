@@ -84,8 +84,8 @@ def check_words(given: object) -> list[str] | None:
     """Return the words to index, given in Python; None for all.
 
     Raises:
-        TypeError: If they are anything else but strings, or a single string.
-        ValueError: If there is none.
+        TypeError: If it is not a list of strings.
+        ValueError: If it has no word.
     """
     if given is None:
         return None

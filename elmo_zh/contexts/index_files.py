@@ -1,7 +1,7 @@
 """Index files from Python: the work of `ContextIndex.build`, which does what `elmo-zh index` does."""
 
 from collections.abc import Iterable
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from elmo_zh.contexts.build_index import IndexSettings, build_index, texts_to_in
 from elmo_zh.contexts.index_arguments import explain_missing
 from elmo_zh.corpus.input_texts import opened_inputs
 from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.run.path_arguments import shown_path
 from elmo_zh.run.reporter import Reporter
 
 
@@ -18,8 +19,8 @@ def check_embedder(given: object, call: str) -> ElmoEmbedder:
     """Return an embedder; raise TypeError with the right call for anything else."""
     if isinstance(given, ElmoEmbedder):
         return given
-    model = fspath(given) if isinstance(given, str | PathLike) else DEFAULT_MODEL
-    raise TypeError(f"{call} takes an ElmoEmbedder, found {given!r:.60}. Load it: ElmoEmbedder.load({str(model)!r}).")
+    model = shown_path(given, DEFAULT_MODEL)
+    raise TypeError(f"{call} takes an ElmoEmbedder, found {given!r:.60}. Load it: ElmoEmbedder.load({model!r}).")
 
 
 def list_paths(given: object) -> list[str]:
@@ -27,7 +28,7 @@ def list_paths(given: object) -> list[str]:
 
     Raises:
         TypeError: If it is anything else.
-        ValueError: If there is none.
+        ValueError: If the list is empty.
     """
     listed = [given] if isinstance(given, str | PathLike) else given
     paths: list[Any] = list(listed) if isinstance(listed, Iterable) and not isinstance(listed, bytes) else [given]

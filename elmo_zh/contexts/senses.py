@@ -1,5 +1,6 @@
 """The usages of a word: its occurrences in an index, in clusters by their vectors."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -7,7 +8,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.contexts.clusters import Clusters, find_clusters
 from elmo_zh.contexts.index import ContextIndex, check_index
-from elmo_zh.contexts.index_entries import IndexedLine, Neighbour
+from elmo_zh.contexts.index_entries import IndexedLine, Neighbour, Occurrence
 from elmo_zh.contexts.keyword_lines import NeighbourLine
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.telling_words import telling_words
@@ -88,21 +89,21 @@ def find_senses(
     Raises:
         ElmoZhError: If the index does not have the word or the layer, the word has too few occurrences in different
             lines, or scikit-learn is not installed.
-        TypeError: If the index is none, or the word is not a string.
-        ValueError: If a number is not a whole one, or out of range.
+        TypeError: If `index` is not a ContextIndex, or the word is not a string.
+        ValueError: If a number is not a whole number, or out of range.
     """
     check_index(index, "find_senses")
-    for name, value, least, most in (
-        ("num_usages", 1 if num_usages is None else num_usages, 1, None),
-        ("seed", seed, 0, 2**32 - 1),
-        ("top", top, 0, None),
-    ):
-        check_whole_number(value, "find_senses", name, least, most)
+    if num_usages is not None:
+        check_whole_number(num_usages, "find_senses", "num_usages", 1)
+    check_whole_number(seed, "find_senses", "seed", 0, 2**32 - 1)
+    check_whole_number(top, "find_senses", "top", 0)
     chosen = usage_layer(index) if layer is None else layer
     index.vectors(chosen)  # raises if the index does not have the layer
     numbers = index.occurrences(word)
-    lines, originals = _read_lines(index, numbers)
-    distinct = np.flatnonzero(originals == np.arange(len(numbers)))
+    found = [index.occurrence(number) for number in numbers.tolist()]
+    lines, originals = _read_lines(index, found)
+    is_repeated = originals != np.arange(len(numbers))
+    distinct = np.flatnonzero(~is_repeated)
     _check_count(index, word, len(distinct), num_usages)
     units = unit_rows(index.vectors_of(numbers, chosen))
     _check_differences(index, units[distinct], chosen, num_usages)
@@ -115,23 +116,18 @@ def find_senses(
     cosines = (units * unit_rows(centres)[labels]).sum(axis=1)
     words = telling_words(index, word, chosen, centres, top)
     usages = []
-    for label, each in enumerate(own):
-        ranked = each[np.lexsort((each, -cosines[each]))]
-        nearest = tuple(
-            NeighbourLine(Neighbour(index.occurrence(int(numbers[row])), float(cosines[row])), lines[row])
-            for row in ranked
-        )
-        usages.append(Usage(label, len(each) / len(distinct), centres[label], nearest, tuple(words[label])))
-    is_repeated = originals != np.arange(len(numbers))
+    for label, rows in enumerate(own):
+        ranked = rows[np.lexsort((rows, -cosines[rows]))]
+        nearest = tuple(NeighbourLine(Neighbour(found[row], float(cosines[row])), lines[row]) for row in ranked)
+        usages.append(Usage(label, len(rows) / len(distinct), centres[label], nearest, tuple(words[label])))
     return Senses(word, chosen, tuple(usages), numbers, labels, cosines, is_repeated, clusters)
 
 
-def _read_lines(index: ContextIndex, numbers: NDArray[np.int64]) -> tuple[list[IndexedLine], NDArray[np.int64]]:
+def _read_lines(index: ContextIndex, found: Sequence[Occurrence]) -> tuple[list[IndexedLine], NDArray[np.int64]]:
     """Return the line of each occurrence, and the row of the first occurrence at its place in an equal line."""
-    occurrences = [index.occurrence(number) for number in numbers.tolist()]
-    lines = [index.line(occurrence.line) for occurrence in occurrences]
+    lines = [index.line(occurrence.line) for occurrence in found]
     first: dict[tuple[str, int], int] = {}
-    places = zip(lines, occurrences, strict=True)
+    places = zip(lines, found, strict=True)
     originals = [first.setdefault((line.text, each.start), row) for row, (line, each) in enumerate(places)]
     return lines, np.array(originals, np.int64)
 

@@ -205,8 +205,8 @@ def _candidates(content: Content, samples: Sequence[bytes]) -> Sequence[str]:
         return _GB
     if family.startswith(("big5", "cp950")):
         return _BIG5
-    readable = [name for name in (*_GB, *_BIG5) if _decodes_some(samples, name)]
-    if readable and confidence < _LEAST_CONFIDENCE and _has_pairs(samples):
+    is_unclear = confidence < _LEAST_CONFIDENCE and _has_pairs(samples)
+    if is_unclear and (readable := [name for name in (*_GB, *_BIG5) if _decodes_some(samples, name)]):
         return readable
     raise _not_text(content, f" It looks like {guess}; if so, add: --encoding {guess}" if guess else "")
 

@@ -27,7 +27,7 @@ class Members:
         """Return where a line is: the name of the file, such as texts.zip/old/1.txt, and its number there, from 0.
 
         Args:
-            archive: The name of the archive; of a file that is none, its own name, which is returned as it is.
+            archive: The name of the archive. The name of a file that is not an archive is returned unchanged.
             line: The number of the line, counted from 0 through all members.
         """
         # A member without lines begins where the next one does.

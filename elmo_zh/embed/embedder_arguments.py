@@ -1,12 +1,11 @@
 """Checks of what an ElmoEmbedder is built from."""
 
-from pathlib import Path
-
 from elmo_zh.bundle.find_bundle import DEFAULT_MODEL
 from elmo_zh.bundle.read import Bundle
 from elmo_zh.choices import UNKNOWN_WAYS, VECTOR_DTYPES
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.model.precision import PRECISIONS
+from elmo_zh.run.path_arguments import shown_path
 
 _KNOWN = {
     "precision": tuple(PRECISIONS),
@@ -24,7 +23,7 @@ def check_bundle(given: object, name: str) -> Bundle:
     """
     if isinstance(given, Bundle):
         return given
-    path = str(given if isinstance(given, str | Path) else DEFAULT_MODEL)
+    path = shown_path(given, DEFAULT_MODEL)
     found = "nothing" if given is None else f"{given!r:.60}"
     raise TypeError(f"{name} takes a loaded bundle, found {found}. Call {name}.load({path!r}).")
 

@@ -47,7 +47,7 @@ def _describe(path: Path, *, is_latest: bool) -> dict[str, Any]:
 
 
 def _number(counts: Any, *names: str) -> float | None:
-    """Return a number in a record, each name inside the one before; None if there is none."""
+    """Return the number at nested names of a record; None if it is missing or is not a number."""
     for name in names:
         counts = counts.get(name) if isinstance(counts, dict) else None
     return counts if isinstance(counts, int | float) else None

@@ -1,7 +1,12 @@
-"""Check of the paths that are given to the Python interface."""
+"""Paths that are given to the Python interface: checked, and shown in messages."""
 
 from os import PathLike, fspath
 from pathlib import Path
+
+
+def shown_path(given: object, example: str | Path) -> str:
+    """Return the path that was given in place of what is loaded from it, for a message; else an example of one."""
+    return str(fspath(given) if isinstance(given, str | PathLike) else example)
 
 
 def check_path(given: object, call: str, name: str, what: str) -> Path:
