@@ -53,6 +53,8 @@ def _attributes(file: Any) -> dict[str, Any]:
         numbers = plain if isinstance(plain, list) else [0.0]
         if not isinstance(plain, str | bool | int | float | list) or any(type(x) is not float for x in numbers):
             raise ValueError(f"attribute {name} is neither text nor numbers")
+        if isinstance(plain, str):
+            plain.encode()  # h5py reads bytes that are not UTF-8 as lone surrogates, which no output can hold.
         found[name] = plain
     return found
 

@@ -189,6 +189,7 @@ CHANGES: list[Callable[[h5py.File], object]] = [
     lambda file: file.attrs.update(first_line="a"),
     lambda file: file.attrs.update(shard="[" * 200_000),
     lambda file: file.attrs.update(shard=7),
+    lambda file: file.attrs.create("segmenter", b"\x8d", dtype=h5py.string_dtype("utf-8")),
     linked,
 ]
 

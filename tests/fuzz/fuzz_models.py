@@ -21,10 +21,10 @@ from elmo_zh.run.reporter import SilentReporter
 _SOONER = partial(foreign_file.read_foreign, seconds=2.0)
 
 
-def published_folder(folder: Path, *, has_characters: bool) -> Folder:
-    """Options, weights and vocabulary, as bilm-tf and AllenNLP write them."""
+def published_folder(folder: Path, *, has_characters: bool, pattern: str = "*") -> Folder:
+    """Options, weights and vocabulary, as bilm-tf and AllenNLP write them; files that match the pattern are fuzzed."""
     model = write_published(folder / "model", CHARACTERS if has_characters else None)
-    return Folder(model, sorted(model.iterdir()), _converter(model, folder / "converted"))
+    return Folder(model, sorted(model.glob(pattern)), _converter(model, folder / "converted"))
 
 
 def manylangs_folder(folder: Path, *, has_words: bool) -> Folder:

@@ -335,6 +335,8 @@ TARGETS: dict[str, Target] = {
     "task": _of_folder(task_folder),
     "published": _of_folder(functools.partial(published_folder, has_characters=False)),
     "published-of-characters": _of_folder(functools.partial(published_folder, has_characters=True)),
+    "options": _of_folder(functools.partial(published_folder, has_characters=True, pattern="options.json")),
+    "weights": _of_folder(functools.partial(published_folder, has_characters=True, pattern="*.hdf5")),
     "published-zip": _of_folder(zip_folder),
     "manylangs": _of_folder(functools.partial(manylangs_folder, has_words=True)),
     "manylangs-of-characters": _of_folder(functools.partial(manylangs_folder, has_words=False)),
