@@ -14,6 +14,12 @@ from elmo_zh.run.record import finished_stages
 
 _MOST_NAMES = 3
 
+# The other folders that elmo-zh makes: the file by which each is known, what it is, and the command that reads it.
+_OTHER_FOLDERS = (
+    ("task.json", "a trained task", ("task", "predict", "FILE", "--task")),
+    ("index.json", "an index", ("senses", "WORD", "--index")),
+)
+
 
 def explain_no_bundle(path: Path) -> str:
     """Return the message for a path that holds no bundle: what is there instead, and the next step."""
@@ -32,6 +38,9 @@ def explain_no_bundle(path: Path) -> str:
             f"{path} is not a model bundle: it has options.json, but no bundle.json. Convert a model of another program"
             f" with: {program()} convert {shlex.quote(str(path))} --output DIR"
         )
+    for name, what, reader in _OTHER_FOLDERS:
+        if (path / name).is_file():
+            return f"{path} is {what}, not a model bundle. Read it with: {command(*reader, path)}"
     return f"{path} is not a model bundle: bundle.json is missing. {_suggest_model(path)}"
 
 

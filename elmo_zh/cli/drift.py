@@ -134,12 +134,14 @@ def _report(
     words: frozenset[str] | None,
     chosen: dict[str, Any],
 ) -> None:
-    """Say what was compared, name words of --words that were not, and warn if no test could be significant."""
+    """Say what was compared; warn of equal texts, of words of --words left out, and of tests that cannot succeed."""
     model = indexes[0].model["path"]
     common.console.note(
         f"Model of both indexes: {model}. {counted(len(found.words), 'word')} compared of {found.num_shared:,} in both,"
         f" layer {found.layer}; {sum(each.q < _LEVEL for each in found.words):,} with q below {_LEVEL}."
     )
+    if _text_digests(indexes[0]) == _text_digests(indexes[1]):
+        common.console.warn("Both indexes are of the same text, so no word can have changed. Give those of two texts.")
     if missing := sorted((words or frozenset()) - {each.word for each in found.words}):
         common.console.warn(
             f"{counted(len(missing), 'word')} of --words not compared: {first_ten(missing)}. Each must be in"
@@ -151,6 +153,10 @@ def _report(
             f"{counted(chosen['permutations'], 'permutation')} are too few for {counted(len(found.words), 'word')}:"
             f" no q can fall below {_LEVEL} here. Use --permutations {round(len(found.words) / _LEVEL) + 1}"
         )
+
+
+def _text_digests(index: "ContextIndex") -> list[str]:
+    return sorted(str(text.get("digest")) for text in index.info["texts"])
 
 
 def _finish(

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from elmo_zh.bundle.missing import explain_no_bundle
+from elmo_zh.contexts.layout import IndexLayout
 from elmo_zh.run.record import RECORD_FORMAT
+from elmo_zh.tasks.task_files import TaskLayout
 
 TRAIN = "make train CORPUS=my-texts/"
 
@@ -38,6 +40,17 @@ def test_a_file_of_a_bundle() -> None:
     make_run("runs/law", trained=True, exported=True)
     told = explain_no_bundle(Path("runs/law/model/bundle.json"))
     assert told == "runs/law/model/bundle.json is a file of a model bundle. Give its folder: runs/law/model"
+
+
+def test_another_folder_of_elmo_zh() -> None:
+    for file, what, reader in (
+        (TaskLayout(Path("a")).description, "a trained task", "task predict FILE --task a"),
+        (IndexLayout(Path("b")).info, "an index", "senses WORD --index b"),
+    ):
+        file.parent.mkdir()
+        file.touch()
+        told = explain_no_bundle(file.parent)
+        assert told == f"{file.parent} is {what}, not a model bundle. Read it with: elmo-zh {reader}"
 
 
 @pytest.mark.parametrize("path", ["runs/lwa/model", "runs/lwa", "lawn", "/elsewhere/law/model"])

@@ -290,6 +290,9 @@ def test_what_the_command_warns_of(folder: Path, tmp_path: Path) -> None:
     assert "Warning: 2 words of --words not compared: 手机, 香蕉. Each must be in 5 different sentences" in few.stderr
     assert "Warning: 9 permutations are too few for 1 word: no q can fall below 0.05 here." in few.stderr
     assert "too few" not in elmo_zh(*arguments).stderr
+    same = elmo_zh("drift", folder / "old.index", folder / "old.index", "--min-count", "5", "--permutations", "9")
+    assert "Warning: Both indexes are of the same text, so no word can have changed." in same.stderr
+    assert "the same text" not in few.stderr
     missing = elmo_zh("drift", folder / "old.index", "none.index").only_error()
     assert missing.startswith("none.index is no index")
     told = "a.txt is a file, not the folder of an index. If it is a text, make its index with: elmo-zh index a.txt"
