@@ -14,10 +14,11 @@ from elmo_zh.config import Config
 from elmo_zh.errors import RunError
 from elmo_zh.invocation import command, program
 from elmo_zh.run.changes import describe_changes
-from elmo_zh.run.files import atomic_path, file_digest, read_json, remove, write_json
+from elmo_zh.run.files import atomic_path, file_digest, read_json, remove
 from elmo_zh.run.find_runs import explain_no_run
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.sealed import own_digest, write_sealed
 from elmo_zh.version import __version__
 
 RECORD_FORMAT = 1
@@ -146,7 +147,7 @@ def _run_and_record(
         if starts_over:
             stage.discard()
         # An interrupted stage may resume later, but only with the inputs and settings that are recorded here.
-        write_json(record_path, {**record, "finished": False})
+        write_sealed(record_path, {**record, "finished": False})
     start = time.monotonic()
     if stage.parts is not None:
         _keep_matching_parts(
@@ -156,7 +157,7 @@ def _run_and_record(
     outputs = describe_files({str(path.relative_to(run.path)): path for path in result.outputs}, {})
     seconds = round(time.monotonic() - start, 3)
     finished = {"finished": True, "outputs": outputs, "counts": dict(result.counts), "seconds": seconds}
-    write_json(record_path, {**record, **finished, **result.details})
+    write_sealed(record_path, {**record, **finished, **result.details})
     if stage.parts is not None:
         remove(stage.parts)
     return result.counts
@@ -248,6 +249,9 @@ def _require_parts(record: Any) -> None:
         raise ValueError(f"it holds a {type(record).__name__}, not an object")
     if record.get("format") != RECORD_FORMAT:
         return
+    # Records of earlier versions have no digest.
+    if "digest" in record and record["digest"] != own_digest(record):
+        raise ValueError("its digest is not that of its content")
     for name in ("settings", "inputs", *(("outputs", "counts") if record.get("finished") else ())):
         if not isinstance(record.get(name), dict):
             raise ValueError(f"it has no {name}")

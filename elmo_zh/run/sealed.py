@@ -35,14 +35,12 @@ def write_sealed(path: Path, value: Mapping[str, Any], regions: Iterable[Region]
     folder = path.parent
     named = [(str(region.path.relative_to(folder)), region.start, region.num_bytes) for region in regions]
     content = {"regions": named, "content": _content_digest(folder, named)} if named else {}
-    record = {**value, **content}
-    write_json(path, {**record, "digest": _own_digest(record)})
+    write_json(path, _sealed({**value, **content}))
 
 
 def write_sealed_once(path: Path, value: Mapping[str, Any]) -> None:
     """Write a record with a digest of itself, as `written_once` does: several processes may do so at the same time."""
-    record = json.loads(json.dumps(value))  # as it will be read, with names of numbers in their order as texts
-    write_json_once(path, {**record, "digest": _own_digest(record)})
+    write_json_once(path, _sealed(value))
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
@@ -67,13 +65,21 @@ def has_its_content(path: Path) -> bool:
 
 def _read(path: Path) -> dict[str, Any]:
     record = read_json(path)
-    if not isinstance(record, dict) or record.pop("digest", None) != _own_digest(record):
+    if not isinstance(record, dict) or record.get("digest") != own_digest(record):
         raise ValueError(f"{path} is damaged")
+    del record["digest"]
     return record
 
 
-def _own_digest(record: Mapping[str, Any]) -> str:
-    return f"sha256:{hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()}"
+def own_digest(record: Mapping[str, Any]) -> str:
+    """Return the digest of a record as it was read, of all but its own `digest`."""
+    content = {name: value for name, value in record.items() if name != "digest"}
+    return f"sha256:{hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()}"
+
+
+def _sealed(value: Mapping[str, Any]) -> dict[str, Any]:
+    record = json.loads(json.dumps(value))  # as it will be read, with names of numbers in their order as texts
+    return {**record, "digest": own_digest(record)}
 
 
 def _content_digest(folder: Path, regions: Iterable[tuple[str, int, int]]) -> str:

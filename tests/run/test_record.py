@@ -313,6 +313,19 @@ def test_a_damaged_record(shop: Workshop, content: bytes, problem: str) -> None:
     assert shop.do(discard=None).skipped
 
 
+def test_a_changed_value_of_a_record(shop: Workshop) -> None:
+    shop.do()
+    path = shop.run.stage_record("vocab")
+    record = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps({**record, "counts": {**record["counts"], "seen": -1}}), encoding="utf-8")
+    (message,) = refusal(shop.do)
+    assert message.startswith(f"{path} is damaged (its digest is not that of its content). Remove it: vocab")
+    # A record of an earlier version has no digest of its own.
+    del record["digest"]
+    path.write_text(json.dumps(record), encoding="utf-8")
+    assert shop.do().skipped
+
+
 def test_a_damaged_record_of_training(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     """--force would remove the checkpoints, and a training without a record is not continued."""
     monkeypatch.setattr("sys.argv", ["elmo-zh"])
