@@ -72,6 +72,11 @@ def seeds_option(default: int, help: str) -> Callable[[Function], Function]:  # 
     return click.option("--seeds", "num_seeds", type=number, default=default, show_default=True, metavar="N", help=help)
 
 
+unlabelled_option = click.option(
+    "--skip-unlabelled",
+    is_flag=True,
+    help="Leave out rows with an empty label, of classes and pairs. Default: they are an error.",
+)
 task_option = click.option(
     "--task",
     "task_path",
@@ -96,6 +101,9 @@ def reading_of(kind: str, encoding: str, chosen: dict[str, Any], *, regression: 
     wanted = 2 if kind == "pairs" else 1
     if columns and len(columns) != wanted:
         raise click.UsageError(f"--text-column is needed {'twice' if wanted == 2 else 'once'}, found {len(columns)}.")
+    skips_unlabelled = chosen.get("skip_unlabelled", False)
+    if skips_unlabelled and kind == "tag":
+        raise click.UsageError("--skip-unlabelled is for classes and pairs; a text without spans is an example too.")
     return Reading(
         kind=kind,
         regression=regression,
@@ -103,6 +111,7 @@ def reading_of(kind: str, encoding: str, chosen: dict[str, Any], *, regression: 
         encoding=encoding,
         text_columns=columns or ("",) * wanted,
         label_column=chosen["label_column"],
+        skips_unlabelled=skips_unlabelled,
     )
 
 

@@ -7,7 +7,14 @@ import click
 
 from elmo_zh.cli.model_options import refuse_settings_of_the_model
 from elmo_zh.cli.options import Common, common_options_of_readers, device_option
-from elmo_zh.cli.task_options import labelled_options, load_task, moved_model_option, reading_of, task_option
+from elmo_zh.cli.task_options import (
+    labelled_options,
+    load_task,
+    moved_model_option,
+    reading_of,
+    task_option,
+    unlabelled_option,
+)
 from elmo_zh.invocation import command
 from elmo_zh.run.reporter import counted
 
@@ -17,6 +24,7 @@ from elmo_zh.run.reporter import counted
 @task_option
 @moved_model_option
 @labelled_options
+@unlabelled_option
 @device_option
 @common_options_of_readers
 @click.pass_obj

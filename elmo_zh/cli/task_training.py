@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from elmo_zh.cli.options import Common, with_options
-from elmo_zh.cli.task_options import labelled_options, reading_of
+from elmo_zh.cli.task_options import labelled_options, reading_of, unlabelled_option
 
 if TYPE_CHECKING:
     from elmo_zh.tasks.prepared_task import FitJob
@@ -108,7 +108,7 @@ _TRAINING = [
 
 def data_options(function: Any) -> Any:
     """Add the options for labelled data: its files, how they are read, and how much of them is used."""
-    return with_options(labelled_options(with_options(function, _EXAMPLES)), _FILES)
+    return with_options(labelled_options(unlabelled_option(with_options(function, _EXAMPLES))), _FILES)
 
 
 def training_options(function: Any) -> Any:

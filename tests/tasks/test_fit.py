@@ -387,7 +387,7 @@ def test_data_is_checked_before_anything_is_computed(embedder: ElmoEmbedder, tmp
     path = tmp_path / "data.jsonl"
     path.write_text('{"text": "我", "label": ""}\n', encoding="utf-8")
     told = message_of(CorpusError, lambda: fit_task(job_of(path, "classify"), embedder, tmp_path / "task"))
-    assert told == f"{path}: record 1 has an empty label. Correct or remove it."
+    assert told == f"{path}: record 1 has an empty label. Correct it, or leave it out with --skip-unlabelled"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["data.jsonl"]
 
 

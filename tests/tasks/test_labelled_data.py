@@ -4,6 +4,7 @@ import bz2
 import gzip
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -230,7 +231,7 @@ def test_tags_that_continue_no_span_are_counted(tmp_path: Path) -> None:
 
 LABEL_STUDIO = '[{"id": 1, "data": {"text": "好"}, "annotations": [{"id": 1, "result": []}]}]'
 PROBLEMS = [
-    (CLASSIFY, "a.csv", "text,label\n好,1\n坏,\n", "row 3 has an empty label. Correct or remove it."),
+    (CLASSIFY, "a.csv", "text,label\n好,1\n坏,\n", "row 3 has an empty label. Correct it, or leave it out with --skip"),
     (CLASSIFY, "a.csv", "text,label\n好,1\n坏,\n坏,2\n,\n差,\n", "row 3 and 1 other have an empty label. Correct"),
     (CLASSIFY, "a.csv", "text,label\n好,1\n坏\n", "row 3 has 1 columns, expected at least 2."),
     (CLASSIFY, "a.csv", "text,label\n", "it has no rows below the names of the columns."),
@@ -242,7 +243,14 @@ PROBLEMS = [
         "its first row has one column ('好'), expected 2, separated by tabs, commas or another sign.",
     ),
     (CLASSIFY, "a.jsonl", '{"a": "好", "b": 1}\n', "the field of the text was not found among a, b."),
-    (CLASSIFY, "a.jsonl", '{"text": "好", "label": null}\n', "record 1 has no field label. Correct it."),
+    (
+        CLASSIFY,
+        "a.jsonl",
+        '{"text": "好", "label": null}\n',
+        "record 1 has an empty label. Correct it, or leave it out",
+    ),
+    (CLASSIFY, "a.jsonl", '{"text": "好", "label": 1}\n{"text": "坏"}\n', "record 2 has no field label. Correct it."),
+    (CLASSIFY, "a.jsonl", '{"text": "好", "label": [1, 2]}\n', "record 1 has 2 labels in label, expected one."),
     (CLASSIFY, "a.jsonl", '{"text": "好", "label": 1}\n{"text"\n', "line 2 is not JSON"),
     (CLASSIFY, "a.jsonl", '{"text": "好", "label": 1}\n[1]\n', "record 2 is no object."),
     (
@@ -277,6 +285,30 @@ PROBLEMS = [
 def test_wrong_data_is_one_line(tmp_path: Path, reading: Reading, name: str, content: str, problem: str) -> None:
     path = written(tmp_path, name, content)
     assert problem in message_of(CorpusError, lambda: read_labelled(path, reading))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", "text,label\n好,1\n坏,\n坏,2\n差, \n"),
+        (
+            "a.jsonl",
+            "".join(f'{{"text": "{a}", "label": {b}}}\n' for a, b in ("好1", ("坏", "null"), "坏2", ("差", '""'))),
+        ),
+    ],
+)
+def test_examples_without_labels_are_left_out(tmp_path: Path, name: str, content: str) -> None:
+    path = written(tmp_path, name, content)
+    assert "and 1 other have an empty label" in message_of(CorpusError, lambda: read_labelled(path, CLASSIFY))
+    found = read_labelled(path, replace(CLASSIFY, skips_unlabelled=True))
+    assert [(each.texts[0], each.labels[0]) for each in found.examples] == [("好", "1"), ("坏", "2")]
+    assert "2 left out: the label is empty" in found.notes
+
+
+def test_all_labels_empty(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.csv", "text,label\n好,\n坏,\n")
+    for reading in (CLASSIFY, replace(CLASSIFY, skips_unlabelled=True)):
+        assert "all labels are empty" in message_of(CorpusError, lambda reading=reading: read_labelled(path, reading))
 
 
 def test_bytes_that_do_not_decode(tmp_path: Path) -> None:

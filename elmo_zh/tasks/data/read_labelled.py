@@ -43,6 +43,7 @@ class Reading:
         encoding: Encoding of the files, or auto.
         text_columns: Name of the text's column or field, or its number from 1; "" if it has to be found; two for pairs.
         label_column: The same for the label.
+        skips_unlabelled: Classes and pairs: rows with an empty label are left out instead of refused.
     """
 
     kind: str
@@ -51,6 +52,7 @@ class Reading:
     encoding: str = "auto"
     text_columns: tuple[str, ...] = ("",)
     label_column: str = ""
+    skips_unlabelled: bool = False
 
     @property
     def num_texts(self) -> int:
@@ -150,12 +152,17 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     if len(records) > 1 and not any(record.cells[-1].strip() for record in records):
         raise UnlabelledError(f"{text.name}: all labels are empty. Give examples with labels.")
     what = "record" if kind == "jsonl" else "row"
-    _require_labels(text.name, what, records)
+    notes = [f"{kind}, {note}"]
+    unlabelled = [record.number for record in records if not record.cells[-1].strip()]
+    if unlabelled and not reading.skips_unlabelled:
+        raise CorpusError(f"{text.name}: {_explain_unlabelled(what, unlabelled)}")
+    if unlabelled:
+        records = [record for record in records if record.cells[-1].strip()]
+        notes.append(f"{len(unlabelled):,} left out: the label is empty")
     labels = {record.cells[-1].strip() for record in records}
     if reading.format == "auto" and OUTSIDE in labels and any(map(marks_span, labels)):
         raise _conll_error(text.name)
     examples = [_example(text.name, what, record, reading) for record in records]
-    notes = [f"{kind}, {note}"]
     agreed = examples if reading.regression else _with_agreed_label(examples)
     if len(agreed) < len(examples):
         notes.append(f"{len(examples) - len(agreed):,} left out: labelled {_NO_LABEL!r}, which means no label")
@@ -166,14 +173,14 @@ def _conll_error(name: str) -> CorpusError:
     return CorpusError(f"{name}: CoNLL is for tags. Use: task fit tag, or name the format: --input-format tsv")
 
 
-def _require_labels(name: str, what: str, records: Sequence[Record]) -> None:
-    """Raise CorpusError for records with an empty label; it says which is the first, and how many there are."""
-    empty = [record.number for record in records if not record.cells[-1].strip()]
-    if len(empty) > 1:
-        more = f"{what} {empty[0]} and {counted(len(empty) - 1, 'other')} have an empty label. Correct or remove them."
-        raise CorpusError(f"{name}: {more}")
-    if empty:
-        raise CorpusError(f"{name}: {what} {empty[0]} has an empty label. Correct or remove it.")
+def _explain_unlabelled(what: str, numbers: Sequence[int]) -> str:
+    """Return which is the first record with an empty label, how many there are, and what to do."""
+    if len(numbers) == 1:
+        return f"{what} {numbers[0]} has an empty label. Correct it, or leave it out with --skip-unlabelled"
+    others = counted(len(numbers) - 1, "other")
+    return (
+        f"{what} {numbers[0]} and {others} have an empty label. Correct them, or leave them out with --skip-unlabelled"
+    )
 
 
 def _with_agreed_label(examples: Sequence[Example]) -> Sequence[Example]:

@@ -316,8 +316,10 @@ def read_objects(
 def _values(name: str, number: int, record: dict[str, Any], fields: Sequence[str], num_texts: int) -> tuple[str, ...]:
     values = []
     for place, field in enumerate(fields):
-        value = _text_of(record.get(field))
-        if place == num_texts and isinstance(record.get(field), list) and len(record[field]) != 1:
+        is_label = place == num_texts
+        # A label that is null is an empty one; a field that is missing may be a mistaken name.
+        value = "" if is_label and field in record and record[field] is None else _text_of(record.get(field))
+        if is_label and isinstance(record.get(field), list) and len(record[field]) > 1:
             raise CorpusError(f"{name}: record {number} has {len(record[field])} labels in {field}, expected one.")
         if value is None:
             what = "no field" if record.get(field) is None else "neither text nor a number in"
