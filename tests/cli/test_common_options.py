@@ -136,7 +136,12 @@ def index_arguments(command: str, sample: SampleRun, folder: Path) -> tuple[str 
         return arguments
     assert elmo_zh(*arguments, "--quiet").status == 0
     if command == "drift":
-        return ("drift", output, output, "--min-count", "2")
+        old = sample.heldout.read_text("utf-8").splitlines(keepends=True)
+        half, later = folder / "half.txt", folder / "half.index"
+        half.write_text("".join(old[::2]), encoding="utf-8")
+        made = elmo_zh(*("index", half, *arguments[2:-1]), later, "--quiet", "--force")
+        assert made.status == 0, made.stderr
+        return ("drift", output, later, "--min-count", "2")
     if command == "senses":
         return ("senses", "的", "--index", output)
     if command == "explore":
