@@ -44,7 +44,8 @@ def test_runs_and_the_latest(run: Path, monkeypatch: pytest.MonkeyPatch) -> None
     # Its model changes nothing about that.
     answer = elmo_zh("export", "--run", "runs/law/新闻 2")
     assert "The training of runs/law/新闻 2 is not finished. To finish it: elmo-zh train --run" in answer.stderr
-    assert elmo_zh("runs").stdout.splitlines()[1].endswith("  unfinished, done until encode; trained to step 100")
+    [line] = [line for line in elmo_zh("runs").stdout.splitlines() if line.startswith("runs/law/新闻 2 ")]
+    assert line.endswith("  unfinished, done until encode; trained to step 100")
 
 
 def test_a_run_in_use(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
