@@ -140,7 +140,7 @@ def _report(
         f"Model of both indexes: {model}. {counted(len(found.words), 'word')} compared of {found.num_shared:,} in both,"
         f" layer {found.layer}; {sum(each.q < _LEVEL for each in found.words):,} with q below {_LEVEL}."
     )
-    if _text_digests(indexes[0]) == _text_digests(indexes[1]):
+    if _texts_of(indexes[0]) == _texts_of(indexes[1]):
         common.console.warn("Both indexes are of the same text, so no word can have changed. Give those of two texts.")
     if missing := sorted((words or frozenset()) - {each.word for each in found.words}):
         common.console.warn(
@@ -155,8 +155,9 @@ def _report(
         )
 
 
-def _text_digests(index: "ContextIndex") -> list[str]:
-    return sorted(str(text.get("digest")) for text in index.info["texts"])
+def _texts_of(index: "ContextIndex") -> list[dict[str, Any]]:
+    """Return the digest of each text and what was read of it, such as its field, but not its name."""
+    return [{name: value for name, value in text.items() if name != "name"} for text in index.info["texts"]]
 
 
 def _finish(

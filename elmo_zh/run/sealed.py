@@ -1,4 +1,4 @@
-"""Records of unfinished work that know when they, or the bytes that they vouch for, are damaged."""
+"""Records that know when they, or the bytes that they vouch for, are damaged."""
 
 import hashlib
 import json
@@ -72,9 +72,17 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def own_digest(record: Mapping[str, Any]) -> str:
-    """Return the digest of a record as it was read, of all but its own `digest`."""
+    """Return the digest of a record as it was read, of all but its own `digest`.
+
+    Raises:
+        ValueError: If it is nested too deep: JSON can be read a little deeper than it can be written.
+    """
     content = {name: value for name, value in record.items() if name != "digest"}
-    return f"sha256:{hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()}"
+    try:
+        text = json.dumps(content, sort_keys=True)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def _sealed(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Words used differently in two texts: the measures beside plain NumPy, the tests by simulation, and the command."""
 
 import csv
+import json
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
@@ -283,7 +284,7 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
     assert "nothing may be written there" in elmo_zh(*arguments, "--output", folder / "old.index").only_error()
 
 
-def test_what_the_command_warns_of(folder: Path, tmp_path: Path) -> None:
+def test_what_the_command_warns_of(folder: Path, embedder: ElmoEmbedder, tmp_path: Path) -> None:
     words = write_text(tmp_path / "words", ["苹果", "香蕉", "手机"])
     arguments = ("drift", folder / "old.index", folder / "new.index", "--words", words, "--min-count", "5")
     few = elmo_zh(*arguments, "--permutations", "9")
@@ -293,6 +294,16 @@ def test_what_the_command_warns_of(folder: Path, tmp_path: Path) -> None:
     same = elmo_zh("drift", folder / "old.index", folder / "old.index", "--min-count", "5", "--permutations", "9")
     assert "Warning: Both indexes are of the same text, so no word can have changed." in same.stderr
     assert "the same text" not in few.stderr
+    texts = [(folder / name).read_text("utf-8").splitlines() for name in ("old.txt", "new.txt")]
+    records = [json.dumps({"old": old, "new": new}) for old, new in zip(*texts, strict=False)]
+    write_text(Path("both.jsonl"), records)
+    for field in ("old", "new"):
+        made = elmo_zh("index", "both.jsonl", "--field", field, "--model", embedder.bundle.path, "--min-count", "1",
+                       "--output", f"{field}.index")  # fmt: skip
+        assert made.status == 0, made.stderr
+    fields = elmo_zh("drift", "old.index", "new.index", "--min-count", "2", "--permutations", "9")
+    assert fields.status == 0, fields.stderr
+    assert "the same text" not in fields.stderr
     missing = elmo_zh("drift", folder / "old.index", "none.index").only_error()
     assert missing.startswith("none.index is no index")
     told = "a.txt is a file, not the folder of an index. If it is a text, make its index with: elmo-zh index a.txt"

@@ -309,6 +309,9 @@ def test_all_labels_empty(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", "text,label\n好,\n坏,\n")
     for reading in (CLASSIFY, replace(CLASSIFY, skips_unlabelled=True)):
         assert "all labels are empty" in message_of(CorpusError, lambda reading=reading: read_labelled(path, reading))
+    path = written(tmp_path, "one.csv", "text,label\n好,\n")
+    skipping = replace(CLASSIFY, skips_unlabelled=True)
+    assert "all labels are empty" in message_of(CorpusError, lambda: read_labelled(path, skipping))
 
 
 def test_bytes_that_do_not_decode(tmp_path: Path) -> None:

@@ -149,20 +149,19 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     records = list(found)
     if not records:
         raise CorpusError(f"{text.name}: it has no rows below the names of the columns.")
-    if len(records) > 1 and not any(record.cells[-1].strip() for record in records):
+    labelled = [record for record in records if record.cells[-1].strip()]
+    if not labelled and (len(records) > 1 or reading.skips_unlabelled):
         raise UnlabelledError(f"{text.name}: all labels are empty. Give examples with labels.")
     what = "record" if kind == "jsonl" else "row"
     notes = [f"{kind}, {note}"]
-    unlabelled = [record.number for record in records if not record.cells[-1].strip()]
-    if unlabelled and not reading.skips_unlabelled:
-        raise CorpusError(f"{text.name}: {_explain_unlabelled(what, unlabelled)}")
-    if unlabelled:
-        records = [record for record in records if record.cells[-1].strip()]
-        notes.append(f"{len(unlabelled):,} left out: the label is empty")
-    labels = {record.cells[-1].strip() for record in records}
+    if len(labelled) < len(records):
+        if not reading.skips_unlabelled:
+            raise CorpusError(f"{text.name}: {_explain_unlabelled(what, records)}")
+        notes.append(f"{len(records) - len(labelled):,} left out: the label is empty")
+    labels = {record.cells[-1].strip() for record in labelled}
     if reading.format == "auto" and OUTSIDE in labels and any(map(marks_span, labels)):
         raise _conll_error(text.name)
-    examples = [_example(text.name, what, record, reading) for record in records]
+    examples = [_example(text.name, what, record, reading) for record in labelled]
     agreed = examples if reading.regression else _with_agreed_label(examples)
     if len(agreed) < len(examples):
         notes.append(f"{len(examples) - len(agreed):,} left out: labelled {_NO_LABEL!r}, which means no label")
@@ -173,8 +172,9 @@ def _conll_error(name: str) -> CorpusError:
     return CorpusError(f"{name}: CoNLL is for tags. Use: task fit tag, or name the format: --input-format tsv")
 
 
-def _explain_unlabelled(what: str, numbers: Sequence[int]) -> str:
+def _explain_unlabelled(what: str, records: Sequence[Record]) -> str:
     """Return which is the first record with an empty label, how many there are, and what to do."""
+    numbers = [record.number for record in records if not record.cells[-1].strip()]
     if len(numbers) == 1:
         return f"{what} {numbers[0]} has an empty label. Correct it, or leave it out with --skip-unlabelled"
     others = counted(len(numbers) - 1, "other")
