@@ -2,16 +2,17 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
 
 import click
 
 from elmo_zh.choices import BAD_BYTES, BUNDLE_LAYOUTS, CORPUS_FORMATS, DEVICES, DOCUMENTS, WEIGHT_DTYPES, Registry
 from elmo_zh.cli.console import Console
 from elmo_zh.config import Config, load_config
-from elmo_zh.config.checks import is_encoding
+from elmo_zh.config.fields import is_encoding
 from elmo_zh.run.layout import RunDir
 
 if TYPE_CHECKING:
@@ -91,6 +92,55 @@ def with_options(function: Function, options: Sequence[Callable[[Any], Any]]) ->
     for option in reversed(options):
         function = option(function)
     return function
+
+
+def takes(group: type, parameter: str) -> Callable[[Function], Function]:
+    """Add the options that a dataclass declares with `config.fields.option`, in the order of its fields.
+
+    The command gets them as one value of that class, in the parameter that is named.
+    """
+    declared = [each for each in fields(group) if "option" in each.metadata]
+
+    def decorate(function: Function) -> Any:
+        @wraps(function)
+        def command(*args: Any, **values: Any) -> Any:
+            chosen = group(**{each.name: values.pop(each.name) for each in declared})
+            return function(*args, **{parameter: chosen}, **values)
+
+        return with_options(command, [_declared_option(each) for each in declared])
+
+    return decorate
+
+
+def _declared_option(declared: Field[Any]) -> Callable[[Any], Any]:
+    """Return the option that a field declares, with type, range and default of the field."""
+    attributes = dict(declared.metadata["option"])
+    names = attributes.pop("names", (f"--{declared.name.replace('_', '-')}",))
+    has_default = declared.default is not MISSING
+    found = {
+        "required": not has_default,
+        "show_default": has_default and declared.default not in (None, "", False, ()),
+        "multiple": get_origin(declared.type) is tuple,
+        "is_flag": declared.type is bool,
+        "type": _type_of(declared, attributes.pop("path", {})),
+        **({"default": declared.default} if has_default else {}),
+    }
+    return click.option(*names, declared.name, **{**found, **attributes})
+
+
+def _type_of(declared: Field[Any], path: Mapping[str, bool]) -> Any:
+    choices, least, most, above = map(declared.metadata.get, ("choices", "least", "most", "above"))
+    if choices is not None:
+        return RegisteredName(choices) if isinstance(choices, Registry) else click.Choice(choices)
+    # `int | None` and `tuple[int, ...]` are options of type int.
+    (kind,) = [each for each in get_args(declared.type) or (declared.type,) if each not in (type(None), ...)]
+    if kind is Path:
+        return click.Path(path_type=Path, **path)
+    if kind is int:
+        return click.IntRange(least, most)
+    if kind is float:
+        return click.FloatRange(above if least is None else least, most, min_open=above is not None)
+    return kind
 
 
 def common_options(function: Function) -> Function:

@@ -19,7 +19,7 @@ from elmo_zh.choices import (
     UNKNOWN_WAYS,
     VECTOR_DTYPES,
 )
-from elmo_zh.config.checks import at_least, choice, choice_problems, free, within
+from elmo_zh.config.fields import at_least, choice, free, number, problems_of_fields, within
 from elmo_zh.config.text_section import TextConfig
 
 # The value of a number that training is to choose itself, by the number of epochs.
@@ -34,7 +34,7 @@ class VocabConfig:
 
     size: int = 30_000
     """Maximum number of vocabulary rows, including the three special tokens; 0 means no limit."""
-    min_count: int = 2
+    min_count: int = number(2, 1)
     """Words that occur less often in the training text become <UNK>; keep it above 1, so that <UNK> is trained too."""
     init: str = ""
     """A model bundle whose words are all kept; words of the text are added (docs/training.md). Empty: none."""
@@ -45,7 +45,7 @@ class VocabConfig:
         """Yield one line for each value out of range."""
         if self.size != 0:
             yield from at_least("vocab.size", self.size, 4)
-        yield from at_least("vocab.min_count", self.min_count, 1)
+        yield from problems_of_fields(self, "vocab")
         if self.init and self.words:
             yield "vocab.init and vocab.words are both given, and each one defines the vocabulary; empty one of them"
 
@@ -62,24 +62,20 @@ class Word2vecConfig:
     """gensim (Python 3.11 to 3.13), torch (ours: all cores, reproducible) or auto: gensim if it is installed."""
     algorithm: str = choice("cbow", ("cbow", "skipgram"))
     """cbow (fast) or skipgram (slower; with gensim about three times; often better on small corpora)."""
-    window: int = 5
+    window: int = number(5, 1)
     """Tokens on either side that count as context."""
-    negative: int = 5
+    negative: int = number(5, 1)
     """Negative samples per token."""
-    epochs: int = 0
+    epochs: int = number(0, 0)
     """Passes over the training text; 0: chosen by its length, from 15 for little text to 5."""
-    seed: int = 1
+    seed: int = number(1, 0, 2**31 - 1)
     """Seed of the initial vectors and of the sampling."""
-    num_workers: int = 1
+    num_workers: int = number(1, 1)
     """gensim's threads. More than one is faster, but the vectors then depend on thread timing: not reproducible."""
 
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""
-        yield from choice_problems(self, "word2vec")
-        for name in ("window", "negative", "num_workers"):
-            yield from at_least(f"word2vec.{name}", getattr(self, name), 1)
-        yield from at_least("word2vec.epochs", self.epochs, 0)
-        yield from within("word2vec.seed", self.seed, 0, 2**31 - 1)
+        yield from problems_of_fields(self, "word2vec")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,27 +84,27 @@ class ModelConfig:
 
     mode: str = choice("token", ("token", "character"))
     """token (one vector per vocabulary row) or character (a CNN over the word's UTF-8 bytes: no word is unknown)."""
-    cell_dim: int = 1024
+    cell_dim: int = number(1024, 1)
     """Width of the LSTM cell (D)."""
-    projection_dim: int = 256
+    projection_dim: int = number(256, 1)
     """Width of the token embeddings and of the projected LSTM output (P); vectors have 2P numbers."""
-    num_layers: int = 2
+    num_layers: int = number(2, 1)
     """LSTM layers in each direction (L)."""
-    cell_clip: float = 3.0
+    cell_clip: float = number(3.0, 0)
     """Clip the cell state to plus or minus this value; 0 means no clipping."""
-    projection_clip: float = 3.0
+    projection_clip: float = number(3.0, 0)
     """Clip the projected output to plus or minus this value; 0 means no clipping."""
     skip_connections: bool = True
     """Add each LSTM layer's input to its output, from the second layer on."""
     tie_softmax: bool = True
     """Share the token embeddings with the softmax, so that each token teaches both. No effect in character mode."""
-    character_slots: int = 50
+    character_slots: int = number(50, 3, 1000)
     """Character mode: bytes read of each word, including its two boundary marks; other programs read 50."""
-    character_dim: int = 16
+    character_dim: int = number(16, 1)
     """Character mode: width of a byte embedding."""
     character_filters: tuple[tuple[int, int], ...] = PUBLISHED_FILTERS
     """Character mode: [width in bytes, number of filters] of each convolution."""
-    highway_layers: int = 2
+    highway_layers: int = number(2, 0)
     """Character mode: number of highway layers over the filters."""
     character_activation: str = choice("relu", ("relu", "tanh"))
     """Character mode: activation function of the filters, relu or tanh."""
@@ -125,24 +121,17 @@ class ModelConfig:
 
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""
-        yield from choice_problems(self, "model")
-        yield from within("model.character_slots", self.character_slots, 3, 1000)
-        yield from at_least("model.character_dim", self.character_dim, 1)
-        yield from at_least("model.highway_layers", self.highway_layers, 0)
+        yield from problems_of_fields(self, "model")
         if not self.character_filters:
             yield "model.character_filters is empty; give [[width, number], ...], such as [[1, 32], [2, 64]]"
         for width, count in self.character_filters:
             yield from within("a width of model.character_filters", width, 1, max(1, self.character_slots))
             yield from at_least("a number of model.character_filters", count, 1)
-        for name in ("cell_dim", "projection_dim", "num_layers"):
-            yield from at_least(f"model.{name}", getattr(self, name), 1)
         if self.projection_dim > self.cell_dim:
             yield (
                 f"model.projection_dim = {self.projection_dim} is above model.cell_dim = {self.cell_dim}:"
                 " a projection makes the cell's output narrower"
             )
-        for name in ("cell_clip", "projection_clip"):
-            yield from at_least(f"model.{name}", getattr(self, name), 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,13 +140,13 @@ class TrainConfig:
 
     init: str = ""
     """A model bundle to start training from; its rows are matched by word. Empty: random initial weights."""
-    max_tokens: int = 3_000_000
+    max_tokens: int = number(3_000_000, 0)
     """Stop after this many predicted tokens (one direction); 0 means no such limit."""
-    epochs: float = 10.0
+    epochs: float = number(10.0, 0)
     """Stop after this many passes over the training text; 0 means no such limit."""
-    batch_size: int = 64
+    batch_size: int = number(64, 1)
     """Number of streams of packed sentences trained in parallel (B)."""
-    unroll_steps: int = 20
+    unroll_steps: int = number(20, 1)
     """Tokens of each stream in one step of truncated backpropagation (T)."""
     carry_state: bool = False
     """Carry the LSTM state across sentence ends (the published recipe) instead of starting each sentence from zero."""
@@ -165,35 +154,35 @@ class TrainConfig:
     """Dropout probability for the inputs of each layer and for the top output; -1: chosen by the number of epochs."""
     softmax: str = choice("sampled", ("sampled", "full"))
     """sampled (log-uniform negative samples, fast) or full (every word at every step, exact)."""
-    num_negatives: int = 4096
+    num_negatives: int = number(4096, 1)
     """Negative samples per step (S), shared by all predictions; at half the vocabulary or more, softmax is full."""
     softmax_bias: str = choice("unigram", ("unigram", "zero"))
     """Initial bias of the softmax: unigram (log of each word's share of the text) or zero (the published recipe)."""
-    vector_scale: float = 0.45
+    vector_scale: float = number(0.45, 0)
     """Root mean square of each word2vec vector as an initial row, centred first; 0 takes the vectors as they are."""
     train_embeddings: bool = True
     """Train the token layer; false keeps the initial embeddings (word2vec or random). Character mode needs true."""
     optimizer: str = choice("adamw", ("adamw", "adagrad"))
     """adamw (AdamW for the LSTMs, Adagrad for token and softmax tables) or adagrad (for all: the published recipe)."""
-    learning_rate: float = 0.004
+    learning_rate: float = number(0.004, 0)
     """Peak learning rate of the LSTMs."""
-    table_learning_rate: float = 0.5
+    table_learning_rate: float = number(0.5, 0)
     """Peak learning rate of the token and softmax tables."""
-    adagrad_accumulator: float = 0.001
+    adagrad_accumulator: float = number(0.001, 0)
     """Adagrad's initial sum of squares."""
-    weight_decay: float = 0.01
+    weight_decay: float = number(0.01, 0)
     """AdamW's weight decay of the LSTM matrices."""
     schedule: str = choice("linear", ("constant", "linear", "cosine"))
     """Learning rate after warm-up: constant, or linear or cosine decay over the whole token budget."""
-    warmup_tokens: int = 100_000
+    warmup_tokens: int = number(100_000, 0)
     """Tokens over which the learning rate rises from zero (at most a tenth of the token budget)."""
-    final_learning_rate_share: float = 0.1
+    final_learning_rate_share: float = number(0.1, 0.0, 1.0)
     """Final learning rate of linear and cosine, as a fraction of the peak."""
-    max_grad_norm: float = 10.0
+    max_grad_norm: float = number(10.0, above=0)
     """Clip the global norm of the gradient of (loss x unroll_steps) to this value."""
     shuffle: str = choice("sentences", ("sentences", "documents"))
     """Reshuffle sentences in each epoch, or documents, whose sentences one stream then reads in order."""
-    seed: int = 1
+    seed: int = number(1, 0, 2**31 - 1)
     """Random seed of initial weights, sentence order, dropout and negative samples."""
     precision: str = choice("auto", TRAIN_PRECISIONS)
     """Matrix products: float32, bfloat16 (states, weights, sums stay float32) or auto (bfloat16 where it is fast)."""
@@ -201,38 +190,26 @@ class TrainConfig:
     """Make GPU training reproducible, at some cost in speed; training on a CPU always is."""
     device: str = free("auto", DEVICES)
     """auto (a GPU if there is one; experimental), cpu or cuda."""
-    num_threads: int = free(0)
+    num_threads: int = free(0, least=0)
     """Number of CPU threads; 0 leaves the choice to PyTorch."""
     tensorboard: bool = free(False)
     """Also write TensorBoard event files to RUN/tensorboard; needs `make train EXTRAS=tensorboard`."""
-    log_every_steps: int = free(20)
+    log_every_steps: int = free(20, least=1)
     """Steps between two lines of metrics.jsonl."""
-    evaluate_every_tokens: int = free(300_000)
+    evaluate_every_tokens: int = free(300_000, least=1)
     """Trained tokens between measurements of held-out perplexity."""
-    evaluate_sample_tokens: int = free(20_000)
+    evaluate_sample_tokens: int = free(20_000, least=1)
     """Held-out tokens in each measurement during training; the final one uses all of them."""
-    checkpoint_every_tokens: int = free(150_000)
+    checkpoint_every_tokens: int = free(150_000, least=1)
     """Trained tokens between checkpoints."""
-    keep_checkpoints: int = free(2)
+    keep_checkpoints: int = free(2, least=1)
     """Number of latest checkpoints to keep, besides the one with the lowest held-out perplexity."""
 
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""
-        yield from choice_problems(self, "train")
-        positive = ["batch_size", "unroll_steps", "num_negatives", "log_every_steps"]
-        positive += ["evaluate_every_tokens", "evaluate_sample_tokens", "checkpoint_every_tokens", "keep_checkpoints"]
-        for name in positive:
-            yield from at_least(f"train.{name}", getattr(self, name), 1)
-        zero_or_more = ["max_tokens", "epochs", "warmup_tokens", "weight_decay", "num_threads"]
-        zero_or_more += ["learning_rate", "table_learning_rate", "adagrad_accumulator", "vector_scale"]
-        for name in zero_or_more:
-            yield from at_least(f"train.{name}", getattr(self, name), 0)
+        yield from problems_of_fields(self, "train")
         if self.dropout != AUTOMATIC:
             yield from within("train.dropout", self.dropout, 0.0, 0.95)
-        yield from within("train.final_learning_rate_share", self.final_learning_rate_share, 0.0, 1.0)
-        yield from within("train.seed", self.seed, 0, 2**31 - 1)
-        if not self.max_grad_norm > 0:
-            yield f"train.max_grad_norm = {self.max_grad_norm} is not above 0"
         if self.max_tokens == 0 and self.epochs == 0:
             yield "train.max_tokens = 0 and train.epochs = 0: training would never end; set one of them"
 
@@ -257,7 +234,7 @@ class EmbedConfig:
     """Matrix products: float32, or bfloat16 or int8 (CPU only), faster on newer processors and less exact."""
     unknown: str = choice("auto", ("auto", *UNKNOWN_WAYS))
     """Words outside the vocabulary: unk (as <UNK>), backoff (as the known words in it) or auto: backoff in tasks."""
-    batch_tokens: int = free(4096)
+    batch_tokens: int = free(4096, least=1)
     """Maximum number of tokens computed in one batch."""
 
     def unknown_way(self, automatic: str = "unk") -> str:
@@ -268,8 +245,7 @@ class EmbedConfig:
         """Yield one line for each value out of range."""
         if self.layers not in LAYERS and not self.layers.isdecimal():
             yield f"embed.layers = {self.layers!r} is not one of {', '.join(LAYERS)}, or a layer's number"
-        yield from choice_problems(self, "embed")
-        yield from at_least("embed.batch_tokens", self.batch_tokens, 1)
+        yield from problems_of_fields(self, "embed")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from elmo_zh.choices import BAD_BYTES, CORPUS_FORMATS, DOCUMENTS, SCRIPTS, SEGMENTERS, UNICODE_FORMS
-from elmo_zh.config.checks import at_least, choice, choice_problems, free, is_encoding, within
+from elmo_zh.config.fields import choice, free, is_encoding, number, problems_of_fields, within
 
 # Settings of section text that say how a corpus is read and cleaned; a model made from it does not need them.
 READING = ("format", "field", "encoding", "bad_bytes", "document", "shard_bytes")
@@ -39,13 +39,13 @@ class TextConfig:
     """Convert all text to simplified or traditional characters (OpenCC's t2s or s2t; an extra), or none."""
     collapse_whitespace: bool = True
     """Turn every run of Unicode white space (U+3000, U+00A0, tabs, ...) into one space, and strip both ends."""
-    heldout_share: float = 0.01
+    heldout_share: float = number(0.01, 0.0, 0.5)
     """Fraction of the paragraphs, chosen by a hash of their text, that is held out and never trained on."""
-    heldout_min_sentences: int = 200
+    heldout_min_sentences: int = number(200, 0)
     """Hold out at least this many sentences (but at most a tenth of all)."""
-    heldout_max_tokens: int = 200_000
+    heldout_max_tokens: int = number(200_000, 0)
     """Hold out at most this many tokens."""
-    num_workers: int = free(0)
+    num_workers: int = free(0, least=0)
     """Number of parallel processes for segmenting, counting and encoding; 0 means one per CPU core."""
     format: str = choice("auto", CORPUS_FORMATS)
     """Format of files: auto (detected), text, csv, tsv, json, jsonl, wikidump, wikiextractor, html or markdown."""
@@ -61,35 +61,27 @@ class TextConfig:
     """Remove remnants of HTML, wikitext and BBCode: known tags and pairs only, so a<b and 《》 stay."""
     repair_mojibake: bool = False
     """Repair text that was decoded with the wrong encoding, by ftfy (an extra); false only counts suspect lines."""
-    min_han_share: float = 0.0
+    min_han_share: float = number(0.0, 0.0, 1.0)
     """Drop lines in which Han characters are a smaller fraction of letters and digits, such as 0.3; 0 keeps all."""
-    max_line_characters: int = 0
+    max_line_characters: int = number(0, 0)
     """Drop lines of more characters, such as 20000; 0 keeps all: a book may be one line, split into sentences."""
     drop_duplicates: bool = True
     """Drop lines that are repeated, in any file: copies teach the model nothing new and are memorised."""
-    duplicate_min_characters: int = 20
+    duplicate_min_characters: int = number(20, 1)
     """Lines of fewer characters are never duplicates: short sentences recur naturally."""
-    boilerplate_copies: int = 0
+    boilerplate_copies: int = number(0, 0)
     """Drop every line, short or long, that occurs more often than this in the whole corpus; 0 drops none."""
     shard_bytes: int = 0
     """Bytes of text per shard; 0 chooses by the size of the corpus (1 to 16 MiB)."""
 
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""
-        yield from choice_problems(self, "text")
+        yield from problems_of_fields(self, "text")
         if self.user_dictionary and self.segmenter in SEGMENTERS and not self._takes_user_dictionary():
             yield (
                 f"text.user_dictionary = {self.user_dictionary} is for jieba and rjieba; text.segmenter ="
                 f" {self.segmenter} has no dictionary. Leave one of them out"
             )
-        yield from within("text.heldout_share", self.heldout_share, 0.0, 0.5)
-        yield from at_least("text.heldout_min_sentences", self.heldout_min_sentences, 0)
-        yield from at_least("text.heldout_max_tokens", self.heldout_max_tokens, 0)
-        yield from at_least("text.num_workers", self.num_workers, 0)
-        yield from within("text.min_han_share", self.min_han_share, 0.0, 1.0)
-        yield from at_least("text.max_line_characters", self.max_line_characters, 0)
-        yield from at_least("text.duplicate_min_characters", self.duplicate_min_characters, 1)
-        yield from at_least("text.boilerplate_copies", self.boilerplate_copies, 0)
         if self.shard_bytes != 0:
             yield from within("text.shard_bytes", self.shard_bytes, 2**16, 2**30)
         if self.encoding != "auto" and not is_encoding(self.encoding):

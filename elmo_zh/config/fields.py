@@ -1,0 +1,95 @@
+"""Fields of settings and of options: default, meaning, allowed values, and whether a field can change a result."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import MISSING, field, fields
+from typing import Any
+
+from elmo_zh.choices import Registry
+
+Choices = Registry | tuple[str, ...]
+
+
+def option(
+    default: Any,
+    help: str,  # noqa: A002
+    *,
+    choices: Choices | None = None,
+    least: float | None = None,
+    most: float | None = None,
+    above: float | None = None,
+    **attributes: Any,
+) -> Any:
+    """Return a dataclass field that is an option of commands too: `elmo_zh.cli.options.takes` adds it.
+
+    Args:
+        default: Its default; ... for an option that must be given.
+        help: Its help.
+        choices: The names that it may be.
+        least: The smallest number allowed.
+        most: The largest number allowed.
+        above: What a number must be above, in place of `least`.
+        attributes: What else click.option takes, such as metavar; names=("--seeds",) if it is not named like the field;
+            path={"exists": True, "dir_okay": False} for what click.Path takes.
+    """
+    limits = {"choices": choices, "least": least, "most": most, "above": above}
+    metadata = {**limits, "option": {"help": help, **attributes}}
+    return field(default=MISSING if default is ... else default, metadata=metadata)
+
+
+def free(default: Any, choices: Choices | None = None, *, least: float | None = None, most: float | None = None) -> Any:
+    """Return a field that cannot change any result; with `choices`, one of these."""
+    metadata = {"affects_result": False, "choices": choices, "least": least, "most": most}
+    return field(default=default, metadata=metadata)
+
+
+def choice(default: str, choices: Choices) -> Any:
+    """Return a field that holds one of several names."""
+    return field(default=default, metadata={"choices": choices})
+
+
+def number(default: float, least: float | None = None, most: float | None = None, *, above: float | None = None) -> Any:
+    """Return a field that holds a number in a range."""
+    return field(default=default, metadata={"least": least, "most": most, "above": above})
+
+
+def problems_of_fields(group: Any, section: str = "") -> Iterator[str]:
+    """Yield a line for each field that holds none of its choices, or a number out of its range."""
+    prefix = f"{section}." if section else ""
+    for each in fields(group):
+        name, value = prefix + each.name, getattr(group, each.name)
+        choices, least, most, above = map(each.metadata.get, ("choices", "least", "most", "above"))
+        if value is None:
+            continue
+        if choices is not None and value not in choices:
+            advice = choices.advice.removesuffix(".") if isinstance(choices, Registry) else ""
+            yield f"{name} = {value!r} is not one of {', '.join(choices)}" + (advice and f".{advice}")
+        if least is not None and most is not None:
+            yield from within(name, value, least, most)
+        elif least is not None:
+            yield from at_least(name, value, least)
+        if above is not None and not above < value <= (math.inf if most is None else most):
+            yield f"{name} = {value} is not above {above}" + ("" if most is None else f" and at most {most}")
+
+
+def is_encoding(name: str) -> bool:
+    """Return whether Python knows an encoding."""
+    try:
+        b"a".decode(name)
+    except LookupError:
+        return False
+    except UnicodeError:
+        pass  # "a" is half of a character in this encoding, or is not in it
+    return True
+
+
+def at_least(name: str, value: float, least: float) -> Iterator[str]:
+    """Yield a line for a value below the least one allowed."""
+    if not value >= least:
+        yield f"{name} = {value} is below {least}"
+
+
+def within(name: str, value: float, least: float, most: float) -> Iterator[str]:
+    """Yield a line for a value outside a range."""
+    if not least <= value <= most:
+        yield f"{name} = {value} is not within {least} and {most}"

@@ -1,0 +1,72 @@
+"""Options that a dataclass declares: one declaration makes the option, its help, its checks and the default."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from elmo_zh.cli.options import takes
+from elmo_zh.config.fields import option, problems_of_fields
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Choice:
+    output: Path = option(..., "File to write.", path={"dir_okay": False}, metavar="FILE")
+    head: str = option("bilstm", "Network.", choices=("bilstm", "linear"))
+    num_seeds: int = option(1, "Trainings.", least=1, most=100, names=("--seeds",))
+    rate: float = option(0.5, "Learning rate.", above=0, most=1)
+    limit: int | None = option(None, "Examples. Default: all.", least=1)
+    columns: tuple[str, ...] = option((), "Column.", names=("--column",))
+    quick: bool = option(False, "Do less.")
+    name: str = "not an option"
+
+
+@click.command()
+@takes(_Choice, "choice")
+@click.option("--other", default="x")
+def _show(choice: _Choice, other: str) -> None:
+    click.echo(f"{choice} {other}")
+
+
+def _run(*words: str) -> str:
+    return CliRunner().invoke(_show, words).output
+
+
+def test_the_command_gets_the_dataclass_with_its_defaults_or_the_values_given() -> None:
+    assert _run("--output", "a").strip() == f"{_Choice(output=Path('a'))} x"
+    given = ("--seeds", "3", "--rate", "1", "--column", "a", "--column", "b", "--quick", "--head", "linear")
+    expected = _Choice(output=Path("a"), num_seeds=3, rate=1.0, columns=("a", "b"), quick=True, head="linear")
+    assert _run("--output", "a", *given).strip() == f"{expected} x"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "Missing option '--output'"),
+        (("--output", "a", "--seeds", "0"), "0 is not in the range 1<=x<=100"),
+        (("--output", "a", "--rate", "0"), "0.0 is not in the range 0<x<=1"),
+        (("--output", "a", "--limit", "0"), "0 is not in the range x>=1"),
+        (("--output", "a", "--head", "crf"), "'crf' is not one of 'bilstm', 'linear'"),
+    ],
+)
+def test_the_command_refuses_what_the_fields_do_not_allow(words: tuple[str, ...], message: str) -> None:
+    assert message in _run(*words)
+
+
+def test_the_help_shows_text_default_and_range() -> None:
+    help_text = " ".join(_run("--help").split())
+    assert "--output FILE File to write. [required]" in help_text
+    assert "--seeds INTEGER RANGE Trainings. [default: 1; 1<=x<=100]" in help_text
+    assert "--quick Do less. --other" in help_text
+
+
+def test_the_same_limits_hold_in_python() -> None:
+    wrong = _Choice(output=Path("a"), head="crf", num_seeds=0, rate=0.0)
+    assert list(problems_of_fields(wrong)) == [
+        "head = 'crf' is not one of bilstm, linear",
+        "num_seeds = 0 is not within 1 and 100",
+        "rate = 0.0 is not above 0 and at most 1",
+    ]
+    assert list(problems_of_fields(_Choice(output=Path("a")))) == []
