@@ -15,9 +15,9 @@ from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats.hdf5_packed import iter_text_blocks
 from elmo_zh.embed.vector_work import ArrayWork
 from elmo_zh.engine.engine import Engine
-from elmo_zh.engine.in_order import PartTask, compute_in_order
 from elmo_zh.engine.loaded_once import LoadedOnce
 from elmo_zh.run.arrays import RowFile, load_npy
+from elmo_zh.run.in_order import PartTask, compute_in_order
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.run.resumable import computed_part
 

@@ -18,9 +18,9 @@ from elmo_zh.contexts.score_rows import ScoreRows
 from elmo_zh.contexts.score_work import LineScores
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.engine.engine import Engine, ThisProcess
-from elmo_zh.engine.in_order import PartTask, compute_in_order
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import atomic_path, file_digest
+from elmo_zh.run.in_order import PartTask, compute_in_order
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.run.resumable import claimed_output
 from elmo_zh.training.scoring import Figures, TextMeasure

@@ -34,8 +34,8 @@ from elmo_zh.embed.unfinished import DumpCounts, Parts
 from elmo_zh.embed.unknown_rate import describe_unknown_rate
 from elmo_zh.embed.vector_work import Lines, LineVectors
 from elmo_zh.engine.engine import Engine, ThisProcess
-from elmo_zh.engine.in_order import PartTask, compute_in_order
 from elmo_zh.errors import OptionError
+from elmo_zh.run.in_order import PartTask, compute_in_order
 from elmo_zh.run.reporter import Hints, Reporter, counted, format_bytes
 from elmo_zh.run.resumable import claimed_output, computed_part
 

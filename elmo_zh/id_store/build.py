@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from elmo_zh.engine.engine import Engine
-from elmo_zh.engine.parts import Figures, num_finished, run_parts
 from elmo_zh.id_store.encode_shard import RenumberTask, ShardTask, encode_shard, renumber_shard
 from elmo_zh.id_store.layout import ARRAYS, DESCRIPTION, KINDS, OTHER_WORDS, STORE_FORMAT, shard_name
 from elmo_zh.run.files import atomic_path, link_or_copy, write_json, written_once
 from elmo_zh.run.layout import documents_beside
 from elmo_zh.run.reporter import Reporter, counted
+from elmo_zh.run.work_folder import Figures, WorkFolder
 from elmo_zh.vocabulary.lexicon import Lexicon
 
 Shards = Mapping[str, Sequence[str]]
@@ -25,7 +25,7 @@ def build_id_store(
     character_counts: Path,
     lexicon: Lexicon,
     engine: Engine,
-    parts: Path,
+    parts: WorkFolder,
     reporter: Reporter,
 ) -> dict[str, int]:
     """Encode segmented files into a new store, which is written atomically; return its counts.
@@ -63,17 +63,17 @@ def build_id_store(
         for kind in KINDS
         for number, path in enumerate(files[kind])
     }
-    if num_encoded := num_finished(tasks, parts):
+    if num_encoded := parts.num_finished(tasks):
         reporter.note(f"Resuming: {num_encoded:,} of {counted(len(tasks), 'shard')} are finished.")
     figures: dict[str, Figures] = {}
     with reporter.progress("encode", unit="tokens") as progress:
-        for name, shard_figures in run_parts(engine, encode_shard, tasks, parts):
+        for name, shard_figures in parts.run(engine, encode_shard, tasks):
             figures[name] = shard_figures
             progress.update(shard_figures["tokens"])
     if reads_characters:
         _renumber(lexicon, list(tasks), engine, parts)
     shards = {kind: [shard_name(kind, number) for number in range(len(files[kind]))] for kind in KINDS}
-    return _assemble(folder, parts, shards, figures, lexicon, {"id_dtype": id_dtype, "vocabulary_digest": digest})
+    return _assemble(folder, parts.path, shards, figures, lexicon, {"id_dtype": id_dtype, "vocabulary_digest": digest})
 
 
 def _documents(text: Path) -> Path | None:
@@ -81,20 +81,20 @@ def _documents(text: Path) -> Path | None:
     return path if path.exists() else None
 
 
-def _renumber(lexicon: Lexicon, names: Sequence[str], engine: Engine, parts: Path) -> None:
+def _renumber(lexicon: Lexicon, names: Sequence[str], engine: Engine, parts: WorkFolder) -> None:
     """Give the words outside the vocabulary ids that are the same in all shards, in order of first occurrence."""
     num_rows = len(lexicon.vocabulary)
     ids: dict[str, int] = {}
     tasks = {}
     for name in names:
-        numbers = [ids.setdefault(word, num_rows + len(ids)) for word in _iter_words(parts / f"{name}.words")]
-        path = (parts / f"{name}.numbers").absolute()
+        numbers = [ids.setdefault(word, num_rows + len(ids)) for word in _iter_words(parts.path / f"{name}.words")]
+        path = (parts.path / f"{name}.numbers").absolute()
         with written_once(path) as unfinished:
             unfinished.write_bytes(np.array(numbers, "<u4").tobytes())
-        local = (parts / f"{name}.local").absolute()
+        local = (parts.path / f"{name}.local").absolute()
         tasks[f"{name}.final"] = RenumberTask(local=local, numbers=path, num_rows=num_rows)
     lexicon.other_words.extend(ids)
-    for _ in run_parts(engine, renumber_shard, tasks, parts):
+    for _ in parts.run(engine, renumber_shard, tasks):
         pass
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.corpus.segmented import iter_blocks
-from elmo_zh.engine.parts import Figures, PartWriter
 from elmo_zh.errors import RunError
 from elmo_zh.invocation import command
 from elmo_zh.run.arrays import read_numbers
+from elmo_zh.run.work_folder import Figures, PartWriter
 from elmo_zh.vocabulary.spelling import SpellingModel, load_spelling_model
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary, load_vocabulary
 

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from elmo_zh.run.sealed import Region
+from elmo_zh.run.work_folder import Region
 
 
 def read_numbers(path: Path, dtype: DTypeLike) -> NDArray[Any]:

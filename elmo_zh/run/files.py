@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
@@ -222,6 +222,26 @@ def read_json(path: Path) -> Any:
         raise ValueError("it is nested too deep") from None
 
 
+def own_digest(record: Mapping[str, Any]) -> str:
+    """Return the digest of all of a record but its own `digest`.
+
+    Raises:
+        ValueError: If it is nested too deep: JSON can be read a little deeper than it can be written.
+    """
+    content = {name: value for name, value in record.items() if name != "digest"}
+    try:
+        text = json.dumps(content, sort_keys=True)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def sealed(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record as it is read again from JSON, with a digest of itself, so that damage is noticed."""
+    record = json.loads(json.dumps(value))
+    return {**record, "digest": own_digest(record)}
+
+
 def link_or_copy(path: Path, other: Path) -> None:
     """Give a file a second name by a hard link, or by a copy where the file system has no hard links."""
     try:
@@ -230,10 +250,38 @@ def link_or_copy(path: Path, other: Path) -> None:
         shutil.copyfile(path, other)
 
 
-def write_json_once(path: Path, value: Any) -> None:
-    """Write a value as JSON, as `written_once` does."""
-    with written_once(path) as unfinished:
-        unfinished.write_text(json.dumps(value, ensure_ascii=False) + "\n", encoding="utf-8")
+@contextmanager
+def claimed_output(
+    output: Path, inputs: Iterable[Path], is_own: Callable[[Path], bool], *, force: bool, kind: str = "vectors"
+) -> Iterator[None]:
+    """Reserve an output for this process.
+
+    Args:
+        output: The path of the output.
+        inputs: Files and folders that are read.
+        is_own: Returns whether a file or folder is an output of the same kind.
+        force: Replace an existing output, but nothing that is not of the same kind.
+        kind: What the output is, for messages.
+
+    Raises:
+        OutputError: If another process writes it, it is one of the inputs, or it exists and `force` is not given or
+            cannot replace it.
+    """
+    if output.is_dir() and not is_own(output):
+        raise OutputError(f"{output} is a folder with other content. Choose another --output.")
+    require_no_input(output, inputs)
+    refusal = f"{output} is being written by another elmo-zh process. Wait for it, or choose another --output."
+    with locked(output.with_name(output.name + ".lock"), refusal):
+        if output.exists() and not force:
+            # A command that was killed while it removed its parts has left this.
+            remove(output.with_name(f"{output.name}{PARTS}{UNFINISHED}"))
+            raise OutputError(f"{output} exists already. Choose another --output, or replace it with --force.")
+        if output.exists() and not is_own(output):
+            raise OutputError(
+                f"{output} holds something other than {kind}, so even --force does not replace it."
+                " Choose another --output, or remove it first."
+            )
+        yield
 
 
 @contextmanager

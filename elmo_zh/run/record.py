@@ -1,6 +1,5 @@
 """Stage records: run a stage if anything has changed, skip it otherwise, and record what it made."""
 
-import json
 import os
 import shlex
 import time
@@ -14,16 +13,14 @@ from elmo_zh.config import Config
 from elmo_zh.errors import RunError
 from elmo_zh.invocation import command, program
 from elmo_zh.run.changes import describe_changes
-from elmo_zh.run.files import atomic_path, file_digest, read_json, remove
+from elmo_zh.run.files import file_digest, own_digest, read_json, remove, sealed, write_json
 from elmo_zh.run.find_runs import explain_no_run
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import Reporter
-from elmo_zh.run.sealed import own_digest, write_sealed
+from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.version import __version__
 
 RECORD_FORMAT = 1
-# Name of the file that says what the parts in a folder were made from.
-PARTS_KEY = "made-from"
 
 # The stages in the order in which they run.
 STAGES = ("segment", "vocab", "word2vec", "encode", "train", "export")
@@ -147,31 +144,20 @@ def _run_and_record(
         if starts_over:
             stage.discard()
         # An interrupted stage may resume later, but only with the inputs and settings that are recorded here.
-        write_sealed(record_path, {**record, "finished": False})
+        write_json(record_path, sealed({**record, "finished": False}))
     start = time.monotonic()
     if stage.parts is not None:
-        _keep_matching_parts(
-            stage.parts, {name: record[name] for name in ("format", "elmo_zh", "settings", "inputs")}, force=force
-        )
+        digests = {name: entry["digest"] for name, entry in inputs.items()}
+        made_from = {name: record[name] for name in ("format", "elmo_zh", "settings")}
+        WorkFolder(stage.parts).open({**made_from, "inputs": digests}, force=force)
     result = stage.work()
     outputs = describe_files({str(path.relative_to(run.path)): path for path in result.outputs}, {})
     seconds = round(time.monotonic() - start, 3)
     finished = {"finished": True, "outputs": outputs, "counts": dict(result.counts), "seconds": seconds}
-    write_sealed(record_path, {**record, **finished, **result.details})
+    write_json(record_path, sealed({**record, **finished, **result.details}))
     if stage.parts is not None:
         remove(stage.parts)
     return result.counts
-
-
-def _keep_matching_parts(folder: Path, made_from: Mapping[str, Any], *, force: bool) -> None:
-    """Remove the parts in a folder unless they were made from the same inputs and settings; with `force` always."""
-    digests = {name: entry["digest"] for name, entry in made_from["inputs"].items()}
-    content = json.dumps({**made_from, "inputs": digests}, sort_keys=True, ensure_ascii=False)
-    path = folder / PARTS_KEY
-    if force or not path.exists() or path.read_text(encoding="utf-8") != content:
-        remove(folder)
-        with atomic_path(path) as unfinished:
-            unfinished.write_text(content, encoding="utf-8")
 
 
 def require_inputs(run: RunDir, paths: Any) -> None:

@@ -5,48 +5,16 @@ finished part of consecutive lines, with a digest of the bytes that it vouches f
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
 from elmo_zh.errors import OutputError
-from elmo_zh.run.files import PARTS, UNFINISHED, locked, read_json, remove, require_no_input, write_json
+from elmo_zh.run.files import PARTS, claimed_output, read_json, remove, write_json
 from elmo_zh.run.sealed import Region, has_its_content, read_sealed, write_sealed
 
-
-@contextmanager
-def claimed_output(
-    output: Path, inputs: Iterable[Path], is_own: Callable[[Path], bool], *, force: bool
-) -> Iterator[None]:
-    """Reserve an output for this process.
-
-    Args:
-        output: The path of the output.
-        inputs: Files and folders that are read.
-        is_own: Returns whether a file or folder is an output of the same kind.
-        force: Replace an existing output, but nothing that is not of the same kind.
-
-    Raises:
-        OutputError: If another process writes it, it is one of the inputs, or it exists and `force` is not given or
-            cannot replace it.
-    """
-    if output.is_dir() and not is_own(output):
-        raise OutputError(f"{output} is a folder with other content. Choose another --output.")
-    require_no_input(output, inputs)
-    refusal = f"{output} is being written by another elmo-zh process. Wait for it, or choose another --output."
-    with locked(output.with_name(output.name + ".lock"), refusal):
-        if output.exists() and not force:
-            # A command that was killed while it removed its parts has left this.
-            remove(output.with_name(f"{output.name}{PARTS}{UNFINISHED}"))
-            raise OutputError(f"{output} exists already. Choose another --output, or replace it with --force.")
-        if output.exists() and not is_own(output):
-            raise OutputError(
-                f"{output} holds something other than vectors, so even --force does not replace it."
-                " Choose another --output, or remove it first."
-            )
-        yield
+__all__ = ["claimed_output"]
 
 
 def parts_of(output: Path) -> Path:

@@ -1,27 +1,16 @@
 """Records that know when they, or the bytes that they vouch for, are damaged."""
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from elmo_zh.run.files import read_json, write_json, write_json_once
+from elmo_zh.run.files import own_digest, read_json, sealed, write_json
+from elmo_zh.run.work_folder import Region
+
+__all__ = ["Region"]
 
 _BUFFER_BYTES = 2**20
-
-
-class Region(NamedTuple):
-    """Consecutive bytes of a file."""
-
-    path: Path
-    start: int
-    num_bytes: int
-
-    @classmethod
-    def whole(cls, path: Path) -> "Region":
-        """Return all bytes of a file."""
-        return cls(path, 0, path.stat().st_size)
 
 
 def write_sealed(path: Path, value: Mapping[str, Any], regions: Iterable[Region] = ()) -> None:
@@ -35,12 +24,7 @@ def write_sealed(path: Path, value: Mapping[str, Any], regions: Iterable[Region]
     folder = path.parent
     named = [(str(region.path.relative_to(folder)), region.start, region.num_bytes) for region in regions]
     content = {"regions": named, "content": _content_digest(folder, named)} if named else {}
-    write_json(path, _sealed({**value, **content}))
-
-
-def write_sealed_once(path: Path, value: Mapping[str, Any]) -> None:
-    """Write a record with a digest of itself, as `written_once` does: several processes may do so at the same time."""
-    write_json_once(path, _sealed(value))
+    write_json(path, sealed({**value, **content}))
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
@@ -69,25 +53,6 @@ def _read(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} is damaged")
     del record["digest"]
     return record
-
-
-def own_digest(record: Mapping[str, Any]) -> str:
-    """Return the digest of a record as it was read, of all but its own `digest`.
-
-    Raises:
-        ValueError: If it is nested too deep: JSON can be read a little deeper than it can be written.
-    """
-    content = {name: value for name, value in record.items() if name != "digest"}
-    try:
-        text = json.dumps(content, sort_keys=True)
-    except RecursionError:
-        raise ValueError("it is nested too deep") from None
-    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
-
-
-def _sealed(value: Mapping[str, Any]) -> dict[str, Any]:
-    record = json.loads(json.dumps(value))  # as it will be read, with names of numbers in their order as texts
-    return {**record, "digest": own_digest(record)}
 
 
 def _content_digest(folder: Path, regions: Iterable[tuple[str, int, int]]) -> str:

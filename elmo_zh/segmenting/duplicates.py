@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from elmo_zh.config import TextConfig
 from elmo_zh.engine.engine import Engine
-from elmo_zh.engine.parts import Figures, PartWriter, run_parts
 from elmo_zh.run.arrays import write_numbers
+from elmo_zh.run.work_folder import Figures, PartWriter, WorkFolder, part_name
 from elmo_zh.segmenting.text_shards import KeyRule, TextShard
-from elmo_zh.segmenting.work_dir import part_name
 
 # Why a line is left out; these numbers are in the bucket files.
 DUPLICATE, BOILERPLATE = 0, 1
@@ -68,14 +67,14 @@ class RepeatedLines:
 
 
 def find_repeated(
-    shards: Sequence[TextShard], config: TextConfig, folder: Path, engine: Engine
+    shards: Sequence[TextShard], config: TextConfig, parts: WorkFolder, engine: Engine
 ) -> RepeatedLines | None:
     """Find the lines to leave out: all copies of a line but the first, and every copy of boilerplate.
 
     Args:
         shards: All text shards of the corpus, in its order.
         config: Settings that say which lines to leave out.
-        folder: Folder for the parts that list the lines.
+        parts: Folder for the parts that list the lines.
         engine: Engine that runs the search.
 
     Returns:
@@ -91,9 +90,9 @@ def find_repeated(
         for number, (start, end) in enumerate(pairwise([*bounds, None]))
         if start is not None
     }
-    for _ in run_parts(engine, search_bucket, tasks, folder):
+    for _ in parts.run(engine, search_bucket, tasks):
         pass
-    return RepeatedLines(tuple(folder / f"{name}.lines" for name in tasks))
+    return RepeatedLines(tuple(parts.path / f"{name}.lines" for name in tasks))
 
 
 def search_bucket(task: BucketTask, writer: PartWriter) -> Figures:

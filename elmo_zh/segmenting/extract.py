@@ -11,8 +11,8 @@ from elmo_zh.corpus.read_source import read_source
 from elmo_zh.corpus.readers.formats import Documents
 from elmo_zh.corpus.sources import Source, Stamp
 from elmo_zh.corpus.tally import PassedOver, Tally
-from elmo_zh.engine.parts import Figures, PartWriter
 from elmo_zh.errors import CorpusError
+from elmo_zh.run.work_folder import Figures, PartWriter
 from elmo_zh.segmenting.text_shards import KeyRule, TextShardWriter
 
 

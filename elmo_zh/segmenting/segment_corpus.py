@@ -23,11 +23,11 @@ from elmo_zh.corpus.readers.fields import WITHOUT_FIELDS
 from elmo_zh.corpus.sources import Source, Sources, Stamp
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.engine.engine import Engine
-from elmo_zh.engine.parts import num_finished, run_parts
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import CorpusError
-from elmo_zh.run.files import atomic_path, link_or_copy, remove, write_json_once
+from elmo_zh.run.files import atomic_path, link_or_copy, write_json
 from elmo_zh.run.reporter import Reporter, counted
+from elmo_zh.run.work_folder import WorkFolder, part_name
 from elmo_zh.segmenting.cut import cut
 from elmo_zh.segmenting.duplicates import RepeatedLines, find_repeated
 from elmo_zh.segmenting.extract import Extracted, NumberedSource, extract
@@ -35,7 +35,7 @@ from elmo_zh.segmenting.heldout import HeldoutChoice, load_candidates
 from elmo_zh.segmenting.shard_task import SegmentTask, ShardCounts, forget_dictionaries, segment_shard
 from elmo_zh.segmenting.take_out import TakeOutTask, take_out
 from elmo_zh.segmenting.text_shards import SizedShard
-from elmo_zh.segmenting.work_dir import SegmentParts, part_name
+from elmo_zh.segmenting.work_dir import SegmentParts
 from elmo_zh.text.segmenters.registry import describe_segmenter
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
 from elmo_zh.version import __version__
@@ -106,10 +106,10 @@ def segment_corpus(
     """
     _require_packages(config, user_dictionary)
     dictionary = user_dictionary.absolute() if user_dictionary else None
-    parts = SegmentParts(output.absolute().with_name(f"{output.name}.parts"))
+    parts = SegmentParts(WorkFolder.of(output.absolute()))
     sources = [_add_number(number, source) for number, source in enumerate(corpus.sources)]
     shard_bytes = config.shard_bytes or _choose_shard_bytes(corpus.total_bytes())
-    parts.begin(_describe_plan(sources, config, user_dictionary, shard_bytes))
+    parts.folder.open(_describe_plan(sources, config, user_dictionary, shard_bytes))
     result = SegmentedCorpus(
         counts=SegmentCounts(files=len(sources)),
         tallies=[Tally() for _ in sources],
@@ -121,19 +121,19 @@ def segment_corpus(
         work = _Work(config=config, parts=parts, engine=engine, reporter=reporter, result=result)
         shards = _extract_shards(work, sources, shard_bytes)
         _require_fields(corpus, result, config.field)
-        if parts.repeated.exists() or parts.segmented.exists():
-            num_segmented = num_finished(map(part_name, range(len(shards))), parts.segmented)
+        if parts.repeated.path.exists() or parts.segmented.path.exists():
+            num_segmented = parts.segmented.num_finished(map(part_name, range(len(shards))))
             reporter.note(f"Resuming: {num_segmented:,} of {counted(len(shards), 'shard')} are finished.")
         repeated = find_repeated([sized.shard for sized in shards], config, parts.repeated, engine)
         num_sentences = _segment_shards(work, shards, dictionary, repeated)
         if not result.counts.kept_characters:
-            remove(parts.path)
+            parts.folder.remove()
             raise _no_text_error(corpus, result)
         heldout = _take_heldout_out(work, num_sentences)
     with atomic_path(output) as unfinished:
         unfinished.mkdir()
         _write_output(unfinished, len(shards), parts, heldout)
-    remove(parts.path)
+    parts.folder.remove()
     return result
 
 
@@ -172,11 +172,11 @@ def _describe_plan(
 def _extract_shards(work: _Work, sources: list[NumberedSource], shard_bytes: int) -> list[SizedShard]:
     """Read all sources, and return their text shards in the order of the corpus."""
     tasks = {part_name(task.number): task for task in cut(sources, work.config, shard_bytes, work.engine)}
-    _note_read(work, num_finished(tasks, work.parts.extracted), len(tasks))
+    _note_read(work, work.parts.extracted.num_finished(tasks), len(tasks))
     found: dict[str, Extracted] = {}
     total = sum(task.num_bytes for task in tasks.values())
     with work.reporter.progress("read", unit="bytes", total=total) as progress:
-        for name, figures in run_parts(work.engine, extract, tasks, work.parts.extracted):
+        for name, figures in work.parts.extracted.run(work.engine, extract, tasks):
             found[name] = Extracted.restored(figures)
             progress.update(tasks[name].num_bytes)
     shards = []
@@ -225,7 +225,7 @@ def _segment_shards(
     found: dict[str, ShardCounts] = {}
     total = sum(shard.num_bytes for shard in shards)
     with work.reporter.progress("segment", unit="bytes", total=total) as progress:
-        for name, figures in run_parts(work.engine, segment_shard, tasks, work.parts.segmented):
+        for name, figures in work.parts.segmented.run(work.engine, segment_shard, tasks):
             found[name] = ShardCounts.restored(figures)
             shard = tasks[name].shard
             shard.shard.remove_text()
@@ -276,7 +276,7 @@ def _take_heldout_out(work: _Work, num_sentences: list[int]) -> list[str]:
     tasks = {part_name(number): TakeOutTask(number=number, parts=work.parts) for number in range(len(num_sentences))}
     counts = work.result.counts
     heldout: list[tuple[int, int, int, str]] = []
-    for name, taken in run_parts(work.engine, take_out, tasks, work.parts.taken_out):
+    for name, taken in work.parts.taken_out.run(work.engine, take_out, tasks):
         counts.train_sentences += taken["train_sentences"]
         counts.train_tokens += taken["train_tokens"]
         for place_in_shard, (key, text, num_tokens) in enumerate(taken["heldout"]):
@@ -290,16 +290,16 @@ def _choose_heldout(work: _Work, num_sentences: list[int]) -> None:
     """Write the keys of the held-out paragraphs, chosen among the candidates of all shards."""
     choice = HeldoutChoice(work.config)
     for number, sentences_in_shard in enumerate(num_sentences):
-        bound, candidates = load_candidates(work.parts.candidates(number))
+        bound, candidates = load_candidates(work.parts.of_segmented(number, "candidates"))
         choice.merge(candidates, bound, sentences_in_shard)
-    write_json_once(work.parts.chosen, choice.chosen())
+    write_json(work.parts.chosen, choice.chosen())
 
 
 def _write_output(folder: Path, num_shards: int, parts: SegmentParts, heldout: list[str]) -> None:
     """Write the held-out file and the training files of all shards that have text, numbered without gaps."""
-    with_text = [number for number in range(num_shards) if parts.train(number).stat().st_size]
+    with_text = [number for number in range(num_shards) if parts.of_train(number, "txt").stat().st_size]
     for position, number in enumerate(with_text):
-        link_or_copy(parts.train(number), folder / f"train-{position:05d}.txt")
-        link_or_copy(parts.documents(number), folder / f"train-{position:05d}.documents")
+        link_or_copy(parts.of_train(number, "txt"), folder / f"train-{position:05d}.txt")
+        link_or_copy(parts.of_train(number, "documents"), folder / f"train-{position:05d}.documents")
     if heldout:
         (folder / "heldout-00000.txt").write_text("".join(heldout), encoding="utf-8", newline="\n")

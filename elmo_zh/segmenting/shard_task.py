@@ -14,7 +14,7 @@ import numpy as np
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.counts import LineCounts
 from elmo_zh.corpus.tally import Tally
-from elmo_zh.engine.parts import Figures, PartWriter
+from elmo_zh.run.work_folder import Figures, PartWriter
 from elmo_zh.segmenting.corpus_preparation import CorpusPreparation
 from elmo_zh.segmenting.duplicates import BOILERPLATE, DUPLICATE, RepeatedLines
 from elmo_zh.segmenting.heldout import HeldoutChoice, Paragraph, paragraph_key, save_candidates

@@ -8,9 +8,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.engine.parts import Figures, PartWriter
 from elmo_zh.run.arrays import read_numbers, write_numbers
 from elmo_zh.run.files import link_or_copy, read_json
+from elmo_zh.run.work_folder import Figures, PartWriter
 from elmo_zh.segmenting.shard_task import INDEX
 from elmo_zh.segmenting.work_dir import SegmentParts
 
@@ -32,17 +32,17 @@ def take_out(task: TakeOutTask, writer: PartWriter) -> Figures:
         Numbers of training sentences and tokens; key, text and number of tokens of each held-out paragraph.
     """
     parts = task.parts
-    index = read_numbers(parts.index(task.number), INDEX)
+    index = read_numbers(parts.of_segmented(task.number, "index"), INDEX)
     chosen = read_json(parts.chosen)
     is_heldout = _are_among(index["key"], np.array(chosen, np.uint64))
     sentences, tokens = index["sentences"] * ~is_heldout, index["tokens"] * ~is_heldout
     heldout: list[tuple[int, str, int]] = []
     with writer.file("txt") as unfinished:
         if is_heldout.any():
-            with parts.paragraphs(task.number).open("rb") as everything, unfinished.open("wb") as train:
+            with parts.of_segmented(task.number, "txt").open("rb") as everything, unfinished.open("wb") as train:
                 heldout += _divide(everything, index, is_heldout, train)
         else:
-            link_or_copy(parts.paragraphs(task.number), unfinished)
+            link_or_copy(parts.of_segmented(task.number, "txt"), unfinished)
     with writer.file("documents") as unfinished:
         write_numbers(unfinished, _add_up_documents(index["starts"], sentences).astype("<u4"))
     return {"train_sentences": int(sentences.sum()), "train_tokens": int(tokens.sum()), "heldout": heldout}

@@ -17,8 +17,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.engine.parts import PartWriter
 from elmo_zh.run.arrays import read_numbers, write_numbers
+from elmo_zh.run.work_folder import PartWriter
 
 # Lines are collected and written this many bytes at a time.
 _CHUNK_BYTES = 2**18

@@ -7,6 +7,7 @@ from elmo_zh.id_store.layout import STORE_FORMAT, store_files
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import Stage, StageOutcome, StageResult, run_stage
 from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.stages.inputs import choose_engine, segmented_inputs, total_bytes
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.spelling import load_spelling_model
@@ -32,7 +33,7 @@ def encode(
         lexicon = Lexicon(load_vocabulary(run.vocab), config.model.num_slots)
         with choose_engine(engine, config).started(text_bytes) as started:
             counts = build_id_store(
-                run.ids, files, run.vocab, run.character_counts, lexicon, started, run.ids_parts, reporter
+                run.ids, files, run.vocab, run.character_counts, lexicon, started, WorkFolder(run.ids_parts), reporter
             )
         oov_rate = counts["heldout_unknown"] / max(1, counts["heldout_tokens"])
         reporter.note(

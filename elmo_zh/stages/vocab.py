@@ -21,6 +21,7 @@ from elmo_zh.run.record import (
     source_digest,
 )
 from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.stages.init_bundle import adopt_model, explain_missing, with_resolved_init
 from elmo_zh.stages.inputs import choose_engine, segmented_inputs, total_bytes
 from elmo_zh.vocabulary.counting import count_words
@@ -67,7 +68,7 @@ def build_vocabulary(
             require_inputs(run, [source])
             given = load_words(source)
         with choose_engine(engine, config).started(total_bytes(inputs.values())) as started:
-            counted = count_words(run.train_files(), started, run.vocab_parts, reporter)
+            counted = count_words(run.train_files(), started, WorkFolder(run.vocab_parts), reporter)
         selected = select_vocabulary(counted, config.vocab, given)
         require_words(selected, config.vocab, run.segmented, source)
         selected.vocabulary.save(run.vocab)

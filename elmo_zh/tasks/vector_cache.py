@@ -1,8 +1,7 @@
 """The vectors of sentences, each computed once and kept in float16: all layers of all tokens, one after the other.
 
-On disk they are one .npy file, mapped into memory: an epoch reads them and runs no biLM. Its start has a record,
-`vectors.json`, and so has each part of the vectors that has been written, `part-*.json`, so that an interrupted command
-continues. Records have digests of the bytes that they vouch for (`run/sealed.py`).
+On disk they are one .npy file, mapped into memory: an epoch reads them and runs no biLM. The file is in a `WorkFolder`,
+in which its start is a part, and so are the vectors of each window of sentences: an interrupted command continues.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,10 +17,9 @@ from torch import Tensor
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.run.arrays import RowFile
 from elmo_zh.run.disk_space import require_room
-from elmo_zh.run.files import atomic_path, remove
+from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Reporter, SilentReporter
-from elmo_zh.run.resumable import finished_parts, record_part, remove_damaged_parts
-from elmo_zh.run.sealed import Region, has_its_content, read_sealed, write_sealed
+from elmo_zh.run.work_folder import Region, WorkFolder
 
 Sentence = tuple[str, ...]
 # Sentences computed together and then written: little is lost by an interruption, and memory stays bounded.
@@ -79,33 +77,35 @@ class VectorCache:
         num_tokens = sum(map(len, distinct))
         shape = (num_tokens + 1, embedder.num_layers, embedder.dimension)
         reporter = reporter or SilentReporter()
-        file = _open_rows(folder, shape, reporter)
-        done = sum(finished_parts(folder, 0).values())
+        work = WorkFolder(folder)
+        file = _open_rows(work, shape, reporter)
+        done = sum(work.finished_lines(reporter=reporter).values())
         rows_done = sum(map(len, distinct[:done]))
         with reporter.progress("vectors", unit="tokens", total=num_tokens, initial=rows_done) as progress:
             for window in _windows(distinct, done):
                 layers = [_to_float16(each) for each in embedder.compute_vectors(window)]
                 written = file.write(first_rows[window[0]], np.concatenate(layers))
-                record_part(folder, done, len(window), [written])
+                work.finish_lines(done, len(window), [written])
                 done += len(window)
                 progress.update(sum(map(len, window)))
         vectors: Any = np.load(folder / _VECTORS, mmap_mode="r", allow_pickle=False)
         return cls(first_rows, vectors)
 
 
-def _open_rows(folder: Path, shape: tuple[int, ...], reporter: Reporter) -> RowFile:
-    """Return the file of the vectors, new or with the sound ones that it has; records of damaged ones are removed."""
-    path, begun = folder / _VECTORS, folder / "vectors.json"
-    is_sound = has_its_content(begun) and read_sealed(begun)["bytes"] == path.stat().st_size
-    if remove_damaged_parts(folder) if is_sound else begun.is_file():
-        reporter.warn(f"Some vectors in {folder} are damaged, so they are computed again.")
-    if not is_sound:
-        remove(folder)
+def _open_rows(work: WorkFolder, shape: tuple[int, ...], reporter: Reporter) -> RowFile:
+    """Return the file of the vectors, with those that it has if its start is sound, else new."""
+    path = work.path / _VECTORS
+    begun = work.figures("vectors", reporter)
+    if begun and begun["bytes"] != path.stat().st_size:
+        work.warn_of_damage(reporter)
+        begun = None
+    if not begun:
+        work.remove()
         require_room(path, 2 * int(np.prod(shape)))
         with atomic_path(path) as unfinished:
             RowFile.create(unfinished, np.dtype(np.float16), shape)
         _, start, num_bytes = RowFile(path).write(0, np.zeros((1, *shape[1:]), np.float16))
-        write_sealed(begun, {"bytes": path.stat().st_size}, [Region(path, 0, start + num_bytes)])
+        work.finish("vectors", {"bytes": path.stat().st_size}, [Region(path, 0, start + num_bytes)])
     return RowFile(path)
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from elmo_zh.corpus.segmented import iter_blocks
 from elmo_zh.engine.engine import Engine
-from elmo_zh.engine.parts import Figures, PartWriter, num_finished, run_parts
 from elmo_zh.run.reporter import Reporter, counted
+from elmo_zh.run.work_folder import Figures, PartWriter, WorkFolder
 
 # Number of distinct words counted in memory, some megabytes, before they are written as a run.
 MAX_WORDS = 30_000
@@ -51,7 +51,7 @@ class WordCounts:
         return iter_merged(self.runs)
 
 
-def count_words(files: Sequence[Path], engine: Engine, parts: Path, reporter: Reporter) -> WordCounts:
+def count_words(files: Sequence[Path], engine: Engine, parts: WorkFolder, reporter: Reporter) -> WordCounts:
     """Count the words of segmented files.
 
     Args:
@@ -64,19 +64,19 @@ def count_words(files: Sequence[Path], engine: Engine, parts: Path, reporter: Re
         CorpusError: If a file is not UTF-8.
     """
     tasks = {f"count-{number:05d}": path.absolute() for number, path in enumerate(files)}
-    if num_counted := num_finished(tasks, parts):
+    if num_counted := parts.num_finished(tasks):
         reporter.note(f"Resuming: {num_counted:,} of {counted(len(tasks), 'file')} are counted.")
     num_sentences = num_tokens = 0
     characters: Counter[str] = Counter()
     runs: dict[str, list[str]] = {}
     with reporter.progress("vocab", unit="tokens") as progress:
-        for name, figures in run_parts(engine, _count_file, tasks, parts):
+        for name, figures in parts.run(engine, _count_file, tasks):
             num_sentences += figures["sentences"]
             num_tokens += figures["tokens"]
             characters.update(figures["characters"])
             runs[name] = figures["runs"]
             progress.update(figures["tokens"])
-    in_order = [parts / run for name in tasks for run in runs[name]]
+    in_order = [parts.path / run for name in tasks for run in runs[name]]
     return WordCounts(
         num_sentences=num_sentences,
         num_tokens=num_tokens,
@@ -113,7 +113,7 @@ def _count_file(path: Path, writer: PartWriter) -> Figures:
     return {**figures, "characters": characters}
 
 
-def _merge_until_few(runs: list[Path], engine: Engine, parts: Path) -> list[Path]:
+def _merge_until_few(runs: list[Path], engine: Engine, parts: WorkFolder) -> list[Path]:
     """Merge runs repeatedly until there are few enough to be read together."""
     level = 0
     while len(runs) > MAX_MERGED_RUNS:
@@ -121,9 +121,9 @@ def _merge_until_few(runs: list[Path], engine: Engine, parts: Path) -> list[Path
         tasks = {
             f"merge-{level}-{number:05d}": [run.absolute() for run in batch] for number, batch in enumerate(batches)
         }
-        for _ in run_parts(engine, _merge_runs, tasks, parts):
+        for _ in parts.run(engine, _merge_runs, tasks):
             pass
-        runs = [parts / f"{name}.run" for name in tasks]
+        runs = [parts.path / f"{name}.run" for name in tasks]
         level += 1
     return runs
 

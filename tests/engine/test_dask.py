@@ -19,16 +19,16 @@ from waiting import wait_until
 from elmo_zh import __version__
 from elmo_zh.config import Config, ModelConfig, TextConfig, VocabConfig
 from elmo_zh.engine import dask_workers as module
-from elmo_zh.engine import parts as parts_module
 from elmo_zh.engine.dask_workers import dask_workers
 from elmo_zh.engine.engine import ThisProcess
-from elmo_zh.engine.parts import Figures, PartWriter, run_parts, run_parts_in_order
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import ClusterError, CorpusError
 from elmo_zh.extras import install_line
 from elmo_zh.id_store.encode_shard import ShardTask, encode_shard
+from elmo_zh.run import work_folder
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.run.work_folder import Figures, PartWriter, WorkFolder, _Job, _make, _Written
 from elmo_zh.stages.encode import encode
 from elmo_zh.stages.segment import segment
 from elmo_zh.stages.vocab import vocab
@@ -59,7 +59,7 @@ def make_nothing(task: Path, writer: PartWriter) -> Figures:
     """Take away what says that the part is finished, as a disk would that is not shared."""
     with writer.file("here") as unfinished:
         unfinished.touch()
-    writer.files["elsewhere"] = parts_module.PartFile(7, "sha256:", lasts=True)
+    writer.files["elsewhere"] = _Written("elsewhere", 0, 7, "sha256:")
     return {}
 
 
@@ -177,14 +177,13 @@ def test_a_task_that_two_workers_run_at_once_or_again(
     task = encoding_of(run, 0) if work is encode_shard else run.segmented / "train-00000.txt"
     here, there, meeting = (tmp_path / name for name in ("here", "there", "meeting"))
     meeting.mkdir()
-    expected = dict(run_parts(ThisProcess(), work, {"a": task}, here))
+    expected = dict(WorkFolder(here).run(ThisProcess(), work, {"a": task}))
     with dask_workers(two_workers.address) as engine:
-        both = ("a", AtOnce(work, task, meeting))
-        found = list(run_parts_in_order(engine, run_at_once, [both, both], there))
-        assert found == [("a", expected["a"])] * 2
+        job = _Job(run_at_once, AtOnce(work, task, meeting), WorkFolder(there), "a")
+        assert [job.seen_figures() for job, _ in engine.run(_make, [job, job])] == [expected["a"]] * 2
         assert contents_alone(there) == contents_alone(here)
         (there / "a.json").unlink()
-        assert dict(run_parts(engine, work, {"a": task}, there)) == expected
+        assert dict(WorkFolder(there).run(engine, work, {"a": task})) == expected
     assert len(list(meeting.iterdir())) == 2
     assert contents_alone(there) == contents_alone(here)
     assert len(contents_alone(here)) > 1
@@ -211,9 +210,10 @@ def test_a_worker_that_does_not_see_the_disk(two_workers: Cluster, tmp_path: Pat
 def test_a_worker_whose_files_are_not_seen_here(
     two_workers: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts_module, "SECONDS_UNTIL_SEEN", 0.5)
+    monkeypatch.setattr(work_folder, "SECONDS_UNTIL_SEEN", 0.5)
     with dask_workers(two_workers.address) as engine:
-        told = message_of(ClusterError, lambda: list(run_parts(engine, make_nothing, {"one": tmp_path}, tmp_path)))
+        made = WorkFolder(tmp_path).run(engine, make_nothing, {"one": tmp_path})
+        told = message_of(ClusterError, lambda: list(made))
     assert told == (
         f"A worker wrote {tmp_path / 'one.json'}, but this machine cannot see it."
         " Workers need the same disk under the same path as this machine."

@@ -3,7 +3,6 @@
 import json
 import math
 import mmap
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from elmo_zh.id_store.encoded_sentences import EncodedSentences, IdStore
 from elmo_zh.id_store.layout import ARRAYS, store_files
 from elmo_zh.id_store.load import load_id_store
 from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.spelling import SpellingModel
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
@@ -48,7 +48,7 @@ def build_of(
 ) -> dict[str, int]:
     vocabulary.save(folder / "vocab.data")
     SPELLING.save(folder / "character_counts.tsv")
-    parts = folder / "ids.parts"
+    parts = WorkFolder(folder / "ids.parts")
     counts = build_id_store(
         folder / "ids",
         {"train": train, "heldout": heldout},
@@ -59,7 +59,7 @@ def build_of(
         parts,
         SilentReporter(),
     )
-    shutil.rmtree(parts)
+    parts.remove()
     return counts
 
 

@@ -449,7 +449,7 @@ def test_parts_of_anything_else_are_discarded(shop: Workshop, monkeypatch: pytes
     leave_part(shop, settings={"size": 37})
     monkeypatch.setattr("elmo_zh.run.record.__version__", "0.0.7")
     leave_part(shop, settings={"size": 37})
-    (shop.run.vocab_parts / "made-from").unlink()
+    (shop.run.vocab_parts / "manifest.json").unlink()
     leave_part(shop, settings={"size": 37})
 
 

@@ -10,12 +10,11 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.sources import Stamp, find_sources
 from elmo_zh.engine.engine import ThisProcess
-from elmo_zh.engine.parts import run_parts
 from elmo_zh.errors import CorpusError
+from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.segmenting.cut import cut
 from elmo_zh.segmenting.extract import Extracted, ExtractTask, NumberedSource, extract
 from elmo_zh.segmenting.text_shards import TextShard
-from elmo_zh.segmenting.work_dir import SegmentParts
 
 CONFIG = TextConfig()
 
@@ -30,7 +29,7 @@ def tasks_of(folder: Path, shard_bytes: int = 100, **changes: str) -> list[Extra
 
 
 def extracted(task: ExtractTask, folder: Path) -> Extracted:
-    ((_, figures),) = run_parts(ThisProcess(), extract, {"a": task}, folder / "parts")
+    ((_, figures),) = WorkFolder(folder / "parts").run(ThisProcess(), extract, {"a": task})
     return Extracted.restored(figures)
 
 
@@ -117,13 +116,3 @@ def test_errors_can_travel_between_processes(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="XML, but no MediaWiki dump") as caught:
         extracted(task, tmp_path)
     assert not isinstance(caught.value, UnsuitableError)
-
-
-def test_parts_of_another_plan_are_not_gone_on_with(tmp_path: Path) -> None:
-    parts = SegmentParts(tmp_path / "parts")
-    parts.begin({"settings": 1})
-    (parts.path / "extracted").mkdir()
-    parts.begin({"settings": 1})
-    assert (parts.path / "extracted").exists()
-    parts.begin({"settings": 2})
-    assert sorted(path.name for path in parts.path.iterdir()) == ["plan.json"]

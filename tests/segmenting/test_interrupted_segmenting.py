@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 from waiting import wait_until
 
-from elmo_zh.run.files import file_digest
-from elmo_zh.run.sealed import read_sealed, write_sealed
+from elmo_zh.run.work_folder import Region, WorkFolder, part_name
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
-FIRST_PART = Path("segmented.parts", "segmented", "00000.json")
+FIRST_PART = Path("segmented.parts", "segmented", f"{part_name(0)}.json")
 SETTINGS = ("text.num_workers=2", "text.drop_duplicates=false", "text.shard_bytes=100000")
 
 
@@ -50,12 +49,12 @@ def test_control_c_pressed_twice_ends_the_workers_and_the_next_call_goes_on(tmp_
     assert not (run / "segmented").exists()
 
     # What was done is not done again: a change in it stays, if its record vouches for it.
-    done = run / "segmented.parts" / "segmented" / "00000.txt"
+    done = (run / FIRST_PART).with_suffix(".txt")
     text = done.read_text(encoding="utf-8")
     done.write_text(re.sub("[一-鿿]", "甲", text), encoding="utf-8")
-    record = read_sealed(run / FIRST_PART)
-    record["files"][done.name] = [done.stat().st_size, file_digest(done), True]
-    write_sealed(run / FIRST_PART, record)
+    work = WorkFolder(done.parent)
+    files = map(Region.whole, sorted(path for path in done.parent.glob("*0.*") if path.suffix != ".json"))
+    work.finish(done.stem, work.whole_figures(done.stem), files)
     continued = subprocess.run(command(corpus, run), check=True, capture_output=True, text=True)
     (resuming,) = re.findall(r"^Resuming: .*", continued.stderr, re.MULTILINE)
     assert re.fullmatch(r"Resuming: [1-9]\d* of \d+ shards are finished\.", resuming)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from elmo_zh.config import TextConfig
 from elmo_zh.engine.engine import ThisProcess
-from elmo_zh.engine.parts import PartWriter
+from elmo_zh.run.work_folder import PartWriter, WorkFolder
 from elmo_zh.segmenting import duplicates as module
 from elmo_zh.segmenting.duplicates import BOILERPLATE, DUPLICATE, find_repeated, key_rule
 from elmo_zh.segmenting.text_shards import TextShard, TextShardWriter
@@ -72,7 +72,7 @@ def test_repeated_lines_are_those_of_a_dictionary(
     shards = write_shards(folder, texts, config)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_BUCKET_KEYS", bucket_keys)
-        found = find_repeated(shards, config, folder / "parts", ThisProcess())
+        found = find_repeated(shards, config, WorkFolder(folder / "parts"), ThisProcess())
     if found is None:
         assert (drop_duplicates, copies) == (False, 0)
     else:
@@ -82,6 +82,6 @@ def test_repeated_lines_are_those_of_a_dictionary(
 def test_white_space_at_the_ends_does_not_matter(tmp_path: Path) -> None:
     config = TextConfig(duplicate_min_characters=2)
     shards = write_shards(tmp_path, [["天地", "　天地 ", "天 地", "人"], ["天地", "人"]], config)
-    found = find_repeated(shards, config, tmp_path / "parts", ThisProcess())
+    found = find_repeated(shards, config, WorkFolder(tmp_path / "parts"), ThisProcess())
     assert found is not None
     assert [found.in_shard(number) for number in (0, 1)] == [{1: DUPLICATE}, {0: DUPLICATE}]

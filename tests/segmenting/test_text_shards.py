@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elmo_zh.engine.parts import PartWriter
+from elmo_zh.run.work_folder import PartWriter
 from elmo_zh.segmenting.text_shards import TextShard, TextShardWriter
 
 DOCUMENTS = st.lists(

@@ -16,6 +16,7 @@ from elmo_zh.engine.engine import Engine, ThisProcess
 from elmo_zh.engine.processes import worker_processes
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.vocabulary import counting
 from elmo_zh.vocabulary.counting import WordCounts, count_words, iter_merged, iter_run, write_run
 from elmo_zh.vocabulary.selection import select_vocabulary
@@ -105,7 +106,7 @@ def test_the_files_are_those_of_a_plain_counter(
         patch.setattr(counting, "MAX_WORDS", most_words)
         patch.setattr(counting, "MAX_MERGED_RUNS", 2)
         patch.setattr("elmo_zh.corpus.segmented.BLOCK_BYTES", 5)
-        counted = count_words(paths, ThisProcess(), folder / "parts", SilentReporter())
+        counted = count_words(paths, ThisProcess(), WorkFolder(folder / "parts"), SilentReporter())
     assert written(folder, counted, config, words) == oracle(folder, paths, config, words)
 
 
@@ -126,7 +127,7 @@ def test_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:
 
 
 def count(paths: Sequence[Path], engine: Engine, parts: Path) -> WordCounts:
-    return count_words(paths, engine, parts, SilentReporter())
+    return count_words(paths, engine, WorkFolder(parts), SilentReporter())
 
 
 def test_memory_holds_no_more_different_words_than_it_is_meant_to(

@@ -1,0 +1,126 @@
+"""Vectors and scores as workers compute them: the same bytes, from models that they load once."""
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from drawn_bundles import SHAPES, write_model
+
+from elmo_zh import ElmoEmbedder, LineScorer
+from elmo_zh.contexts.score_work import LineScores
+from elmo_zh.embed.line_blocks import Contents
+from elmo_zh.embed.reduction import Reduction
+from elmo_zh.embed.vector_work import LineVectors
+from elmo_zh.engine import loaded_once
+from elmo_zh.engine.loaded_once import LoadedOnce
+from elmo_zh.engine.processes import worker_processes
+from elmo_zh.run.work_folder import WorkFolder, _Job, _make, _Saved
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_model(tmp_path_factory.mktemp("models") / "drawn", SHAPES["token"], with_softmax=True)
+
+
+LINES = [["我们", "吃", "苹果"], [], ["今天", "。"], ["我们", "吃", "苹果"], ["吃"] * 17]
+
+
+def line_vectors(bundle: Path, pool: str = "none") -> LineVectors:
+    embedder = ElmoEmbedder.load(bundle, device="cpu")
+    contents = Contents(
+        attributes={},
+        first_line=0,
+        num_lines=99,
+        num_tokens=999,
+        num_layers=None,
+        dimension=embedder.dimension,
+        dtype="float16",
+        is_pooled=pool != "none",
+        has_offsets=False,
+    )
+    return LineVectors(embedder, contents, Reduction(layers="average", pool=pool))
+
+
+@pytest.mark.parametrize("pool", ["none", "mean"])
+def test_vectors_are_those_of_the_embedder(bundle: Path, pool: str) -> None:
+    found = line_vectors(bundle, pool).compute(LINES)
+    means = [vectors.mean(axis=0) for vectors in ElmoEmbedder.load(bundle).embed_tokens(LINES)]
+    if pool == "mean":
+        means = [each.mean(axis=0, keepdims=True) if len(each) else np.zeros((1, 10)) for each in means]
+    np.testing.assert_allclose(found, np.concatenate(means), rtol=2**-10, atol=1e-6)
+    assert found.dtype == np.float16
+
+
+def test_a_task_that_runs_twice_at_once_leaves_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
+    """Two processes compute each part at the same time, as when an engine takes a living worker for dead."""
+    work = line_vectors(bundle)
+    expected = tmp_path / "expected"
+    work.save(work.compute(LINES), expected)
+    folder = WorkFolder(tmp_path / "parts")
+    twins = [_Job(_Saved(work), LINES, folder, "computed-twin")] * 2
+    made = []
+    with worker_processes(2) as engine:
+        for _ in range(3):
+            list(engine.run(_make, twins))
+            made.append({path.name: path.read_bytes() for path in sorted(folder.path.iterdir())})
+            folder.discard("computed-twin")
+    assert list(folder.path.iterdir()) == []
+    assert made[0] == made[1] == made[2]
+    assert list(made[0]) == ["computed-twin.json", "computed-twin.value"]
+    assert made[0]["computed-twin.value"] == expected.read_bytes()
+    (recorded,) = json.loads(made[0]["computed-twin.json"])["files"]
+    assert recorded[:3] == ["computed-twin.value", None, expected.stat().st_size]
+
+
+@pytest.mark.parametrize("by_token", [False, True])
+def test_scores_come_back_from_their_file_as_they_were(bundle: Path, tmp_path: Path, by_token: bool) -> None:
+    scorer = LineScorer.load(bundle, segmented=True, by_token=by_token)
+    work = LineScores(scorer, LineScorer.load(bundle, segmented=True))
+    computed = work.compute(["我们 吃 苹果 。", "", "生词 生词 饭"])
+    work.save(computed, tmp_path / "scores")
+    assert work.load(tmp_path / "scores") == computed
+    assert computed.unknown_words == {"生词": 2, "饭": 1}
+    assert [difference for _, difference in computed.known] == [0.0, None, 0.0]
+    assert scorer.unknown_words == {}
+
+
+def test_a_scorer_is_pickled_as_its_folder(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(bundle.parent)
+    scorer = LineScorer.load("drawn", segmented=True, by_token=True)
+    pickled = pickle.dumps(scorer)
+    assert len(pickled) < 1000
+    monkeypatch.chdir("/")
+    copy = pickle.loads(pickled)
+    assert copy.reading == scorer.reading
+    assert copy.score(["我们 吃"]) == scorer.score(["我们 吃"])
+
+
+class Counted:
+    """Something that is slow to load."""
+
+    loaded = 0
+
+    def __init__(self, number: int) -> None:
+        type(self).loaded += 1
+        self.number = number
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Counted, (self.number,)
+
+
+def test_a_value_is_loaded_once_and_only_if_it_is_used() -> None:
+    loaded_once._loaded.cache_clear()
+    values = [LoadedOnce(Counted(number)) for number in (1, 2, 3)]
+    start = Counted.loaded
+    copies = [pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(value)))) for value in values]
+    assert Counted.loaded == start
+    for number, loads in ((0, 1), (0, 1), (1, 2), (0, 2), (2, 3), (0, 3), (1, 4)):
+        with pickle.loads(pickle.dumps(copies[number])).used() as (value,):
+            assert value.number == number + 1
+        assert Counted.loaded == start + loads
+    with values[0].used() as (own,):
+        assert own.number == 1
+    assert Counted.loaded == start + 4
