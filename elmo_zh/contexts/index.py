@@ -223,9 +223,11 @@ class ContextIndex:
             file.seek(start)
             text = file.read(int(lines["end"][number]) - start)
         try:
-            return self._texts.line(text.decode(), int(lines["source"][number]), int(lines["number"][number]))
+            decoded = text.decode()
         except UnicodeDecodeError:
             raise damaged(self._layout.line_text) from None
+        first_character = int(lines["start"][number]) if "start" in (lines.dtype.names or ()) else 0
+        return self._texts.line(decoded, int(lines["source"][number]), int(lines["number"][number]), first_character)
 
     def vectors(self, layer: int) -> NDArray[np.float16]:
         """Return the vectors of all occurrences in a layer, mapped from disk, read-only, float16, shape (N, 2P).

@@ -32,7 +32,7 @@ class IndexArrays:
             OutputError: If a file is missing or damaged.
         """
         self.layout = layout
-        self._kinds = array_kinds(layout, info["counts"], layers, dimension)
+        self._kinds = array_kinds(layout, info["counts"], layers, dimension, info["format"])
         self._opened: dict[Path, NDArray[Any]] = {}
         check_sizes(layout, info, layers)
         words, lines = self.read(layout.words), self.read(layout.lines)

@@ -36,12 +36,15 @@ class IndexedLine:
         source: Name of its text; in an archive that of the archive and the member, such as texts.zip/old/1.txt.
         number: Number of the line in that text, from 0.
         archive: Name of the archive; empty if the text is in none.
+        start: The first character of `text` in the raw line: 0 unless lines were split. Add it to the places of an
+            `Occurrence` to get those in the raw line.
     """
 
     text: str
     source: str
     number: int
     archive: str = ""
+    start: int = 0
 
 
 class IndexedTexts:
@@ -62,17 +65,18 @@ class IndexedTexts:
             for source in ([member_name(name, member) for member in members.names] or [name])
         ]
 
-    def line(self, text: str, text_number: int, number: int) -> IndexedLine:
+    def line(self, text: str, text_number: int, number: int, start: int) -> IndexedLine:
         """Return a line.
 
         Args:
             text: What it holds.
             text_number: The number of its text, from 0.
             number: Its number in that text, from 0, counted through all members of an archive.
+            start: Its first character in the raw line.
         """
         name, members = self._texts[text_number]
         source, own_number = members.place(name, number)
-        return IndexedLine(text, source, own_number, archive=name if members.names else "")
+        return IndexedLine(text, source, own_number, archive=name if members.names else "", start=start)
 
 
 @dataclass(frozen=True)

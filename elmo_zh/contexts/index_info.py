@@ -32,12 +32,17 @@ def load_info(folder: Path) -> dict[str, Any]:
         number = info["format"]
     except (ValueError, KeyError, TypeError):
         raise damaged(path) from None
-    if number != INDEX_FORMAT:
+    if number not in (1, INDEX_FORMAT):
         raise OutputError(
             f"{path} has format {number}, expected {INDEX_FORMAT}. Make the index again with this version of elmo-zh."
         )
     if not _is_sound(info):
         raise damaged(path)
+    if number == 1 and info["settings"].get("split_sentences"):
+        raise OutputError(
+            f"{path} has format 1, which does not know where its sentences begin in their lines, expected"
+            f" {INDEX_FORMAT}. Make the index again with this version of elmo-zh."
+        )
     return dict(info)
 
 

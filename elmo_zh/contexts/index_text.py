@@ -206,6 +206,7 @@ class _TextWriter:
         lines["end"] = self._num_bytes + np.cumsum([len(text) for text in texts], dtype=np.int64)
         lines["source"] = source
         lines["number"] = [rows[line].line for line in kept.tolist()]
+        lines["start"] = [rows[line].start for line in kept.tolist()]
         self._text.write(b"".join(texts))
         self._num_bytes += sum(map(len, texts))
         self._lines.append(lines)

@@ -29,13 +29,14 @@ class NeighbourLine:
     line: IndexedLine
 
     def described(self) -> dict[str, str | int | float]:
-        """Return the line and the place of the occurrence as JSON values; numbers count from 0."""
+        """Return the text and the place of the occurrence in its raw line as JSON values; numbers count from 0."""
         occurrence = self.neighbour.occurrence
         return {
             "cosine": round(self.neighbour.cosine, 6),
             "text": self.line.text,
-            "start": occurrence.start,
-            "end": occurrence.end,
+            "text_start": self.line.start,
+            "start": self.line.start + occurrence.start,
+            "end": self.line.start + occurrence.end,
             "source": self.line.source,
             "line": self.line.number,
             "occurrence": occurrence.number,

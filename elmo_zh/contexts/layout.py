@@ -11,11 +11,14 @@ from numpy.typing import DTypeLike, NDArray
 from elmo_zh.run.arrays import write_header
 
 # Rises when a program that knows the old number would misread the new files.
-INDEX_FORMAT = 1
+# Format 1 has no `start` of lines, so the places in an index of split lines are unknown.
+INDEX_FORMAT = 2
 
 # `count` is the number of occurrences in the texts; the other two say where a word's spelling and its postings end.
 WORD = np.dtype([("end", "<i8"), ("count", "<i8"), ("postings_end", "<i8")])
-LINE = np.dtype([("end", "<i8"), ("source", "<i4"), ("number", "<i8")])
+# `start` is the first character of the text in its raw line, since a sentence may begin anywhere in it.
+LINE = np.dtype([("end", "<i8"), ("source", "<i4"), ("number", "<i8"), ("start", "<i4")])
+LINE_OF_FORMAT_1 = np.dtype(LINE.descr[:3])
 OCCURRENCE = np.dtype([("word", "<i4"), ("line", "<i4"), ("token", "<i4"), ("start", "<i4"), ("end", "<i4")])
 POSTING, VECTOR, NORM = np.dtype("<i8"), np.dtype("<f2"), np.dtype("<f4")
 
@@ -82,13 +85,13 @@ def is_index(folder: Path) -> bool:
 
 
 def array_kinds(
-    layout: IndexLayout, counts: Mapping[str, int], layers: Sequence[int], dimension: int
+    layout: IndexLayout, counts: Mapping[str, int], layers: Sequence[int], dimension: int, number: int = INDEX_FORMAT
 ) -> dict[Path, tuple[np.dtype[Any], tuple[int, ...]]]:
-    """Return dtype and shape of each array file of an index with these counts."""
+    """Return dtype and shape of each array file of an index with these counts, in this number of the format."""
     num_occurrences = counts["occurrences"]
     return {
         layout.words: (WORD, (counts["words"],)),
-        layout.lines: (LINE, (counts["kept_lines"],)),
+        layout.lines: (LINE if number > 1 else LINE_OF_FORMAT_1, (counts["kept_lines"],)),
         layout.occurrences: (OCCURRENCE, (num_occurrences,)),
         layout.postings: (POSTING, (num_occurrences,)),
         **{layout.vectors(layer): (VECTOR, (num_occurrences, dimension)) for layer in layers},

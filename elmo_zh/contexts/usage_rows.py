@@ -7,7 +7,7 @@ from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.senses import Senses
 from elmo_zh.run.files import atomic_path
 
-_COLUMNS = ("occurrence", "usage", "cosine", "repeated", "source", "line", "start", "end", "text")
+_COLUMNS = ("occurrence", "usage", "cosine", "repeated", "source", "line", "start", "end", "text_start", "text")
 _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
@@ -25,7 +25,7 @@ def usage_rows(index: ContextIndex, senses: Senses) -> Iterator[str]:
         occurrence = index.occurrence(number)
         line = index.line(occurrence.line)
         values = (
-            number, label, f"{cosine:.4f}", int(is_repeated), line.source, line.number, occurrence.start,
-            occurrence.end, line.text,
+            number, label, f"{cosine:.4f}", int(is_repeated), line.source, line.number,
+            line.start + occurrence.start, line.start + occurrence.end, line.start, line.text,
         )  # fmt: skip
         yield "\t".join(str(value).translate(_ESCAPES) for value in values)

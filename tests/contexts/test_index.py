@@ -151,6 +151,28 @@ def test_an_index_of_an_archive_without_its_members_can_be_read(embedder: ElmoEm
     assert (index.sources, index.archives) == ([f"{tmp_path}/x.zip"], [])
 
 
+@pytest.mark.parametrize("split", [False, True])
+def test_an_index_of_format_1_can_be_read_if_its_places_are_known(
+    embedder: ElmoEmbedder, tmp_path: Path, split: bool
+) -> None:
+    """Format 1 has no column `start`: a line begins at 0, and where a sentence begins is unknown."""
+    build(embedder, [write_text(tmp_path / "a.txt", LINES)], tmp_path / "index", min_count=1, split=split)
+    expected = found_occurrences(ContextIndex.load(tmp_path / "index"))
+    lines = np.load(tmp_path / "index" / "lines.npy")
+    save_npy(tmp_path / "index" / "lines.npy", lines[["end", "source", "number"]].astype(lines.dtype.descr[:3]))
+    info = tmp_path / "index" / "index.json"
+    described = json.loads(info.read_text(encoding="utf-8"))
+    described["bytes"]["lines.npy"] = (tmp_path / "index" / "lines.npy").stat().st_size
+    info.write_text(json.dumps({**described, "format": 1}), encoding="utf-8")
+    if split:
+        with pytest.raises(OutputError, match=r"format 1, which does not know where its sentences begin .* Make the"):
+            ContextIndex.load(tmp_path / "index")
+        return
+    old = ContextIndex.load(tmp_path / "index")
+    assert found_occurrences(old) == expected
+    assert {old.line(number).start for number in range(described["counts"]["kept_lines"])} == {0}
+
+
 def test_a_sample_does_not_depend_on_blocks_and_hardly_on_further_text(
     embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -303,7 +325,7 @@ def test_damaged_indexes_are_refused(embedder: ElmoEmbedder, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "change",
     [
-        {"format": 2},
+        {"format": 3},
         {"counts": {}},
         {"bytes": []},
         {"texts": [1]},
@@ -321,7 +343,7 @@ def test_index_json_is_checked(
     build(embedder, [write_text(tmp_path / "a.txt", LINES)], tmp_path / "index")
     info = tmp_path / "index" / "index.json"
     info.write_text(json.dumps({**index.info, **change}), encoding="utf-8")
-    with pytest.raises(OutputError, match=r"index.json (has format 2, expected 1|is damaged)"):
+    with pytest.raises(OutputError, match=r"index.json (has format 3, expected 2|is damaged)"):
         ContextIndex.load(tmp_path / "index")
 
 

@@ -263,13 +263,24 @@ def test_substitutes_of_usages(tmp_path: Path) -> None:
 def test_rows_of_all_occurrences(senses_index: ContextIndex) -> None:
     found = find_senses(senses_index, "苹果", num_usages=2)
     header, *rows = [row.split("\t") for row in usage_rows(senses_index, found)]
-    assert header == ["occurrence", "usage", "cosine", "repeated", "source", "line", "start", "end", "text"]
+    assert header == [
+        "occurrence",
+        "usage",
+        "cosine",
+        "repeated",
+        "source",
+        "line",
+        "start",
+        "end",
+        "text_start",
+        "text",
+    ]
     assert [int(row[0]) for row in rows] == senses_index.occurrences("苹果").tolist()
     assert [int(row[1]) for row in rows] == found.labels.tolist()
     assert [row[3] for row in rows] == ["0"] * 12 + ["1"]
     for row in rows:
-        assert row[8][int(row[6]) : int(row[7])] == "苹果"
-        assert LINES[int(row[5])] == row[8]
+        assert row[9][int(row[6]) : int(row[7])] == "苹果"
+        assert (LINES[int(row[5])], "0") == (row[9], row[8])
 
 
 def test_wrong_input(senses_index: ContextIndex, monkeypatch: pytest.MonkeyPatch) -> None:

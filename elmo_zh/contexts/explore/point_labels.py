@@ -11,7 +11,7 @@ from elmo_zh.errors import CorpusError
 # Columns that say which occurrences a row is about; a row is about all that agree with it.
 _FILE, _LINE, _WORD = "file", "line", "word"
 # Columns of the project's tables that are neither.
-_PASSED_OVER = ("start", "end", "text")
+_PASSED_OVER = ("start", "end", "text_start", "text")
 # Texts of the index that a message names.
 _SHOWN_NAMES = 3
 _Key = tuple[str | None, int | None, str | None]
@@ -40,7 +40,7 @@ class PointLabels:
 
         Args:
             path: A TSV file in UTF-8 with a header. The columns file, line (from 0) and word, at least one of them, say
-                which occurrences a row is about; every other one has labels, except start, end and text.
+                which occurrences a row is about; every other one has labels, except start, end, text_start and text.
             texts: The names of the texts of the index; of an archive its members.
             archives: The names of the archives, which a table without line numbers may have instead of their members.
             skips_others: Skip rows about files that are no texts of the index, which are otherwise an error.
