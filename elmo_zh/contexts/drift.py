@@ -12,7 +12,6 @@ from elmo_zh.contexts.drift_statistics import (
     compare_groups,
     distinct_unit_rows,
     permutation_p,
-    q_values,
 )
 from elmo_zh.contexts.index import ContextIndex, check_index
 from elmo_zh.contexts.index_entries import Neighbour
@@ -220,7 +219,9 @@ def _compare(word: str, counts: tuple[int, int], groups: tuple[Vectors, Vectors]
 
 
 def _ranked(found: Sequence[WordDrift], by: str) -> tuple[WordDrift, ...]:
-    corrected = q_values(np.array([each.p for each in found]))
+    from scipy.stats import false_discovery_control
+
+    corrected = false_discovery_control([each.p for each in found])
     complete = (replace(each, q=float(q)) for each, q in zip(found, corrected, strict=True))
     return tuple(sorted(complete, key=lambda each: (-getattr(each, by), each.word)))
 

@@ -102,15 +102,6 @@ def permutation_p(old: Vectors, new: Vectors, measure: str, permutations: int, g
     return float((reached + 1) / (drawn + 1))
 
 
-def q_values(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the false discovery rate at which each test is significant (Benjamini and Hochberg 1995), shape (W,)."""
-    order = np.argsort(p_values, kind="stable")
-    scaled = p_values[order] * len(p_values) / np.arange(1, len(p_values) + 1)
-    found = np.empty(len(p_values))
-    found[order] = np.minimum.accumulate(scaled[::-1])[::-1]
-    return np.minimum(found, 1.0)
-
-
 def _rotate(vectors: Vectors) -> Vectors:
     """Return vectors with the same products in as few dimensions as there are vectors."""
     if len(vectors) >= vectors.shape[1]:
