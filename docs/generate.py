@@ -144,7 +144,8 @@ def _contexts(context: click.Context) -> Iterator[click.Context]:
     yield context
     if isinstance(context.command, click.Group):
         for name, command in context.command.commands.items():
-            yield from _contexts(click.Context(command, parent=context, info_name=name, **command.context_settings))
+            if not command.hidden:
+                yield from _contexts(click.Context(command, parent=context, info_name=name, **command.context_settings))
 
 
 def _help(context: click.Context) -> str:

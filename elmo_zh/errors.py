@@ -30,7 +30,7 @@ class BundleError(ElmoZhError):
 
 
 class UnsafeFileError(BundleError):
-    """An HDF5 file of a model or a shard made its reader crash, or exceed its limits of time or memory."""
+    """An HDF5 file of a model made its reader crash, or exceed its limits of time or memory."""
 
 
 class OutputError(ElmoZhError):

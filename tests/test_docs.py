@@ -6,6 +6,7 @@ import re
 import runpy
 import shlex
 import shutil
+import subprocess
 from dataclasses import asdict
 from fnmatch import fnmatch
 from pathlib import Path
@@ -165,19 +166,23 @@ def test_the_stages_of_the_page_on_training(folder: Path, sample_run: SampleRun)
     assert answer_to(command).stdout
 
 
-def test_many_files_and_shards_of_the_page_on_embedding(folder: Path) -> None:
+def test_many_files_of_the_page_on_embedding(folder: Path) -> None:
     (folder / "texts").mkdir()
     (folder / "texts" / "one.txt").write_text(LINES[0], encoding="utf-8")
     (folder / "more.txt.gz").write_bytes(gzip.compress(LINES[2].encode()))
-    commands = console_commands(DOCS / "embedding.md", "embed", "merge")
-    [many] = [words for words in commands if "texts/" in words]
-    shards = [words for words in commands if "--shard" in words]
-    [merge] = [words for words in commands if words[0] == "merge"]
-    for words in (many, *shards):
-        answer_to(words)
+    [many] = [words for words in console_commands(DOCS / "embedding.md", "embed") if "texts/" in words]
+    answer_to(many)
     assert sorted(path.name for path in (folder / "vectors").iterdir()) == ["more.txt.gz.hdf5", "one.txt.hdf5"]
-    answer_to([merge[0], *map(str, sorted(Path().glob(merge[1])))])
-    assert (folder / "file.txt.hdf5").exists()
+
+
+def test_the_split_text_of_the_page_on_clusters(folder: Path) -> None:
+    shutil.copy("file.txt", "big.txt")
+    page = (DOCS / "clusters.md").read_text(encoding="utf-8")
+    [split] = re.findall(r"^\$ (split .*)$", page, re.MULTILINE)
+    subprocess.run(split.split(), check=True)
+    for words in (words for words in console_commands(DOCS / "clusters.md", "embed") if "big-00.txt" in words):
+        answer_to(words)
+    assert (folder / "big-00.txt.npy").is_dir()
 
 
 def test_the_modules_of_the_page_on_pytorch(folder: Path) -> None:
@@ -242,9 +247,9 @@ def test_the_transcript_of_selftest_says_what_the_program_says(folder: Path) -> 
 
 
 def test_git_ignores_every_output_of_embed() -> None:
-    """By its default name, finished and unfinished, also that of a shard."""
+    """By its default name, finished and unfinished."""
     patterns = [line.rstrip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()]
     suffixes = [OUTPUT_FORMATS.load(name).SUFFIX for name in OUTPUT_FORMATS]
-    names = [f"file.txt{suffix}" for suffix in (*suffixes, ".hdf5.shard-1-of-4")]
+    names = [f"file.txt{suffix}" for suffix in suffixes]
     for name in ("embeddings.hdf5", *names, *(f"{name}.parts" for name in names)):
         assert any(fnmatch(name, pattern) for pattern in patterns), name

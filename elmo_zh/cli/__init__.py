@@ -39,7 +39,7 @@ EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_HUNG_UP, EXIT_INTERRUPTED, EXIT_TERMINATED 
 SECTIONS = {
     "Prepare": (plan, segment, vocab, word2vec, encode),
     "Train": (train, export, pipeline),
-    "Use": (embed, merge, evaluate, score, substitutes, index, neighbours, senses, drift, explore, task, convert),
+    "Use": (embed, evaluate, score, substitutes, index, neighbours, senses, drift, explore, task, convert),
     "Inspect": (runs, inspect, info, selftest),
 }
 
@@ -76,6 +76,7 @@ def cli() -> None:
 for _section in SECTIONS.values():
     for _command in _section:
         cli.add_command(_command)
+cli.add_command(merge)
 
 
 def _end_children() -> None:

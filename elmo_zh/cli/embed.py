@@ -1,4 +1,4 @@
-"""The commands that write vectors: embed and merge."""
+"""The command that writes vectors: embed."""
 
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -36,7 +36,7 @@ from elmo_zh.cli.options import (
     with_options,
 )
 from elmo_zh.config import EmbedConfig
-from elmo_zh.invocation import program
+from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.reporter import counted, format_bytes
 
 if TYPE_CHECKING:
@@ -47,6 +47,11 @@ if TYPE_CHECKING:
     from elmo_zh.embed.jobs import Job
     from elmo_zh.embed.join import DumpReport
     from elmo_zh.engine.engine import Engine
+
+_REMOVED = (
+    "was removed: spread the work with --engine dask --scheduler ADDRESS, or cut the text with `split -n l/4` and give"
+    " the pieces to several commands (docs/clusters.md)."
+)
 
 
 def form_options(function: Function) -> Function:
@@ -137,9 +142,7 @@ def _build_form(config: EmbedConfig, chosen: dict[str, Any]) -> "OutputForm":
     type=click.Choice(UNKNOWN_WAYS),
     help="Read words outside the vocabulary as <UNK> (unk) or as the known words in them (backoff). Default unk.",
 )
-@click.option(
-    "--shard", metavar="I/N", help="Embed only shard I of N of the lines; the command merge joins the shards."
-)
+@click.option("--shard", hidden=True)
 @stateful_option
 @device_option
 @engine_options
@@ -169,12 +172,14 @@ def embed(
       elmo-zh embed file.txt --layers average --dtype float16 --output vectors.hdf5
       elmo-zh embed texts/ more.txt.gz --output vectors/ --format npy
       elmo-zh embed hotel.csv --field review --split-sentences
-      elmo-zh embed big.txt --pool mean --shard 1/4
       elmo-zh embed big.txt --engine dask --scheduler tcp://192.168.0.1:8786
       echo 今天天气很好 | elmo-zh embed -
     """
+    if chosen["shard"]:
+        raise ElmoZhError(f"embed --shard {_REMOVED}")
     config = common.resolve()
-    _check_usage(chosen)
+    if chosen["split_sentences"] and chosen["segmented"]:
+        raise click.UsageError("--segmented text has one sentence per line already. Leave out --split-sentences.")
     if stateful and common.engine != "local":
         raise click.UsageError("--stateful reads one line after the other, on one machine. Leave out --engine.")
     refuse_settings_of_the_model(common, "embed", also="embed")
@@ -184,7 +189,7 @@ def embed(
     from elmo_zh.embed.formats import output_suffix, require_matching_suffix
     from elmo_zh.embed.jobs import is_single, plan_jobs
 
-    if output is not None and is_single(files) and not chosen["shard"]:
+    if output is not None and is_single(files):
         require_matching_suffix(output, form)
     with opened_inputs(files, common.console) as sources:
         jobs = plan_jobs(files, sources, output, output_suffix(form), config.text, segmented=chosen["segmented"])
@@ -201,17 +206,7 @@ def embed(
         )
         settings = _build_settings(config.embed, embedder.bundle, stateful, chosen)
         with common.choose_engine(config).started(0) as engine:
-            _run_jobs(common, embedder, jobs, is_single(files), settings, form, chosen["shard"], engine)
-
-
-def _check_usage(chosen: dict[str, Any]) -> None:
-    if chosen["split_sentences"] and chosen["segmented"]:
-        raise click.UsageError("--segmented text has one sentence per line already. Leave out --split-sentences.")
-    form_chosen = any(chosen[name] for name in ("format", "layout", "compression", "sentence_index", "by"))
-    if chosen["shard"] and form_chosen:
-        raise click.UsageError(
-            f"A shard is always packed HDF5. Give --format, --layout and so on to: {program()} merge"
-        )
+            _run_jobs(common, embedder, jobs, is_single(files), settings, form, engine)
 
 
 def _build_settings(config: EmbedConfig, bundle: "Bundle", stateful: bool, chosen: dict[str, Any]) -> "DumpSettings":
@@ -237,25 +232,21 @@ def _run_jobs(
     is_single: bool,
     settings: "DumpSettings",
     form: "OutputForm",
-    shard_text: str | None,
     engine: "Engine",
 ) -> None:
     """Embed one file after another; if there are several, skip those whose output exists."""
     from elmo_zh.bundle.description import describe_model
     from elmo_zh.corpus.content import UnsuitableError
     from elmo_zh.embed.dump import dump_vectors
-    from elmo_zh.embed.merge import Shard
     from elmo_zh.embed.unfinished import DumpCounts
     from elmo_zh.run.reporter import Hints
 
     model, unit = {"model": describe_model(embedder.bundle)}, "sentence" if settings.split_sentences else "line"
-    shard = Shard.parse(shard_text) if shard_text else None
     results, skipped, total, hints = [], [], DumpCounts(), Hints(common.console)
     for job in jobs:
-        output = shard.output(job.output) if shard else job.output
-        if not is_single and output.exists() and not common.force:
-            common.console.note(f"{output} exists already, so {job.text.name} is skipped.")
-            skipped.append(str(output))
+        if not is_single and job.output.exists() and not common.force:
+            common.console.note(f"{job.output} exists already, so {job.text.name} is skipped.")
+            skipped.append(str(job.output))
             continue
         try:
             report = dump_vectors(
@@ -263,7 +254,6 @@ def _run_jobs(
                 job,
                 settings,
                 form,
-                shard=shard,
                 force=common.force,
                 reporter=common.console,
                 hints=hints,
@@ -312,33 +302,8 @@ def _describe_dump(report: "DumpReport", unit: str = "line") -> list[str]:
     return lines
 
 
-@click.command()
-@click.argument("shards", nargs=-1, required=True, metavar="SHARD...", type=click.Path(path_type=Path))
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="File or folder to write. Default: the shards' name without .shard-I-of-N.",
-)
-@form_options
-@common_options
-@click.pass_obj
-def merge(common: Common, /, shards: tuple[Path, ...], output: Path | None, **chosen: Any) -> None:
-    """Join the shards that `elmo-zh embed --shard` wrote.
-
-    Use it after all shards of a file are finished. The output is the same as one embed command without --shard writes.
-
-    \b
-    Example:
-      elmo-zh merge file.txt.hdf5.shard-*
-      elmo-zh merge file.txt.hdf5.shard-* --format npy --output vectors.npy
-    """
-    config = common.resolve()
-    from elmo_zh.embed.formats import require_matching_suffix
-    from elmo_zh.embed.merge import merge_shards
-
-    form = _build_form(config.embed, chosen)
-    if output is not None:
-        require_matching_suffix(output, form)
-    report = merge_shards(shards, output, form, force=common.force, reporter=common.console)
-    common.finish(_dump_result(report), *_describe_dump(report))
+@click.command(hidden=True, context_settings={"ignore_unknown_options": True})
+@click.argument("shards", nargs=-1)
+def merge(shards: tuple[str, ...]) -> None:  # noqa: ARG001 - whatever was given before
+    """Say what to use instead of shards."""
+    raise ElmoZhError(f"merge {_REMOVED}")

@@ -24,11 +24,9 @@ from elmo_zh.embed.join import (
     join_blocks,
 )
 from elmo_zh.embed.line_blocks import Contents
-from elmo_zh.embed.merge import Shard
 from elmo_zh.embed.prepare import count_text, describe_model, open_parts, write_packed, write_text_files
 from elmo_zh.embed.reduction import check_layers
 from elmo_zh.embed.rows import require_sentences
-from elmo_zh.embed.shard_digest import write_digest
 from elmo_zh.embed.survey import Survey, check_disk_space
 from elmo_zh.embed.unfinished import DumpCounts, Parts
 from elmo_zh.embed.unknown_rate import describe_unknown_rate
@@ -50,7 +48,6 @@ def dump_vectors(
     settings: DumpSettings,
     form: OutputForm | None = None,
     *,
-    shard: Shard | None = None,
     force: bool,
     reporter: Reporter,
     hints: Hints | None = None,
@@ -63,11 +60,9 @@ def dump_vectors(
 
     Args:
         embedder: The model.
-        job: The text, and the path of its output, where nothing or a complete output is. A shard is written beside that
-            path.
+        job: The text, and the path of its output, where nothing or a complete output is.
         settings: How lines become vectors.
-        form: The form of the output; default HDF5 with one dataset per line. A shard is always packed HDF5.
-        shard: The shard of the lines to take; default all lines.
+        form: The form of the output; default HDF5 with one dataset per line.
         force: Replace an existing output, and do not resume an unfinished one.
         reporter: Receives messages and progress.
         hints: Receives advice on the text; one object for all texts of a command.
@@ -80,14 +75,12 @@ def dump_vectors(
         CorpusError: If the text cannot be read.
     """
     output, form = job.output, form or OutputForm()
-    _check_settings(embedder, settings, shard)
-    if shard is not None:
-        form, output = OutputForm(layout="packed"), shard.output(output)
+    _check_settings(embedder, settings)
     check_form(form, layers=settings.layers, pool=settings.pool)
     with claimed_output(
         output, [job.text.source.path, *job.also_read, embedder.bundle.path], partial(is_output, form=form), force=force
     ):
-        dump = _Dump(embedder, job, settings, form, output, shard)
+        dump = _Dump(embedder, job, settings, form, output)
         dump.open(force=force, reporter=reporter)
         hints = hints or Hints(reporter)
         dump.hint_at_long_lines(hints)
@@ -103,7 +96,7 @@ def dump_vectors(
     return report
 
 
-def _check_settings(embedder: ElmoEmbedder, settings: DumpSettings, shard: Shard | None) -> None:
+def _check_settings(embedder: ElmoEmbedder, settings: DumpSettings) -> None:
     """Raise OptionError for settings that do not go together, with the model or with each other."""
     check_layers(settings.layers, embedder.num_layers)
     if (settings.layers == "mix") != (settings.mix_weights is not None):
@@ -113,8 +106,6 @@ def _check_settings(embedder: ElmoEmbedder, settings: DumpSettings, shard: Shard
         )
     if settings.split_sentences:
         require_sentences(embedder.bundle)
-    if shard is not None and settings.stateful:
-        raise OptionError("--stateful reads a file from its first line on, so it cannot go with --shard.")
 
 
 class _Part(NamedTuple):
@@ -136,7 +127,6 @@ class _Dump:
         settings: How lines become vectors.
         form: The form of the output.
         output: The path of the output.
-        shard: The shard to write, or None for all lines.
         survey: The size of the whole text.
         counts: The counts of the lines of this dump, once they are known.
     """
@@ -146,7 +136,6 @@ class _Dump:
     settings: DumpSettings
     form: OutputForm
     output: Path
-    shard: Shard | None
     survey: Survey = field(init=False)
     counts: DumpCounts = field(init=False)
 
@@ -157,17 +146,16 @@ class _Dump:
 
     @property
     def lines(self) -> range:
-        """The lines of the text that are wanted."""
-        return self.shard.lines(self.survey.lines) if self.shard else range(self.survey.lines)
+        """The lines of the text."""
+        return range(self.survey.lines)
 
     def open(self, *, force: bool, reporter: Reporter) -> None:
         """Find out the size of the text, and open the folder of the unfinished output."""
-        place = {"shard": [self.shard.number, self.shard.count]} if self.shard else {}
         self.survey = open_parts(
             self.parts,
             self.embedder,
             self.job.text,
-            {**self._identity(), **place},
+            self._identity(),
             segmented=self.settings.segmented,
             split=self.settings.split_sentences,
             force=force,
@@ -181,9 +169,6 @@ class _Dump:
         reading = {"reading": self.job.text.reading} if self.job.text.reading else {}
         return {**describe_model(self.embedder), **self.settings.described(), **reading}
 
-    def _manifest(self) -> dict[str, Any]:
-        return {"source_digest": self.survey.source_digest, **self._identity()}
-
     def hint_at_long_lines(self, hints: Hints) -> None:
         """Say once if lines are much longer than the sentences that the model was trained on."""
         if advice := self.survey.describe_long(self.job.text.name):
@@ -195,7 +180,7 @@ class _Dump:
         Raises:
             OutputError: If the disk has not enough space.
         """
-        survey = self.survey.shard(len(self.lines))
+        survey = self.survey
         contents = self.describe(num_lines=survey.lines, num_tokens=survey.tokens)
         needed = max(0, hdf5_packed.estimate_bytes(contents) - self.parts.disk_bytes())
         if not is_plain_packed(self.form):
@@ -245,11 +230,7 @@ class _Dump:
     def _contents(self) -> Contents:
         """Return the description of all lines of this dump."""
         contents = self.describe(num_lines=self.counts.lines, num_tokens=self.counts.tokens)
-        contents = contents.with_text(self.parts.have_text())
-        if self.shard is None:
-            return contents
-        counts = self.counts.recorded()
-        return contents.with_attributes(self.shard.attributes(self._manifest(), self.survey.lines, counts))
+        return contents.with_text(self.parts.have_text())
 
     def prepare(self, reporter: Reporter) -> None:
         """Write the packed file of all lines, without their vectors, unless it exists."""
@@ -262,7 +243,7 @@ class _Dump:
             return
         write_text_files(self.embedder, self.job.text, self.lines, self.parts, self.describe, reporter)
         self.counts = count_text(self.parts)
-        write_packed(self.parts, self._contents(), self.counts, is_shard=self.shard is not None)
+        write_packed(self.parts, self._contents(), self.counts)
 
     def hint_at_unknown_words(self, hints: Hints) -> None:
         """Say once if far more words are unknown than in training, before any vector is computed."""
@@ -314,8 +295,6 @@ class _Dump:
 
     def finish(self, reporter: Reporter) -> DumpReport:
         """Make the output of the packed file: that file itself, or one in another form."""
-        if self.shard:
-            write_digest(self.parts.packed)
         if is_plain_packed(self.form):
             return finish_packed(self.parts.packed, self.output, self.counts)
         blocks = hdf5_packed.iter_blocks([self.parts.packed])

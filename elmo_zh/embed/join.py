@@ -1,4 +1,4 @@
-"""The last step of a dump and of a merge: packed files of consecutive lines become the one output."""
+"""The last step of a dump: the packed file becomes the output."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,6 +1,6 @@
 """Inputs of the format writers: blocks of consecutive lines, and a description of the whole output."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -71,26 +71,6 @@ class LineBlock(TextBlock):
     vectors: NDArray[Any]
     is_pooled: bool
 
-    @classmethod
-    def joined(cls, pieces: Sequence["LineBlock"]) -> "LineBlock":
-        """Return one block of blocks that follow each other."""
-        first = pieces[0]
-        if len(pieces) == 1:
-            return first
-        starts = np.cumsum([0, *(len(piece.tokens) for piece in pieces)])
-        ends = [piece.line_offsets[1:] + start for piece, start in zip(pieces, starts, strict=False)]
-        return cls(
-            first_line=first.first_line,
-            line_offsets=np.concatenate([first.line_offsets[:1], *ends]),
-            tokens=[token for piece in pieces for token in piece.tokens],
-            unknown=np.concatenate([piece.unknown for piece in pieces]),
-            character_offsets=_concatenated([piece.character_offsets for piece in pieces]),
-            source_lines=_concatenated([piece.source_lines for piece in pieces]),
-            texts=None if first.texts is None else [text for piece in pieces for text in piece.texts or ()],
-            vectors=np.concatenate([piece.vectors for piece in pieces], axis=-2),
-            is_pooled=first.is_pooled,
-        )
-
     def line_vectors(self, line: int, tokens: slice) -> NDArray[Any]:
         """Return the vectors of one line, contiguous.
 
@@ -106,18 +86,13 @@ class LineBlock(TextBlock):
         return np.ascontiguousarray(self.vectors[..., tokens, :])
 
 
-def _concatenated(arrays: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
-    given = [array for array in arrays if array is not None]
-    return np.concatenate(given) if given else None
-
-
 @dataclass(frozen=True, kw_only=True)
 class Contents:
     """Description of an output, known before its first block is written.
 
     Attributes:
         attributes: Root attributes: model digest, layers, dtype, segmenter and so on.
-        first_line: Number of the first line in the text; 0 except in parts and shards.
+        first_line: Number of the first line in the text; 0 except in parts.
         num_lines: Number of lines in all blocks.
         num_tokens: Number of tokens in all blocks.
         num_layers: L + 1 if all layers are kept, else None.

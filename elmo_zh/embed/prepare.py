@@ -18,7 +18,6 @@ from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import hdf5_packed
 from elmo_zh.embed.line_blocks import Contents, TextBlock
 from elmo_zh.embed.rows import iter_rows
-from elmo_zh.embed.shard_digest import digest_region
 from elmo_zh.embed.survey import Survey, count_lines_and_tokens
 from elmo_zh.embed.unfinished import DumpCounts, Parts
 from elmo_zh.errors import CorpusError
@@ -194,13 +193,12 @@ def _count(path: Path) -> DumpCounts:
         )
 
 
-def write_packed(parts: Parts, contents: Contents, counts: DumpCounts, *, is_shard: bool) -> None:
+def write_packed(parts: Parts, contents: Contents, counts: DumpCounts) -> None:
     """Write the packed file of all lines, with room for their vectors, and remove the files of tokens."""
     parts.remove_records()
     text_files = parts.text_files()
     with atomic_path(parts.packed) as unfinished:
         blocks = hdf5_packed.iter_text_blocks(text_files)
-        hdf5_packed.write_text(unfinished, contents, blocks, with_vectors=True, with_digest=is_shard)
-    digest = digest_region(parts.packed)
-    parts.save_counts(counts, [hdf5_packed.VectorFile(parts.packed).region, *([digest] if digest else [])])
+        hdf5_packed.write_text(unfinished, contents, blocks, with_vectors=True)
+    parts.save_counts(counts, hdf5_packed.VectorFile(parts.packed).region)
     parts.remove_text_files()

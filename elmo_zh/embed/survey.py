@@ -57,13 +57,6 @@ class Survey:
             " worse than they could be. To split them as in training, add: --split-sentences"
         )
 
-    def shard(self, num_lines: int) -> "Survey":
-        """Return the estimated survey of a shard of so many lines."""
-        if num_lines == self.lines:
-            return self
-        tokens = round(self.tokens * num_lines / max(1, self.lines))
-        return Survey(lines=num_lines, tokens=tokens, sampled_lines=self.sampled_lines or num_lines)
-
 
 def count_lines_and_tokens(
     embedder: ElmoEmbedder, text: InputText, *, segmented: bool, split: bool = False, reporter: Reporter | None = None

@@ -8,7 +8,7 @@ a `part-*.hdf5` with the state after that line. Records have digests of the byte
 (`run/sealed.py`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import dropwhile
 from pathlib import Path
@@ -60,7 +60,7 @@ class DumpCounts:
             setattr(self, name, getattr(self, name) + value)
 
     def recorded(self) -> dict[str, int]:
-        """Return the counts as a shard records them: without backed-off tokens if there are none, as ever."""
+        """Return the counts as an index records them: without backed-off tokens if there are none, as ever."""
         return {name: count for name, count in asdict(self).items() if count or name != "backed_off_tokens"}
 
 
@@ -174,12 +174,10 @@ class Parts:
             )
         return DumpCounts(**read_sealed(self._counts))
 
-    def save_counts(self, counts: DumpCounts, later: Iterable[Region]) -> None:
-        """Write the counts of all lines, after `packed`, in which everything but these regions is finished."""
-        finished, end = [], 0
-        for region in [*sorted(later), Region(self.packed, self.packed.stat().st_size, 0)]:
-            finished.append(Region(self.packed, end, region.start - end))
-            end = region.start + region.num_bytes
+    def save_counts(self, counts: DumpCounts, later: Region) -> None:
+        """Write the counts of all lines, after `packed`, in which everything but this region is finished."""
+        end = later.start + later.num_bytes
+        finished = [Region(self.packed, 0, later.start), Region(self.packed, end, self.packed.stat().st_size - end)]
         write_sealed(self._counts, asdict(counts), finished)
 
     def remove_records(self) -> None:

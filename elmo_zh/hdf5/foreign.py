@@ -1,6 +1,6 @@
 """Read HDF5 files that may be a stranger's in a process of their own, as they can corrupt memory in the HDF5 library.
 
-Every file that came with a model or a shard counts as a stranger's, also an installed model's: no record beside a file
+Every file that came with a model counts as a stranger's, also an installed model's: no record beside a file
 proves where it comes from. Only files in the work folders of this program are read directly.
 """
 
@@ -21,7 +21,7 @@ from elmo_zh.hdf5.messages import BrokenMessageError, EndedStreamError, Message,
 
 # The most time for opening a file and for reading each piece of it; the use of the pieces does not count.
 MOST_SECONDS = 60.0
-# The most address space: pieces of a file take some MiB, the lines of a shard some hundred.
+# The most address space: pieces of a file take some MiB.
 MOST_BYTES = 1 << 32
 # Exit statuses of the process.
 TOO_SLOW, CRASHED = 3, 4

@@ -31,7 +31,6 @@ OWN = {
     "train": ("--run RUN", "--init BUNDLE", "--device [auto|cpu|cuda]"),
     "export": ("--run RUN", "--checkpoint best|last|STEP", "--output DIR"),
     "embed": ("FILE...", "--model BUNDLE", "--output FILE", "--segmented", "--layers all|average|top|N", "--dtype"),
-    "merge": ("SHARD...", "--output FILE", "--format", "--layout", "--compression", "--sentence-index"),
     "convert": ("SOURCE", "--output DIR", "--weights FILE", "--warm-on TEXT", "--layout [bundle|simple_elmo|"),
     "index": ("FILE...", "--model BUNDLE", "--output INDEX", "--segmented", "--layers all|top|N", "--max-per-word"),
     "neighbours": ("WORD", "--in SENTENCE", "--index INDEX", "--same-word", "--layer", "--top", "--model BUNDLE"),
@@ -106,11 +105,6 @@ def finished_arguments(command: str, sample: SampleRun, run: Path, folder: Path)
     if command in ("embed", "score"):
         output = folder / f"{len(list(folder.iterdir()))}.hdf5"
         return (command, sample.heldout, "--segmented", "--model", sample.model, "--output", output)
-    if command == "merge":
-        output = folder / f"{len(list(folder.iterdir()))}.hdf5"
-        arguments = ("--segmented", "--model", sample.model, "--output", output, "--shard", "1/1", "--quiet")
-        assert elmo_zh("embed", sample.heldout, *arguments).status == 0
-        return ("merge", f"{output}.shard-1-of-1")
     if command == "convert":
         return ("convert", sample.model, "--output", folder / f"model {len(list(folder.iterdir()))}")
     if command in ("index", "neighbours", "senses", "drift", "explore"):

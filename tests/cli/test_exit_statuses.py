@@ -20,8 +20,6 @@ pytestmark = pytest.mark.usefixtures("empty_folder")
         ["--no-such-option"],
         ["--layers", "first"],
         ["--layers", "mix"],
-        ["--shard", "5/3"],
-        ["--shard", "1/3", "--stateful"],
         ["--layout", "packed", "--format", "npy"],
         ["--compression", "gzip"],
         ["--sentence-index", "--layout", "packed"],

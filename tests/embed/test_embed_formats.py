@@ -171,8 +171,6 @@ def test_the_size_of_word2vec_is_guessed(sample_run: SampleRun, tmp_path: Path) 
         (["--compression", "gzip"], "--compression gzip needs --layout packed"),
         (["--sentence-index", "--layout", "packed"], "--sentence-index needs HDF5 with one dataset per line."),
         (["--layers", "mix"], "--layers mix and --mix-weights FILE go together: give both or neither."),
-        (["--shard", "3/2"], "--shard 3/2: expected i/n with i from 1 to n, for example --shard 1/4."),
-        (["--shard", "1/2", "--stateful"], "--stateful reads a file from its first line on, so it cannot go with"),
     ],
 )
 def test_choices_that_do_not_go_together(sample_run: SampleRun, source: Path, options: list[str], message: str) -> None:

@@ -131,19 +131,6 @@ def test_sentences_are_those_of_training(sample_run: SampleRun, embedder: ElmoEm
             np.testing.assert_array_equal(file[f"offsets/{number}"][()], whole[number].offsets + starts[number])
 
 
-def test_shards_of_sentences_become_the_whole(sample_run: SampleRun, paragraphs: Path) -> None:
-    for number in (1, 2, 3):
-        embed(sample_run, paragraphs, "--split-sentences", "--shard", f"{number}/3", "--quiet")
-    shards = sorted(paragraphs.parent.glob("*.shard-*"))
-    assert elmo_zh("merge", *shards, "--output", "merged").status == 0
-    embed(sample_run, paragraphs, "--split-sentences", "--output", "whole")
-    (found, tokens, attributes), (vectors, expected, others) = read_dump(Path("merged")), read_dump(Path("whole"))
-    assert (tokens, attributes) == (expected, others)
-    assert read_lines_of_sentences("lines", Path("merged")) == read_lines_of_sentences("lines", Path("whole"))
-    for vector, other in zip(found, vectors, strict=True):
-        assert_close(vector, other)
-
-
 def test_long_lines_get_one_hint(sample_run: SampleRun, paragraphs: Path) -> None:
     write_lines(Path("other.txt"), PARAGRAPHS)
     answer = embed(sample_run, paragraphs, "other.txt", "--output", "out")
@@ -179,14 +166,6 @@ def test_an_output_is_never_an_input(sample_run: SampleRun, paragraphs: Path) ->
     os.mkfifo("pipe")
     assert elmo_zh(*arguments, "pipe").only_error().startswith("pipe is a device, a pipe or a socket")
     assert paragraphs.read_bytes() == content
-
-
-def test_a_merge_replaces_no_shard(sample_run: SampleRun, paragraphs: Path) -> None:
-    embed(sample_run, paragraphs, "--shard", "1/1")
-    shard = paragraphs.with_name("file.txt.hdf5.shard-1-of-1")
-    content = shard.read_bytes()
-    assert elmo_zh("merge", shard, "--output", shard, "--force").only_error().startswith(f"{shard} is read by this")
-    assert shard.read_bytes() == content
 
 
 def test_a_conversion_replaces_neither_its_source_nor_its_text(sample_run: SampleRun, tmp_path: Path) -> None:

@@ -206,14 +206,12 @@ def test_half_written_vectors_are_written_again(
     assert source.with_name("file.txt.hdf5").read_bytes() == (tmp_path / "at-once").read_bytes()
 
 
-@pytest.mark.parametrize("options", [[], ["--shard", "2/2"]])
 def test_interrupted_while_the_tokens_are_written(
-    sample_run: SampleRun, source: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: list[str]
+    sample_run: SampleRun, source: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Tokens that are on the disk are not made again."""
     monkeypatch.setattr(prepare, "TEXT_LINES", 2)
-    arguments = ("embed", source, "--segmented", "--model", sample_run.model, *options)
-    name = "file.txt.hdf5.shard-2-of-2" if options else "file.txt.hdf5"
+    arguments = ("embed", source, "--segmented", "--model", sample_run.model)
     prepared: list[str] = []
     interrupted_at = 4
     real = ElmoEmbedder.prepare
@@ -226,16 +224,14 @@ def test_interrupted_while_the_tokens_are_written(
 
     monkeypatch.setattr(ElmoEmbedder, "prepare", prepare_some)
     assert elmo_zh(*arguments).status == 130
-    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".txt"] == [name + ".parts"]
+    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".txt"] == ["file.txt.hdf5.parts"]
     interrupted_at = 0
     prepared.clear()
     assert elmo_zh(*arguments).status == 0
-    first = 3 if options else 0
-    assert prepared == list(SEGMENTED_LINES[first + 2 :])
+    assert prepared == list(SEGMENTED_LINES[2:])
     at_once = tmp_path / "at-once"
-    embed(sample_run, source, "--segmented", *options, "--output", at_once)
-    found = at_once.with_name("at-once.shard-2-of-2") if options else at_once
-    assert source.with_name(name).read_bytes() == found.read_bytes()
+    embed(sample_run, source, "--segmented", "--output", at_once)
+    assert source.with_name("file.txt.hdf5").read_bytes() == at_once.read_bytes()
 
 
 KILLED = """
@@ -325,21 +321,17 @@ main()
 """
 
 
-@pytest.mark.parametrize("options", [["--layout", "packed"], ["--shard", "1/1"]])
-def test_no_room_for_the_vectors(
-    sample_run: SampleRun, empty_folder: Path, warm: WarmPython, options: list[str]
-) -> None:
+def test_no_room_for_the_vectors(sample_run: SampleRun, empty_folder: Path, warm: WarmPython) -> None:
     arguments = (
         *("embed", sample_run.heldout, "--segmented", "--model", sample_run.model, "--output", "out"),
-        *("--layers", "top", *options),
+        *("--layers", "top", "--layout", "packed"),
     )
     answer = warm.run(FULL_AT_THE_VECTORS, *arguments, "30000", cwd=empty_folder)
     assert "File too large" in answer.only_error()
-    name = "out.shard-1-of-1" if "--shard" in options else "out"
-    assert [path.name for path in empty_folder.iterdir()] == [name + ".parts"]
-    assert len(list(Path(name + ".parts").glob("part-*.json"))) > 1
+    assert [path.name for path in empty_folder.iterdir()] == ["out.parts"]
+    assert len(list(Path("out.parts").glob("part-*.json"))) > 1
     assert elmo_zh(*arguments).status == 0
-    assert [path.name for path in empty_folder.iterdir()] == [name]
+    assert [path.name for path in empty_folder.iterdir()] == ["out"]
 
 
 def test_a_text_that_changes_while_it_is_read(

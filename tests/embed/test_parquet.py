@@ -1,6 +1,5 @@
 """Parquet as viewers read it: the text of each line beside its vectors, by line and by token."""
 
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +8,6 @@ import numpy as np
 import pytest
 from contract.command_line import SampleRun, elmo_zh
 from contract.dumps import SEGMENTED_LINES, embed, write_lines
-
-from elmo_zh.embed.formats.hdf5_packed import iter_pieces
-from elmo_zh.embed.shard_digest import write_digest
 
 pyarrow = pytest.importorskip("pyarrow", reason="pyarrow, the extra parquet, is not installed")
 
@@ -89,47 +85,6 @@ def test_all_layers_of_each_token(sample_run: SampleRun, tmp_path: Path) -> None
         assert [text.decode() for text in file["text"][()]] == ["今天 天气 很 好", "齉龘"]
 
 
-@pytest.mark.parametrize("form", [("--format", "parquet"), ("--format", "parquet", "--by", "token")])
-def test_shards_become_the_same_file(
-    sample_run: SampleRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: tuple[str, ...]
-) -> None:
-    """Row groups end at the same lines, wherever shards do; only the last digits of vectors depend on batches."""
-    monkeypatch.setattr("elmo_zh.embed.formats.hdf5_packed.BLOCK_TOKENS", 17)
-    # The process that reads shards otherwise has a size of its own.
-    monkeypatch.setattr("elmo_zh.embed.merge._iter_pieces", iter_pieces)
-    source = write_lines(tmp_path / "file.txt", SEGMENTED_LINES * 5)
-    options = ("--segmented", "--layers", "top")
-    embed(sample_run, source, *options, *form, "--output", tmp_path / "whole.parquet")
-    for number in (1, 2, 3):
-        embed(sample_run, source, *options, "--shard", f"{number}/3")
-    shards = sorted(tmp_path.glob("*.shard-*"))
-    assert elmo_zh("merge", *shards, *form, "--output", tmp_path / "merged.parquet").status == 0
-    merged, whole = (pyarrow.parquet.ParquetFile(tmp_path / f"{name}.parquet") for name in ("merged", "whole"))
-    groups = [[file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)] for file in (merged, whole)]
-    assert groups[0] == groups[1]
-    assert len(groups[0]) > 3
-    tables = [file.read() for file in (merged, whole)]
-    assert tables[0].drop_columns("vectors") == tables[1].drop_columns("vectors")
-    merged_vectors, whole_vectors = (
-        [number for vector in table["vectors"].to_pylist() for number in np.ravel(vector)] for table in tables
-    )
-    np.testing.assert_allclose(merged_vectors, whole_vectors, rtol=0, atol=1e-6)
-
-
-def test_shards_of_earlier_versions_have_no_text(sample_run: SampleRun, tmp_path: Path) -> None:
-    source = write_lines(tmp_path / "file.txt", SEGMENTED_LINES)
-    for number in (1, 2):
-        embed(sample_run, source, "--segmented", "--layers", "top", "--shard", f"{number}/2")
-    shards = sorted(tmp_path.glob("*.shard-*"))
-    with h5py.File(shards[1], "r+") as file:
-        del file["text"]
-    write_digest(shards[1])
-    assert elmo_zh("merge", *shards, "--format", "parquet", "--output", tmp_path / "out.parquet").status == 0
-    rows = rows_of(tmp_path / "out.parquet")
-    assert len(rows) == len(SEGMENTED_LINES)
-    assert list(rows[0]) == ["line", "tokens", "vectors"]
-
-
 def test_a_long_line_is_stored_once(sample_run: SampleRun, tmp_path: Path) -> None:
     """Written out for each token, its text alone would take 90 MB."""
     words = [f"词{number}" for number in range(2500)]
@@ -153,27 +108,3 @@ def test_rows_by_token_go_with_parquet_alone(sample_run: SampleRun, tmp_path: Pa
         told = elmo_zh("embed", source, "--model", sample_run.model, *options).only_error(2)
         assert told.startswith(f"--by token writes one row per token into Parquet, but {found}.")
     assert list(tmp_path.iterdir()) == [source]
-
-
-def test_lines_of_blocks_that_are_joined() -> None:
-    """Pairwise differences of offsets are the lengths of the lines, also over the seam."""
-    from elmo_zh.embed.line_blocks import LineBlock
-
-    def block(first_line: int, lengths: list[int]) -> LineBlock:
-        total = sum(lengths)
-        return LineBlock(
-            first_line=first_line,
-            line_offsets=np.cumsum([0, *lengths], dtype=np.int64),
-            tokens=[b"x"] * total,
-            unknown=np.zeros(total, np.bool_),
-            character_offsets=None,
-            texts=[b"t"] * len(lengths),
-            vectors=np.arange(total * 3, dtype=np.float32).reshape(total, 3),
-            is_pooled=False,
-        )
-
-    joined = LineBlock.joined([block(5, [2, 0, 3]), block(8, [1]), block(9, [0, 7])])
-    assert [end - start for start, end in pairwise(joined.line_offsets.tolist())] == [2, 0, 3, 1, 0, 7]
-    assert (joined.first_line, joined.num_lines, len(joined.texts or [])) == (5, 6, 6)
-    assert joined.vectors.shape == (13, 3)
-    assert joined.source_lines is None

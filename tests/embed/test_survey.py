@@ -78,12 +78,6 @@ def test_a_bad_last_line_is_found_before_the_work(embedder: ElmoEmbedder, tmp_pa
     assert told.startswith(f"{path}: line 5001, byte 20000 (0xb0) is not UTF-8.")
 
 
-def test_a_shard_of_a_text_is_estimated() -> None:
-    whole = Survey(lines=10, tokens=70)
-    assert whole.shard(10) == whole
-    assert whole.shard(3) == Survey(lines=3, tokens=21, sampled_lines=3)
-
-
 def test_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=10**9))
     output, heard = tmp_path / "not there yet" / "out", Heard()

@@ -103,11 +103,9 @@ def _fit(output: str) -> Command:
 # What is made from a model before some commands start, by the names of the folders.
 STARTS = {
     "with a model": (),
-    "with shards": (_embed("whole", "--shard", "1/2"), _embed("whole", "--shard", "2/2")),
     "with indexes": (_index("old.index"), _index("later.index")),
     "with a task": (_fit("trained"),),
 }
-SHARDS = ("whole.vectors.shard-1-of-2", "whole.vectors.shard-2-of-2")
 COMMANDS = (
     *map(_stage, STAGES),
     Command(
@@ -124,7 +122,6 @@ COMMANDS = (
     _embed("jsonl", "--format", "jsonl"),
     _embed("word2vec", "--format", "word2vec", "--layers", "top"),
     _embed("stateful", "--stateful"),
-    Command("merge", ("merge", *SHARDS, "--output", "new/merged"), "with shards"),
     Command("convert", ("convert", "model", "--output", "new/converted"), "with a model"),
     _index("new/an.index"),
     Command(

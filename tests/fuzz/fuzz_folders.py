@@ -3,12 +3,9 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from unittest.mock import patch
 
 from contexts.texts import build, write_text
-from contract.command_line import elmo_zh
 from drawn_bundles import SHAPES, WORDS, add_word2vec, write_model
 from safetensors.torch import save_file
 
@@ -18,13 +15,11 @@ from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts.usage_vectors import usage_vectors
-from elmo_zh.embed import merge
-from elmo_zh.embed.formats import OutputForm
 from elmo_zh.embed.golden import load_golden
 from elmo_zh.engine.engine import ThisProcess
 from elmo_zh.id_store.build import build_id_store
 from elmo_zh.id_store.load import load_id_store
-from elmo_zh.run.files import file_digest, remove
+from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
 from elmo_zh.tasks.networks.task_head import TaskHead
@@ -76,31 +71,6 @@ def bundle_folder(folder: Path, mode: str) -> Folder:
         ElmoEmbedder(bundle, "cpu").embed_tokens([["我们", "吃"]])
 
     return Folder(model, [layout.info, *layout.digested()], read, sign)
-
-
-def shard_folder(folder: Path) -> Folder:
-    model = write_model(folder / "model", SHAPES["token"], text=TextConfig(segmenter="whitespace"))
-    text = write_text(folder / "a.txt", LINES)
-    for number in (1, 2):
-        answer = elmo_zh("embed", text, "--segmented", "--model", model, "--shard", f"{number}/2")
-        assert answer.status == 0, answer.stderr
-    shards = sorted(folder.glob("*.shard-*"))
-
-    # The HDF5 library loops for ever on some inputs, until a limit ends the reading: here sooner than after a minute.
-    read_sooner = partial(merge.read_foreign, seconds=2.0)
-
-    def read() -> None:
-        try:
-            # As one who makes a shard to do harm makes its digest right.
-            with (
-                patch.object(merge, "is_whole", lambda _, start: start is not None),
-                patch.object(merge, "read_foreign", read_sooner),
-            ):
-                merge.merge_shards(shards, folder / "merged", OutputForm(), force=True, reporter=SilentReporter())
-        finally:
-            remove(folder / "merged")
-
-    return Folder(folder, shards, read)
 
 
 def id_store_folder(folder: Path) -> Folder:

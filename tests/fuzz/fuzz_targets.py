@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from fuzz_folders import Folder, bundle_folder, id_store_folder, index_folder, shard_folder, task_folder
+from fuzz_folders import Folder, bundle_folder, id_store_folder, index_folder, task_folder
 from fuzz_models import manylangs_folder, published_folder, zip_folder
 
 from elmo_zh.cli.failures import explain_failure
@@ -329,7 +329,6 @@ TARGETS: dict[str, Target] = {
     ),
     "bundle": _of_folder(functools.partial(bundle_folder, mode="token")),
     "bundle-of-characters": _of_folder(functools.partial(bundle_folder, mode="character")),
-    "shard": _of_folder(shard_folder),
     "id-store": _of_folder(id_store_folder),
     "index": _of_folder(index_folder),
     "task": _of_folder(task_folder),

@@ -4,13 +4,13 @@
 line_offsets[i] to line_offsets[i + 1]; `tokens` (N,) and `unknown` (N,); `character_offsets` int32 (N, 2) of raw text;
 `line` int64 (lines,) if lines were split: the line of the text that each sentence comes from;
 `text` (lines,): the raw line, or sentence, in which HDF5 needs U+FFFD in place of a NUL character.
-With pooling the table holds for the tokens only, and `vectors` has one row for each line. Shards and the parts of an
-unfinished dump are such files too.
+With pooling the table holds for the tokens only, and `vectors` has one row for each line.
+The parts of an unfinished dump are such files too.
 """
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from elmo_zh.embed.formats import OutputForm
 from elmo_zh.embed.line_blocks import Contents, LineBlock, TextBlock
-from elmo_zh.embed.shard_digest import create_place
-from elmo_zh.hdf5.checks import holds_its_data, own_dataset
 from elmo_zh.hdf5.create import create_hdf5
 from elmo_zh.run.sealed import Region
 
@@ -68,9 +66,7 @@ def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: Out
     return {}
 
 
-def write_text(
-    path: Path, contents: Contents, blocks: Iterable[TextBlock], *, with_vectors: bool, with_digest: bool = False
-) -> None:
+def write_text(path: Path, contents: Contents, blocks: Iterable[TextBlock], *, with_vectors: bool) -> None:
     """Write everything but the values of the vectors.
 
     Args:
@@ -78,11 +74,8 @@ def write_text(
         contents: Description of the lines.
         blocks: The lines.
         with_vectors: Create the dataset of the vectors too, for `VectorFile` to fill: it takes up no disk space before.
-        with_digest: Create the place of a shard's digest too.
     """
     with create_hdf5(path) as file:
-        if with_digest:
-            create_place(file)
         if with_vectors:
             allocated = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
             allocated.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
@@ -104,7 +97,6 @@ def _storage(contents: Contents, compression: str) -> dict[str, Any]:
 
 def _create_text(file: Any, contents: Contents) -> None:
     attributes = {**contents.attributes, "layout": "packed", "first_line": contents.first_line}
-    # By name, as merged shards have them.
     file.attrs.update(sorted(attributes.items()))
     file.create_dataset("line_offsets", (contents.num_lines + 1,), np.int64)
     file.create_dataset("tokens", (contents.num_tokens,), h5py.string_dtype())
@@ -182,76 +174,12 @@ class VectorFile:
         return written
 
 
-def check_shapes(file: Any, contents: Contents) -> None:
-    """Raise KeyError or ValueError unless an open packed file holds the data that its description says."""
-    num_lines, num_tokens = contents.num_lines, contents.num_tokens
-    expected = {
-        "vectors": (contents.shape, np.dtype(contents.dtype)),
-        "line_offsets": ((num_lines + 1,), np.dtype(np.int64)),
-        "unknown": ((num_tokens,), np.dtype(np.bool_)),
-        **({"character_offsets": ((num_tokens, 2), np.dtype(np.int32))} if contents.has_offsets else {}),
-        **({"line": ((num_lines,), np.dtype(np.int64))} if contents.has_source_lines else {}),
-    }
-    for name, (shape, dtype) in expected.items():
-        dataset = own_dataset(file, name)
-        # HDF5 stores nothing for the one offset, 0, of a file without lines.
-        is_unwritten = num_lines == 0 and not dataset.external and not dataset.is_virtual
-        if (dataset.shape, dataset.dtype) != (shape, dtype) or not (is_unwritten or holds_its_data(dataset)):
-            raise ValueError(f"{name} is {dataset.dtype} {dataset.shape}, expected {dtype} {shape}")
-    for name, size in (("tokens", num_tokens), *([("text", num_lines)] if contents.has_text else [])):
-        strings = own_dataset(file, name)
-        is_text = h5py.check_string_dtype(strings.dtype) == h5py.check_string_dtype(h5py.string_dtype())
-        if not is_text or strings.shape != (size,) or not holds_its_data(strings):
-            raise ValueError(f"{name} is {strings.dtype} {strings.shape}, expected text of shape ({size},)")
-    if contents.dtype not in ("float16", "float32"):
-        raise ValueError(f"vectors are {contents.dtype}")
-    offsets = file["line_offsets"][()]
-    if offsets[0] != 0 or offsets[-1] != num_tokens or (np.diff(offsets) < 0).any():
-        raise ValueError("line_offsets do not rise from 0 to the number of tokens")
-
-
-# Reads the lines of one file: its path, and the lines and tokens that are in the block already.
-PieceReader = Callable[[Path, int, int], Iterator[tuple[LineBlock | None, bool]]]
-
-
-def iter_pieces(path: Path, num_lines: int, num_tokens: int) -> Iterator[tuple[LineBlock | None, bool]]:
-    """Yield the lines of a packed file with their vectors, and after each piece whether it fills a block.
-
-    Args:
-        path: The file.
-        num_lines: Lines of earlier files that are in the first block.
-        num_tokens: Their tokens. A block that they fill gets None instead of a piece.
-    """
-    with h5py.File(path, "r") as file:
-        end, start = len(file["line_offsets"]) - 1, 0
-        while start < end:
-            stop = _end_of_block(file, start, num_lines, num_tokens)
-            piece = _read_vectors(file, start, stop) if stop else None
-            start = stop or start
-            yield piece, start < end
-            num_lines = num_tokens = 0
-
-
-def iter_blocks(paths: Iterable[Path], read: PieceReader = iter_pieces) -> Iterator[LineBlock]:
-    """Yield the lines of packed files in order, with their vectors, some thousand tokens at a time.
-
-    The blocks are the same however the lines are divided among the files.
-
-    Args:
-        paths: The files.
-        read: Reads each of them.
-    """
-    pieces: list[LineBlock] = []
+def iter_blocks(paths: Iterable[Path]) -> Iterator[LineBlock]:
+    """Yield the lines of packed files in order, with their vectors, some thousand tokens at a time."""
     for path in paths:
-        taken = sum(piece.num_lines for piece in pieces), sum(len(piece.tokens) for piece in pieces)
-        for piece, is_full in read(path, *taken):
-            if piece is not None:
-                pieces.append(piece)
-            if is_full:
-                yield LineBlock.joined(pieces)
-                pieces = []
-    if pieces:
-        yield LineBlock.joined(pieces)
+        with h5py.File(path, "r") as file:
+            for start, stop in _iter_spans(file):
+                yield _read_vectors(file, start, stop)
 
 
 def iter_text_blocks(paths: Iterable[Path]) -> Iterator[TextBlock]:
@@ -259,20 +187,14 @@ def iter_text_blocks(paths: Iterable[Path]) -> Iterator[TextBlock]:
     return chain.from_iterable(map(_iter_text_blocks, paths))
 
 
-def _end_of_block(file: Any, start: int, num_lines: int = 0, num_tokens: int = 0) -> int:
-    """Return the line after those that a block still takes from a line on; 0 if it takes none.
-
-    Args:
-        file: The h5py.File.
-        start: The line, counted from the first one of the file.
-        num_lines: Lines that are in the block already.
-        num_tokens: Their tokens.
-    """
-    offsets = file["line_offsets"][start : start + BLOCK_LINES - num_lines + 1]
-    count = int(np.searchsorted(offsets, offsets[0] + BLOCK_TOKENS - num_tokens, side="right")) - 1
-    if num_lines == 0:
-        count = max(1, count)
-    return start + count if count > 0 else 0
+def _iter_spans(file: Any) -> Iterator[tuple[int, int]]:
+    """Yield the first line of each block, and the one after its last."""
+    num_lines, start = len(file["line_offsets"]) - 1, 0
+    while start < num_lines:
+        offsets = file["line_offsets"][start : start + BLOCK_LINES + 1]
+        stop = start + max(1, int(np.searchsorted(offsets, offsets[0] + BLOCK_TOKENS, side="right")) - 1)
+        yield start, stop
+        start = stop
 
 
 def _read_vectors(file: Any, start: int, stop: int) -> LineBlock:
@@ -284,15 +206,8 @@ def _read_vectors(file: Any, start: int, stop: int) -> LineBlock:
 
 def _iter_text_blocks(path: Path) -> Iterator[TextBlock]:
     with h5py.File(path, "r") as file:
-        yield from _read_text_blocks(file)
-
-
-def _read_text_blocks(file: Any) -> Iterator[TextBlock]:
-    num_lines, start = len(file["line_offsets"]) - 1, 0
-    while start < num_lines:
-        stop = _end_of_block(file, start)
-        yield read_lines(file, start, stop)
-        start = stop
+        for start, stop in _iter_spans(file):
+            yield read_lines(file, start, stop)
 
 
 def read_lines(file: Any, start: int, stop: int) -> TextBlock:
