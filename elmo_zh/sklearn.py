@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from elmo_zh.bundle.find_bundle import find_given_bundle
 from elmo_zh.bundle.layout import BundleLayout
-from elmo_zh.choices import POOL_METHODS
+from elmo_zh.checks import check_choice, check_labels, check_strings, refusal
+from elmo_zh.choices import LAYERS, POOL_METHODS
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.layer_weights import learn_layer_weights
-from elmo_zh.embed.reduction import Reduction, check_layer_name
+from elmo_zh.embed.reduction import Reduction
 from elmo_zh.errors import BundleError
 from elmo_zh.extras import install_line
 from elmo_zh.run.files import file_digest
 from elmo_zh.text.segmenters.registry import split_tokens
-from elmo_zh.text.sentence_arguments import check_texts, is_missing, list_strings, refuse_single_string
 
 try:
     from sklearn.base import BaseEstimator, TransformerMixin
@@ -31,8 +31,21 @@ except ImportError:
         f"elmo_zh.sklearn needs scikit-learn. Install it with: {install_line('sklearn')}", name="sklearn"
     ) from None
 
-# The advice for a text whose label is missing.
-LEAVE_OUT = "Leave the text out, or label it."
+
+def list_strings(X: object, call: str) -> list[str]:
+    """Return the input of an estimator as a list of strings.
+
+    Raises:
+        ValueError: If it is a single string, as scikit-learn's own vectorizers do.
+        TypeError: If it is anything else but strings.
+    """
+    _refuse_single_string(X, call)
+    return check_strings(X, call, "X")
+
+
+def _refuse_single_string(X: object, call: str) -> None:
+    if isinstance(X, str):
+        raise refusal(ValueError, call, "X", X, "a list of strings")
 
 
 class LastModel:
@@ -65,7 +78,7 @@ class StringEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _load_model(self, precision: str = "float32", unknown: str = "unk") -> ElmoEmbedder:
         """Return the model of the settings `model` and `device`; the errors are those of `ElmoEmbedder.load`."""
-        folder = find_given_bundle(self.model, type(self).__name__)
+        folder = find_given_bundle(self.model, type(self).__name__, "model")
         self._last_model = self._last_model or LastModel()
         return self._last_model.load(folder, self.device, precision, unknown)
 
@@ -151,7 +164,7 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
             ValueError: If pool or layers is not one of those listed, X is a single string, or a mix has no texts or not
                 one label for each.
         """
-        refuse_single_string(X, "fit")
+        _refuse_single_string(X, "fit")
         embedder = self._load()
         self._check_settings(embedder)
         self.model_digest_ = embedder.bundle.digest
@@ -159,7 +172,7 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
         if self.layers == "mix":
             if y is None:
                 raise ValueError("layers='mix' learns the weights of the layers from labels: call fit(X, y)")
-            texts = check_texts(X, "fit", "X")
+            texts = list_strings(X, "fit")
             if not texts:
                 raise ValueError("layers='mix' learns the weights of the layers from texts and labels, found no text")
             self.layer_weights_ = learn_layer_weights(self._pooled(texts, embedder, "all"), label_column(y))
@@ -217,9 +230,8 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
         return self._loaded[1]
 
     def _check_settings(self, embedder: ElmoEmbedder) -> None:
-        if self.pool not in POOL_METHODS:
-            raise ValueError(f"pool={self.pool!r}: expected {', '.join(POOL_METHODS[:-1])} or {POOL_METHODS[-1]}")
-        check_layer_name("layers", self.layers, ("average", "top", "all", "mix"), embedder.num_layers)
+        check_choice(self.pool, POOL_METHODS, "ElmoVectorizer", "pool")
+        check_choice(self.layers, (*LAYERS, *range(embedder.num_layers)), "ElmoVectorizer", "layers")
 
     def _check_digest(self, embedder: ElmoEmbedder) -> None:
         fitted = getattr(self, "model_digest_", None)
@@ -248,16 +260,10 @@ def label_column(y: Any) -> NDArray[Any]:
         ValueError: If they are not one label for each text, or one is missing.
     """
     if isinstance(y, str | bytes) or not isinstance(y, Iterable):
-        raise ValueError(f"fit: y is {y!r:.60}, expected a list of labels, one for each text")
+        raise refusal(ValueError, "fit", "y", y, "a list of labels, one for each text")
     values = y.to_numpy() if hasattr(y, "to_numpy") else y if isinstance(y, np.ndarray) else list(y)
     if not isinstance(values, np.ndarray):
-        _check_labels(values)  # as an array, a missing one may be the string nan
+        check_labels(values, "fit", "y")  # as an array, a missing one may be the string nan
     column: NDArray[Any] = column_or_1d(values, warn=True)
-    _check_labels(column)
+    check_labels(column, "fit", "y")
     return column
-
-
-def _check_labels(labels: Iterable[Any]) -> None:
-    for place, label in enumerate(labels):
-        if is_missing(label):
-            raise ValueError(f"fit: label {place} is {label}, expected a label for each text. {LEAVE_OUT}")

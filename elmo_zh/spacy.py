@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.checks import check_choice
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.reduction import Reduction, check_layer_name
+from elmo_zh.embed.reduction import Reduction
 from elmo_zh.embed.spans import pool_spans
 from elmo_zh.embed.unknown_rate import UnknownWatch
 from elmo_zh.errors import BundleError
@@ -47,7 +48,7 @@ class ElmoComponent:
 
     def __init__(self, embedder: ElmoEmbedder, layer: str | int = "average") -> None:
         """Prepare the component; `create_component` describes the arguments and the errors."""
-        check_layer_name("layer", layer, ("average", "top"), embedder.num_layers)
+        check_choice(layer, ("average", "top", *range(embedder.num_layers)), "ElmoComponent", "layer")
         self.embedder, self.layer = embedder, str(layer)
         self._watch = UnknownWatch(embedder.bundle)
 

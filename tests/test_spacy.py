@@ -218,8 +218,8 @@ def test_a_saved_pipeline(folder: Path, tmp_path: Path) -> None:
 
 def test_wrong_settings(folder: Path) -> None:
     told = refusal_of(ValueError, lambda: pipeline(folder / "model", layer="all"))
-    assert told == "layer='all': expected average, top or a number from 0 to 2"
-    assert refusal_of(ValueError, lambda: pipeline(folder / "model", layer=3)).startswith("layer=3: ")
+    assert told == "ElmoComponent: layer is 'all', expected average, top, 0, 1 or 2"
+    assert refusal_of(ValueError, lambda: pipeline(folder / "model", layer=3)).startswith("ElmoComponent: layer is 3, ")
     assert message_of(BundleError, lambda: pipeline(folder / "nowhere")).startswith(
         f"{folder / 'nowhere'} does not exist."
     )

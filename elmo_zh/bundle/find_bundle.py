@@ -6,6 +6,7 @@ from pathlib import Path
 
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.missing import explain_no_bundle
+from elmo_zh.checks import check_path
 from elmo_zh.choices import MODELS
 from elmo_zh.errors import BundleError, ConfigError
 from elmo_zh.run.files import file_digest
@@ -33,24 +34,9 @@ def find_bundle(model: str | os.PathLike[str]) -> Path:
         raise BundleError(f"The installed model {path} cannot be used: {error}") from None
 
 
-def find_given_bundle(model: object, call: str) -> Path:
-    """Return the folder of the bundle that is given to a function of the Python interface.
-
-    Args:
-        model: The argument: a path, or the name of an installed model.
-        call: The function, for the message: ElmoEmbedder.load.
-
-    Raises:
-        TypeError: If it is missing or anything else.
-        BundleError: If the package of an installed model is damaged.
-    """
-    if isinstance(model, str | os.PathLike):
-        return find_bundle(model)
-    found = "nothing" if model is None else f"{model!r:.60}"
-    raise TypeError(
-        f"{call} takes the folder of a bundle or the name of an installed model, found {found}."
-        f" Call {call}({str(DEFAULT_MODEL)!r})."
-    )
+def find_given_bundle(model: object, call: str, name: str = "path") -> Path:
+    """Return the folder of the bundle that is given to a Python call; raise TypeError if it is not a path."""
+    return find_bundle(check_path(model, call, name, "a bundle or the name of an installed model"))
 
 
 def find_installed(digest: str) -> Path | None:

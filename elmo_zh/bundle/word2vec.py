@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.bundle.find_bundle import find_given_bundle
 from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.checks import check_token_sentences, check_tokens
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import BundleError, RunError
 from elmo_zh.hdf5.create import create_hdf5
@@ -22,7 +23,6 @@ from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.invocation import command
 from elmo_zh.model.composition import parts_of
 from elmo_zh.run.layout import RunDir
-from elmo_zh.text.sentence_arguments import check_token_sentences, check_tokens
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary, load_vocabulary
 from elmo_zh.word2vec.vectors import WordVectors, load_word_vectors
 

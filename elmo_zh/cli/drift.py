@@ -116,7 +116,7 @@ def _check_output(common: Common, output: Path | None, inputs: list[Path]) -> No
 
 
 def _read_words(path: Path | None) -> frozenset[str] | None:
-    from elmo_zh.contexts.index_arguments import load_word_list
+    from elmo_zh.contexts.choice import load_word_list
 
     return load_word_list(path, lambda word: word) if path else None
 

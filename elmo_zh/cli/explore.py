@@ -207,8 +207,8 @@ def _choice(
     Words of a file or of labels come by falling count. Those of a file that the index lacks are passed over with a
     warning.
     """
+    from elmo_zh.contexts.choice import load_word_list
     from elmo_zh.contexts.explore.chosen_points import PageChoice
-    from elmo_zh.contexts.index_arguments import load_word_list
     from elmo_zh.errors import ElmoZhError
 
     listed = load_word_list(path, str) if path else frozenset()

@@ -138,16 +138,17 @@ def index(
 
 
 def _build_settings(embedder: "ElmoEmbedder", chosen: dict[str, Any]) -> "IndexSettings":
+    from elmo_zh.checks import check_layers
     from elmo_zh.contexts.build_index import IndexSettings
-    from elmo_zh.contexts.choice import Choice
-    from elmo_zh.contexts.index_arguments import load_word_list, parse_layers, word_former
+    from elmo_zh.contexts.choice import Choice, load_word_list, word_former
+    from elmo_zh.errors import ElmoZhError
 
     choice = Choice(min_count=chosen["min_count"], max_per_word=chosen["max_per_word"], seed=chosen["seed"])
     if path := chosen["words"]:
         words = load_word_list(path, word_former(embedder, segmented=chosen["segmented"]))
         choice = replace(choice, words=words)
     return IndexSettings(
-        layers=parse_layers(chosen["layers"], embedder.num_layers),
+        layers=check_layers(chosen["layers"], embedder.num_layers, "index", "--layers", ElmoZhError),
         segmented=chosen["segmented"],
         split_sentences=chosen["split_sentences"],
         choice=choice,
@@ -156,11 +157,11 @@ def _build_settings(embedder: "ElmoEmbedder", chosen: dict[str, Any]) -> "IndexS
 
 def _finish(common: Common, embedder: "ElmoEmbedder", report: "IndexReport") -> None:
     from elmo_zh.bundle.description import describe_model
-    from elmo_zh.contexts.index_arguments import explain_missing
+    from elmo_zh.contexts.choice import describe_missing_words
 
     counts = report.counts
     if missing := report.missing_words:
-        common.console.warn(explain_missing(missing, "--words"))
+        common.console.warn(describe_missing_words(missing, "--words"))
     common.finish(
         {
             "output": str(report.path),

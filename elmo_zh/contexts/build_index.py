@@ -128,14 +128,13 @@ def build_index(
         engine: Runs the computation of the vectors; default this process.
 
     Raises:
-        ElmoZhError: If a layer is not one of the model's.
+        ElmoZhError: If the embedder is stateful.
         CorpusError: If a text cannot be read or changes, or no word occurs often enough.
         OutputError: If the output exists or does not fit on its disk; if an unfinished one is of other texts, another
             model or other settings.
     """
     if embedder.is_stateful:
         raise ElmoZhError("An index holds vectors of single sentences. Give an embedder that is not stateful.")
-    _check_layers(settings.layers, embedder.num_layers)
     if settings.split_sentences:
         require_sentences(embedder.bundle)
     inputs = [*(text.source.path for text in texts), embedder.bundle.path]
@@ -147,12 +146,6 @@ def build_index(
         finally:
             build.parts.remove(if_empty=True)
     return report
-
-
-def _check_layers(layers: Sequence[int], num_layers: int) -> None:
-    for layer in layers:
-        if not 0 <= layer < num_layers:
-            raise ElmoZhError(f"--layers {layer}: expected all, top, or numbers from 0 to {num_layers - 1}.")
 
 
 class _Build:

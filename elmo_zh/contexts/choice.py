@@ -1,13 +1,21 @@
 """Choose the words of an index, and their occurrences."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.corpus.text_files import iter_lines
+from elmo_zh.errors import CorpusError
+from elmo_zh.run.reporter import counted, first_ten
 from elmo_zh.vocabulary.vocabulary import is_word
+
+if TYPE_CHECKING:
+    from elmo_zh.embed.embedder import ElmoEmbedder
 
 # SplitMix64 (Steele, Lea and Flood 2014): its output function is a bijection of 64 bits, so that no two occurrences of
 # a word have the same hash.
@@ -41,6 +49,25 @@ class Choice:
             return word in self.words
         # Punctuation and symbols: nobody looks for the neighbours of a comma, and every line has one.
         return count >= self.min_count and is_word(word)
+
+
+def load_word_list(path: Path, normalise: Callable[[str], str]) -> frozenset[str]:
+    """Return the words of a file with one word on each line, each as `normalise` returns it; at least one."""
+    words = frozenset(normalise(line.strip()) for line in iter_lines(path)) - {""}
+    if not words:
+        raise CorpusError(f"--words {path}: there is no word in it. Write one word on each line.")
+    return words
+
+
+def word_former(embedder: "ElmoEmbedder", *, segmented: bool) -> Callable[[str], str]:
+    """Return the function from a word to its form in prepared text; words of segmented text stay as they are."""
+    return (lambda word: word) if segmented else (lambda word: "".join(embedder.tokens(word)))
+
+
+def describe_missing_words(words: Sequence[str], argument: str) -> str:
+    """Return the warning that words given by `argument` do not occur."""
+    verb = "does not occur as a token" if len(words) == 1 else "do not occur as tokens"
+    return f"{counted(len(words), 'word')} of {argument} {verb}: {first_ten(words)}"
 
 
 class Sampler:

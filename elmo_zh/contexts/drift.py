@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.checks import check_choice, check_instance, check_strings, check_whole_number
 from elmo_zh.contexts.drift_statistics import (
     MEASURES,
     Vectors,
@@ -13,13 +14,12 @@ from elmo_zh.contexts.drift_statistics import (
     distinct_unit_rows,
     permutation_p,
 )
-from elmo_zh.contexts.index import ContextIndex, check_index
+from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.index_entries import Neighbour
 from elmo_zh.contexts.keyword_lines import NeighbourLine
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
-from elmo_zh.text.sentence_arguments import check_whole_number
 
 # Words that `repr` shows.
 _SHOWN_WORDS = 5
@@ -121,14 +121,13 @@ def measure_drift(
         TypeError: If `old` or `new` is not a ContextIndex, or `words` is not a collection of words.
         ValueError: If by or a number is out of range.
     """
-    for index in (old, new):
-        check_index(index, "measure_drift")
-    if by not in MEASURES:
-        raise ValueError(f"measure_drift: by={by!r:.60}, expected {', '.join(MEASURES[:-1])} or {MEASURES[-1]}")
+    for name, index in (("old", old), ("new", new)):
+        check_instance(index, ContextIndex, "measure_drift", name, "a ContextIndex; ContextIndex.load opens one")
+    check_choice(by, MEASURES, "measure_drift", "by")
     for name, value, least in (("min_count", min_count, 2), ("permutations", permutations, 1), ("seed", seed, 0)):
         check_whole_number(value, "measure_drift", name, least)
-    if words is not None and (isinstance(words, str) or not isinstance(words, Collection)):
-        raise TypeError(f"measure_drift: words={words!r:.60}, expected a list of words, such as ['苹果']")
+    if words is not None:
+        words = check_strings(words, "measure_drift", "words")
     chosen = require_comparable(old, new, layer)
     shared = sorted(set(old.words) & set(new.words))
     asked = shared if words is None else sorted(set(words).intersection(shared))

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from elmo_zh.checks import check_path, check_paths, check_string, check_vectors, check_whole_number
 from elmo_zh.contexts.index_arrays import IndexArrays
 from elmo_zh.contexts.index_entries import IndexedLine, IndexedTexts, Neighbour, Occurrence
 from elmo_zh.contexts.index_info import damaged, explain_other_model, load_info
 from elmo_zh.contexts.layout import IndexLayout
 from elmo_zh.contexts.nearest import nearest, nearest_among, nearest_of_each
-from elmo_zh.contexts.query_arguments import check_number, check_queries, check_query, check_top
 from elmo_zh.contexts.similar_spellings import explain_missing_word
 from elmo_zh.errors import ElmoZhError
-from elmo_zh.run.path_arguments import check_path, shown_path
 from elmo_zh.run.reporter import Reporter, WarningReporter
 
 if TYPE_CHECKING:
@@ -122,15 +121,14 @@ class ContextIndex:
                 `words` do not occur.
         """
         # Opening an index needs no torch.
-        from elmo_zh.contexts.index_arguments import settings_in_python
-        from elmo_zh.contexts.index_files import check_embedder, index_files, list_paths
+        from elmo_zh.contexts.index_files import index_files, settings_in_python
 
         settings = settings_in_python(
-            check_embedder(embedder, "build"), layers, words, min_count=min_count, max_per_word=max_per_word, seed=seed,
-            segmented=segmented, split_sentences=split_sentences,
+            embedder, layers, words, min_count=min_count, max_per_word=max_per_word, seed=seed, segmented=segmented,
+            split_sentences=split_sentences,
         )  # fmt: skip
-        folder = check_path(path, "build", "path", "a folder")
-        index_files(embedder, list_paths(texts), folder, settings, force=force, reporter=reporter or WarningReporter())
+        folder, paths = check_path(path, "build", "path", "a folder"), check_paths(texts, "build", "texts")
+        index_files(embedder, paths, folder, settings, force=force, reporter=reporter or WarningReporter())
         return cls.load(folder)
 
     def __repr__(self) -> str:
@@ -189,7 +187,7 @@ class ContextIndex:
         Raises:
             TypeError, IndexError: If it is not a number, or there is no such occurrence.
         """
-        number = check_number(number, len(self), "occurrence")
+        number = _check_entry(number, len(self), "occurrence")
         word, line, token, start, end = self._array(self._layout.occurrences)[number].tolist()
         counts = self.info["counts"]
         if not (0 <= word < counts["words"] and 0 <= line < counts["kept_lines"] and 0 <= start <= end):
@@ -198,7 +196,7 @@ class ContextIndex:
 
     def occurrences_beside(self, number: int) -> NDArray[np.int64]:
         """Return the numbers of the other occurrences in the line of an occurrence, ascending, int64, shape (n,)."""
-        number = check_number(number, len(self), "occurrence")
+        number = _check_entry(number, len(self), "occurrence")
         first, last = np.searchsorted(self._lines, [self._lines[number], self._lines[number] + 1])
         return np.delete(np.arange(first, last), number - first)
 
@@ -217,7 +215,7 @@ class ContextIndex:
             TypeError, IndexError: If it is not a number, or there is no such line.
         """
         lines = self._array(self._layout.lines)
-        number = check_number(number, len(lines), "line")
+        number = _check_entry(number, len(lines), "line")
         start = int(lines["end"][number - 1]) if number else 0
         with self._layout.line_text.open("rb") as file:
             file.seek(start)
@@ -275,8 +273,8 @@ class ContextIndex:
             TypeError: If a word is given in place of a vector.
             ValueError: If the vector has another shape, or a number that is not finite; if `top` is less than 1.
         """
-        check_top(top)
-        query = check_query(vector, self.dimension)
+        top = check_whole_number(top, "neighbours", "top", 1, kinds=(TypeError, ValueError))
+        query = check_vectors(vector, (self.dimension,), "neighbours", "vector")
         vectors, norms = self._vectors(layer), self._norms(layer)
         if word is None:
             numbers, cosines = nearest(vectors, norms, query, top)
@@ -296,8 +294,8 @@ class ContextIndex:
             ElmoZhError: If the index does not have this layer.
             ValueError: If the vectors have another shape, or a number that is not finite; if `top` is less than 1.
         """
-        check_top(top)
-        queries = check_queries(vectors, self.dimension)
+        top = check_whole_number(top, "neighbours_of_each", "top", 1, kinds=(TypeError, ValueError))
+        queries = check_vectors(vectors, (None, self.dimension), "neighbours_of_each", "vectors")
         return [
             self._neighbours(*found)
             for found in nearest_of_each(self._vectors(layer), self._norms(layer), queries, top)
@@ -318,9 +316,7 @@ class ContextIndex:
             raise ElmoZhError(explain_other_model(self.path, self.model, digest, path))
 
     def _number(self, word: str) -> int | None:
-        if not isinstance(word, str):
-            raise TypeError(f"word: {word!r}, expected a string")
-        number = bisect_left(self.words, word)
+        number = bisect_left(self.words, check_string(word, "ContextIndex", "word"))
         return number if number < len(self.words) and self.words[number] == word else None
 
     def _require(self, word: str) -> int:
@@ -336,12 +332,8 @@ class ContextIndex:
         return layer
 
 
-def check_index(given: object, call: str) -> ContextIndex:
-    """Return an index; raise TypeError with the right call for anything else, such as its path."""
-    if isinstance(given, ContextIndex):
-        return given
-    path = shown_path(given, "news.index")
-    raise TypeError(f"{call} takes a ContextIndex, found {given!r:.60}. Open it: ContextIndex.load({path!r}).")
+def _check_entry(number: object, count: int, call: str) -> int:
+    return check_whole_number(number, call, "number", 0, count - 1, kinds=(TypeError, IndexError))
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:

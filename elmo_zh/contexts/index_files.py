@@ -1,43 +1,52 @@
 """Index files from Python: the work of `ContextIndex.build`, which does what `elmo-zh index` does."""
 
-from collections.abc import Iterable
-from os import PathLike
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
-from elmo_zh.bundle.find_bundle import DEFAULT_MODEL
+from elmo_zh.checks import check_instance, check_layers, check_strings, check_whole_number
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts.build_index import IndexSettings, build_index, texts_to_index
-from elmo_zh.contexts.index_arguments import explain_missing
+from elmo_zh.contexts.choice import Choice, describe_missing_words, word_former
 from elmo_zh.corpus.input_texts import opened_inputs
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.run.path_arguments import shown_path
 from elmo_zh.run.reporter import Reporter
 
-
-def check_embedder(given: object, call: str) -> ElmoEmbedder:
-    """Return an embedder; raise TypeError with the right call for anything else."""
-    if isinstance(given, ElmoEmbedder):
-        return given
-    model = shown_path(given, DEFAULT_MODEL)
-    raise TypeError(f"{call} takes an ElmoEmbedder, found {given!r:.60}. Load it: ElmoEmbedder.load({model!r}).")
+# Seeds are hashed as eight bytes.
+_LARGEST_SEED = 2**63 - 1
 
 
-def list_paths(given: object) -> list[str]:
-    """Return the path, or the paths, of the texts to index.
-
-    Raises:
-        TypeError: If it is anything else.
-        ValueError: If the list is empty.
-    """
-    listed = [given] if isinstance(given, str | PathLike) else given
-    paths: list[Any] = list(listed) if isinstance(listed, Iterable) and not isinstance(listed, bytes) else [given]
-    if not paths:
-        raise ValueError("build: texts is empty, expected the path of a file or a folder at least")
-    for path in paths:
-        if not isinstance(path, str | PathLike):
-            raise TypeError(f"build: texts holds {path!r:.60}, expected paths of files and folders, such as 'news.txt'")
-    return [path if isinstance(path, str) else str(Path(path)) for path in paths]
+def settings_in_python(
+    embedder: ElmoEmbedder,
+    layers: str | int | Sequence[int],
+    words: Iterable[str] | None,
+    *,
+    min_count: int,
+    max_per_word: int,
+    seed: int,
+    segmented: bool,
+    split_sentences: bool,
+) -> IndexSettings:
+    """Return the settings for the arguments of `ContextIndex.build`, which describes them and their errors."""
+    check_instance(embedder, ElmoEmbedder, "build", "embedder", "an ElmoEmbedder; ElmoEmbedder.load takes a path")
+    if segmented and split_sentences:
+        raise ValueError("build: segmented text has one sentence per line already; leave out split_sentences")
+    form = word_former(embedder, segmented=segmented)
+    chosen = check_strings(words, "build", "words") if words is not None else None
+    formed = None if chosen is None else frozenset(form(word.strip()) for word in chosen) - {""}
+    if formed is not None and not formed:
+        raise ValueError("build: words has no word in it; leave it out to index all words")
+    choice = Choice(
+        min_count=check_whole_number(min_count, "build", "min_count", 1),
+        max_per_word=check_whole_number(max_per_word, "build", "max_per_word", 0),
+        words=formed,
+        seed=check_whole_number(seed, "build", "seed", 0, _LARGEST_SEED),
+    )
+    return IndexSettings(
+        layers=check_layers(layers, embedder.num_layers, "build"),
+        segmented=segmented,
+        split_sentences=split_sentences,
+        choice=choice,
+    )
 
 
 def index_files(
@@ -57,4 +66,4 @@ def index_files(
         texts = texts_to_index(sources, TextConfig(), segmented=settings.segmented)
         report = build_index(embedder, texts, output, settings, force=force, reporter=reporter)
     if report.missing_words:
-        reporter.warn(explain_missing(report.missing_words, "words"))
+        reporter.warn(describe_missing_words(report.missing_words, "words"))

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from elmo_zh.bundle.find_bundle import find_given_bundle
 from elmo_zh.bundle.read import Bundle, load_bundle, load_same_bundle
+from elmo_zh.checks import check_instance, check_strings
 from elmo_zh.contexts.line_score import LineScore, TokenScore
-from elmo_zh.embed.embedder_arguments import check_bundle
 from elmo_zh.embed.rows import require_sentences
 from elmo_zh.model.precision import choose_device
 from elmo_zh.text.alignment import TokenisedLine, align_sentences, find_tokens
 from elmo_zh.text.segmenters.registry import split_tokens
-from elmo_zh.text.sentence_arguments import check_texts
 from elmo_zh.training.scoring import sentence_costs
 from elmo_zh.vocabulary.unknown_words import UnknownWords
 
@@ -65,7 +64,8 @@ class LineScorer:
             BundleError: If the bundle has no softmax, or cannot read lines in this way.
             ElmoZhError: If the device is not one of those listed, or not available.
         """
-        self.bundle, self.reading = check_bundle(bundle, "LineScorer"), reading or LineReading()
+        self.bundle = check_instance(bundle, Bundle, "LineScorer", "bundle", "a Bundle; LineScorer.load takes a path")
+        self.reading = reading or LineReading()
         self._device = choose_device(device)
         self._softmax, self._vocabulary = bundle.require_probabilities()
         if self.reading.split_sentences:
@@ -126,7 +126,7 @@ class LineScorer:
         Raises:
             TypeError: If anything but strings is given, or a single string.
         """
-        checked = check_texts(lines, "score", "lines")
+        checked = check_strings(lines, "score", "lines")
         distinct = list(dict.fromkeys(checked))
         scores = dict(zip(distinct, self.score_distinct(distinct), strict=True))
         return [scores[line] for line in checked]

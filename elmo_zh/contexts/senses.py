@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.checks import check_instance, check_whole_number
 from elmo_zh.contexts.clusters import Clusters, find_clusters
-from elmo_zh.contexts.index import ContextIndex, check_index
+from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.index_entries import IndexedLine, Neighbour, Occurrence
 from elmo_zh.contexts.keyword_lines import NeighbourLine
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.telling_words import telling_words
 from elmo_zh.contexts.usage_vectors import usage_layer, usage_vectors
 from elmo_zh.errors import ElmoZhError
-from elmo_zh.text.sentence_arguments import check_whole_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ def find_senses(
         TypeError: If `index` is not a ContextIndex, or the word is not a string.
         ValueError: If a number is not a whole number, or out of range.
     """
-    check_index(index, "find_senses")
+    check_instance(index, ContextIndex, "find_senses", "index", "a ContextIndex; ContextIndex.load opens one")
     if num_usages is not None:
         check_whole_number(num_usages, "find_senses", "num_usages", 1)
     check_whole_number(seed, "find_senses", "seed", 0, 2**32 - 1)

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import h5py
 import numpy as np
 
+from elmo_zh.checks import check_choice
+from elmo_zh.choices import LAYERS
 from elmo_zh.embed.dump_settings import DumpSettings
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed, is_output
@@ -25,7 +27,6 @@ from elmo_zh.embed.join import (
 )
 from elmo_zh.embed.line_blocks import Contents
 from elmo_zh.embed.prepare import count_text, describe_model, open_parts, write_packed, write_text_files
-from elmo_zh.embed.reduction import check_layers
 from elmo_zh.embed.rows import require_sentences
 from elmo_zh.embed.survey import Survey, check_disk_space
 from elmo_zh.embed.unfinished import DumpCounts, Parts
@@ -98,7 +99,7 @@ def dump_vectors(
 
 def _check_settings(embedder: ElmoEmbedder, settings: DumpSettings) -> None:
     """Raise OptionError for settings that do not go together, with the model or with each other."""
-    check_layers(settings.layers, embedder.num_layers)
+    check_choice(settings.layers, (*LAYERS, *range(embedder.num_layers)), "embed", "--layers", OptionError)
     if (settings.layers == "mix") != (settings.mix_weights is not None):
         raise OptionError(
             "--layers mix and --mix-weights FILE go together: give both or neither. FILE is JSON with the weights that"

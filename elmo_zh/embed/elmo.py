@@ -12,17 +12,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from elmo_zh.bundle.find_bundle import DEFAULT_MODEL, find_given_bundle
+from elmo_zh.bundle.find_bundle import find_given_bundle
 from elmo_zh.bundle.options import load_options, parse_shape
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.weights import load_model
+from elmo_zh.checks import check_token_sentences, refusal
 from elmo_zh.embed.batch_bilm import BatchBiLM
-from elmo_zh.embed.id_arguments import check_ids, check_rows
 from elmo_zh.errors import BundleError
 from elmo_zh.model.batches import build_lexicon
-from elmo_zh.model.bilm import BiLM
+from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.scalar_mix import ScalarMix
-from elmo_zh.text.sentence_arguments import check_token_sentences
 from elmo_zh.vocabulary.alphabet import BYTES
 from elmo_zh.vocabulary.lexicon import Lexicon
 
@@ -230,9 +229,9 @@ class Elmo(nn.Module):
         module = self._elmo_lstm
         if isinstance(module, BatchBiLM):
             shape = module.bilm.shape
-            check_ids(inputs, shape, knows_words=self._lexicon is not None or shape.characters is not None)
+            _check_ids(inputs, shape)
             if word_inputs is not None and module.cached_words is not None:
-                check_rows(word_inputs, len(module.cached_words) - 2)
+                _check_rows(word_inputs, len(module.cached_words) - 3)
 
     def _reads_characters(self) -> bool:
         bilm = getattr(self._elmo_lstm, "bilm", None)
@@ -250,16 +249,66 @@ class Elmo(nn.Module):
 
 
 def _check_sources(options_file: object, weight_file: object, module: object) -> None:
-    """Raise ValueError with the right calls unless there are both files and no module, or only a module."""
+    """Raise ValueError unless there are both files and no module, or only a module."""
     names = {"options_file": options_file, "weight_file": weight_file, "module": module}
     given = [name for name, value in names.items() if value is not None]
-    if given in (["options_file", "weight_file"], ["module"]):
+    if given not in (["options_file", "weight_file"], ["module"]):
+        found = ", ".join(given) or "nothing"
+        raise ValueError(
+            f"Elmo: found {found}, expected options_file and weight_file, or module; Elmo.from_bundle takes a bundle"
+        )
+
+
+def _check_ids(inputs: Any, shape: BiLMShape) -> None:
+    """Check that ids are those of a model, and not of the other mode.
+
+    Raises:
+        TypeError: If they are not a tensor of integers.
+        ValueError: If their shape is that of the other mode, or an id is out of range.
+    """
+    if shape.characters is None:
+        axes, size, expected = 2, shape.num_tokens, "word ids, shape (sentences, words)"
+    else:
+        slots, axes, size = shape.characters.num_slots, 3, shape.characters.num_characters
+        expected = f"character ids, shape (sentences, words, {slots})"
+    expected += "; batch_to_ids of Elmo.from_bundle makes them"
+    _require_integers(inputs, "inputs", expected)
+    if inputs.dim() < axes or (shape.characters is not None and inputs.shape[-1] != slots):
+        raise ValueError(f"forward: inputs has shape {tuple(inputs.shape)}, expected {expected}")
+    if shape.characters is None and inputs.dim() > 2 and _are_spelled(inputs):
+        raise ValueError(f"forward: inputs has character ids, expected {expected}")
+    _require_range(inputs, "inputs", size, expected)
+
+
+def _check_rows(rows: Any, num_words: int) -> None:
+    """Check that `word_inputs` are rows of `vocab_to_cache`, which has so many words; errors as for ids."""
+    expected = "the index of each word in vocab_to_cache"
+    _require_integers(rows, "word_inputs", expected)
+    _require_range(rows, "word_inputs", num_words, expected)
+
+
+def _are_spelled(ids: Tensor) -> bool:
+    """Return whether ids are words spelled by `batch_to_ids`: each begins with the id of a word's beginning."""
+    if torch.compiler.is_compiling() or not ids.numel():
+        return False
+    first = ids[..., 0]
+    return bool(((first == BYTES.begin_word + 1) | (ids == 0).all(dim=-1)).all() and first.any())
+
+
+def _require_integers(given: Any, name: str, expected: str) -> None:
+    if not isinstance(given, Tensor):
+        raise refusal(TypeError, "forward", name, given, f"a tensor of {expected}")
+    if given.is_floating_point() or given.is_complex() or given.dtype == torch.bool:
+        raise TypeError(f"forward: {name} is {given.dtype}, expected integers: {expected}")
+
+
+def _require_range(ids: Tensor, name: str, largest: int, expected: str) -> None:
+    # Values are known only when they are computed, not while the module is compiled.
+    if torch.compiler.is_compiling() or not ids.numel():
         return
-    folder = options_file if given == ["options_file"] and isinstance(options_file, str | Path) else DEFAULT_MODEL
-    raise ValueError(
-        f"Elmo takes options_file and weight_file, or module, found {', '.join(given) or 'nothing'}."
-        f" Call Elmo.from_bundle({str(folder)!r}) for a bundle, or Elmo('options.json', 'weights.hdf5', 1)."
-    )
+    for found in map(int, ids.aminmax()):
+        if not 0 <= found <= largest:
+            raise ValueError(f"forward: {name} has {found}, expected 1 to {largest}, or 0 for padding: {expected}")
 
 
 def _load_published(options_file: Path, weight_file: Path, vocab_to_cache: Sequence[str] | None) -> BatchBiLM:

@@ -10,28 +10,32 @@ from torch import Tensor
 
 from elmo_zh.bundle.find_bundle import find_given_bundle
 from elmo_zh.bundle.read import Bundle, load_bundle, load_same_bundle
+from elmo_zh.checks import (
+    Place,
+    Spans,
+    check_choice,
+    check_instance,
+    check_keep,
+    check_place,
+    check_places,
+    check_strings,
+    check_token_sentences,
+    check_whole_number,
+)
+from elmo_zh.choices import UNKNOWN_WAYS, VECTOR_DTYPES
 from elmo_zh.embed.embedded_sentence import EmbeddedSentence, Vectors
-from elmo_zh.embed.embedder_arguments import check_bundle, check_choices
 from elmo_zh.embed.fork_safe_lock import ForkSafeLock
 from elmo_zh.embed.hub_outputs import hub_outputs
 from elmo_zh.embed.read_ahead import iter_windows
 from elmo_zh.embed.sentence_tokens import SentenceTokens
 from elmo_zh.embed.sentence_vectors import SentenceVectors, check_state, fill_state, state_to_arrays
-from elmo_zh.embed.substitute_arguments import check_place, check_substitutes
-from elmo_zh.embed.substitutes import Place, SubstituteFinder, Substitutes
+from elmo_zh.embed.substitutes import SubstituteFinder, Substitutes
 from elmo_zh.embed.token_forms import TokenForms, known_forms
 from elmo_zh.embed.unknown_rate import UnknownWatch
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.model.kernels.gpu_loop import kernel_fallback
 from elmo_zh.model.precision import PRECISIONS, choose_device
 from elmo_zh.text.alignment import TokenisedLine
-from elmo_zh.text.sentence_arguments import (
-    Spans,
-    check_keep,
-    check_texts,
-    check_token_sentences,
-    check_whole_number,
-)
 
 
 class ElmoEmbedder(SentenceTokens):
@@ -66,9 +70,11 @@ class ElmoEmbedder(SentenceTokens):
         unknown: str = "unk",
         dtype: str = "float32",
     ) -> None:
-        bundle = check_bundle(bundle, "ElmoEmbedder")
+        bundle = check_instance(bundle, Bundle, "ElmoEmbedder", "bundle", "a Bundle; ElmoEmbedder.load takes a path")
         self._device = choose_device(device)
-        check_choices(precision=precision, unknown=unknown, dtype=dtype)
+        check_choice(precision, PRECISIONS, "ElmoEmbedder", "precision", ElmoZhError)
+        check_choice(unknown, UNKNOWN_WAYS, "ElmoEmbedder", "unknown", ElmoZhError)
+        check_choice(dtype, VECTOR_DTYPES, "ElmoEmbedder", "dtype", ElmoZhError)
         check_whole_number(batch_tokens, "ElmoEmbedder", "batch_tokens", 1)
         super().__init__(bundle, ForkSafeLock(self, "_preparation", "_vectors", "_finder", "_forms"))
         self.precision, self.unknown, self.dtype = precision, unknown, dtype
@@ -172,8 +178,9 @@ class ElmoEmbedder(SentenceTokens):
         Warns:
             UnknownWordsWarning: If far more words are unknown than in the model's training.
         """
-        texts = check_texts(sentences, "embed")
-        lines = [self.prepare(text, keep=spans) for text, spans in zip(texts, check_keep(keep, texts), strict=True)]
+        texts = check_strings(sentences, "embed", each="a string; embed_tokens takes lists of tokens")
+        spans = check_keep(keep, len(texts), "embed")
+        lines = [self.prepare(text, keep=each) for text, each in zip(texts, spans, strict=True)]
         UnknownWatch(self.bundle).look([line.tokens for line in lines], segmented=False)
         embedded = self._embed_lines(lines)
         return embedded if return_tokens else [sentence.vectors for sentence in embedded]
@@ -303,7 +310,9 @@ class ElmoEmbedder(SentenceTokens):
             ElmoZhError: If the position is not in the sentence.
             BundleError: If the bundle has no softmax.
         """
-        return self.substitutes_many([check_place(tokens, position)], top, with_punctuation=with_punctuation)[0]
+        return self.substitutes_many(
+            [check_place(tokens, position, "substitutes")], top, with_punctuation=with_punctuation
+        )[0]
 
     def substitutes_many(
         self, places: Sequence[Place], top: int = 20, *, with_punctuation: bool = False
@@ -312,7 +321,8 @@ class ElmoEmbedder(SentenceTokens):
 
         embedder.substitutes_many([(["我", "吃", "苹果"], 2), (["今天", "很", "热"], 1)], top=5)
         """
-        checked = check_substitutes(places, top)
+        checked = check_places(places, "substitutes_many")
+        top = check_whole_number(top, "substitutes_many", "top", 0, kinds=(TypeError, ValueError))
         with self._lock:
             self._finder = self._finder or SubstituteFinder(self.bundle, self._device)
             return self._finder.find(checked, top, with_punctuation=with_punctuation)

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.checks import check_list
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.text.segmenters.registry import split_tokens
-from elmo_zh.text.sentence_arguments import WORDS_EITHER_WAY, iterate
+
+_EXPECTED = "a list of strings or of lists of words"
 
 
 def hub_outputs(
@@ -41,8 +43,8 @@ def hub_outputs(
         ElmoZhError: If `sequence_len` does not fit the sentences, or `layer_weights` the layers.
     """
     tokens: list[list[Any]] = [
-        split_tokens(words) if isinstance(words, str) else list(iterate(words, "outputs", WORDS_EITHER_WAY))
-        for words in iterate(sentences, "outputs", WORDS_EITHER_WAY)
+        split_tokens(words) if isinstance(words, str) else list(check_list(words, "outputs", "sentences", _EXPECTED))
+        for words in check_list(sentences, "outputs", "sentences", _EXPECTED)
     ]
     if sequence_len is not None:
         tokens = _cut(tokens, [int(length) for length in sequence_len])

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from elmo_zh.checks import check_list, check_sentence
 from elmo_zh.text.alignment import TokenisedLine
-from elmo_zh.text.sentence_arguments import check_sentence, iterate
 
 # Enough to batch sentences of similar length and to reuse words, and soon computed.
 WINDOW_SENTENCES, WINDOW_TOKENS = 2000, 20_000
@@ -49,7 +49,7 @@ def iter_windows(sentences: object, prepare: Callable[[str], TokenisedLine], cal
         TypeError: If a single string is given, or anything but strings and lists of tokens.
     """
     window = Window()
-    for place, given in enumerate(iterate(sentences, call)):
+    for place, given in enumerate(check_list(sentences, call, "sentences", "a list of sentences")):
         window.add(check_sentence(given, call, f"sentences[{place}]"), prepare)
         if window.is_full:
             yield window

@@ -1,7 +1,6 @@
 """Reduce the layers of a line's tokens to what is written: one layer or a mix, one vector per token or per line."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.choices import LAYERS, POOL_METHODS
-from elmo_zh.errors import ElmoZhError, OptionError
+from elmo_zh.checks import check_choice
+from elmo_zh.choices import POOL_METHODS
+from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.files import read_json
 
 
@@ -48,20 +48,6 @@ class Reduction:
         if self.layers == "mix":
             return np.tensordot(np.array(self.mix_weights, np.float32), activations, axes=1)
         return np.asarray(activations[-1 if self.layers == "top" else int(self.layers)])
-
-
-def check_layers(layers: str, num_layers: int) -> None:
-    """Raise OptionError unless `layers` is all, average, top, mix or the number of one of `num_layers` layers."""
-    if layers in LAYERS or (layers.isdecimal() and int(layers) < num_layers):
-        return
-    raise OptionError(f"--layers {layers}: expected {', '.join(LAYERS)} or a number from 0 to {num_layers - 1}.")
-
-
-def check_layer_name(argument: str, layer: object, words: Sequence[str], num_layers: int) -> None:
-    """Raise ValueError unless an argument of the Python interface is one of some words or the number of a layer."""
-    numbers = [str(number) for number in range(num_layers)]
-    if str(layer) not in (*words, *numbers):
-        raise ValueError(f"{argument}={layer!r}: expected {', '.join(words)} or a number from 0 to {numbers[-1]}")
 
 
 def load_mix_weights(path: Path, num_layers: int) -> tuple[float, ...]:
@@ -115,8 +101,7 @@ def pool_tokens(vectors: NDArray[np.float32], how: str) -> NDArray[np.float32]:
     Raises:
         ValueError: If `how` is anything else.
     """
-    if how not in POOL_METHODS:
-        raise ValueError(f"pool {how!r}: expected {', '.join(POOL_METHODS[:-1])} or {POOL_METHODS[-1]}")
+    check_choice(how, POOL_METHODS, "pool_tokens", "how")
     *before, num_tokens, dimension = vectors.shape
     if num_tokens == 0:
         return np.zeros((*before, dimension), np.float32)

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.bundle.read import Bundle
+from elmo_zh.checks import check_spans, check_string, check_tokens
 from elmo_zh.embed.fork_safe_lock import ForkSafeLock
 from elmo_zh.text.alignment import TokenisedLine, find_tokens
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters.registry import split_tokens
-from elmo_zh.text.sentence_arguments import check_kept, check_text, check_tokens
 from elmo_zh.vocabulary.vocabulary import UNKNOWN_ID
 
 
@@ -34,7 +34,7 @@ class SentenceTokens:
 
     def tokens(self, sentence: str) -> list[str]:
         """Return the tokens of a raw sentence, normalised and segmented as in training; errors as in `prepare`."""
-        return self._text_preparation().tokens(check_text(sentence, "tokens", "sentence"))
+        return self._text_preparation().tokens(check_string(sentence, "tokens", "sentence"))
 
     def prepare(self, line: str, *, segmented: bool = False, keep: Sequence[tuple[int, int]] = ()) -> TokenisedLine:
         """Return the tokens of a line and their offsets in it.
@@ -52,8 +52,8 @@ class SentenceTokens:
             TypeError: If it is not a string, or `keep` is not a list of spans.
             ValueError: If spans are empty, overlap or reach beyond the line, or the line is segmented.
         """
-        check_text(line, "prepare", "line")
-        check_kept(keep, "prepare", "keep")
+        check_string(line, "prepare", "line")
+        check_spans(keep, "prepare", "keep")
         if segmented:
             if len(keep) > 0:
                 raise ValueError("prepare: keep= is for raw lines; segmented=True takes the tokens as they are")

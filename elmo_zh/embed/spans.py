@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elmo_zh.text.sentence_arguments import check_whole_number
+from elmo_zh.checks import check_choice, check_whole_number
 
 ALIGN_METHODS = ("spread", "first")
 SPAN_METHODS = ("mean", "max")
@@ -34,7 +34,7 @@ def align_to_characters(
     Raises:
         ValueError: If the shapes or the method are not as above, or the offsets do not fit the line.
     """
-    _check_method(method, ALIGN_METHODS)
+    check_choice(method, ALIGN_METHODS, "align_to_characters", "method")
     check_whole_number(num_characters, "align_to_characters", "num_characters", 0)
     vectors, offsets = _check_tokens(vectors, offsets)
     if offsets.max(initial=0) > num_characters:
@@ -76,7 +76,7 @@ def pool_spans(
     Raises:
         ValueError: If the shapes or the method are not as above, or a start is negative or above its end.
     """
-    _check_method(method, SPAN_METHODS)
+    check_choice(method, SPAN_METHODS, "pool_spans", "method")
     vectors, offsets = _check_tokens(vectors, offsets)
     spans = _check_pairs("spans", spans)
     found = np.zeros((*vectors.shape[:-2], len(spans), vectors.shape[-1]), np.float32)
@@ -104,11 +104,6 @@ def _pairs(offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.in
 def _first_pairs(offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     token_ids = np.flatnonzero(offsets[:, 0] < offsets[:, 1])
     return token_ids, offsets[token_ids, 0]
-
-
-def _check_method(method: str, known: Sequence[str]) -> None:
-    if method not in known:
-        raise ValueError(f"method {method!r}: expected {' or '.join(known)}")
 
 
 def _check_tokens(vectors: NDArray[np.floating], offsets: ArrayLike) -> tuple[NDArray[np.float32], NDArray[np.int64]]:

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from elmo_zh.bundle.read import Bundle
+from elmo_zh.checks import Place
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.model.batches import build_inputs, iter_length_sorted, mark_sentence, pad_sentences
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, is_word
@@ -25,8 +26,6 @@ PRIOR_POWER = 0.5
 _BATCH_TOKENS = 2048
 # Scores in one tensor, places times words of the vocabulary; several such tensors of float32 are held at once.
 _MAX_SCORES = 2**22
-
-Place = tuple[Sequence[str], int]
 
 
 @dataclass(frozen=True)

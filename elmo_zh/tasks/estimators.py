@@ -13,33 +13,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.checks import check_choice, check_tags, check_whole_number, refusal
 from elmo_zh.extras import install_line
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.tasks.data.datasets import DEV_FRACTION, DataFiles, Dataset, choose_examples
 from elmo_zh.tasks.data.examples import Example
 from elmo_zh.tasks.data.read_labelled import Reading
 from elmo_zh.tasks.data.schemes import detect_scheme, spans_of, tags_of
-from elmo_zh.tasks.estimator_arguments import check_settings, list_tags
 from elmo_zh.tasks.fit import with_inputs
-from elmo_zh.tasks.networks.settings import ENCODERS, HEADS, METRICS, HeadSettings
+from elmo_zh.tasks.networks.settings import ENCODERS, HEADS, INPUTS, METRICS, HeadSettings
 from elmo_zh.tasks.predictions import ClassPrediction, TagPrediction
 from elmo_zh.tasks.prepared_task import FitJob, PreparedTask
 from elmo_zh.tasks.score_task import main_metric, score_predictions
 from elmo_zh.tasks.task_model import TaskModel
 from elmo_zh.tasks.train_head import TrainSettings
 from elmo_zh.text.alignment import identity_spans
-from elmo_zh.text.sentence_arguments import list_strings
 
 try:
     from sklearn.base import ClassifierMixin
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted
 
-    from elmo_zh.sklearn import StringEstimator, label_column
+    from elmo_zh.sklearn import StringEstimator, label_column, list_strings
 except ImportError:
     raise ImportError(
         f"elmo_zh.tasks.estimators needs scikit-learn. Install it with: {install_line('sklearn')}", name="sklearn"
     ) from None
+
+# The ranges of the options of `task fit`: the least value and the largest one, None for no limit.
+_WHOLE: dict[str, tuple[int, int | None]] = {
+    "hidden_dim": (1, 4096),
+    "epochs": (1, None),
+    "patience": (1, None),
+    "batch_size": (1, None),
+    "seed": (0, 2**31),
+}
 
 
 class _TaskEstimator(StringEstimator):
@@ -154,9 +162,13 @@ class _TaskEstimator(StringEstimator):
         if self._kind == "tag":
             allowed |= {"head": HEADS[:1], "metric": METRICS[:1]}
         for name, values in allowed.items():
-            if getattr(self, name) not in values:
-                raise ValueError(f"fit: {name}={getattr(self, name)!r}, expected {' or '.join(values)}")
-        check_settings(vars(self))
+            check_choice(getattr(self, name), values, "fit", name)
+        _check_inputs(self.inputs)
+        for name, (least, most) in _WHOLE.items():
+            check_whole_number(getattr(self, name), "fit", name, least, most)
+        rate = self.learning_rate
+        if not isinstance(rate, float | int | np.floating) or isinstance(rate, bool) or not 0 < rate <= 1:
+            raise refusal(ValueError, "fit", "learning_rate", rate, "a number above 0, 1 at most")
 
 
 class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
@@ -264,8 +276,16 @@ class ElmoTagger(_TaskEstimator):
         return float(score_predictions(examples, predictions, marks_spans=description.marks_spans)[metric])
 
 
+def _check_inputs(inputs: Any) -> None:
+    """Raise ValueError unless inputs are some of those that a network can read, each once."""
+    is_list = isinstance(inputs, Iterable) and not isinstance(inputs, str)
+    names = list(inputs) if is_list else []
+    if not is_list or any(name not in INPUTS for name in names) or len(set(names)) != len(names):
+        raise refusal(ValueError, "fit", "inputs", inputs, f"a list of some of {', '.join(INPUTS)}, each once")
+
+
 def _tagged(X: Iterable[str], y: Iterable[Sequence[str]], call: str) -> list[Example]:
-    texts, tags = list_strings(X, call), list_tags(y, call)
+    texts, tags = list_strings(X, call), check_tags(y, call)
     _require_as_many(texts, tags, call)
     for number, (text, each) in enumerate(zip(texts, tags, strict=True)):
         if len(text) != len(each):

@@ -16,10 +16,10 @@ from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.tensor_files import load_tensors
 from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.checks import check_list, check_path, check_strings, refusal
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError, RunError
 from elmo_zh.run.files import atomic_path
-from elmo_zh.run.path_arguments import check_path
 from elmo_zh.run.resumable import claimed_output
 from elmo_zh.tasks.data.examples import Example
 from elmo_zh.tasks.encode_texts import Alphabet, TextEncoder, read_alike
@@ -35,7 +35,6 @@ from elmo_zh.tasks.task_files import TaskDescription, TaskLayout, is_trained_tas
 from elmo_zh.tasks.train_head import Item, predict_items
 from elmo_zh.tasks.units import TextReader, UnitText, sentences_of
 from elmo_zh.tasks.vector_cache import VectorCache
-from elmo_zh.text.sentence_arguments import check_texts, iterate
 
 # Texts computed together, in bounded memory.
 _WINDOW_TEXTS, _WINDOW_CHARACTERS = 2000, 40_000
@@ -150,7 +149,7 @@ class TaskModel:
         """Yield what `predict` returns, in order and in bounded memory: up to 2,000 texts are read ahead."""
         if probabilities and self.description.settings.kind != "tag":
             raise ValueError("predict: probabilities=True is for tags; classes always have probabilities")
-        waiting = iter(iterate(texts, "predict"))
+        waiting = iter(check_list(texts, "predict", "texts", "a list of texts"))
         while window := list(self._window(waiting)):
             read = [[self._reader.read(text) for text in each] for each in window]
             yield from self._predict(read, with_probabilities=probabilities)
@@ -165,10 +164,10 @@ class TaskModel:
 
     def _check(self, given: object) -> tuple[str, ...]:
         if self.description.settings.kind != "pairs":
-            return tuple(check_texts([given], "predict", "texts"))
+            return tuple(check_strings([given], "predict", "texts"))
         if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != 2:
-            raise TypeError(f"predict: {given!r:.60} is no pair. Call predict([(first, second)]).")
-        return tuple(check_texts(given, "predict", "texts"))
+            raise refusal(TypeError, "predict", "texts", given, "pairs of strings")
+        return tuple(check_strings(given, "predict", "texts"))
 
     def predict_examples(self, examples: Sequence[Example]) -> list[Prediction]:
         """Return what the model predicts for the units of labelled examples."""

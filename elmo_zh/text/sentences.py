@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from elmo_zh.text.sentence_arguments import check_text
+from elmo_zh.checks import check_string
 
 # A run of sentence ends and the closing quotes and brackets after it. An ASCII ! or ? directly before an ASCII letter,
 # digit or one of =&/%_# is part of a web address or a name, not an end.
@@ -28,7 +28,7 @@ def split_sentences(paragraph: str) -> list[str]:
     Raises:
         TypeError: If it is not a string.
     """
-    check_text(paragraph, "split_sentences", "paragraph")
+    check_string(paragraph, "split_sentences", "paragraph")
     if '"' in paragraph or "'" in paragraph:
         return list(_iter_sentences(paragraph))
     return _SENTENCE.findall(paragraph)

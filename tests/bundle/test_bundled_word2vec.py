@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pytest
 from contract.command_line import PROJECTION, SampleRun, contents_alone, elmo_zh
-from messages import message_of, refusal_of
+from messages import message_of
 from test_write import drawn_source
 
 from elmo_zh import Word2Vec
@@ -59,36 +59,6 @@ def test_a_table_of_some_words_has_the_same_vectors() -> None:
     other = Vocabulary((*SPECIALS, "我们", "我们家"))
     expected = np.stack([*table[:3], *more.table[more.rows(other.tokens[3:])]])
     np.testing.assert_array_equal(word2vec.table_of(other), expected)
-
-
-def test_what_is_no_list_of_tokens_is_refused() -> None:
-    word2vec = Word2Vec(Vocabulary((*SPECIALS, "苹", "果")), np.ones((5, 2), np.float16))
-    for given, expected in (
-        (
-            "苹果",
-            "word2vec.embed_tokens takes a list of sentences, each a list of tokens, found the string '苹果'."
-            " Call word2vec.embed_tokens([['苹果']]).",
-        ),
-        (
-            ["苹果"],
-            "word2vec.embed_tokens: sentences[0] is the string '苹果', expected a list of tokens."
-            " For one sentence of these tokens call word2vec.embed_tokens([['苹果']]).",
-        ),
-        (
-            [["苹", None]],
-            "word2vec.embed_tokens: sentences[0][1] is None, expected a string. Leave it out, or give '<UNK>'.",
-        ),
-        ([[3]], "word2vec.embed_tokens: sentences[0][0] is int 3, expected a string. Convert it: str(value)."),
-    ):
-        assert refusal_of(TypeError, lambda given=given: word2vec.embed_tokens(given)) == expected
-    assert refusal_of(TypeError, lambda: word2vec.with_words("苹果机")) == (
-        "with_words: words is the string '苹果机', expected a list of tokens. Call with_words(['苹果机'])."
-    )
-    assert refusal_of(TypeError, lambda: word2vec.with_words(["苹果机", None])).startswith(
-        "with_words: words[1] is None"
-    )  # type: ignore[list-item]
-    assert refusal_of(TypeError, lambda: word2vec.rows("苹果")).startswith("rows: tokens is the string '苹果'")
-    np.testing.assert_array_equal(word2vec.rows(iter(["果", "树"])), [4, 2])
 
 
 def test_the_vectors_can_be_left_out_and_nothing_else_changes(sample_run: SampleRun, tmp_path: Path) -> None:

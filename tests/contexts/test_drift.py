@@ -233,8 +233,6 @@ def test_what_cannot_be_compared(indexes: Indexes, folder: Path, embedder: ElmoE
     ):
         with pytest.raises(ElmoZhError, match=expected):
             measure_drift(*indexes, **options)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"by=.*, expected excess, apd or prt$"):
-        measure_drift(*indexes, by="cosine")
     other = ElmoEmbedder.load(
         write_model(tmp_path / "other", SHAPES["token"], seed=5, text=TextConfig(segmenter="whitespace")), "cpu"
     )

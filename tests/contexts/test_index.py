@@ -16,7 +16,7 @@ from drawn_bundles import SHAPES, oracle_layers, write_model
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import build_index, index_vectors
-from elmo_zh.contexts.index_arguments import load_word_list, parse_layers
+from elmo_zh.contexts.choice import load_word_list
 from elmo_zh.embed import prepare
 from elmo_zh.errors import CorpusError, ElmoZhError, OutputError
 from elmo_zh.run.arrays import save_npy, write_header
@@ -276,7 +276,6 @@ def test_settings_that_do_not_fit(embedder: ElmoEmbedder, tmp_path: Path) -> Non
             r"a.txt: none of its 13 distinct tokens is a word that occurs 9 times\. Give more text",
         ),
         ({"words": frozenset({"香蕉"})}, "none of the 1 words of --words is among its 13 distinct tokens"),
-        ({"layers": (0, 3)}, "--layers 3: expected all, top, or numbers from 0 to 2"),
     ):
         with pytest.raises(ElmoZhError, match=message):
             build(embedder, [path], tmp_path / "index", **choice)  # type: ignore[arg-type]
@@ -398,13 +397,7 @@ def test_files_that_are_no_text_are_skipped_in_a_folder(embedder: ElmoEmbedder, 
         build(embedder, [noise], tmp_path / "other")
 
 
-def test_layers_and_word_lists_as_typed(tmp_path: Path) -> None:
-    assert parse_layers("all", 3) == (0, 1, 2)
-    assert parse_layers("top", 3) == (2,)
-    assert parse_layers("2, 0,2", 3) == (0, 2)
-    for wrong in ("3", "", "1,,2", "-1", "mix"):
-        with pytest.raises(ElmoZhError, match="expected all, top, or numbers from 0 to 2 separated by commas"):
-            parse_layers(wrong, 3)
+def test_word_lists_as_typed(tmp_path: Path) -> None:
     path = write_text(tmp_path / "words.txt", ["苹 果", "", " 吃 "])
     assert load_word_list(path, lambda word: word.replace(" ", "")) == {"苹果", "吃"}
     with pytest.raises(CorpusError, match="there is no word in it"):

@@ -108,14 +108,6 @@ def test_neighbours_in_an_index(index: ContextIndex, embedder: ElmoEmbedder) -> 
         assert {each.occurrence.word for each in same} == {"苹果"}
         assert len(same) == len(index.occurrences("苹果")) == 5
     assert index.neighbours(activations[2, 3], 2, top=2)[0].cosine == pytest.approx(1.0, abs=1e-6)
-    with pytest.raises(ValueError, match=r"vector: shape \(3,\), expected \(10,\)"):
-        index.neighbours(np.zeros(3), 2)
-    with pytest.raises(ValueError, match="not finite"):
-        index.neighbours(np.full(10, np.nan), 2)
-    with pytest.raises(ValueError, match="top: -1, expected at least 1"):
-        index.neighbours(activations[2, 3], 2, top=-1)
-    with pytest.raises(TypeError, match="word: None, expected a string"):
-        index.occurrences(None)  # type: ignore[arg-type]
 
 
 def test_nobody_changes_the_vectors_of_an_index(index: ContextIndex) -> None:
@@ -136,10 +128,6 @@ def test_a_pickled_index_is_its_folder(index: ContextIndex) -> None:
 def test_neighbours_of_each_of_many_vectors(index: ContextIndex) -> None:
     queries = np.array(index.vectors(2)[:3], np.float32)
     assert index.neighbours_of_each(queries, 2, 4) == [index.neighbours(query, 2, 4) for query in queries]
-    with pytest.raises(ValueError, match=r"vectors: shape \(10,\), expected \(number, 10\)"):
-        index.neighbours_of_each(queries[0], 2)
-    with pytest.raises(ValueError, match="a number is not finite"):
-        index.neighbours_of_each(queries * np.nan, 2)
 
 
 def test_a_repeated_line_is_shown_once(index: ContextIndex) -> None:

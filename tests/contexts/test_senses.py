@@ -11,11 +11,12 @@ from drawn_bundles import SHAPES, write_model
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'scikit-learn>=1.6'")
 
-from elmo_zh import ContextIndex, ElmoEmbedder, find_senses
+from elmo_zh import ContextIndex, ElmoEmbedder, find_senses, measure_drift
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import clusters as clusters_module
 from elmo_zh.contexts import telling_words as telling_module
 from elmo_zh.contexts.clusters import ClusterChoice, choose_number, find_clusters
+from elmo_zh.contexts.drift import Drift
 from elmo_zh.contexts.explore.chosen_points import WordPoints
 from elmo_zh.contexts.explore.colourings import colour_points
 from elmo_zh.contexts.telling_words import telling_words, telling_words_of_each
@@ -293,8 +294,6 @@ def test_wrong_input(senses_index: ContextIndex, monkeypatch: pytest.MonkeyPatch
     ):
         with pytest.raises(ElmoZhError, match=message):
             find_senses(senses_index, word, num_usages=num_usages, layer=layer)
-    with pytest.raises(ValueError, match="num_usages=0, expected a whole number of 1 or more"):
-        find_senses(senses_index, "苹果", num_usages=0)
     monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
     with pytest.raises(ElmoZhError) as caught:
         find_senses(senses_index, "苹果")
@@ -323,3 +322,20 @@ def test_the_command(senses_index: ContextIndex, model: Path) -> None:
     lowest = elmo_zh("senses", "苹果", "--index", senses_index.path, "--no-substitutes", "--layer", "0")
     assert "In layer 0 a word has the same vector in every sentence" in lowest.stderr
     assert "In layer 0" not in shown.stderr
+
+
+def test_what_is_found_is_shown_in_a_few_lines(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    path = write_text(tmp_path / "a.txt", [f"{line} {number}" for number in range(9) for line in LINES])
+    build(embedder, [path], tmp_path / "index", min_count=1)
+    index = ContextIndex.load(tmp_path / "index")
+    senses = find_senses(index, "苹果", num_usages=1)
+    [usage] = senses.usages
+    assert repr(senses) == f"Senses(word='苹果', layer=1, usages=({usage!r},))"
+    assert repr(usage) == f"Usage(number=0, share=1.0, words={usage.words!r})"
+    drift = measure_drift(index, index, min_count=2, permutations=10)
+    assert len(drift.words) > 5
+    assert repr(drift).startswith(f"<Drift of {len(drift.words)} words in layer 2 by excess: {drift.words[0].word} ")
+    assert repr(drift).endswith(", ...>")
+    assert len(repr(drift)) < 200
+    few = Drift(words=drift.words[:1], layer=2, by="apd", num_shared=1)
+    assert repr(few) == f"<Drift of 1 word in layer 2 by apd: {few.words[0].word} {few.words[0].apd:.3f}>"

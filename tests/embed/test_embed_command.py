@@ -131,7 +131,7 @@ def test_layers_and_dtype_can_be_settings(sample_run: SampleRun, embedder: ElmoE
 @pytest.mark.parametrize("layers", ["3", "-1", "topmost"])
 def test_layers_that_there_are_not(sample_run: SampleRun, source: Path, layers: str) -> None:
     told = elmo_zh("embed", source, "--segmented", "--model", sample_run.model, "--layers", layers).only_error(2)
-    assert told == f"--layers {layers}: expected all, average, top, mix or a number from 0 to 2."
+    assert told == f"embed: --layers is {layers!r}, expected all, average, top, mix, 0, 1 or 2"
     assert os.listdir(source.parent) == ["file.txt"]  # noqa: PTH208
 
 

@@ -250,7 +250,7 @@ def test_an_embedder_beside_another_precision_keeps_its_own(sample_run: SampleRu
 @pytest.mark.parametrize("precision", ["float16", "", "Float32"])
 def test_another_precision_is_refused(embedder: ElmoEmbedder, precision: str) -> None:
     found = message_of(ElmoZhError, lambda: ElmoEmbedder(embedder.bundle, "cpu", precision))
-    assert found == f"precision {precision}: expected float32, bfloat16 or int8."
+    assert found == f"ElmoEmbedder: precision is {precision!r}, expected float32, bfloat16 or int8"
 
 
 def test_embedding_does_not_wait_for_torchs_compiler(sample_run: SampleRun) -> None:

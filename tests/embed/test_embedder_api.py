@@ -442,8 +442,8 @@ def test_vectors_of_lower_precision_point_the_same_way(sample_run: SampleRun, pr
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"unknown": "drop"}, "unknown drop: expected unk or backoff."),
-        ({"precision": "int4"}, "precision int4: expected float32, bfloat16 or int8."),
+        ({"unknown": "drop"}, "ElmoEmbedder: unknown is 'drop', expected unk or backoff"),
+        ({"precision": "int4"}, "ElmoEmbedder: precision is 'int4', expected float32, bfloat16 or int8"),
         ({"device": "cuda:1"}, "device cuda:1: expected auto, cpu or cuda."),
         ({"device": "gpu"}, "device gpu: expected auto, cpu or cuda."),
     ],

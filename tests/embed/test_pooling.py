@@ -34,8 +34,3 @@ def test_what_is_given_keeps_no_memory_of_the_tokens(how: str) -> None:
     found = pool_tokens(vectors, how)
     vectors += 1
     assert found.tolist() == VECTORS[0].tolist()
-
-
-def test_another_way() -> None:
-    with pytest.raises(ValueError, match=r"^pool 'median': expected mean, max or first-last$"):
-        pool_tokens(VECTORS, "median")

@@ -9,7 +9,7 @@ import pytest
 import torch
 from messages import message_of
 
-from elmo_zh.embed.reduction import Reduction, check_layers, load_mix_weights
+from elmo_zh.embed.reduction import Reduction, load_mix_weights
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.model.scalar_mix import ScalarMix
 
@@ -84,10 +84,3 @@ def test_mistakes_in_the_file_of_weights(tmp_path: Path, content: str, told: str
     message = message_of(ElmoZhError, lambda: load_mix_weights(path, 2))
     assert message.startswith(f"--mix-weights {path}")
     assert told in message
-
-
-def test_layers_that_there_are() -> None:
-    for layers in ("all", "average", "top", "mix", "0", "1"):
-        check_layers(layers, 2)
-    for layers in ("2", "-1", "", "²"):
-        message_of(ElmoZhError, lambda layers=layers: check_layers(layers, 2))

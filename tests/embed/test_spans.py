@@ -98,7 +98,6 @@ def test_no_spans_and_no_tokens() -> None:
         ({"offsets": [(0, 1), (3, 2), (4, 5)]}, "offsets hold (3, 2), expected 0 <= start <= end"),
         ({"offsets": [(-1, 1), (2, 3), (4, 5)]}, "offsets hold (-1, 1), expected 0 <= start <= end"),
         ({"num_characters": 5}, "offsets reach character 6, but the line has 5"),
-        ({"method": "last"}, "method 'last': expected spread or first"),
     ],
 )
 def test_what_does_not_fit_is_told(changes: dict[str, Any], message: str) -> None:
@@ -116,7 +115,6 @@ def test_what_does_not_fit_is_told(changes: dict[str, Any], message: str) -> Non
         ({"spans": [(1, 2, 3)]}, "spans have shape (1, 3), expected (n, 2)"),
         ({"spans": [(1, 2), (5, 4)]}, "spans hold (5, 4), expected 0 <= start <= end"),
         ({"spans": [(0.5, 2.0)]}, "spans are float64, expected integers"),
-        ({"method": "sum"}, "method 'sum': expected mean or max"),
     ],
 )
 def test_what_does_not_fit_a_span_is_told(changes: dict[str, Any], message: str) -> None:

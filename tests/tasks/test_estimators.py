@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from drawn_bundles import TOKENS, add_word2vec, write_model
-from messages import refusal_of
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -60,59 +59,6 @@ def test_a_search_over_networks(model: Path) -> None:
     assert merged.task_.description.settings.encoder == "merged"
 
 
-def test_networks_that_there_are_not(model: Path) -> None:
-    labels = ["我" in text for text in texts()]
-    with pytest.raises(ValueError, match="fit: head='lstm', expected bilstm or linear"):
-        ElmoClassifier(model, head="lstm").fit(texts(), labels)
-    with pytest.raises(ValueError, match=r"fit: head='linear', expected bilstm$"):
-        ElmoTagger(model, head="linear").fit(["我"], [["O"]])
-
-
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        (
-            {"inputs": ["elmo", "bert"]},
-            "inputs=['elmo', 'bert'], expected a list of some of word2vec, elmo, characters",
-        ),
-        ({"inputs": "elmo"}, "inputs='elmo', expected a list of some of word2vec, elmo, characters, each once"),
-        ({"inputs": ["elmo", "elmo"]}, "inputs=['elmo', 'elmo'], expected a list of some of"),
-        ({"inputs": None}, "inputs=None, expected a list of some of"),
-        ({"epochs": 0}, "epochs=0, expected a whole number of 1 or more"),
-        ({"epochs": True}, "epochs=True, expected a whole number of 1 or more"),
-        ({"patience": -1}, "patience=-1, expected a whole number of 1 or more"),
-        ({"batch_size": 2.5}, "batch_size=2.5, expected a whole number of 1 or more"),
-        ({"batch_size": "8"}, "batch_size='8', expected a whole number of 1 or more"),
-        ({"hidden_dim": 0}, "hidden_dim=0, expected a whole number from 1 to 4096"),
-        ({"seed": None}, "seed=None, expected a whole number from 0 to 2147483648"),
-        ({"learning_rate": float("nan")}, "learning_rate=nan, expected a number above 0, 1 at most"),
-        ({"learning_rate": -0.1}, "learning_rate=-0.1, expected a number above 0, 1 at most"),
-        ({"learning_rate": "0.1"}, "learning_rate='0.1', expected a number above 0, 1 at most"),
-    ],
-)
-def test_settings_out_of_range(model: Path, settings: dict[str, Any], expected: str) -> None:
-    for estimator, labels in ((ElmoClassifier, [1, 2]), (ElmoTagger, [["O"], ["X"]])):
-        told = refusal_of(ValueError, lambda: estimator(model, **settings).fit(["我", "他"], labels))  # noqa: B023
-        assert told.startswith(f"fit: {expected}")
-
-
-def test_settings_from_arrays_are_taken(model: Path) -> None:
-    """As a search over NumPy's ranges gives them."""
-    settings = {"hidden_dim": np.int64(3), "epochs": np.int64(1), "learning_rate": np.float64(0.1), "seed": np.int64(2)}
-    found = ElmoClassifier(model, inputs=np.array(["elmo"]), **settings).fit(["我", "他"] * 3, [1, 2] * 3)
-    assert found.task_.description.settings.inputs == ("elmo",)
-
-
-@pytest.mark.parametrize("missing", [None, float("nan"), np.float32("nan")])
-def test_missing_labels(model: Path, missing: Any) -> None:
-    told = refusal_of(ValueError, lambda: ElmoClassifier(model).fit(["我", "他", "吃"], ["a", missing, "b"]))
-    assert told == f"fit: label 1 is {missing}, expected a label for each text. Leave the text out, or label it."
-    told = refusal_of(ValueError, lambda: ElmoTagger(model).fit(["我", "他吃"], [["O"], ["O", missing]]))
-    assert told == f"fit: tag 1 of text 1 is {missing}, expected a tag. Leave the text out, or label it."
-    told = refusal_of(ValueError, lambda: ElmoTagger(model).fit(["我", "他吃"], [["O"], missing]))
-    assert told.startswith("fit: the tags of text 1 are ")
-
-
 @pytest.mark.parametrize("scheme", ["BIO", ""])
 def test_a_tagger(model: Path, scheme: str) -> None:
     inside = "B-FOOD" if scheme else "food"
@@ -121,20 +67,6 @@ def test_a_tagger(model: Path, scheme: str) -> None:
     assert tagger.predict(["他吃苹", ""]) == [["O", "O", inside], []]
     assert tagger.score(texts(), tags) > 0.9
     assert clone(tagger).get_params() == tagger.get_params()
-
-
-def test_wrong_input_is_an_error_that_says_so(model: Path) -> None:
-    classifier, tagger = ElmoClassifier(model), ElmoTagger(model)
-    for call, kind, problem in (
-        (lambda: classifier.fit("我吃", [1, 2]), ValueError, "single string"),
-        (lambda: classifier.fit(["我", "他"], [1]), ValueError, "2 texts and 1 labels"),
-        (lambda: classifier.fit(["我", "他"], [1, 1]), ValueError, "the same label"),
-        (lambda: classifier.fit(["我", None], [1, 2]), TypeError, "expected a string"),
-        (lambda: tagger.fit(["我吃"], [["O"]]), ValueError, "text 0 has 2 characters and 1 tags"),
-        (lambda: tagger.fit(["我"], [["O"]]), ValueError, "expected two at least"),
-    ):
-        with pytest.raises(kind, match=problem):
-            call()
 
 
 def test_word2vec_composes_words_of_the_model_alone(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def test_pairs_are_predicted(trained: Callable[[str], Path]) -> None:
     [found] = model.predict([("我来", "他吃")])
     assert isinstance(found, ClassPrediction)
     assert set(found.probabilities) == {"same", "different"}
-    with pytest.raises(TypeError, match="is no pair"):
+    with pytest.raises(TypeError, match="expected pairs of strings"):
         model.predict(["我来"])
 
 
@@ -173,7 +173,7 @@ def test_company_changes_nothing(trained: Callable[[str], Path]) -> None:
         assert isinstance(alone, ClassPrediction)
         assert isinstance(each, ClassPrediction)
         assert alone.probabilities == pytest.approx(each.probabilities, abs=1e-3)
-    with pytest.raises(TypeError, match="single string"):
+    with pytest.raises(TypeError, match="expected a list of texts"):
         model.predict("我吃")
     with pytest.raises(TypeError, match="expected a string"):
         model.predict([None])  # type: ignore[list-item]

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from elmo_zh.checks import Place
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.index_entries import IndexedLine, Occurrence
 from elmo_zh.contexts.line_score import TokenScore
 from elmo_zh.contexts.line_scorer import LineReading, LineScorer
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.substitutes import Place
 from elmo_zh.run.reporter import Reporter
 
 # Substitutes that are kept for each point.

@@ -1,0 +1,58 @@
+"""How embedders and scorers are shown, and the devices that they take."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from drawn_bundles import TOKENS, P, add_word2vec, write_model
+from messages import message_of
+
+from elmo_zh import ElmoEmbedder, LineScorer, Word2Vec
+from elmo_zh.config import TextConfig
+from elmo_zh.errors import ElmoZhError
+
+WORDS = ("我", "吃", "苹", "果", "。", "今天", "天气")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bundles") / "model"
+    return write_model(path, TOKENS, words=WORDS, text=TextConfig(segmenter="character"))
+
+
+@pytest.fixture(scope="module")
+def embedder(folder: Path) -> ElmoEmbedder:
+    return ElmoEmbedder.load(folder, "cpu")
+
+
+def test_a_sentence_shows_its_tokens(embedder: ElmoEmbedder) -> None:
+    [sentence] = embedder.embed(["我吃"], return_tokens=True)
+    assert repr(sentence) == "EmbeddedSentence(tokens=['我', '吃'])"
+
+
+def test_what_the_interpreter_shows(folder: Path, tmp_path: Path) -> None:
+    assert repr(ElmoEmbedder.load(folder, "cpu")) == f"<ElmoEmbedder of {folder}: 3 layers, dimension {2 * P}, cpu>"
+    model = write_model(tmp_path / "model", TOKENS, words=WORDS, text=TextConfig(), with_softmax=True)
+    assert repr(LineScorer.load(model, "cpu")) == f"<LineScorer of {model}: 3 layers, dimension {2 * P}, cpu>"
+    word2vec = Word2Vec.load(add_word2vec(model))
+    assert repr(word2vec) == f"<Word2Vec of {len(WORDS) + 3} tokens: dimension {word2vec.dimension}>"
+
+
+def test_a_device_of_torch(folder: Path) -> None:
+    ElmoEmbedder.load(folder, torch.device("cpu"))  # type: ignore[arg-type]
+    for load in (ElmoEmbedder.load, LineScorer.load):
+        for device in ("cuda:0", "gpu", None):
+            expected = f"device {device}: expected auto, cpu or cuda."
+            assert message_of(ElmoZhError, lambda load=load, device=device: load(folder, device)) == expected
+
+
+@pytest.mark.parametrize(
+    ("build", "reason"), [(None, "torch was built without CUDA"), ("12.9", "torch finds no CUDA device")]
+)
+def test_no_cuda(folder: Path, build: str | None, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line for Python too: it names no option of the command line."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.version, "cuda", build)
+    assert message_of(ElmoZhError, lambda: ElmoEmbedder.load(folder, "cuda")) == (
+        f"device cuda: {reason}. Choose device cpu or auto, or install a CUDA build of torch and NVIDIA's driver."
+    )

@@ -1,0 +1,348 @@
+"""Wrong arguments of every Python call: the type of the exception and its one line, in one table."""
+
+import builtins
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from contexts.texts import LINES, build, write_text
+from drawn_bundles import CHARACTERS, SHAPES, add_word2vec, write_model
+from messages import refusal_of
+
+import elmo_zh
+from elmo_zh import ContextIndex, Elmo, ElmoClassifier, ElmoEmbedder, ElmoTagger, LineScorer, Word2Vec, batch_to_ids
+from elmo_zh.checks import check_layers, check_spans
+from elmo_zh.config import TextConfig
+from elmo_zh.embed.reduction import pool_tokens
+from elmo_zh.errors import ElmoZhError
+from elmo_zh.sklearn import ElmoVectorizer
+
+
+class NAType:
+    """Looks as pandas' NA does from outside; pandas itself is not a dependency."""
+
+    def __repr__(self) -> str:
+        return "<NA>"
+
+    def __bool__(self) -> bool:
+        raise TypeError("boolean value of NA is ambiguous")
+
+
+class Table(dict[str, Any]):
+    """Looks as a table of pandas does from outside."""
+
+    columns = ("text",)
+
+
+# A call, the exception, and the beginning of its message.
+CASES = """
+embedder.embed("我吃") => TypeError: embed: sentences is '我吃', expected a list of strings
+embedder.embed([["今天"]]) => TypeError: embed: sentences[0] is ['今天'], expected a string; embed_tokens takes lists
+embedder.embed(np.array([["今"]])) => TypeError: embed: sentences[0] is array(['今'], dtype='<U1'), expected a string
+embedder.embed(["我", None]) => TypeError: embed: sentences[1] is None, expected a string
+embedder.embed([nan]) => TypeError: embed: sentences[0] is nan, expected a string
+embedder.embed(["我", NAType()]) => TypeError: embed: sentences[1] is <NA>, expected a string
+embedder.embed([b"a"]) => TypeError: embed: sentences[0] is b'a', expected a string
+embedder.embed([3]) => TypeError: embed: sentences[0] is 3, expected a string
+embedder.embed(None) => TypeError: embed: sentences is None, expected a list of strings
+embedder.embed(b"ab") => TypeError: embed: sentences is b'ab', expected a list of strings
+embedder.embed(np.array("我")) => TypeError: embed: sentences is array('我', dtype='<U1'), expected a list of strings
+embedder.embed(Table(text=["我"])) => TypeError: embed: sentences is a whole table, expected a list of strings
+embedder.tokens(["我", "吃"]) => TypeError: tokens: sentence is ['我', '吃'], expected a string
+embedder.prepare(None) => TypeError: prepare: line is None, expected a string
+scorer.score("我吃") => TypeError: score: lines is '我吃', expected a list of strings
+scorer.score(["我", 3]) => TypeError: score: lines[1] is 3, expected a string
+elmo_zh.split_sentences(None) => TypeError: split_sentences: paragraph is None, expected a string
+embedder.embed(["我"], keep=5) => TypeError: embed: keep is 5, expected for each sentence a list of spans of characters
+embedder.embed(["我"], keep="a") => TypeError: embed: keep is 'a', expected for each sentence a list of spans
+embedder.embed(["我"], keep={0: [(0, 1)]}) => TypeError: embed: keep is {0: [(0, 1)]}, expected for each sentence a list
+embedder.embed(["我"], keep=[(0, 1)]) => TypeError: embed: keep[0] is (0, 1), expected a list of spans of characters
+embedder.embed(["我"], keep=[]) => ValueError: embed: keep has 0 entries, expected one for each of 1 sentences
+embedder.prepare("我吃", keep=(0, 2)) => TypeError: prepare: keep is (0, 2), expected a list of spans of characters
+
+embedder.embed_tokens("今 天") => TypeError: embed_tokens: sentences is '今 天', expected a list of sentences, each a
+embedder.embed_tokens(["今天"]) => TypeError: embed_tokens: sentences[0] is '今天', expected a list of tokens
+embedder.embed_tokens([["我"], ["吃", None]]) => TypeError: embed_tokens: sentences[1][1] is None, expected a string
+embedder.embed_tokens([[["我"]]]) => TypeError: embed_tokens: sentences[0][0] is ['我'], expected a string
+embedder.embed_tokens([b"a"]) => TypeError: embed_tokens: sentences[0] is b'a', expected a list of tokens
+embedder.embed_tokens([None]) => TypeError: embed_tokens: sentences[0] is None, expected a list of tokens
+embedder.embed_tokens(7) => TypeError: embed_tokens: sentences is 7, expected a list of sentences
+batch_to_ids(["今天"]) => TypeError: batch_to_ids: batch[0] is '今天', expected a list of tokens
+elmo.batch_to_ids([["我", 3]]) => TypeError: elmo.batch_to_ids: batch[0][1] is 3, expected a string
+character_elmo.batch_to_ids("我") => TypeError: elmo.batch_to_ids: batch is '我', expected a list of sentences
+embedder.find_unknown("今天") => TypeError: find_unknown: tokens is '今天', expected a list of tokens
+word2vec.embed_tokens(["我"]) => TypeError: word2vec.embed_tokens: sentences[0] is '我', expected a list of tokens
+word2vec.of_words("今天") => TypeError: of_words: words is '今天', expected a list of tokens
+word2vec.of_words([5]) => TypeError: of_words: words[0] is 5, expected a string
+word2vec.with_words("今天") => TypeError: with_words: words is '今天', expected a list of tokens
+word2vec.rows(5) => TypeError: rows: tokens is 5, expected a list of tokens
+word2vec.with_words(["苹", None]) => TypeError: with_words: words[1] is None, expected a string
+word2vec.rows("今天") => TypeError: rows: tokens is '今天', expected a list of tokens
+Elmo.from_bundle(model, vocab_to_cache="今") => TypeError: vocab_to_cache is the string '今', expected a list of words
+list(embedder.embed_iter("我吃")) => TypeError: embed_iter: sentences is '我吃', expected a list of sentences
+list(embedder.embed_iter(["我", None])) => TypeError: embed_iter: sentences[1] is None, expected a string or a list of
+list(embedder.embed_iter(["我", ["吃", 3]])) => TypeError: embed_iter: sentences[1][1] is 3, expected a string
+embedder.embed_torch("我吃") => TypeError: embed_torch: sentences is '我吃', expected a list of sentences
+embedder.outputs("我 吃") => TypeError: outputs: sentences is '我 吃', expected a list of strings or of lists of words
+embedder.outputs([3]) => TypeError: outputs: sentences is 3, expected a list of strings or of lists of words
+embedder.outputs([["我", 3]]) => TypeError: outputs: sentences[0][1] is 3, expected a string
+
+embedder.substitutes_many(5) => TypeError: substitutes_many: places is 5, expected a list of pairs of tokens and a pos
+embedder.substitutes_many("我们") => TypeError: substitutes_many: places is '我们', expected a list of pairs
+embedder.substitutes_many(["我们"]) => TypeError: substitutes_many: places[0] is '我们', expected a pair of tokens and
+embedder.substitutes_many([["我", "吃"]]) => TypeError: substitutes_many: places[0] is ['我', '吃'], expected a pair
+embedder.substitutes_many([(["我"], 0, 1)]) => TypeError: substitutes_many: places[0] is (['我'], 0, 1), expected a pair
+embedder.substitutes_many([3]) => TypeError: substitutes_many: places[0] is 3, expected a pair of tokens and a position
+embedder.substitutes("苹果", 0) => TypeError: substitutes: tokens is '苹果', expected a list of tokens
+embedder.substitutes(["我"], "我") => TypeError: substitutes: position is '我', expected the place of a token
+embedder.substitutes(["我"], 0, top="x") => TypeError: substitutes_many: top is 'x', expected a whole number of 0 or
+embedder.substitutes(["我"], 0, top=-1) => ValueError: substitutes_many: top is -1, expected a whole number of 0 or more
+
+ElmoEmbedder("runs/x") => TypeError: ElmoEmbedder: bundle is 'runs/x', expected a Bundle; ElmoEmbedder.load takes a path
+ElmoEmbedder() => TypeError: ElmoEmbedder: bundle is None, expected a Bundle
+LineScorer("runs/x") => TypeError: LineScorer: bundle is 'runs/x', expected a Bundle; LineScorer.load takes a path
+LineScorer(embedder) => TypeError: LineScorer: bundle is <ElmoEmbedder of
+Elmo.from_bundle() => TypeError: Elmo.from_bundle: path is None, expected the path of a bundle or the name of an
+ElmoEmbedder.load() => TypeError: ElmoEmbedder.load: path is None, expected the path of a bundle or the name of an ins
+ElmoEmbedder.load(7) => TypeError: ElmoEmbedder.load: path is 7, expected the path of a bundle
+LineScorer.load() => TypeError: LineScorer.load: path is None, expected the path of a bundle
+Word2Vec.load() => TypeError: Word2Vec.load: path is None, expected the path of a bundle
+elmo_zh.TaskModel.load(None) => TypeError: TaskModel.load: path is None, expected the path of the folder of a trained
+ContextIndex.load(index) => TypeError: ContextIndex.load: path is ContextIndex(
+Elmo() => ValueError: Elmo: found nothing, expected options_file and weight_file, or module; Elmo.from_bundle takes a
+Elmo("model") => ValueError: Elmo: found options_file, expected options_file and weight_file, or module
+Elmo(None, "weights", 1) => ValueError: Elmo: found weight_file, expected options_file and weight_file, or module
+Elmo("o", "w", 1, module=elmo) => ValueError: Elmo: found options_file, weight_file, module, expected options_file and
+ElmoEmbedder(bundle, batch_tokens=None) => ValueError: ElmoEmbedder: batch_tokens is None, expected a whole number of 1
+ElmoEmbedder(bundle, batch_tokens=0) => ValueError: ElmoEmbedder: batch_tokens is 0, expected a whole number of 1 or
+ElmoEmbedder(bundle, precision="int4") => ElmoZhError: ElmoEmbedder: precision is 'int4', expected float32, bfloat16 or
+ElmoEmbedder(bundle, unknown="x") => ElmoZhError: ElmoEmbedder: unknown is 'x', expected unk or backoff
+ElmoEmbedder(bundle, dtype="x") => ElmoZhError: ElmoEmbedder: dtype is 'x', expected float32 or float16
+
+elmo(character_ids) => ValueError: forward: inputs has character ids, expected word ids, shape (sentences, words)
+published_elmo(character_ids) => ValueError: forward: inputs has character ids, expected word ids
+elmo(batch_to_ids([["<S>", "吃"], []], 13)) => ValueError: forward: inputs has character ids, expected word ids
+character_elmo(word_ids) => ValueError: forward: inputs has shape (1, 2), expected character ids, shape (sentences
+short_elmo(character_ids) => ValueError: forward: inputs has shape (2, 2, 50), expected character ids, shape
+elmo(word_ids * 9) => ValueError: forward: inputs has 9, expected 1 to 8, or 0 for padding: word ids
+elmo(-word_ids) => ValueError: forward: inputs has -1, expected 1 to 8, or 0 for padding
+character_elmo(character_ids * 0 + 262) => ValueError: forward: inputs has 262, expected 1 to 261, or 0 for padding
+elmo([["今天"]]) => TypeError: forward: inputs is [['今天']], expected a tensor of word ids, shape (sentences, words)
+elmo(word_ids * 1.0) => TypeError: forward: inputs is torch.float32, expected integers: word ids
+elmo(word_ids[0]) => ValueError: forward: inputs has shape (2,), expected word ids, shape (sentences, words)
+cached_elmo(word_ids, word_ids * 3) => ValueError: forward: word_inputs has 3, expected 1 to 2, or 0 for padding: the
+cached_elmo(word_ids, 3) => TypeError: forward: word_inputs is 3, expected a tensor of the index of each word
+
+align(1, OFFSETS, "x") => ValueError: align_to_characters: num_characters is 'x', expected a whole number of 0 or more
+align(1, OFFSETS, -1) => ValueError: align_to_characters: num_characters is -1, expected a whole number of 0 or more
+align(numbers[None], OFFSETS, 2.5) => ValueError: align_to_characters: num_characters is 2.5, expected a whole number
+align(numbers[None], OFFSETS, True) => ValueError: align_to_characters: num_characters is True, expected a whole number
+align(numbers[None], OFFSETS, 1, "all") => ValueError: align_to_characters: method is 'all', expected spread or first
+elmo_zh.pool_spans(numbers[None], OFFSETS, [], "sum") => ValueError: pool_spans: method is 'sum', expected mean or max
+pool_tokens(numbers[None], "sum") => ValueError: pool_tokens: how is 'sum', expected mean, max or first-last
+index.neighbours("苹果", 1) => TypeError: neighbours: vector is '苹果', expected numbers
+index.neighbours(["苹果", "手机"], 1) => TypeError: neighbours: vector is ['苹果', '手机'], expected numbers
+index.neighbours(None, 1) => TypeError: neighbours: vector is None, expected numbers
+index.neighbours(numbers[:3], 2) => ValueError: neighbours: vector has shape (3,), expected (10)
+index.neighbours(numbers * nan, 2) => ValueError: neighbours: vector has a number that is not finite
+index.neighbours(numbers, 1, top="5") => TypeError: neighbours: top is '5', expected a whole number of 1 or more
+index.neighbours(numbers, 1, top=0) => ValueError: neighbours: top is 0, expected a whole number of 1 or more
+index.neighbours_of_each("苹果", 1) => TypeError: neighbours_of_each: vectors is '苹果', expected numbers
+index.neighbours_of_each(numbers, 2) => ValueError: neighbours_of_each: vectors has shape (10,), expected (any, 10)
+index.neighbours_of_each([numbers], 1, top=-1) => ValueError: neighbours_of_each: top is -1, expected a whole number of
+
+index.occurrences(None) => TypeError: ContextIndex: word is None, expected a string
+index.occurrence("苹果") => TypeError: occurrence: number is '苹果', expected a whole number from 0 to
+index.occurrence(True) => TypeError: occurrence: number is True, expected a whole number from 0 to
+index.occurrence(-1) => IndexError: occurrence: number is -1, expected a whole number from 0 to
+index.occurrences_beside(1.0) => TypeError: occurrence: number is 1.0, expected a whole number from 0 to
+index.occurrences_beside(999) => IndexError: occurrence: number is 999, expected a whole number from 0 to
+index.line(None) => TypeError: line: number is None, expected a whole number from 0 to 4
+index.line(7) => IndexError: line: number is 7, expected a whole number from 0 to 4
+find_senses("a.index", "苹果") => TypeError: find_senses: index is 'a.index', expected a ContextIndex; ContextIndex.load
+find_senses(index, "苹果", num_usages="2") => ValueError: find_senses: num_usages is '2', expected a whole number of 1
+find_senses(index, "苹果", num_usages=0) => ValueError: find_senses: num_usages is 0, expected a whole number of 1 or
+find_senses(index, "苹果", seed=-1) => ValueError: find_senses: seed is -1, expected a whole number from 0 to 4294967295
+find_senses(index, "苹果", top="x") => ValueError: find_senses: top is 'x', expected a whole number of 0 or more
+measure_drift("a.index", index) => TypeError: measure_drift: old is 'a.index', expected a ContextIndex
+measure_drift(index, None) => TypeError: measure_drift: new is None, expected a ContextIndex; ContextIndex.load opens
+measure_drift(index, index, min_count="2") => ValueError: measure_drift: min_count is '2', expected a whole number of 2
+measure_drift(index, index, permutations=2.5) => ValueError: measure_drift: permutations is 2.5, expected a whole number
+measure_drift(index, index, seed="x") => ValueError: measure_drift: seed is 'x', expected a whole number of 0 or more
+measure_drift(index, index, by=5) => ValueError: measure_drift: by is 5, expected excess, apd or prt
+measure_drift(index, index, words="苹果") => TypeError: measure_drift: words is '苹果', expected a list of strings
+
+make(embedder="model") => TypeError: build: embedder is 'model', expected an ElmoEmbedder; ElmoEmbedder.load takes a
+make(texts=[]) => ValueError: build: texts is [], expected at least one path
+make(texts=5) => TypeError: build: texts is 5, expected a path or several
+make(texts=["a", None]) => TypeError: build: texts[1] is None, expected the path of a text
+make(path=None) => TypeError: build: path is None, expected the path of a folder
+make(layers="1,3") => ValueError: build: layers is '1,3', expected all, top, or numbers from 0 to 2
+make(layers=[1, 3]) => ValueError: build: layers is [1, 3], expected all, top, or numbers from 0 to 2
+make(layers=[]) => ValueError: build: layers is [], expected all, top, or numbers from 0 to 2
+make(layers=True) => ValueError: build: layers is True, expected all, top, or numbers from 0 to 2
+make(words="苹果") => TypeError: build: words is '苹果', expected a list of strings
+make(words=["苹果", 5]) => TypeError: build: words[1] is 5, expected a string
+make(words=[" "]) => ValueError: build: words has no word in it; leave it out to index all words
+make(min_count=0) => ValueError: build: min_count is 0, expected a whole number of 1 or more
+make(max_per_word="9") => ValueError: build: max_per_word is '9', expected a whole number of 0 or more
+make(seed=-1) => ValueError: build: seed is -1, expected a whole number from 0 to 9223372036854775807
+make(segmented=True, split_sentences=True) => ValueError: build: segmented text has one sentence per line already
+
+ElmoVectorizer(model).fit("我吃") => ValueError: fit: X is '我吃', expected a list of strings
+ElmoVectorizer(model).transform("我吃") => ValueError: transform: X is '我吃', expected a list of strings
+ElmoVectorizer(model).transform([["我"]]) => TypeError: transform: X[0] is ['我'], expected a string
+ElmoVectorizer(model).transform(["我", nan]) => TypeError: transform: X[1] is nan, expected a string
+ElmoVectorizer(model).transform(np.zeros((1, 2))) => TypeError: transform: X[0] is array([0., 0.]), expected a string
+ElmoVectorizer(model).transform(7) => TypeError: transform: X is 7, expected a list of strings
+ElmoVectorizer(model).transform(Table()) => TypeError: transform: X is a whole table, expected a list of strings
+ElmoVectorizer(None).fit(["我"]) => TypeError: ElmoVectorizer: model is None, expected the path of a bundle
+ElmoVectorizer(model, pool="sum").fit(["我"]) => ValueError: ElmoVectorizer: pool is 'sum', expected mean, max or first-
+ElmoVectorizer(model, pool=None).transform(["我"]) => ValueError: ElmoVectorizer: pool is None, expected mean, max or
+ElmoVectorizer(model, layers="both").fit(["我"]) => ValueError: ElmoVectorizer: layers is 'both', expected all
+ElmoVectorizer(model, layers=3).transform(["我"]) => ValueError: ElmoVectorizer: layers is 3, expected all, average
+ElmoVectorizer(model, layers=True).fit(["我"]) => ValueError: ElmoVectorizer: layers is True, expected all, average
+
+fit(ElmoClassifier, encoder="x") => ValueError: fit: encoder is 'x', expected single or merged
+fit(ElmoClassifier, inputs=["elmo", "bert"]) => ValueError: fit: inputs is ['elmo', 'bert'], expected a list of some of
+fit(ElmoClassifier, inputs="elmo") => ValueError: fit: inputs is 'elmo', expected a list of some of word2vec, elmo, char
+fit(ElmoClassifier, inputs=["elmo", "elmo"]) => ValueError: fit: inputs is ['elmo', 'elmo'], expected a list of some of
+fit(ElmoClassifier, inputs=None) => ValueError: fit: inputs is None, expected a list of some of
+fit(ElmoClassifier, epochs=0) => ValueError: fit: epochs is 0, expected a whole number of 1 or more
+fit(ElmoClassifier, epochs=True) => ValueError: fit: epochs is True, expected a whole number of 1 or more
+fit(ElmoClassifier, patience=-1) => ValueError: fit: patience is -1, expected a whole number of 1 or more
+fit(ElmoClassifier, batch_size=2.5) => ValueError: fit: batch_size is 2.5, expected a whole number of 1 or more
+fit(ElmoClassifier, hidden_dim=0) => ValueError: fit: hidden_dim is 0, expected a whole number from 1 to 4096
+fit(ElmoClassifier, seed=None) => ValueError: fit: seed is None, expected a whole number from 0 to 2147483648
+fit(ElmoClassifier, learning_rate=nan) => ValueError: fit: learning_rate is nan, expected a number above 0, 1 at most
+fit(ElmoClassifier, learning_rate="0.1") => ValueError: fit: learning_rate is '0.1', expected a number above 0, 1 at
+fit(ElmoTagger, learning_rate=-0.1) => ValueError: fit: learning_rate is -0.1, expected a number above 0, 1 at most
+fit(ElmoClassifier, head="lstm") => ValueError: fit: head is 'lstm', expected bilstm or linear
+fit(ElmoTagger, head="linear") => ValueError: fit: head is 'linear', expected bilstm
+fit(ElmoClassifier, "ab") => ValueError: fit: y is 'ab', expected a list of labels
+fit(ElmoClassifier, ["a", None]) => ValueError: fit: y[1] is None, expected a label; leave out texts without one
+fit(ElmoClassifier, ["a", np.float32(nan)]) => ValueError: fit: y[1] is
+fit(ElmoTagger, "ab") => ValueError: fit: y is 'ab', expected for each text a list of tags
+fit(ElmoTagger, [["O"], [nan]]) => ValueError: fit: y[1][0] is nan, expected a label
+fit(ElmoTagger, [["O"], None]) => ValueError: fit: y[1] is None, expected a list of tags
+fit(ElmoClassifier, [1]) => ValueError: fit: 2 texts and 1 labels
+fit(ElmoClassifier, [1, 1]) => ValueError: fit: all texts have the same label
+fit(ElmoTagger, [["O", "O"], ["O"]]) => ValueError: fit: text 0 has 1 characters and 2 tags
+ElmoTagger(model).fit(["我"], [["O"]]) => ValueError: fit: 1 texts, expected two at least
+ElmoTagger(model).fit("我", [["O"]]) => ValueError: fit: X is '我', expected a list of strings
+ElmoTagger(model).score(["我", None], []) => TypeError: score: X[1] is None, expected a string
+"""
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the calls of the table name."""
+    folder = tmp_path_factory.mktemp("checks")
+    text = TextConfig(segmenter="whitespace")
+    model = add_word2vec(write_model(folder / "model", SHAPES["token"], text=text, with_softmax=True))
+    short = replace(SHAPES["character"], characters=replace(CHARACTERS, num_slots=13))
+    embedder = ElmoEmbedder.load(model, "cpu")
+    build(embedder, [write_text(folder / "a.txt", LINES)], folder / "index", min_count=1)
+
+    def make(**given: Any) -> object:
+        return ContextIndex.build(**{"embedder": embedder, "texts": "a.txt", "path": "index", **given})
+
+    def fit(estimator: Any, y: Any = None, **settings: Any) -> object:
+        default = [["O"], ["X"]] if estimator is ElmoTagger else [1, 2]
+        return estimator(model, **settings).fit(["我", "他"], default if y is None else y)
+
+    return {
+        **globals(), "ElmoVectorizer": ElmoVectorizer, "pool_tokens": pool_tokens,
+        "model": model, "embedder": embedder, "bundle": embedder.bundle, "nan": float("nan"), "fit": fit,
+        "make": make, "scorer": LineScorer.load(model, "cpu"), "word2vec": Word2Vec.load(model),
+        "index": ContextIndex.load(folder / "index"), "find_senses": elmo_zh.find_senses, "numbers": np.ones(10),
+        "measure_drift": elmo_zh.measure_drift, "align": elmo_zh.align_to_characters, "OFFSETS": [(0, 1)],
+        "elmo": Elmo.from_bundle(model), "short_elmo": Elmo.from_bundle(write_model(folder / "short", short)),
+        "character_elmo": Elmo.from_bundle(write_model(folder / "characters", SHAPES["character"])),
+        "published_elmo": Elmo(model / "options.json", model / "weights.hdf5", 1),
+        "cached_elmo": Elmo.from_bundle(model, vocab_to_cache=["", "我们", "吃"]),
+        "word_ids": torch.ones(1, 2, dtype=torch.int64), "character_ids": batch_to_ids([["今天", "吃"], ["苹果"]]),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("case", [line for line in CASES.split("\n") if line])
+def test_wrong_arguments(names: dict[str, Any], case: str) -> None:
+    call, told = case.split(" => ")
+    kind, message = told.split(": ", 1)
+    exception = {"ElmoZhError": ElmoZhError}.get(kind) or getattr(builtins, kind)
+    assert refusal_of(exception, lambda: eval(call, names)).startswith(message)
+
+
+@pytest.mark.parametrize("wrong", [None, "我", [(0, None)], [(0.5, 2)], [(True, 2)], [(0, 1, 2)]])
+def test_spans_are_pairs_of_whole_numbers(wrong: Any) -> None:
+    assert "expected a list of spans of characters" in refusal_of(
+        TypeError, lambda: check_spans(wrong, "prepare", "keep")
+    )
+
+
+def test_layers_in_every_form() -> None:
+    for given, expected in (
+        ("all", (0, 1, 2)), ("top", (2,)), ("2, 0,2", (0, 2)), (1, (1,)), ([2, 0], (0, 2)), (np.array([1]), (1,))
+    ):  # fmt: skip
+        assert check_layers(given, 3, "build") == expected
+    for wrong in ("3", "", "1,,2", "-1", "mix", "²", None, 1.0):
+        refusal_of(ValueError, lambda wrong=wrong: check_layers(wrong, 3, "build"))
+
+
+# Other containers than lists are taken.
+
+
+def test_tokens_in_whatever_holds_them(names: dict[str, Any]) -> None:
+    embedder, elmo = names["embedder"], names["elmo"]
+    sentences = [["我们", "吃"], ["今天", "苹果"]]
+    expected = np.stack(embedder.embed_tokens(sentences))
+    as_objects = np.empty(2, object)
+    as_objects[:] = sentences
+    for held in (np.array(sentences), as_objects, tuple(map(tuple, sentences)), [np.array(each) for each in sentences]):
+        np.testing.assert_array_equal(np.stack(embedder.embed_tokens(held)), expected)
+        assert torch.equal(elmo.batch_to_ids(held), elmo.batch_to_ids(sentences))
+        assert torch.equal(batch_to_ids(held), batch_to_ids(sentences))
+    np.testing.assert_array_equal(np.stack(embedder.embed_tokens(iter(each) for each in sentences)), expected)
+    np.testing.assert_array_equal(
+        np.stack([each.vectors for each in embedder.embed_iter(np.array(sentences))]), expected
+    )
+    [raw] = embedder.embed(np.array(["我们 吃"]))
+    np.testing.assert_allclose(raw, expected[0], rtol=0, atol=1e-6)
+
+
+def test_spans_and_places_in_whatever_holds_them(names: dict[str, Any]) -> None:
+    embedder = names["embedder"]
+    [expected] = embedder.embed(["今天吃"], keep=[[(0, 2)]])
+    for held in (iter([[(0, 2)]]), np.array([[[0, 2]]]), ([np.array([0, 2])],)):
+        np.testing.assert_array_equal(embedder.embed(["今天吃"], keep=held)[0], expected)
+    pairs = iter([[np.array(["我们", "苹果"]), np.int64(1)]])
+    assert embedder.substitutes_many(pairs) == embedder.substitutes_many([(["我们", "苹果"], 1)])
+    assert names["index"].occurrence(np.int64(1)).number == 1
+
+
+def test_padding_of_outputs_is_not_looked_at(names: dict[str, Any]) -> None:
+    padded = [["我", "吃"], ["今天", None]]
+    assert names["embedder"].outputs(padded, [2, 1])["sequence_len"].tolist() == [2, 1]
+
+
+def test_ids_of_the_model_are_taken(names: dict[str, Any]) -> None:
+    names["cached_elmo"](names["word_ids"], torch.tensor([[1, 2]]))
+    names["elmo"](torch.tensor([[1, 8, 0]]))
+    elmo = Elmo.from_bundle(names["model"], dropout=0.0)
+    ids = elmo.batch_to_ids([["今天", "吃"], ["苹果"]])
+    flat, stacked = (elmo(each)["elmo_representations"][0] for each in (ids, torch.stack([ids, ids])))
+    torch.testing.assert_close(stacked, torch.stack([flat, flat]))
+
+
+def test_numbers_of_numpy_are_taken(names: dict[str, Any]) -> None:
+    """As a search over NumPy's ranges gives them."""
+    settings: Any = {
+        "hidden_dim": np.int64(3),
+        "epochs": np.int64(1),
+        "learning_rate": np.float64(0.1),
+        "seed": np.int8(2),
+    }
+    found = ElmoClassifier(names["model"], inputs=np.array(["elmo"]), **settings).fit(["我", "他"] * 3, [1, 2] * 3)
+    assert found.task_.description.settings.inputs == ("elmo",)
