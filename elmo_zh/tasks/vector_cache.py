@@ -4,7 +4,7 @@ On disk they are one .npy file, mapped into memory: an epoch reads them and runs
 in which its start is a part, and so are the vectors of each window of sentences: an interrupted command continues.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,9 @@ from elmo_zh.run.disk_space import require_room
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.run.work_folder import Region, WorkFolder
+from elmo_zh.text.windows import iter_windows
 
 Sentence = tuple[str, ...]
-# Sentences computed together and then written: little is lost by an interruption, and memory stays bounded.
-_WINDOW_SENTENCES, _WINDOW_TOKENS = 2000, 20_000
 _VECTORS = "vectors.npy"
 
 
@@ -82,7 +81,7 @@ class VectorCache:
         done = sum(work.finished_lines(reporter=reporter).values())
         rows_done = sum(map(len, distinct[:done]))
         with reporter.progress("vectors", unit="tokens", total=num_tokens, initial=rows_done) as progress:
-            for window in _windows(distinct, done):
+            for window in iter_windows(distinct[done:], len):
                 layers = [_to_float16(each) for each in embedder.compute_vectors(window)]
                 written = file.write(first_rows[window[0]], np.concatenate(layers))
                 work.finish_lines(done, len(window), [written])
@@ -129,16 +128,3 @@ def rows_of(sentences: Iterable[Sentence], first_rows: Mapping[Sentence, int]) -
 def _to_float16(layers: NDArray[Any]) -> NDArray[np.float16]:
     """Return the layers (L + 1, n, 2P) token by token, float16, shape (n, L + 1, 2P)."""
     return np.ascontiguousarray(layers.transpose(1, 0, 2)).astype(np.float16)
-
-
-def _windows(sentences: Sequence[Sentence], start: int) -> Iterable[Sequence[Sentence]]:
-    """Yield the sentences from one on in windows; a window ends at the same sentences wherever one starts."""
-    window: list[Sentence] = []
-    num_tokens = 0
-    for number, tokens in enumerate(sentences):
-        window.append(tokens)
-        num_tokens += len(tokens)
-        if len(window) == _WINDOW_SENTENCES or num_tokens >= _WINDOW_TOKENS or number == len(sentences) - 1:
-            if number >= start:
-                yield window
-            window, num_tokens = [], 0

@@ -49,13 +49,14 @@ def make_small() -> None:
     from elmo_zh.contexts import index_vectors, score_texts
     from elmo_zh.embed import dump, prepare
     from elmo_zh.segmenting import segment_corpus
-    from elmo_zh.tasks import comparison, vector_cache
+    from elmo_zh.tasks import comparison
+    from elmo_zh.text import windows
     from elmo_zh.training import train_run
 
     segment_corpus._LEAST_SHARD_BYTES = 3001
     dump.PART_LINES = index_vectors.PART_LINES = score_texts.PART_LINES = 3
     prepare.TEXT_LINES = 5
-    vector_cache._WINDOW_SENTENCES = 7
+    windows.WINDOW_ITEMS = 7
     # Drawing the picture takes longer than training.
     train_run.can_draw = comparison.can_draw = lambda: False
 

@@ -245,7 +245,7 @@ class _StoppedError(Exception):
 def test_an_interrupted_cache_continues_with_the_same_bytes(
     embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("elmo_zh.tasks.vector_cache._WINDOW_SENTENCES", 3)
+    monkeypatch.setattr("elmo_zh.text.windows.WINDOW_ITEMS", 3)
     sentences = [tuple(text) for text in ("我", "吃苹果", "我", "果", "。我吃", "吃", "苹苹", "我我我")]
     whole = VectorCache.on_disk(tmp_path / "whole", embedder, sentences)
     for sentence in sentences:
@@ -298,7 +298,7 @@ def test_damaged_vectors_are_computed_again(
     num_kept: int,
 ) -> None:
     """They used to train a worse task with status 0."""
-    monkeypatch.setattr("elmo_zh.tasks.vector_cache._WINDOW_SENTENCES", 3)
+    monkeypatch.setattr("elmo_zh.text.windows.WINDOW_ITEMS", 3)
     sentences = [tuple(text) for text in ("我", "吃苹果", "果", "。我吃", "吃", "苹苹", "我我我")]
     folder = tmp_path / "cache"
     VectorCache.on_disk(folder, embedder, sentences)

@@ -1,0 +1,31 @@
+"""Windows of a stream: items computed together, so that memory is bounded and an interruption loses little."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+WINDOW_ITEMS, WINDOW_TOKENS = 2000, 20_000
+
+
+def iter_windows(
+    items: Iterable[Item], size: Callable[[Item], int], *, most_items: int = 0, most_size: int = 0
+) -> Iterator[list[Item]]:
+    """Yield consecutive items in lists; the item with which a list reaches a limit is its last one.
+
+    Args:
+        items: Sentences, for example.
+        size: Returns the size of an item: its tokens, for example.
+        most_items: Items of a list; 0 for WINDOW_ITEMS.
+        most_size: Sum of the sizes of a list; 0 for WINDOW_TOKENS.
+    """
+    window: list[Item] = []
+    total = 0
+    for item in items:
+        window.append(item)
+        total += size(item)
+        if len(window) >= (most_items or WINDOW_ITEMS) or total >= (most_size or WINDOW_TOKENS):
+            yield window
+            window, total = [], 0
+    if window:
+        yield window
