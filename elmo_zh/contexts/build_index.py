@@ -26,12 +26,13 @@ from elmo_zh.embed.jobs import texts_to_embed
 from elmo_zh.embed.line_blocks import Contents
 from elmo_zh.embed.prepare import count_text, describe_model, open_parts, write_text_files
 from elmo_zh.embed.rows import require_sentences
-from elmo_zh.embed.survey import Survey, check_disk_space
+from elmo_zh.embed.survey import Survey
 from elmo_zh.embed.unfinished import DumpCounts, Parts
 from elmo_zh.embed.unknown_rate import describe_unknown_rate
 from elmo_zh.engine.engine import Engine, ThisProcess
 from elmo_zh.errors import CorpusError, ElmoZhError
 from elmo_zh.run.arrays import RowFile, save_npy
+from elmo_zh.run.disk_space import require_disk_space
 from elmo_zh.run.files import atomic_path, link_or_copy, read_json, write_json
 from elmo_zh.run.reporter import Hints, Reporter, counted, format_bytes
 from elmo_zh.run.resumable import claimed_output
@@ -313,7 +314,7 @@ class _Build:
         vector_bytes = found["occurrences"] * self._embedder.dimension * VECTOR.itemsize * num_layers
         needed = vector_bytes + found["occurrences"] * _OTHER_BYTES
         advice = "--layers top, --max-per-word 100, --min-count 10"
-        space = check_disk_space(self._output, needed, is_exact=True, reporter=self._reporter, advice=advice)
+        space = require_disk_space(self._output, needed, advice=advice)
         self._reporter.note(
             f"{counted(found['occurrences'], 'occurrence')} of {counted(found['words'], 'word')} chosen, in"
             f" {counted(found['kept_lines'], 'line')}; {format_bytes(vector_bytes)} of vectors"

@@ -19,7 +19,7 @@ from elmo_zh.convert.published import KnownText, read_published
 from elmo_zh.corpus.segmented import iter_file_sentences
 from elmo_zh.errors import BundleError, CorpusError
 from elmo_zh.model.batches import build_lexicon
-from elmo_zh.run.disk_space import require_room
+from elmo_zh.run.disk_space import require_disk_space
 from elmo_zh.run.files import UNFINISHED, atomic_path
 from elmo_zh.run.find_runs import is_run
 from elmo_zh.run.reporter import Reporter
@@ -87,7 +87,7 @@ def convert_model(
             sentences = _iter_sentences(found, lexicon, settings.warm_on, segmented=settings.segmented)
             count = warm_up(found.bilm, lexicon, sentences)
             reporter.note(f"convert: sentences start from the mean state at {count:,} sentence ends.")
-        require_room(output, least_bytes(found, settings.form))
+        require_disk_space(output, least_bytes(found, settings.form))
         with atomic_path(output) as unfinished:
             write_model(unfinished, found, settings.form, "convert", reporter)
     return found

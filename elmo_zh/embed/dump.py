@@ -28,12 +28,13 @@ from elmo_zh.embed.join import (
 from elmo_zh.embed.line_blocks import Contents
 from elmo_zh.embed.prepare import count_text, describe_model, open_parts, write_packed, write_text_files
 from elmo_zh.embed.rows import require_sentences
-from elmo_zh.embed.survey import Survey, check_disk_space
+from elmo_zh.embed.survey import Survey
 from elmo_zh.embed.unfinished import DumpCounts, Parts
 from elmo_zh.embed.unknown_rate import describe_unknown_rate
 from elmo_zh.embed.vector_work import Lines, LineVectors
 from elmo_zh.engine.engine import Engine, ThisProcess
 from elmo_zh.errors import OptionError
+from elmo_zh.run.disk_space import require_disk_space
 from elmo_zh.run.in_order import PartTask, compute_in_order
 from elmo_zh.run.reporter import Hints, Reporter, counted, format_bytes
 from elmo_zh.run.resumable import claimed_output, computed_part
@@ -187,7 +188,8 @@ class _Dump:
         if not is_plain_packed(self.form):
             needed += choose_writer(self.form).estimate_bytes(contents)
         is_exact = not survey.sampled_lines and self.form.has_known_size
-        space = check_disk_space(self.output, needed, is_exact=is_exact, reporter=reporter)
+        advice = "--layers average, --dtype float16, --pool mean"
+        space = require_disk_space(self.output, needed, is_exact=is_exact, reporter=reporter, advice=advice)
         pool = "" if self.settings.pool == "none" else f", {self.settings.pool} of each line"
         kind = f"{self.settings.layers}, {self.settings.dtype}{pool}"
         size = format_bytes(contents.vector_bytes)

@@ -1,23 +1,18 @@
 """Measure the text to embed, and check that its vectors fit on the disk, before the work begins."""
 
-import shutil
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.sources import Stamp
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.rows import is_long, iter_rows
-from elmo_zh.errors import OutputError
 from elmo_zh.run.files import file_digest
-from elmo_zh.run.reporter import Reporter, counted, format_bytes
+from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.text.segmenters.registry import split_tokens
 
 # Raw lines that are segmented to estimate the number of tokens: from this many to twice as many.
 _SAMPLE_LINES = 256
-# The fraction of an estimate that is taken as certain.
-_CERTAIN_FRACTION = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,39 +107,3 @@ class _Sample:
             if len(self.lines) >= 2 * _SAMPLE_LINES:
                 self.lines = self.lines[::2]
                 self.distance *= 2
-
-
-def check_disk_space(
-    output: Path,
-    needed_bytes: float,
-    *,
-    is_exact: bool,
-    reporter: Reporter,
-    advice: str = "--layers average, --dtype float16, --pool mean",
-) -> str:
-    """Return how much disk space is needed and how much is free, for people.
-
-    Args:
-        output: The path of the output.
-        needed_bytes: Bytes that will be written.
-        is_exact: Whether that number is certain; else only half of it is.
-        reporter: Receives a warning if the space may not be enough.
-        advice: Options that make the output smaller, for the message.
-
-    Raises:
-        OutputError: If the space is certainly not enough.
-    """
-    folder = next(folder for folder in output.absolute().parents if folder.is_dir())
-    free = shutil.disk_usage(folder).free
-    needed = ("" if is_exact else "about ") + format_bytes(needed_bytes)
-    if needed_bytes * (1 if is_exact else _CERTAIN_FRACTION) > free:
-        raise OutputError(
-            f"{output}: {needed} of disk space are needed until it is finished, but only {format_bytes(free)} are"
-            f" free. Make room, or write less: {advice}."
-        )
-    if needed_bytes > free:
-        reporter.warn(
-            f"{output}: {needed} of disk space will be needed until it is finished, but only {format_bytes(free)} are"
-            " free."
-        )
-    return f"{needed} of disk space needed, {format_bytes(free)} free"

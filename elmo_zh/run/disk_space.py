@@ -6,12 +6,14 @@ import shutil
 from pathlib import Path
 
 from elmo_zh.errors import FullDiskError, OutputError
-from elmo_zh.run.reporter import format_bytes
+from elmo_zh.run.reporter import Reporter, format_bytes
 
 ADVICE = "Free some space and run the same command again, without --force; finished stages and checkpoints are kept."
 # HDF5 (OSError or RuntimeError), safetensors (SafetensorError) and torch, which maps files (RuntimeError: "unable to
 # open file <...> in read-only mode: Input/output error (5)"), give the system's error number only in their text.
 _NUMBER_IN_TEXT = re.compile(r"(?:os error |errno = |unable to (?:open|mmap) .*: .*\()(\d+)")
+# An estimate of needed space is believed by so much.
+_CERTAIN_FRACTION = 0.5
 
 
 def system_error_number(error: Exception) -> int | None:
@@ -47,12 +49,32 @@ def full_disk_error(path: Path, folder: Path, written_bytes: int) -> FullDiskErr
     return FullDiskError(f"The disk is full: {found}. {ADVICE}")
 
 
-def require_room(output: Path, needed_bytes: int) -> None:
-    """Raise OutputError, before anything is computed or written, if an output certainly does not fit on its disk."""
+def require_disk_space(
+    output: Path,
+    needed_bytes: float,
+    *,
+    is_exact: bool = True,
+    reporter: Reporter | None = None,
+    advice: str = "",
+) -> str:
+    """Return how much disk space an output needs and how much is free, for people, before anything is computed.
+
+    Args:
+        output: The path of the output.
+        needed_bytes: Bytes that will be written.
+        is_exact: Whether that number is certain; else only half of it is.
+        reporter: Receives a warning if the space may not be enough.
+        advice: Options that make the output smaller, for the message.
+
+    Raises:
+        OutputError: If the space is certainly not enough.
+    """
     folder = next(folder for folder in output.absolute().parents if folder.is_dir())
-    free_bytes = shutil.disk_usage(folder).free
-    if needed_bytes > free_bytes:
-        raise OutputError(
-            f"{output} needs {format_bytes(needed_bytes)} of disk space, but only {format_bytes(free_bytes)} are free."
-            " Free some space, or write it to another disk."
-        )
+    free = shutil.disk_usage(folder).free
+    needed = ("" if is_exact else "about ") + format_bytes(needed_bytes)
+    missing = f"{output} needs {needed} of disk space, but only {format_bytes(free)} are free."
+    if needed_bytes * (1 if is_exact else _CERTAIN_FRACTION) > free:
+        raise OutputError(f"{missing} Free some space, or {f'write less: {advice}' if advice else 'use another disk'}.")
+    if reporter and needed_bytes > free:
+        reporter.warn(missing)
+    return f"{needed} of disk space needed, {format_bytes(free)} free"

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.run.arrays import RowFile
-from elmo_zh.run.disk_space import require_room
+from elmo_zh.run.disk_space import require_disk_space
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.run.work_folder import Region, WorkFolder
@@ -100,7 +100,7 @@ def _open_rows(work: WorkFolder, shape: tuple[int, ...], reporter: Reporter) -> 
         begun = None
     if not begun:
         work.remove()
-        require_room(path, 2 * int(np.prod(shape)))
+        require_disk_space(path, 2 * int(np.prod(shape)))
         with atomic_path(path) as unfinished:
             RowFile.create(unfinished, np.dtype(np.float16), shape)
         _, start, num_bytes = RowFile(path).write(0, np.zeros((1, *shape[1:]), np.float16))

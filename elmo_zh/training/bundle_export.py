@@ -20,7 +20,7 @@ from elmo_zh.errors import OptionError, RunError
 from elmo_zh.id_store.load import load_id_store
 from elmo_zh.invocation import command
 from elmo_zh.model.language_model import LanguageModel, build_shape
-from elmo_zh.run.disk_space import require_room
+from elmo_zh.run.disk_space import require_disk_space
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import ended_at, load_record
@@ -83,7 +83,7 @@ def export_checkpoint(
     """
     require_replaceable(output, [run.checkpoints, run.vocab, run.character_counts, run.start], force=force)
     source = _load_source(run, config, step, form, reporter)
-    require_room(output, least_bytes(source, form))
+    require_disk_space(output, least_bytes(source, form))
     with atomic_path(output) as unfinished:
         write_model(unfinished, source, form, "export", reporter)
         if form.layout == "bundle":

@@ -1,7 +1,6 @@
 """What is known before the work begins."""
 
 import gzip
-import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,8 +14,8 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.input_texts import InputText, input_text
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.embed.join import count_unknown_words
-from elmo_zh.embed.survey import Survey, check_disk_space, count_lines_and_tokens
-from elmo_zh.errors import CorpusError, OutputError
+from elmo_zh.embed.survey import Survey, count_lines_and_tokens
+from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import SilentReporter, format_bytes
 
@@ -76,21 +75,6 @@ def test_a_bad_last_line_is_found_before_the_work(embedder: ElmoEmbedder, tmp_pa
         file.write(b"\xb0\xa1\n")
     told = message_of(CorpusError, lambda: count_lines_and_tokens(embedder, as_text(path), segmented=True))
     assert told.startswith(f"{path}: line 5001, byte 20000 (0xb0) is not UTF-8.")
-
-
-def test_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=10**9))
-    output, heard = tmp_path / "not there yet" / "out", Heard()
-    told = check_disk_space(output, 9e8, is_exact=True, reporter=heard)
-    assert told == "900.0 MB of disk space needed, 1.0 GB free"
-    assert heard.warnings == []
-    # An estimate is believed by half.
-    check_disk_space(output, 1.9e9, is_exact=False, reporter=heard)
-    assert heard.warnings == [
-        f"{output}: about 1.9 GB of disk space will be needed until it is finished, but only 1.0 GB are free."
-    ]
-    for needed, is_exact in ((1.1e9, True), (2.1e9, False)):
-        message_of(OutputError, lambda n=needed, e=is_exact: check_disk_space(output, n, is_exact=e, reporter=heard))
 
 
 def test_sizes_for_people() -> None:

@@ -13,9 +13,10 @@ from contract.command_line import SampleRun, elmo_zh
 from messages import message_of
 
 from elmo_zh.cli.failures import explain_failure
-from elmo_zh.errors import FullDiskError
+from elmo_zh.errors import FullDiskError, OutputError
+from elmo_zh.run.disk_space import require_disk_space
 from elmo_zh.run.files import atomic_path, written_once
-from elmo_zh.run.reporter import format_bytes
+from elmo_zh.run.reporter import SilentReporter, format_bytes
 
 ADVICE = " Free some space and run the same command again, without --force; finished stages and checkpoints are kept."
 
@@ -94,5 +95,24 @@ def test_a_model_that_is_too_large_is_refused_before_it_is_written(
         with h5py.File(sample_run.model / name, "r") as file:
             file.visititems(lambda _, item: arrays.append(item.nbytes) if isinstance(item, h5py.Dataset) else None)
     assert told.startswith(f"{output} needs {format_bytes(sum(arrays))} of disk space")
-    assert told.endswith(" of disk space, but only 1.5 kB are free. Free some space, or write it to another disk.")
+    assert told.endswith(" of disk space, but only 1.5 kB are free. Free some space, or use another disk.")
     assert not list(tmp_path.iterdir())
+
+
+def test_an_output_that_cannot_fit_is_refused_before_it_is_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=10**9))
+    output, warnings = tmp_path / "not there yet" / "out", list[str]()
+    reporter = SilentReporter()
+    monkeypatch.setattr(reporter, "warn", warnings.append)
+    assert require_disk_space(output, 9e8, reporter=reporter) == "900.0 MB of disk space needed, 1.0 GB free"
+    assert warnings == []
+    # An estimate is believed by half.
+    require_disk_space(output, 1.9e9, is_exact=False, reporter=reporter)
+    assert warnings == [f"{output} needs about 1.9 GB of disk space, but only 1.0 GB are free."]
+    missing = " of disk space, but only 1.0 GB are free. Free some space, or"
+    told = message_of(OutputError, lambda: require_disk_space(output, 1.1e9))
+    assert told == f"{output} needs 1.1 GB{missing} use another disk."
+    told = message_of(OutputError, lambda: require_disk_space(output, 2.1e9, is_exact=False, advice="--layers top"))
+    assert told == f"{output} needs about 2.1 GB{missing} write less: --layers top."
