@@ -9,7 +9,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.contexts.line_score import ScoredLine
+from elmo_zh.contexts.score_lines import ScoredLine
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.names import is_archive_name
 from elmo_zh.errors import CorpusError

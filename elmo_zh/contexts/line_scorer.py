@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,15 +12,97 @@ from numpy.typing import NDArray
 from elmo_zh.bundle.find_bundle import find_given_bundle
 from elmo_zh.bundle.read import Bundle, load_bundle, load_same_bundle
 from elmo_zh.checks import check_instance, check_strings
-from elmo_zh.contexts.line_score import LineScore, TokenScore
 from elmo_zh.embed.rows import require_sentences
 from elmo_zh.model.precision import choose_device
 from elmo_zh.text.alignment import TokenisedLine, align_sentences, find_tokens
 from elmo_zh.text.segmenters.registry import split_tokens
-from elmo_zh.training.scoring import sentence_costs
+from elmo_zh.training.scoring import TextMeasure, sentence_costs
 from elmo_zh.vocabulary.unknown_words import UnknownWords
 
 _NO_OFFSETS = np.zeros((0, 2), np.int32)
+
+
+class TokenScore(NamedTuple):
+    """The cost of one token of a line.
+
+    Attributes:
+        token: The token.
+        start: Its first character in the line as given.
+        end: The character after its last one.
+        forward_nats: Its surprisal under the forward LM, which reads what stands before it, in nats.
+        backward_nats: Its surprisal under the backward LM, which reads what stands after it, in nats.
+        is_unknown: Whether it is outside the vocabulary; the surprisal is then that of <UNK>.
+    """
+
+    token: str
+    start: int
+    end: int
+    forward_nats: float
+    backward_nats: float
+    is_unknown: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LineScore:
+    """The exact cost of a line under a model.
+
+    Attributes:
+        num_sentences: Number of its sentences that have a token: 0 for an empty line.
+        num_tokens: Number of tokens.
+        num_unknown: Number of tokens outside the vocabulary.
+        num_characters: Number of characters in the tokens, plus one for each sentence end.
+        forward_nats: Cost under the forward LM, in nats: of every token and of each sentence's </S>.
+        backward_nats: Cost under the backward LM, in nats: of every token and of each sentence's <S>.
+        spelling_nats: Cost of spelling the unknown words, in nats.
+        tokens: The cost of each token, if it was asked for.
+    """
+
+    num_sentences: int
+    num_tokens: int
+    num_unknown: int
+    num_characters: int
+    forward_nats: float
+    backward_nats: float
+    spelling_nats: float
+    tokens: tuple[TokenScore, ...] | None = None
+
+    @property
+    def measure(self) -> TextMeasure:
+        """The counts that the figures are computed from."""
+        return TextMeasure(
+            num_predictions=self.num_tokens + self.num_sentences,
+            num_tokens=self.num_tokens,
+            num_unknown=self.num_unknown,
+            num_characters=self.num_characters,
+            spelling_nats=self.spelling_nats,
+        )
+
+    @property
+    def mean_nats(self) -> float:
+        """Mean cost of the two directions, in nats."""
+        return (self.forward_nats + self.backward_nats) / 2
+
+    @property
+    def bits_per_character(self) -> float | None:
+        """Cost of the line and of spelling its unknown words, in bits per character; None for an empty line."""
+        return self.measure.bits_per_character(self.mean_nats) if self.num_sentences else None
+
+    @property
+    def perplexity(self) -> float | None:
+        """Perplexity, geometric mean of the two directions; None for an empty line."""
+        return self.measure.perplexity(self.mean_nats) if self.num_sentences else None
+
+    def as_record(self) -> list[Any]:
+        """Return JSON values, from which `of_record` makes the same score."""
+        return [getattr(self, field.name) for field in fields(self)]
+
+    @classmethod
+    def of_record(cls, record: Sequence[Any]) -> "LineScore":
+        """Return the score that `as_record` made this of."""
+        values = dict(zip((field.name for field in fields(cls)), record, strict=True))
+        if values["tokens"] is not None:
+            values["tokens"] = tuple(TokenScore(*token) for token in values["tokens"])
+        return cls(**values)
 
 
 @dataclass(frozen=True, kw_only=True)

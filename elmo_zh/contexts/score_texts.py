@@ -1,33 +1,26 @@
 """Score whole texts line by line: as a table, or the lines that score best."""
 
+import json
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
-from hashlib import blake2b
-from itertools import chain, islice
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from elmo_zh.contexts.keep import KeepRule, write_kept
-from elmo_zh.contexts.line_score import LineScore, ScoredLine
-from elmo_zh.contexts.line_scorer import LineScorer
-from elmo_zh.contexts.score_cache import Known, ScoreCache
-from elmo_zh.contexts.score_parts import ScoreParts
-from elmo_zh.contexts.score_rows import ScoreRows
-from elmo_zh.contexts.score_work import LineScores
+from elmo_zh.contexts.line_scorer import LineScore, LineScorer
+from elmo_zh.contexts.score_lines import LineScoring, ScoredLine, iter_finished_lines
 from elmo_zh.corpus.input_texts import InputText
+from elmo_zh.corpus.names import is_archive_name
 from elmo_zh.engine.engine import Engine, ThisProcess
-from elmo_zh.errors import CorpusError
-from elmo_zh.run.files import atomic_path, file_digest
-from elmo_zh.run.in_order import PartTask, compute_in_order
+from elmo_zh.run.files import atomic_path, claimed_output, file_digest
 from elmo_zh.run.reporter import Reporter
-from elmo_zh.run.resumable import claimed_output
+from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.training.scoring import Figures, TextMeasure
 
-# Lines that are scored together and make a part: little is lost by an interruption, and memory stays bounded.
-PART_LINES = 2048
-PART_CHARACTERS = 200_000
+_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+_DIGITS = 6
 
 
 @dataclass(kw_only=True)
@@ -56,8 +49,12 @@ class ScoreCounts:
     backward_nats: float = 0.0
     spelling_nats: float = 0.0
 
-    def add(self, score: LineScore) -> None:
-        """Add a line."""
+    def add(self, lines: Iterable[ScoredLine]) -> None:
+        """Add lines."""
+        for line in lines:
+            self._add(line.score)
+
+    def _add(self, score: LineScore) -> None:
         self.lines += 1
         self.empty_lines += not score.num_sentences
         self.sentences += score.num_sentences
@@ -108,7 +105,7 @@ class ScoreJob:
         other = {"against_digest": self.other.bundle.digest} if self.other else {}
         return {"texts": texts, "model_digest": self.scorer.bundle.digest, **asdict(self.scorer.reading), **other}
 
-    def rows(self) -> ScoreRows:
+    def rows(self) -> "ScoreRows":
         """Return the form of the table."""
         return ScoreRows(
             self.texts,
@@ -155,11 +152,12 @@ def score_texts(
         CorpusError: If a text cannot be read.
         OutputError: If the file exists, or an unfinished one belongs to other texts, another model or other settings.
     """
-    counts, engine = ScoreCounts(), engine or ThisProcess()
+    engine = engine or ThisProcess()
     if not isinstance(output, Path) and job.keep is None:
-        rows = job.rows()
+        rows, counts = job.rows(), ScoreCounts()
         output.write(rows.header().encode())
-        for lines in _Scoring(job, None, counts, reporter).iter_scored(engine):
+        for lines in LineScoring(job.scorer, job.other, None).iter_scored(job.texts, engine, reporter):
+            counts.add(lines)
             output.write("".join(rows.of_lines(lines)).encode("utf-8", "surrogatepass"))
         return ScoreReport(counts=counts)
     with ExitStack() as stack:
@@ -167,141 +165,90 @@ def score_texts(
             models = [scorer.bundle.path for scorer in (job.scorer, job.other) if scorer]
             read = [*(text.source.path for text in job.texts), *models]
             stack.enter_context(claimed_output(output, read, Path.is_file, force=force))
-            parts = ScoreParts.of(output)
+            work = WorkFolder.of(output)
         else:
-            parts = ScoreParts(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="elmo-zh-"))) / "parts")
-        parts.open(job.manifest(), force=force)
-        if parts.remove_damaged():
-            reporter.warn(f"Some scores in {parts.path} are damaged, so they are computed again.")
-        stack.callback(parts.remove, if_empty=True)
-        for _ in _Scoring(job, parts, counts, reporter).iter_scored(engine):
-            pass
-        if isinstance(output, Path):
-            with atomic_path(output) as unfinished, unfinished.open("wb") as file:
-                kept = _write(job, parts, file)
-        else:
-            kept = _write(job, parts, output)
-        parts.remove()
-    return ScoreReport(counts=counts, kept=kept)
+            work = WorkFolder(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="elmo-zh-"))) / "parts")
+        work.open(job.manifest(), force=force, refusal="an unfinished output of another text, model or settings")
+        stack.callback(work.remove_unless, "part-*.json")
+        report = _score_in_parts(job, work, output, engine, reporter)
+        work.remove()
+    return report
 
 
-def _write(job: ScoreJob, parts: ScoreParts, file: BinaryIO) -> int | None:
+def _score_in_parts(
+    job: ScoreJob, work: WorkFolder, output: Path | BinaryIO, engine: Engine, reporter: Reporter
+) -> ScoreReport:
+    counts = ScoreCounts()
+    for lines in LineScoring(job.scorer, job.other, work).iter_scored(job.texts, engine, reporter):
+        counts.add(lines)
+    if not isinstance(output, Path):
+        return ScoreReport(counts=counts, kept=_write(job, work, output))
+    with atomic_path(output) as unfinished, unfinished.open("wb") as file:
+        return ScoreReport(counts=counts, kept=_write(job, work, file))
+
+
+def _write(job: ScoreJob, work: WorkFolder, file: BinaryIO) -> int | None:
     """Write the result from the finished parts; return the number of kept lines."""
+    lines = iter_finished_lines(work)
     if job.keep is not None:
-        return write_kept(parts.iter_lines(), job.texts, job.keep, parts.path / "ranks", file)
+        return write_kept(lines, job.texts, job.keep, work.path / "ranks", file)
     rows = job.rows()
     file.write(rows.header().encode())
-    for row in rows.of_lines(parts.iter_lines()):
+    for row in rows.of_lines(lines):
         file.write(row.encode("utf-8", "surrogatepass"))
     return None
 
 
-@dataclass
-class _Window:
-    """Consecutive lines, each with the number of its text and its own number there."""
+class ScoreRows:
+    """Turns scored lines into rows of a table (tsv) or of JSON lines (jsonl); `columns` names the values."""
 
-    lines: list[str] = field(default_factory=list)
-    places: list[tuple[int, int]] = field(default_factory=list)
-    num_characters: int = 0
+    def __init__(self, texts: Sequence[InputText], *, kind: str, by_token: bool, with_difference: bool) -> None:
+        """Choose the form; a row says which file its line is in if there are several texts, or an archive."""
+        self._texts, self._is_table, self._by_token = texts, kind == "tsv", by_token
+        self._with_difference = with_difference
+        self._names_files = len(texts) > 1 or any(is_archive_name(text.source.file_name) for text in texts)
+        place = ["file", "line"] if self._names_files else ["line"]
+        if by_token:
+            own = ["place", "start", "end", "token", "forward_nats", "backward_nats", "unknown"]
+        else:
+            own = ["tokens", "unknown", "characters", "forward_nats", "backward_nats", "bits_per_character"]
+            own += ["perplexity", *(["difference"] if with_difference else [])]
+        self.columns = [*place, *own]
 
-    @property
-    def is_full(self) -> bool:
-        return len(self.lines) >= PART_LINES or self.num_characters >= PART_CHARACTERS
+    def header(self) -> str:
+        """Return the first line of the file, "" if it has no header."""
+        return "\t".join(self.columns) + "\n" if self._is_table else ""
 
-    def add(self, line: str, place: tuple[int, int]) -> None:
-        self.lines.append(line)
-        self.places.append(place)
-        self.num_characters += len(line)
+    def of_lines(self, lines: Iterable[ScoredLine]) -> Iterator[str]:
+        """Yield the rows of lines, each with its line end."""
+        for line in lines:
+            place = self._texts[line.text_number].place(line.number) if self._names_files else [line.number]
+            for values in self._token_values(line) if self._by_token else [self._line_values(line)]:
+                yield self._row([*place, *values])
 
-    def new_lines(self, planned: ScoreCache[None]) -> list[str]:
-        """Return the lines that a cache does not know, each once."""
-        new: list[str] = []
+    def _line_values(self, line: ScoredLine) -> list[Any]:
+        score = line.score
+        counts = [score.num_tokens, score.num_unknown, score.num_characters]
+        figures = [score.forward_nats, score.backward_nats, score.bits_per_character, score.perplexity]
+        return [*counts, *figures, *([line.difference] if self._with_difference else [])]
 
-        def note(lines: list[str]) -> list[None]:
-            new.extend(lines)
-            return [None] * len(lines)
+    @staticmethod
+    def _token_values(line: ScoredLine) -> Iterator[list[Any]]:
+        for place, token in enumerate(line.score.tokens or ()):
+            costs = [token.forward_nats, token.backward_nats]
+            yield [place, token.start, token.end, token.token, *costs, int(token.is_unknown)]
 
-        planned.look_up(self.lines, note)
-        return new
-
-    def scored(self, cache: ScoreCache[Known], computed: list[Known]) -> list[ScoredLine]:
-        """Return the lines with their scores, given those of the lines that the cache does not know."""
-        return [
-            ScoredLine(text_number=text_number, number=number, score=score, difference=difference)
-            for (text_number, number), (score, difference) in zip(
-                self.places, cache.look_up(self.lines, lambda _: computed), strict=True
-            )
-        ]
-
-    def resume(self, cache: ScoreCache[Known], done: list[ScoredLine]) -> list[ScoredLine]:
-        """Return the lines of a finished part, after giving their scores to the cache."""
-        if [(line.text_number, line.number) for line in done] != self.places:
-            raise CorpusError("A text has changed while it was read. Type the same command again, with --force.")
-        known = {line: (each.score, each.difference) for line, each in zip(self.lines, done, strict=True)}
-        cache.look_up(self.lines, lambda lines: [known[line] for line in lines])
-        return done
-
-
-class _Scoring:
-    """The scoring of all texts in windows of consecutive lines, each of which becomes a part."""
-
-    def __init__(self, job: ScoreJob, parts: ScoreParts | None, counts: ScoreCounts, reporter: Reporter) -> None:
-        self._job, self._parts, self._counts, self._reporter = job, parts, counts, reporter
-        by_token = job.scorer.reading.by_token
-        # Which lines are new can be told ahead of their scores: so workers compute the windows that come next.
-        self._planned: ScoreCache[None] = ScoreCache(by_token=by_token)
-        self._cache: ScoreCache[Known] = ScoreCache(by_token=by_token)
-
-    def iter_scored(self, engine: Engine) -> Iterator[list[ScoredLine]]:
-        """Yield the lines of all texts, scored, a part at a time; add them to the counts.
-
-        Finished parts are read, and fill the cache as they did when they were computed: so the lines of the others are
-        computed in the same batches, and the same bits come out.
-        """
-        windows = enumerate(_iter_windows(self._job.texts, self._reporter))
-        work = LineScores(self._job.scorer, self._job.other)
-        with self._reporter.progress("score", unit="lines") as progress:
-            for lines in chain(self._iter_finished(windows), self._iter_computed(engine, work, windows)):
-                for line in lines:
-                    self._counts.add(line.score)
-                progress.update(len(lines))
-                yield lines
-
-    def _iter_finished(self, windows: Iterator[tuple[int, _Window]]) -> Iterator[list[ScoredLine]]:
-        """Yield the finished parts, which are the first ones."""
-        num_finished = self._parts.num_parts() if self._parts else 0
-        for number, window in islice(windows, num_finished):
-            assert self._parts is not None
-            done = self._parts.load(number) or []
-            self._job.scorer.add_counts(*self._parts.load_counts(number))
-            window.new_lines(self._planned)
-            yield window.resume(self._cache, done)
-
-    def _iter_computed(
-        self, engine: Engine, work: LineScores, windows: Iterator[tuple[int, _Window]]
-    ) -> Iterator[list[ScoredLine]]:
-        folder = self._parts.path if self._parts else None
-        for (number, window), computed in compute_in_order(engine, work, self._iter_tasks(windows), folder):
-            self._job.scorer.add_counts(computed.unknown_words, computed.num_cut)
-            lines = window.scored(self._cache, computed.known)
-            if self._parts:
-                self._parts.save(number, lines, computed.unknown_words, computed.num_cut)
-            yield lines
-
-    def _iter_tasks(self, windows: Iterator[tuple[int, _Window]]) -> Iterator[PartTask[list[str], tuple[int, _Window]]]:
-        for number, window in windows:
-            lines = window.new_lines(self._planned)
-            digest = blake2b("\n".join(lines).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-            yield PartTask(name=f"computed-{number:08d}-{digest}", task=lines, kept=(number, window))
+    def _row(self, values: Sequence[Any]) -> str:
+        if self._is_table:
+            return "\t".join(map(_cell, values)) + "\n"
+        rounded = (round(value, _DIGITS) if isinstance(value, float) else value for value in values)
+        return json.dumps(dict(zip(self.columns, rounded, strict=True)), ensure_ascii=False) + "\n"
 
 
-def _iter_windows(texts: Iterable[InputText], reporter: Reporter) -> Iterator[_Window]:
-    window = _Window()
-    for text_number, text in enumerate(texts):
-        for number, line in enumerate(text.lines_if_text(reporter)):
-            window.add(line, (text_number, number))
-            if window.is_full:
-                yield window
-                window = _Window()
-    if window.lines:
-        yield window
+def _cell(value: Any) -> str:
+    """Return a value as a cell; it is empty for what an empty line lacks."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.{_DIGITS}f}"
+    return str(value).translate(_ESCAPES)

@@ -186,6 +186,11 @@ class WorkFolder:
         """Remove the folder."""
         remove(self.path)
 
+    def remove_unless(self, *work: str) -> None:
+        """Remove the folder unless it has files of one of these patterns, from which a command would resume."""
+        if not any(path for pattern in work for path in self.path.glob(pattern)):
+            self.remove()
+
     def finish(self, name: str, figures: Mapping[str, Any] | None = None, files: Iterable[Region] = ()) -> None:
         """Record that a part is finished, with figures as JSON values and the bytes that it has written."""
         written = [_Written(str(each.path.relative_to(self.path)), *each[1:], each.digest()) for each in files]

@@ -15,9 +15,9 @@ from parity import numpy_oracle
 
 from elmo_zh import LineScorer
 from elmo_zh.config import TextConfig
-from elmo_zh.contexts import score_texts
+from elmo_zh.contexts import score_lines, score_texts
 from elmo_zh.contexts.line_scorer import LineScorer as Scorer
-from elmo_zh.contexts.score_cache import ScoreCache
+from elmo_zh.contexts.score_lines import ScoreCache
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -198,7 +198,7 @@ def test_kept_lines_of_several_texts(bundle: Path) -> None:
 
 
 def test_a_resumed_score_knows_the_unknown_words_of_all_parts(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(score_texts, "PART_LINES", 1)
+    monkeypatch.setattr(score_lines, "PART_LINES", 1)
     Path("a.txt").write_text("我吃оสาоสา\n我吃苹果\n今天\n" + "一二三四五六七八九十", encoding="utf-8")
     options = ("score", "a.txt", "--model", bundle, "--output")
     whole = elmo_zh(*options, "whole.tsv")
@@ -220,7 +220,7 @@ def test_a_resumed_score_knows_the_unknown_words_of_all_parts(bundle: Path, monk
 
 
 def test_equal_lines_are_scored_once(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(score_texts, "PART_LINES", 2)
+    monkeypatch.setattr(score_lines, "PART_LINES", 2)
     given: list[str] = []
     score_distinct = Scorer.score_distinct
 
@@ -251,7 +251,7 @@ def test_the_cache_forgets_what_was_not_used_for_longest(bundle: Path) -> None:
 def test_a_stopped_command_goes_on_to_the_same_bytes(
     bundle: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
 ) -> None:
-    monkeypatch.setattr(score_texts, "PART_LINES", 2)
+    monkeypatch.setattr(score_lines, "PART_LINES", 2)
     Path("a.txt").write_text("我吃\n苹果\n\n我吃\n今天。\n果\n吃我\n", encoding="utf-8")
     arguments = ("score", "a.txt", "--model", bundle, *options)
     at_once = elmo_zh(*arguments).stdout
@@ -278,13 +278,13 @@ def test_a_stopped_command_goes_on_to_the_same_bytes(
     assert "exists already" in elmo_zh(*arguments, "--output", "out").only_error()
 
 
-@pytest.mark.parametrize("name", ["part-00000000.jsonl", "part-00000000.json", "part-00000001.jsonl"])
+@pytest.mark.parametrize("name", ["part-000000000000.jsonl", "part-000000000000.json", "part-000000000001.jsonl"])
 @pytest.mark.parametrize("damage", [lambda data: data[:-3] + b"0" + data[-2:], lambda data: bytes(len(data))])
 def test_damaged_scores_are_computed_again(
     bundle: Path, monkeypatch: pytest.MonkeyPatch, name: str, damage: Callable[[bytes], bytes]
 ) -> None:
     """One that is still JSON used to end in wrong scores with status 0."""
-    monkeypatch.setattr(score_texts, "PART_LINES", 2)
+    monkeypatch.setattr(score_lines, "PART_LINES", 2)
     Path("a.txt").write_text("我吃\n苹果\n\n我吃\n今天。\n果\n吃我\n", encoding="utf-8")
     arguments = ("score", "a.txt", "--model", bundle)
     at_once = elmo_zh(*arguments).stdout
@@ -299,7 +299,7 @@ def test_damaged_scores_are_computed_again(
     path.write_bytes(damage(path.read_bytes()))
     answer = elmo_zh(*arguments, "--output", "out")
     assert answer.status == 0
-    assert "Warning: Some scores in out.parts are damaged, so they are computed again." in answer.stderr
+    assert "Warning: Some finished work in out.parts is damaged, so it is computed again." in answer.stderr
     assert Path("out").read_bytes().decode() == at_once
 
 

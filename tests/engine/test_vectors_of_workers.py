@@ -10,7 +10,7 @@ import pytest
 from drawn_bundles import SHAPES, write_model
 
 from elmo_zh import ElmoEmbedder, LineScorer
-from elmo_zh.contexts.score_work import LineScores
+from elmo_zh.contexts.score_lines import LineScores
 from elmo_zh.embed.line_blocks import Contents
 from elmo_zh.embed.reduction import Reduction
 from elmo_zh.embed.vector_work import LineVectors

@@ -8,8 +8,7 @@ from typing import Any
 from elmo_zh.checks import Place
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.index_entries import IndexedLine, Occurrence
-from elmo_zh.contexts.line_score import TokenScore
-from elmo_zh.contexts.line_scorer import LineReading, LineScorer
+from elmo_zh.contexts.line_scorer import LineReading, LineScorer, TokenScore
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.run.reporter import Reporter
 
