@@ -16,6 +16,7 @@ from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.run.work_folder import PartTask, Region, WorkFolder, part_name
+from elmo_zh.text.windows import iter_windows
 
 # Lines that are scored together and make a part: little is lost by an interruption, and memory stays bounded.
 PART_LINES = 2048
@@ -150,17 +151,14 @@ class _Window(NamedTuple):
 
 
 def _iter_windows(texts: Iterable[InputText], reporter: Reporter) -> Iterator[_Window]:
-    window, num_characters = _Window([], []), 0
-    for text_number, text in enumerate(texts):
-        for number, line in enumerate(text.lines_if_text(reporter)):
-            window.lines.append(line)
-            window.places.append((text_number, number))
-            num_characters += len(line)
-            if len(window.lines) >= PART_LINES or num_characters >= PART_CHARACTERS:
-                yield window
-                window, num_characters = _Window([], []), 0
-    if window.lines:
-        yield window
+    numbered = (
+        (line, (text_number, number))
+        for text_number, text in enumerate(texts)
+        for number, line in enumerate(text.lines_if_text(reporter))
+    )
+    for window in iter_windows(numbered, lambda each: len(each[0]), most_items=PART_LINES, most_size=PART_CHARACTERS):
+        lines, places = zip(*window, strict=True)
+        yield _Window([*lines], [*places])
 
 
 class LineScoring:

@@ -11,7 +11,7 @@ from engine.dask_cluster import Cluster
 from waiting import wait_until
 
 from elmo_zh.config import TextConfig
-from elmo_zh.contexts import index_vectors, score_texts
+from elmo_zh.contexts import index_vectors, score_lines
 from elmo_zh.embed import dump
 from elmo_zh.engine import dask_workers
 from elmo_zh.extras import install_line
@@ -32,7 +32,7 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A text in many parts."""
     monkeypatch.setattr(dump, "PART_LINES", 7)
     monkeypatch.setattr(index_vectors, "PART_LINES", 7)
-    monkeypatch.setattr(score_texts, "PART_LINES", 7)
+    monkeypatch.setattr(score_lines, "PART_LINES", 7)
     path = tmp_path / "text.txt"
     path.write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
     return path
@@ -92,7 +92,7 @@ def test_one_engine_continues_what_another_began(
     two_workers: Cluster, text: Path, bundle: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(name, text, bundle, tmp_path / "here")
-    module = {"embed": dump, "score tokens": score_texts}[name]
+    module = {"embed": dump, "score tokens": score_lines}[name]
     computed = module.compute_in_order
     seen = []
 
