@@ -15,6 +15,7 @@ from elmo_zh.contexts import index_vectors, score_lines
 from elmo_zh.embed import dump
 from elmo_zh.engine import dask_workers
 from elmo_zh.extras import install_line
+from elmo_zh.run.work_folder import WorkFolder
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'distributed>=2026.1'")
 
@@ -92,8 +93,7 @@ def test_one_engine_continues_what_another_began(
     two_workers: Cluster, text: Path, bundle: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(name, text, bundle, tmp_path / "here")
-    module = {"embed": dump, "score tokens": score_lines}[name]
-    computed = module.compute_in_order
+    computed = WorkFolder.compute
     seen = []
 
     def stopping(*arguments: object) -> object:
@@ -108,7 +108,7 @@ def test_one_engine_continues_what_another_began(
     typed = (command, text, "--segmented", "--model", bundle, "--output", tmp_path / "there", *options)
     for engine in (dask, ()):
         with monkeypatch.context() as during:
-            during.setattr(module, "compute_in_order", stopping)
+            during.setattr(WorkFolder, "compute", stopping)
             assert elmo_zh(*typed, *engine).status == 130
     assert len(seen) == 6
     assert len(list(tmp_path.glob("there.parts/part-*.json"))) == 6
