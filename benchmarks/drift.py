@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 
 from elmo_zh import ContextIndex, ElmoEmbedder, measure_drift
 from elmo_zh.config import TextConfig, Word2vecConfig
-from elmo_zh.contexts.aligned_vectors import procrustes_distances
 from elmo_zh.contexts.build_index import IndexSettings, build_index
 from elmo_zh.contexts.choice import Choice
-from elmo_zh.contexts.drift_statistics import MEASURES
+from elmo_zh.contexts.drift_statistics import MEASURES, procrustes_distances
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.run.reporter import SilentReporter

@@ -25,9 +25,8 @@ from substitutes import Occurrences, interval, labelled_occurrences, sample_occu
 from elmo_zh import ElmoEmbedder
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.contexts.choice import Choice
-from elmo_zh.contexts.clusters import choose_number, find_clusters
 from elmo_zh.contexts.nearest import unit_rows
-from elmo_zh.contexts.usage_vectors import join_directions
+from elmo_zh.contexts.usages import choose_number, find_clusters, join_directions
 
 LEAST_OF_SENSE, LEAST_OF_ONE, WINDOW = 5, 10, 5
 Word = tuple[str, NDArray[np.str_], dict[str, NDArray[np.floating]]]

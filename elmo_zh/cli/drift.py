@@ -14,7 +14,7 @@ from elmo_zh.run.reporter import counted, first_ten
 if TYPE_CHECKING:
     from elmo_zh.contexts.drift import Drift, WordDrift
     from elmo_zh.contexts.index import ContextIndex
-    from elmo_zh.contexts.keyword_lines import NeighbourLine
+    from elmo_zh.contexts.occurrences import NeighbourLine
 
 # The level at which a change counts as found.
 _LEVEL = 0.05
@@ -84,8 +84,7 @@ def drift(common: Common, /, old: Path, new: Path, output: Path | None, **chosen
     """
     common.resolve()
     refuse_settings_of_the_model(common, "drift")
-    from elmo_zh.contexts.drift import measure_drift, moved_lines
-    from elmo_zh.contexts.drift_lines import save_drift
+    from elmo_zh.contexts.drift import measure_drift, moved_lines, save_drift
     from elmo_zh.contexts.index import ContextIndex
 
     indexes = ContextIndex.load(old), ContextIndex.load(new)
@@ -122,7 +121,7 @@ def _read_words(path: Path | None) -> frozenset[str] | None:
 
 
 def _vector_distances(paths: tuple[Path, Path] | None) -> dict[str, float]:
-    from elmo_zh.contexts.aligned_vectors import procrustes_distances
+    from elmo_zh.contexts.drift_statistics import procrustes_distances
 
     return procrustes_distances(*paths) if paths else {}
 
@@ -169,7 +168,7 @@ def _finish(
 ) -> None:
     from dataclasses import asdict
 
-    from elmo_zh.contexts.drift_lines import moved_line_rows, table_lines
+    from elmo_zh.contexts.drift import moved_line_rows, table_lines
 
     lines = table_lines([word for word, _ in shown])
     for word, (old, new) in shown:

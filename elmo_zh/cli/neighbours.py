@@ -18,8 +18,7 @@ from elmo_zh.invocation import program, typed_word
 
 if TYPE_CHECKING:
     from elmo_zh.contexts.index import ContextIndex
-    from elmo_zh.contexts.keyword_lines import NeighbourLine
-    from elmo_zh.contexts.occurrences import TokenInSentence
+    from elmo_zh.contexts.occurrences import NeighbourLine, TokenInSentence
     from elmo_zh.embed.embedder import ElmoEmbedder
 
 
@@ -64,8 +63,7 @@ def neighbours(
     if not word.strip():
         raise click.UsageError("WORD is empty. Give a word of the sentence.")
     from elmo_zh.contexts.index import ContextIndex
-    from elmo_zh.contexts.keyword_lines import distinct_neighbours
-    from elmo_zh.contexts.occurrences import best_occurrence, require_occurrences
+    from elmo_zh.contexts.occurrences import best_occurrence, distinct_neighbours, require_occurrences
 
     index = ContextIndex.load(index_path)
     chosen = index.layers[-1] if layer is None else layer
@@ -107,7 +105,7 @@ def _finish(
     found: list["NeighbourLine"],
 ) -> None:
     from elmo_zh.bundle.description import describe_model
-    from elmo_zh.contexts.keyword_lines import keyword_lines
+    from elmo_zh.contexts.occurrences import keyword_lines
 
     common.finish(
         {

@@ -148,7 +148,7 @@ def _load_embedder(
 
 
 def _substitutes(embedder: "ElmoEmbedder", index: "ContextIndex", found: "Senses", top: int) -> list[list[str]]:
-    from elmo_zh.contexts.usage_substitutes import usage_substitutes
+    from elmo_zh.contexts.senses import usage_substitutes
 
     try:
         return usage_substitutes(embedder, found, segmented=index.is_segmented, top=top)
@@ -163,9 +163,9 @@ def _with_way_out(error: BundleError) -> list[str]:
 def _write(index: "ContextIndex", found: "Senses", output: Path | None, picture: Path | None) -> None:
     """Write the table and the picture that were asked for."""
     if output:
-        from elmo_zh.contexts.usage_rows import write_usage_rows
+        from elmo_zh.contexts.senses import save_senses
 
-        write_usage_rows(index, found, output)
+        save_senses(index, found, output)
     if picture:
         from elmo_zh.pictures.canvas import can_write
         from elmo_zh.pictures.usages import draw_usages
@@ -224,7 +224,7 @@ def _summary(found: "Senses") -> str:
 
 def _describe(usage: "Usage", substitutes: list[list[str]] | None) -> list[str]:
     """Return the lines that show a usage."""
-    from elmo_zh.contexts.keyword_lines import keyword_lines
+    from elmo_zh.contexts.occurrences import keyword_lines
 
     lines = ["", f"usage {usage.number + 1}: {usage.share:.1%} ({counted(len(usage.nearest), 'occurrence')})"]
     if usage.words:

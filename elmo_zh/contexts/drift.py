@@ -1,7 +1,8 @@
 """Find words that two texts use differently: two indexes made with one model, compared word by word."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +17,16 @@ from elmo_zh.contexts.drift_statistics import (
 )
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.index_entries import Neighbour
-from elmo_zh.contexts.keyword_lines import NeighbourLine
 from elmo_zh.contexts.nearest import unit_rows
+from elmo_zh.contexts.occurrences import NeighbourLine, keyword_lines
 from elmo_zh.errors import ElmoZhError
-from elmo_zh.run.reporter import Reporter, SilentReporter, counted
+from elmo_zh.run.files import atomic_path
+from elmo_zh.run.reporter import Reporter, SilentReporter, aligned, counted
 
 # Words that `repr` shows.
 _SHOWN_WORDS = 5
+# The name of each measure in the header of the table.
+_TITLES = {"excess": "excess", "apd": "APD", "prt": "PRT"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,3 +253,38 @@ def _why_none(old: ContextIndex, new: ContextIndex, asked: Sequence[str], min_co
         f"No word is in {min_count} different sentences of both {old.path} and {new.path}. Lower --min-count, or index"
         " more text."
     )
+
+
+def save_drift(path: Path, drift: Drift) -> None:
+    """Write all compared words as TSV: a header with the attributes of `WordDrift`, then a row for each word."""
+    with atomic_path(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
+        file.write("\t".join(field.name for field in fields(WordDrift)) + "\n")
+        for word in drift.words:
+            file.write("\t".join(map(_cell, asdict(word).values())) + "\n")
+
+
+def table_lines(words: Sequence[WordDrift]) -> list[str]:
+    """Return the lines of a table: word, counts, measures, spreads, p, q, and word2vec's distance if it is known."""
+    with_vectors = any(each.procrustes is not None for each in words)
+    header = ["word", "old", "new", *_TITLES.values(), "old spread", "new spread", "p", "q"]
+    rows = [header + ["word2vec"] * with_vectors]
+    for each in words:
+        row = [each.word, f"{each.old_count:,}", f"{each.new_count:,}"]
+        row += [f"{getattr(each, name):.4f}" for name in (*_TITLES, "old_spread", "new_spread")]
+        row += [f"{each.p:.2g}", f"{each.q:.2g}"]
+        if with_vectors:
+            row.append("-" if each.procrustes is None else f"{each.procrustes:.4f}")
+        rows.append(row)
+    return list(aligned(rows))
+
+
+def moved_line_rows(old: Sequence[NeighbourLine], new: Sequence[NeighbourLine]) -> list[str]:
+    """Return old and new lines below one another, aligned at the word."""
+    names = ["old"] * len(old) + ["new"] * len(new)
+    return [f"  {name}  {line}" for name, line in zip(names, keyword_lines([*old, *new]), strict=True)]
+
+
+def _cell(value: str | float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,16 +1,21 @@
-"""The distance between two groups of vectors: three measures, their permutation test, and false-discovery control.
+"""The distance between two groups of vectors: three measures and their permutation test; and word2vec's distances.
 
-All measures follow from the sums of the two groups' unit vectors, so a permutation costs one product with a vector of
+The measures follow from the sums of the two groups' unit vectors, so a permutation costs one product with a vector of
 zeros and ones, and many permutations one product of matrices.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.contexts.nearest import unit_rows
+from elmo_zh.corpus.text_files import iter_lines
+from elmo_zh.errors import RunError
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
+from elmo_zh.word2vec.vectors import load_word_vectors
 
 Vectors = NDArray[np.float64]
 
@@ -71,18 +76,11 @@ def compare_groups(old: Vectors, new: Vectors) -> Distances:
 
 
 def permutation_p(old: Vectors, new: Vectors, measure: str, permutations: int, generator: np.random.Generator) -> float:
-    """Return the share of random divisions of all vectors into two groups at least as far apart.
+    """Return the share of random divisions of all unit vectors into two groups at least as far apart.
 
     The test is sequential: it ends when 100 permutations have reached the distance, and then their share of those drawn
     is the p-value, which is as valid as that of a fixed number (Besag and Clifford 1991, "Sequential Monte Carlo
-    p-values").
-
-    Args:
-        old: Unit vectors, shape (n, D).
-        new: Unit vectors, shape (m, D).
-        measure: One of `MEASURES`.
-        permutations: How many to draw at most; the smallest p-value is 1 / (permutations + 1).
-        generator: Draws the permutations.
+    p-values"). The smallest p-value is 1 / (permutations + 1).
     """
     # The measures do not change when the groups change places, and the product is smaller with the smaller one first.
     first, second = (old, new) if len(old) <= len(new) else (new, old)
@@ -127,3 +125,51 @@ def _distances(sums: Vectors, total: Vectors, num_first: int, num_second: int, *
         "new_spread": 1 - (second - num_second) / (num_second * (num_second - 1)),
     }
     return Distances(**{name: float(value[0]) for name, value in found.items()} if one else found)
+
+
+def procrustes_distances(old_path: Path, new_path: Path) -> dict[str, float]:
+    """Return the cosine distance between a word's two vectors, for each word that both files have.
+
+    The files are in word2vec's text format. The vectors of the shared words are divided by their norms, and the old
+    ones rotated onto the new ones by an orthogonal Procrustes alignment (Hamilton, Leskovec and Jurafsky 2016,
+    "Diachronic Word Embeddings Reveal Statistical Laws of Semantic Change").
+    """
+    (old_words, old_width), (new_words, new_width) = _survey(old_path), _survey(new_path)
+    if old_width != new_width:
+        raise RunError(
+            f"{old_path} has vectors of {old_width} numbers, {new_path} of {new_width}. Train both with one dimension."
+        )
+    shared = sorted(old_words & new_words)
+    if not shared:
+        raise RunError(f"{old_path} and {new_path} have no word in common. Give vectors of two texts in one language.")
+    vocabulary = Vocabulary((*SPECIALS, *shared))
+    return dict(zip(shared, distances_of_aligned(*(
+        load_word_vectors(path, vocabulary, old_width).vectors for path in (old_path, new_path)
+    )).tolist(), strict=True))  # fmt: skip
+
+
+def distances_of_aligned(old: NDArray[np.float32], new: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return the cosine distance of each pair of W rows after the best rotation of the old ones, shape (W,)."""
+    first, second = (unit_rows(each) for each in (old, new))
+    left, _, right = np.linalg.svd(first.T @ second)
+    return np.asarray(1 - ((first @ (left @ right)) * second).sum(axis=1))
+
+
+def _survey(path: Path) -> tuple[set[str], int]:
+    """Return the words of a file of vectors, and the length of a vector."""
+    words: set[str] = set()
+    width = 0
+    for number, line in enumerate(iter_lines(path), start=1):
+        word, *numbers = line.rstrip(" ").split(" ")
+        if number == 1 and len(numbers) == 1 and word.isdecimal():
+            continue  # the header: number of words and dimension
+        width = width or len(numbers)
+        if len(numbers) != width or not numbers:
+            raise RunError(
+                f"{path}: line {number} has {len(numbers)} numbers, expected {width or 'a word and its vector'}."
+                " Give a file in word2vec's text format, such as word2vec.txt of a run."
+            )
+        words.add(word)
+    if not words:
+        raise RunError(f"{path} has no vectors. Give a file in word2vec's text format, such as word2vec.txt of a run.")
+    return words - set(SPECIALS), width

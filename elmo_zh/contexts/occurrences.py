@@ -1,14 +1,25 @@
-"""Occurrences of a word in a sentence, each as one token of its segmentation."""
+"""Occurrences of a word: in a sentence, each as one token of its segmentation, and in an index, in their context."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from elmo_zh.embed.embedder import ElmoEmbedder
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.index_entries import IndexedLine, Neighbour
 from elmo_zh.errors import CorpusError
-from elmo_zh.run.reporter import counted
+from elmo_zh.run.reporter import aligned, counted, display_width
 from elmo_zh.text.alignment import TokenisedLine
 
-_SHOWN_CHARACTERS = 40
+if TYPE_CHECKING:
+    from elmo_zh.embed.embedder import ElmoEmbedder
+
+# Characters of a sentence in a message, and columns of a terminal on either side of a word.
+_SHOWN_CHARACTERS, _COLUMNS = 40, 30
+# Repeated lines are passed over; at most so many times the occurrences asked for are looked at.
+_MOST_PER_SHOWN = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +62,7 @@ class TokenInSentence:
 
 
 def find_occurrences(
-    embedder: ElmoEmbedder, text: str, word: str, *, segmented: bool = False, place: tuple[str, int] = ("", 0)
+    embedder: "ElmoEmbedder", text: str, word: str, *, segmented: bool = False, place: tuple[str, int] = ("", 0)
 ) -> list[TokenInSentence]:
     """Return the occurrences of a word in a sentence, in order and without overlap.
 
@@ -94,7 +105,7 @@ def find_occurrences(
 
 
 def require_occurrences(
-    embedder: ElmoEmbedder, text: str, word: str, *, segmented: bool = False
+    embedder: "ElmoEmbedder", text: str, word: str, *, segmented: bool = False
 ) -> list[TokenInSentence]:
     """Return what `find_occurrences` returns.
 
@@ -121,7 +132,7 @@ def _spans(text: str, word: str) -> Iterator[tuple[int, int]]:
         start = text.find(word, start + len(word))
 
 
-def occurrence_at(embedder: ElmoEmbedder, text: str, position: int, *, segmented: bool = False) -> TokenInSentence:
+def occurrence_at(embedder: "ElmoEmbedder", text: str, position: int, *, segmented: bool = False) -> TokenInSentence:
     """Return the token at a position of a sentence, counted from 0.
 
     Raises:
@@ -146,3 +157,80 @@ def describe_tokens(text: str, prepared: TokenisedLine) -> str:
     tokens = " ".join(prepared.tokens[:_SHOWN_CHARACTERS])
     count = len(prepared.tokens)
     return f"{shown!r} has {counted(count, 'token')}{f' ({tokens})' if count else ''}."
+
+
+@dataclass(frozen=True)
+class NeighbourLine:
+    """A neighbour with its line.
+
+    Attributes:
+        neighbour: The neighbour.
+        line: Its line.
+    """
+
+    neighbour: Neighbour
+    line: IndexedLine
+
+    def described(self) -> dict[str, str | int | float]:
+        """Return the text and the place of the occurrence in its raw line as JSON values; numbers count from 0."""
+        occurrence = self.neighbour.occurrence
+        return {
+            "cosine": round(self.neighbour.cosine, 6),
+            "text": self.line.text,
+            "text_start": self.line.start,
+            "start": self.line.start + occurrence.start,
+            "end": self.line.start + occurrence.end,
+            "source": self.line.source,
+            "line": self.line.number,
+            "occurrence": occurrence.number,
+        }
+
+
+def distinct_neighbours(
+    index: ContextIndex, vector: NDArray[np.float32], layer: int, top: int, word: str | None = None
+) -> list[NeighbourLine]:
+    """Return neighbours as `ContextIndex.neighbours` does, one for each place in equal lines."""
+    wanted = 2 * top
+    while True:
+        found = index.neighbours(vector, layer, wanted, word)
+        distinct: dict[tuple[str, int], NeighbourLine] = {}
+        for neighbour in found:
+            line = index.line(neighbour.occurrence.line)
+            distinct.setdefault((line.text, neighbour.occurrence.start), NeighbourLine(neighbour, line))
+        if len(distinct) >= top or len(found) < wanted or wanted >= _MOST_PER_SHOWN * top:
+            return list(distinct.values())[:top]
+        wanted *= 4
+
+
+def keyword_lines(neighbours: Sequence[NeighbourLine]) -> list[str]:
+    """Return a line for each neighbour: cosine, text before the word, the word, text after it, source and line."""
+    rows = []
+    for each in neighbours:
+        occurrence, line = each.neighbour.occurrence, each.line
+        rows.append(
+            (
+                f"{each.neighbour.cosine:.4f}",
+                _clip(reversed(line.text[: occurrence.start]))[::-1],
+                _printable(line.text[occurrence.start : occurrence.end]),
+                _clip(line.text[occurrence.end :]),
+                f"{line.source}:{line.number + 1}",
+            )
+        )
+    return list(aligned(rows, left=(2, 3, 4))) if rows else []
+
+
+def _clip(characters: Iterable[str]) -> str:
+    """Return the first characters, as many as fit, then … if there are more."""
+    kept, width = "", 0
+    for character in characters:
+        shown = _printable(character)
+        width += display_width(shown)
+        if width > _COLUMNS - 1:
+            return kept + "…"
+        kept += shown
+    return kept
+
+
+def _printable(text: str) -> str:
+    """Return a text with a space instead of each character that a terminal would act on."""
+    return "".join(character if character.isprintable() else " " for character in text)

@@ -1,20 +1,30 @@
 """The usages of a word: its occurrences in an index, in clusters by their vectors."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.checks import check_instance, check_whole_number
-from elmo_zh.contexts.clusters import Clusters, find_clusters
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.index_entries import IndexedLine, Neighbour, Occurrence
-from elmo_zh.contexts.keyword_lines import NeighbourLine
 from elmo_zh.contexts.nearest import unit_rows
-from elmo_zh.contexts.telling_words import telling_words
-from elmo_zh.contexts.usage_vectors import usage_layer, usage_vectors
+from elmo_zh.contexts.occurrences import NeighbourLine
+from elmo_zh.contexts.usages import Clusters, find_clusters, telling_words, usage_layer, usage_vectors
 from elmo_zh.errors import ElmoZhError
+from elmo_zh.run.files import atomic_path
+
+if TYPE_CHECKING:
+    from elmo_zh.embed.embedder import ElmoEmbedder
+
+# Occurrences of a usage, the nearest to its centre, whose substitutes are found; and how many of each.
+_NUM_OCCURRENCES, _NUM_EACH = 20, 20
+_COLUMNS = ("occurrence", "usage", "cosine", "repeated", "source", "line", "start", "end", "text_start", "text")
+_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +124,7 @@ def find_senses(
     own = [distinct[clusters.labels == label] for label in range(len(clusters.centres))]
     centres = np.stack([units[each].mean(axis=0) for each in own])
     cosines = (units * unit_rows(centres)[labels]).sum(axis=1)
-    words = telling_words(index, word, chosen, centres, top)
+    [words] = telling_words(index, [(word, centres)], chosen, top)
     usages = []
     for label, rows in enumerate(own):
         ranked = rows[np.lexsort((rows, -cosines[rows]))]
@@ -157,3 +167,64 @@ def _check_differences(index: ContextIndex, units: NDArray[np.float64], layer: i
             f"layer {layer}: the occurrences have {len(different)} different vectors, too few for {num_usages} usages."
             f" Choose another --layer ({others}), or fewer --usages."
         )
+
+
+def save_senses(index: ContextIndex, senses: Senses, output: Path) -> None:
+    """Write a TSV file with a row for each occurrence, in the order of the texts; docs/contexts.md describes it."""
+    with atomic_path(output) as unfinished:
+        unfinished.write_text("".join(f"{row}\n" for row in usage_rows(index, senses)), encoding="utf-8", newline="\n")
+
+
+def usage_rows(index: ContextIndex, senses: Senses) -> Iterator[str]:
+    """Yield the header and a row for each occurrence. Tabs, line ends and backslashes are escaped."""
+    yield "\t".join(_COLUMNS)
+    columns = (senses.occurrences, senses.labels, senses.cosines, senses.is_repeated)
+    for number, label, cosine, is_repeated in zip(*(column.tolist() for column in columns), strict=True):
+        occurrence = index.occurrence(number)
+        line = index.line(occurrence.line)
+        values = (
+            number, label, f"{cosine:.4f}", int(is_repeated), line.source, line.number,
+            line.start + occurrence.start, line.start + occurrence.end, line.start, line.text,
+        )  # fmt: skip
+        yield "\t".join(str(value).translate(_ESCAPES) for value in values)
+
+
+def usage_substitutes(embedder: "ElmoEmbedder", senses: Senses, *, segmented: bool, top: int = 10) -> list[list[str]]:
+    """Return the substitutes that are most telling for each usage of a word.
+
+    A substitute is scored by the share of the usage's 20 occurrences nearest to its centre for which it is among the 20
+    best, minus the largest share in another usage. Ties go to the one with the better mean rank. The word itself is
+    left out.
+    """
+    shares, ranks = [], []
+    for usage in senses.usages:
+        places = list(_places(embedder, usage.nearest[:_NUM_OCCURRENCES], segmented=segmented))
+        share: Counter[str] = Counter()
+        rank: Counter[str] = Counter()
+        for found in embedder.substitutes_many(places, _NUM_EACH + 1):
+            for number, word in enumerate(found.words[:_NUM_EACH]):
+                share[word] += 1
+                rank[word] += number - _NUM_EACH
+        shares.append({word: count / len(places) for word, count in share.items()})
+        ranks.append(rank)
+    return [_telling(shares, rank, usage)[:top] for usage, rank in enumerate(ranks)]
+
+
+def _telling(shares: Sequence[dict[str, float]], rank: Counter[str], usage: int) -> list[str]:
+    """Return the substitutes of a usage, the most telling first."""
+    others = [share for number, share in enumerate(shares) if number != usage]
+
+    def score(word: str) -> tuple[float, int, str]:
+        lead = shares[usage][word] - max((share.get(word, 0.0) for share in others), default=0.0)
+        return -round(lead, 6), rank[word], word
+
+    return sorted(shares[usage], key=score)
+
+
+def _places(
+    embedder: "ElmoEmbedder", lines: Sequence[NeighbourLine], *, segmented: bool
+) -> Iterator[tuple[list[str], int]]:
+    """Yield the tokens of the lines and the positions of the occurrences in them."""
+    for each in lines:
+        occurrence = each.neighbour.occurrence
+        yield embedder.prepare(each.line.text, segmented=segmented).tokens, occurrence.token

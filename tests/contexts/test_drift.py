@@ -15,9 +15,15 @@ from drawn_bundles import SHAPES, WORDS, write_model
 from elmo_zh import ContextIndex, ElmoEmbedder, measure_drift
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import drift_statistics
-from elmo_zh.contexts.aligned_vectors import distances_of_aligned, procrustes_distances
 from elmo_zh.contexts.drift import moved_lines
-from elmo_zh.contexts.drift_statistics import MEASURES, compare_groups, distinct_unit_rows, permutation_p
+from elmo_zh.contexts.drift_statistics import (
+    MEASURES,
+    compare_groups,
+    distances_of_aligned,
+    distinct_unit_rows,
+    permutation_p,
+    procrustes_distances,
+)
 from elmo_zh.errors import ElmoZhError
 
 pytestmark = pytest.mark.usefixtures("empty_folder")

@@ -18,7 +18,6 @@ from drawn_bundles import SHAPES, write_model
 
 from elmo_zh import ContextIndex, ElmoEmbedder, LineScorer
 from elmo_zh.config import TextConfig
-from elmo_zh.contexts.clusters import find_clusters
 from elmo_zh.contexts.explore import page as page_module
 from elmo_zh.contexts.explore.chosen_points import PageChoice, choose_points
 from elmo_zh.contexts.explore.colourings import NUM_COLOURS, Colouring
@@ -28,7 +27,7 @@ from elmo_zh.contexts.explore.page_data import short_names
 from elmo_zh.contexts.explore.point_labels import PointLabels
 from elmo_zh.contexts.explore.point_neighbours import point_neighbours
 from elmo_zh.contexts.index_entries import IndexedLine
-from elmo_zh.contexts.usage_vectors import usage_vectors
+from elmo_zh.contexts.usages import find_clusters, usage_vectors
 from elmo_zh.errors import CorpusError, ElmoZhError
 from elmo_zh.extras import install_line
 from elmo_zh.run.reporter import SilentReporter

@@ -13,9 +13,14 @@ from drawn_bundles import SHAPES, write_model
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import nearest as nearest_module
-from elmo_zh.contexts.keyword_lines import distinct_neighbours, keyword_lines
 from elmo_zh.contexts.nearest import nearest, nearest_among, nearest_of_each
-from elmo_zh.contexts.occurrences import TokenInSentence, best_occurrence, require_occurrences
+from elmo_zh.contexts.occurrences import (
+    TokenInSentence,
+    best_occurrence,
+    distinct_neighbours,
+    keyword_lines,
+    require_occurrences,
+)
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.reporter import display_width
 

@@ -13,16 +13,20 @@ pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip instal
 
 from elmo_zh import ContextIndex, ElmoEmbedder, find_senses, measure_drift
 from elmo_zh.config import TextConfig
-from elmo_zh.contexts import clusters as clusters_module
-from elmo_zh.contexts import telling_words as telling_module
-from elmo_zh.contexts.clusters import ClusterChoice, choose_number, find_clusters
+from elmo_zh.contexts import usages as usages_module
 from elmo_zh.contexts.drift import Drift
 from elmo_zh.contexts.explore.chosen_points import WordPoints
 from elmo_zh.contexts.explore.colourings import colour_points
-from elmo_zh.contexts.telling_words import telling_words, telling_words_of_each
-from elmo_zh.contexts.usage_rows import usage_rows
-from elmo_zh.contexts.usage_substitutes import usage_substitutes
-from elmo_zh.contexts.usage_vectors import join_directions, usage_layer, usage_vectors
+from elmo_zh.contexts.senses import usage_rows, usage_substitutes
+from elmo_zh.contexts.usages import (
+    ClusterChoice,
+    choose_number,
+    find_clusters,
+    join_directions,
+    telling_words,
+    usage_layer,
+    usage_vectors,
+)
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.extras import install_line
 from elmo_zh.run.reporter import SilentReporter
@@ -86,7 +90,7 @@ def test_the_same_vectors_give_the_same_clusters() -> None:
 
 
 def test_of_very_many_vectors_a_sample_is_clustered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusters_module, "MOST_FITTED", 40)
+    monkeypatch.setattr(usages_module, "MOST_FITTED", 40)
     vectors, truth = drawn_groups((120, 70), 6.0)
     np.testing.assert_array_equal(find_clusters(vectors).labels, truth)
 
@@ -171,7 +175,7 @@ def test_usages_of_a_word(senses_index: ContextIndex) -> None:
 def test_telling_words_are_near_one_usage_only(senses_index: ContextIndex) -> None:
     vectors = np.array(senses_index.vectors(2), np.float64)
     first, second = (int(senses_index.occurrences(word)[0]) for word in ("米饭", "手机"))
-    found = telling_words(senses_index, "苹果", 2, vectors[[first, second]], 3)
+    [found] = telling_words(senses_index, [("苹果", vectors[[first, second]])], 2, 3)
     units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     cosines = units @ units[[first, second]].T
     for usage, words in enumerate(found):
@@ -182,7 +186,7 @@ def test_telling_words_are_near_one_usage_only(senses_index: ContextIndex) -> No
             scores[word] = max(score, scores.get(word, -9))
         scores.pop("苹果", None)
         assert words == sorted(scores, key=lambda word: -scores[word])[:3]
-    [alone] = telling_words(senses_index, "苹果", 2, vectors[[first]], 50)
+    [[alone]] = telling_words(senses_index, [("苹果", vectors[[first]])], 2, 50)
     order = np.argsort(-(units @ units[first]), kind="stable").tolist()
     expected = dict.fromkeys(senses_index.occurrence(row).word for row in order)
     assert alone == [word for word in expected if word != "苹果"]
@@ -193,8 +197,8 @@ def test_telling_words_of_many_words_in_blocks(
     senses_index: ContextIndex, monkeypatch: pytest.MonkeyPatch, block: int, num_nearest: int
 ) -> None:
     """Words and their ranks are those of a plain product over the whole index, whatever the blocks."""
-    monkeypatch.setattr(telling_module, "_BLOCK", block)
-    monkeypatch.setattr(telling_module, "_NUM_NEAREST", num_nearest)
+    monkeypatch.setattr(usages_module, "_BLOCK", block)
+    monkeypatch.setattr(usages_module, "_NUM_NEAREST", num_nearest)
     vectors = np.array(senses_index.vectors(2), np.float64)
     units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     spelled = [senses_index.occurrence(row).word for row in range(len(senses_index))]
@@ -203,7 +207,7 @@ def test_telling_words_of_many_words_in_blocks(
         (word, vectors[generator.choice(len(vectors), count)]) for word, count in (("苹果", 3), ("很", 2), ("吃", 1))
     ]
     compared: list[int] = []
-    answers = telling_words_of_each(senses_index, words, 2, 4, compared.append)
+    answers = telling_words(senses_index, words, 2, 4, compared.append)
     assert sum(compared) == len(senses_index)
     for (word, centres), found in zip(words, answers, strict=True):
         cosines = units @ (centres / np.linalg.norm(centres, axis=1, keepdims=True)).T
@@ -215,7 +219,6 @@ def test_telling_words_of_many_words_in_blocks(
             rows = sorted(rows, key=lambda row: (-mine[row].round(6), row))[:num_nearest]
             rows.sort(key=lambda row: (-(mine[row] + leads[row]).round(6), row))
             assert told == list(dict.fromkeys(spelled[row] for row in rows))[:4]
-        assert found == telling_words(senses_index, word, 2, centres, 4)
 
 
 def test_the_vectors_are_read_once_for_all_words_of_a_page(
@@ -236,7 +239,7 @@ def test_the_vectors_are_read_once_for_all_words_of_a_page(
         vectors = np.array(senses_index.vectors(layer)[word.numbers], np.float64)
         units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         centres = np.stack([units[word.usages == usage].mean(axis=0) for usage in range(word.num_usages)])
-        told = telling_words(senses_index, word.word, layer, centres, 4) if len(centres) > 1 else [[]]
+        [told] = telling_words(senses_index, [(word.word, centres)], layer, 4) if len(centres) > 1 else [[[]]]
         expected += ["、".join(each) for each in told]
     assert list(found["labels"]) == expected
     assert "" in expected

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from contract.command_line import elmo_zh
 from drawn_bundles import SHAPES, write_model
-from messages import refusal_of
 from parity import numpy_oracle
 from parity.numpy_bilm import Array, run_bilm
 
@@ -139,24 +138,8 @@ def test_wrong_positions(bundle: Path) -> None:
         assert str(raised.value) == told
 
 
-@pytest.mark.parametrize(
-    ("position", "top", "kind", "expected"),
-    [
-        (1.0, 5, TypeError, "position=1.0, expected the place of a token, a whole number from 0."),
-        (None, 5, TypeError, "position=None, expected the place of a token, a whole number from 0."),
-        (True, 5, TypeError, "position=True, expected the place of a token, a whole number from 0."),
-        ("苹果", 5, TypeError, "position='苹果', expected the place of a token, a whole number from 0."),
-        (1, -1, ValueError, "top=-1, expected 0 or more."),
-        (1, None, TypeError, "top=None, expected a whole number."),
-        (1, 2.0, TypeError, "top=2.0, expected a whole number."),
-    ],
-)
-def test_positions_and_numbers_of_another_kind(
-    bundle: Path, position: Any, top: Any, kind: type[Exception], expected: str
-) -> None:
+def test_no_substitutes_and_a_position_of_numpy(bundle: Path) -> None:
     embedder = ElmoEmbedder.load(bundle)
-    told = refusal_of(kind, lambda: embedder.substitutes(["我们", "苹果"], position, top))
-    assert told == f"substitutes: {expected} Call substitutes(['我', '吃', '苹果'], 2, top=20)."
     assert embedder.substitutes(["我们", "苹果"], 1, 0).best == ()
     assert embedder.substitutes(["我们", "苹果"], np.int64(1)) == embedder.substitutes(["我们", "苹果"], 1)  # type: ignore[arg-type]
 

@@ -14,7 +14,7 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.config import TextConfig
-from elmo_zh.contexts.usage_vectors import usage_vectors
+from elmo_zh.contexts.usages import usage_vectors
 from elmo_zh.embed.golden import load_golden
 from elmo_zh.engine.engine import ThisProcess
 from elmo_zh.id_store.build import build_id_store

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.contexts.choice import occurrence_hashes, word_key
-from elmo_zh.contexts.clusters import find_clusters
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.index_entries import Occurrence
-from elmo_zh.contexts.usage_vectors import usage_layer, usage_vectors
+from elmo_zh.contexts.usages import find_clusters, usage_layer, usage_vectors
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.reporter import Reporter
 

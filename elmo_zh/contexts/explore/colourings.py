@@ -13,8 +13,7 @@ from elmo_zh.contexts.explore.point_labels import PointLabels
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.index_entries import IndexedLine
 from elmo_zh.contexts.nearest import unit_rows
-from elmo_zh.contexts.telling_words import telling_words_of_each
-from elmo_zh.contexts.usage_vectors import usage_layer
+from elmo_zh.contexts.usages import telling_words, usage_layer
 from elmo_zh.run.reporter import Reporter
 
 # Colours that people can tell apart; rarer labels share the grey of the others.
@@ -105,7 +104,7 @@ def _by_usage(index: ContextIndex, words: Sequence[WordPoints], reporter: Report
     found: list[list[list[str]]] = []
     if centres:
         with reporter.progress("words used alike", total=len(index), unit="occurrences") as progress:
-            found = telling_words_of_each(index, centres, layer, _NUM_TELLING, progress.update)
+            found = telling_words(index, centres, layer, _NUM_TELLING, progress.update)
     told = iter(found)
     for word in words:
         points += (len(labels) + word.usages).tolist()

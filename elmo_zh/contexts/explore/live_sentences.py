@@ -5,7 +5,7 @@ from typing import Any
 
 from elmo_zh.contexts.explore.page_sentences import TokenReader, has_probabilities, substitute_records, token_records
 from elmo_zh.contexts.index import ContextIndex
-from elmo_zh.contexts.keyword_lines import NeighbourLine, distinct_neighbours
+from elmo_zh.contexts.occurrences import NeighbourLine, distinct_neighbours
 from elmo_zh.embed.embedder import ElmoEmbedder
 
 _NUM_NEIGHBOURS = 8

@@ -1,0 +1,287 @@
+"""Usages of a word: vectors of its occurrences in clusters, and the words that tell these apart.
+
+The number of clusters is chosen; one is a possible answer. The vectors are scaled to length 1 and reduced to the eight
+principal components with the most variance, since distances in hundreds of dimensions hardly differ. k-means is run
+there for two to six clusters, and the number with the largest mean silhouette (Rousseeuw 1987) is a candidate. k-means
+cuts any cloud, so this silhouette is compared with those of k-means in one normal distribution with the same variances,
+drawn 20 times. With more than 60 vectors a random sample is tested.
+
+- If it is not more than three standard deviations above their mean, there is one cluster.
+- If it is, and also above 0.5, "a reasonable structure" (Kaufman and Rousseeuw 1990, "Finding Groups in Data"), there
+  are as many clusters as the candidate.
+- Otherwise there are two: more than one, but too blurred to be counted.
+
+Blurred clouds have their largest silhouette nearly always at five or six. benchmarks/usages.py measures the choice.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.nearest import unit_rows
+from elmo_zh.errors import ElmoZhError
+from elmo_zh.extras import install_line
+
+Floats = NDArray[np.float64]
+
+NUM_COMPONENTS = 8
+MOST_CLUSTERS = 6
+# More clusters are tried only if each has so many vectors on average.
+LEAST_PER_CLUSTER = 5
+# k-means sees a random sample of so many vectors; the others join the nearest centre.
+MOST_FITTED = 1000
+# The tests see at most so many: with very many vectors the slightest bend of a cloud would pass for two usages.
+MOST_TESTED = 60
+# Standard deviations above the mean silhouette of drawn normal distributions.
+LEAST_SCORE = 3.0
+# The silhouette from which on there may be more than two clusters.
+CLEAR_SILHOUETTE = 0.5
+_STARTS, _DRAWS = 10, 20
+# Vectors that are compared at a time, and cosines with all centres that are computed at a time, at most.
+_BLOCK, _MOST_COSINES = 4096, 2**24
+# Occurrences nearest to a usage among which the words are looked for.
+_NUM_NEAREST = 200
+
+
+def usage_layer(index: ContextIndex) -> int:
+    """Return the layer whose vectors tell usages apart by default: the lowest one that knows the context."""
+    return next((layer for layer in index.layers if layer), index.layers[-1])
+
+
+def usage_vectors(index: ContextIndex, layer: int, numbers: NDArray[np.int64]) -> Floats:
+    """Return the vectors by which the usages of a word's n occurrences are found, float64, shape (n, 4P)."""
+    own = unit_rows(index.vectors_of(numbers, layer))
+    around = np.zeros_like(own)
+    for row, number in enumerate(numbers.tolist()):
+        others = index.occurrences_beside(number)
+        if len(others):
+            around[row] = unit_rows(index.vectors_of(others, layer)).mean(axis=0)
+    return join_directions(own, around)
+
+
+def join_directions(own: Floats, around: Floats) -> Floats:
+    """Return for each occurrence the direction of its vector and that of its surroundings, side by side.
+
+    Both are directions from the mean over the occurrences, so that what is common to all of them does not count, and
+    have the same weight. The mean vector of the words around is the context vector of Schuetze 1998, "Automatic Word
+    Sense Discrimination", here from vectors that know their context themselves.
+
+    Args:
+        own: Vectors of the occurrences of a word, of length 1, float64, shape (n, D).
+        around: For each occurrence, the mean of the other words' unit vectors in its line; zeros if there is no other,
+            float64, shape (n, D).
+
+    Returns:
+        float64, shape (n, 2D).
+    """
+    return np.hstack([_directions(own), _directions(around)])
+
+
+def _directions(rows: Floats) -> Floats:
+    """Return the directions of rows from their mean; rows of zeros stay zero and do not count."""
+    is_given = rows.any(axis=1, keepdims=True)
+    mean = rows.sum(axis=0) / max(int(is_given.sum()), 1)
+    return unit_rows(np.where(is_given, rows - mean, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Vectors in clusters.
+
+    Attributes:
+        labels: The cluster of each vector, from 0; the largest cluster is the first. int64, shape (n,).
+        places: The principal components of each vector, in descending order of variance, float64, shape (n, d).
+        centres: The mean place of each cluster, float64, shape (K, d).
+        choice: Reason for their number; None if the number was given.
+    """
+
+    labels: NDArray[np.int64]
+    places: Floats
+    centres: Floats
+    choice: "ClusterChoice | None"
+
+
+@dataclass(frozen=True)
+class ClusterChoice:
+    """Reason for the number of clusters.
+
+    Attributes:
+        candidate: The number of clusters with the largest silhouette; 1 if there are too few vectors for two.
+        silhouette: The mean silhouette of these.
+        score: By how many standard deviations it is above that of normal distributions.
+    """
+
+    candidate: int = 1
+    silhouette: float = 0.0
+    score: float = 0.0
+
+    @property
+    def number(self) -> int:
+        """The number of clusters that is chosen."""
+        if self.score <= LEAST_SCORE:
+            return 1
+        return self.candidate if self.silhouette > CLEAR_SILHOUETTE else 2
+
+
+def find_clusters(vectors: NDArray[np.floating[Any]], number: int | None = None, seed: int = 1) -> Clusters:
+    """Return at least two vectors, shape (n, D), in clusters; None chooses their number.
+
+    The same vectors and seed give the same clusters.
+    """
+    limits = _import_threadpoolctl()
+    fitted = np.arange(len(vectors))
+    if len(vectors) > MOST_FITTED:
+        fitted = np.sort(np.random.default_rng(seed).choice(len(vectors), MOST_FITTED, replace=False))
+    # Sums of several threads differ in their last bits from run to run.
+    with limits(1):
+        places = _principal_components(unit_rows(vectors), fitted)
+        choice = choose_number(places[fitted], seed) if number is None else None
+        _, centres = _means(places[fitted], choice.number if choice else number or 1, seed)
+        labels = np.square(places[:, None] - centres).sum(axis=2).argmin(axis=1)
+    order = np.argsort(-np.bincount(labels, minlength=len(centres)), kind="stable")
+    return Clusters(np.argsort(order)[labels], places, centres[order], choice)
+
+
+def choose_number(places: Floats, seed: int) -> ClusterChoice:
+    """Choose the number of clusters of places, shape (n, d)."""
+    from sklearn.metrics import silhouette_score
+
+    generator = np.random.default_rng(seed)
+    if len(places) > MOST_TESTED:
+        places = places[generator.choice(len(places), MOST_TESTED, replace=False)]
+    most = min(MOST_CLUSTERS, len(places) // LEAST_PER_CLUSTER, len(np.unique(places, axis=0)) - 1)
+    silhouettes = {
+        number: float(silhouette_score(places, _means(places, number, seed)[0])) for number in range(2, most + 1)
+    }
+    if not silhouettes:
+        return ClusterChoice()
+    best = max(silhouettes, key=lambda number: silhouettes[number])
+    spread = places.std(axis=0)
+    drawn = []
+    for _ in range(_DRAWS):
+        cloud = generator.standard_normal(places.shape) * spread
+        drawn.append(silhouette_score(cloud, _means(cloud, best, seed, starts=1)[0]))
+    score = float((silhouettes[best] - np.mean(drawn)) / np.std(drawn))
+    return ClusterChoice(candidate=best, silhouette=silhouettes[best], score=score)
+
+
+def _principal_components(vectors: Floats, fitted: NDArray[np.int64]) -> Floats:
+    """Return the places of all vectors on the principal axes of the fitted ones, shape (n, d)."""
+    mean = vectors[fitted].mean(axis=0)
+    _, _, axes = np.linalg.svd(vectors[fitted] - mean, full_matrices=False)
+    axes = axes[:NUM_COMPONENTS]
+    # The sign of an axis is arbitrary.
+    signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])
+    return np.asarray((vectors - mean) @ (axes * signs[:, None]).T)
+
+
+def _means(places: Floats, number: int, seed: int, starts: int = _STARTS) -> tuple[NDArray[np.int64], Floats]:
+    """Return the clusters of k-means and their centres."""
+    if number == 1:
+        return np.zeros(len(places), np.int64), places.mean(axis=0, keepdims=True)
+    from sklearn.cluster import KMeans
+
+    fit = KMeans(number, n_init=starts, random_state=seed % 2**32, algorithm="lloyd").fit(places)
+    return fit.labels_.astype(np.int64), fit.cluster_centers_
+
+
+def _import_threadpoolctl() -> Any:
+    """Return `threadpool_limits`, which comes with scikit-learn."""
+    try:
+        import sklearn.cluster  # noqa: F401
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        raise ElmoZhError(f"senses needs scikit-learn. Install it with: {install_line('sklearn')}") from None
+    return threadpool_limits
+
+
+def telling_words(
+    index: ContextIndex,
+    words: Sequence[tuple[str, NDArray[np.float64]]],
+    layer: int,
+    top: int,
+    advance: Callable[[int], None] = lambda _: None,
+) -> list[list[list[str]]]:
+    """Return the words that are most telling for each usage of each of some words; the index is read once for all.
+
+    Among the 200 occurrences of other words that are nearest to the centre of a usage, and nearer to it than to other
+    usages, each is scored by its cosine plus what this is above the cosine with the next usage. A word has the score of
+    its best occurrence.
+
+    Args:
+        index: The index.
+        words: The words, each with the centres of its usages, float64, shape (K, 2P).
+        layer: The layer to compare.
+        top: How many words to return for each usage, at most.
+        advance: Is called with the number of further occurrences that have been compared.
+
+    Returns:
+        For each word and each usage the other words, the most telling first.
+    """
+    from threadpoolctl import threadpool_limits
+
+    if not words:
+        return []
+    ends = np.cumsum([len(centres) for _, centres in words]).tolist()
+    own = [index.occurrences(word) for word, _ in words]
+    usages = [[_Nearest() for _ in centres] for _, centres in words]
+    with threadpool_limits(1):
+        for start, cosines in _iter_cosines(index, layer, np.concatenate([centres for _, centres in words])):
+            for number, nearest in enumerate(usages):
+                mine = cosines[:, ends[number] - len(nearest) : ends[number]]
+                first, last = np.searchsorted(own[number], [start, start + len(cosines)])
+                _add_block(nearest, mine, start, own[number][first:last])
+            advance(len(cosines))
+    return [[usage.words(index, top) for usage in nearest] for nearest in usages]
+
+
+class _Nearest:
+    """The occurrences nearest to the centre of a usage, by falling cosine; ties go to the first."""
+
+    def __init__(self) -> None:
+        self.rows = np.empty(0, np.int64)
+        self.cosines = self.leads = np.empty(0, np.float32)
+
+    def add(self, rows: NDArray[np.int64], cosines: NDArray[np.float32], leads: NDArray[np.float32]) -> None:
+        """Add occurrences that come after those that have been added."""
+        if len(self.rows) == _NUM_NEAREST:
+            is_nearer = cosines > self.cosines[-1]
+            rows, cosines, leads = rows[is_nearer], cosines[is_nearer], leads[is_nearer]
+        rows, cosines = np.concatenate([self.rows, rows]), np.concatenate([self.cosines, cosines])
+        order = np.argsort(-cosines, kind="stable")[:_NUM_NEAREST]
+        self.rows, self.cosines = rows[order], cosines[order]
+        self.leads = np.concatenate([self.leads, leads])[order]
+
+    def words(self, index: ContextIndex, top: int) -> list[str]:
+        """Return the words of the occurrences, the most telling first."""
+        ranked = self.rows[np.lexsort((self.rows, -(self.cosines + self.leads).round(6)))]
+        return list(dict.fromkeys(index.occurrence(row).word for row in ranked.tolist()))[:top]
+
+
+def _add_block(usages: Sequence[_Nearest], cosines: NDArray[np.float32], start: int, own: NDArray[np.int64]) -> None:
+    """Add the occurrences of a block to those usages of a word that they are nearest to, without its `own` ones."""
+    is_other = np.ones(len(cosines), np.bool_)
+    is_other[own - start] = False
+    for number, usage in enumerate(usages):
+        mine = cosines[:, number]
+        others = np.delete(cosines, number, axis=1)
+        leads = mine - others.max(axis=1) if others.shape[1] else np.zeros_like(mine)
+        rows = np.flatnonzero((leads >= 0) & is_other)
+        usage.add(rows + start, mine[rows], leads[rows])
+
+
+def _iter_cosines(
+    index: ContextIndex, layer: int, centres: NDArray[np.float64]
+) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    """Yield blocks of occurrences: the number of the first, and the cosines with each centre, float32, shape (n, K)."""
+    vectors, norms = index.vectors(layer), index.norms(layer)
+    units = unit_rows(centres).astype(np.float32)
+    step = min(_BLOCK, max(1, _MOST_COSINES // len(units)))
+    for start in range(0, len(vectors), step):
+        rows = slice(start, start + step)
+        scale = np.where(norms[rows] == 0, np.float32(1), norms[rows])[:, None]
+        yield start, np.asarray(vectors[rows].astype(np.float32) @ units.T / scale, np.float32)
