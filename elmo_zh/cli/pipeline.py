@@ -62,7 +62,6 @@ def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path, init: Path
             run, config, corpus, named=named, engine=engine, force=common.force, reporter=common.console
         )
     pipeline_stage.link_latest(run)
-    _compare_with_plan(common, run)
     common.finish(
         {"run": str(run_path), "model": str(run.model)},
         f"The model is in {run.model}. Next, look at words in their sentences, in the browser:",
@@ -70,19 +69,3 @@ def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path, init: Path
         "Or write the vectors of a text file:",
         f"  {command('embed', 'file.txt', '--model', run.model)}",
     )
-
-
-def _compare_with_plan(common: Common, run: RunDir) -> None:
-    """Compare the finished run with its plan, if it has one; a damaged plan is only a warning."""
-    from elmo_zh.errors import RunError
-    from elmo_zh.planning.comparison import changed_settings, compare, load_plan
-    from elmo_zh.planning.plan_lines import describe_comparison
-
-    try:
-        plan = load_plan(run)
-    except RunError as error:
-        common.console.warn(str(error))
-        return
-    if plan:
-        for line in describe_comparison(compare(run, plan), changed_settings(run, plan)):
-            common.console.note(line)

@@ -1,1 +1,14 @@
-"""Describe a run from its records and its segmented text; memory does not grow with the text."""
+"""Describe a run: what its text and vocabulary contain, and what looks odd."""
+
+from dataclasses import dataclass
+
+from elmo_zh.config.fields import option
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """How much of a run's text is shown."""
+
+    num_samples: int = option(5, "Number of random sentences to show.", least=0, names=("--samples",))
+    num_tokens: int = option(20, "Number of frequent and of long tokens to show.", least=1, names=("--tokens",))
+    seed: int = option(1, "Random seed of the choice of sentences.")

@@ -5,73 +5,71 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.corpus.cleaning.examples import visible
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import RunError
+from elmo_zh.inspection import Shown
 from elmo_zh.inspection.oddities import find_oddities
 from elmo_zh.inspection.segmented_text import TextSurvey, survey_segmented
 from elmo_zh.invocation import program
 from elmo_zh.pictures.canvas import can_draw, name_corpus
 from elmo_zh.pictures.coverage import draw_coverage
-from elmo_zh.planning.comparison import changed_settings, compare, load_plan
-from elmo_zh.planning.coverage_curve import ROUND_SIZES, CoverageCurve, exact_curve
-from elmo_zh.planning.plan_lines import coverage_lines, describe_comparison
 from elmo_zh.run.find_runs import explain_no_run
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import corpus_files, finished_stages
 from elmo_zh.run.reporter import Reporter, aligned, format_seconds
 from elmo_zh.training.verdict import describe_verdict
+from elmo_zh.vocabulary.coverage import ROUND_SIZES, coverage_lines, coverage_of
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, load_counts, load_vocabulary
 
 _MOST_SOURCES, _MOST_REASONS = 20, 3
 
 
-def inspect_run(run: RunDir, *, num_samples: int, num_tokens: int, seed: int, reporter: Reporter) -> dict[str, Any]:
+def inspect_run(run: RunDir, shown: Shown, reporter: Reporter) -> dict[str, Any]:
     """Return what a run holds, finished or not, and draw coverage.png where there are counts.
-
-    Shown are `num_samples` sentences, which the seed chooses, and `num_tokens` frequent and as many long tokens.
 
     Raises:
         RunError: If there is no such run, nothing in it, or something in it is damaged.
     """
-    finished, plan, files = finished_stages(run), load_plan(run), run.train_files()
-    if not (finished or plan or files):
+    finished, files = finished_stages(run), run.train_files()
+    if not (finished or files or run.plan.exists()):
         if BundleLayout(run.path).info.is_file():
             typed = shlex.quote(str(run.path))
             raise RunError(f"{run.path} is a model bundle, not a run. Show it with: {program()} info {typed}")
         raise RunError(explain_no_run(run.path))
     survey = None
     if files:
-        survey = survey_segmented(files, num_samples=num_samples, num_longest=num_tokens, seed=seed, reporter=reporter)
+        survey = survey_segmented(files, shown, reporter)
     segmented = finished.get("segment", {})
     sources = segmented.get("sources", {})
     curve = _coverage_curve(run, survey)
-    sizes = [size for size in (100, *ROUND_SIZES) if size < curve.ranks[-1]] + [int(curve.ranks[-1])]
+    sizes = [size for size in (100, *ROUND_SIZES, len(curve) - 1) if 0 < size < len(curve)]
     coverage = finished.get("vocab", {}).get("counts", {}).get("coverage")
     return {
         "run": str(run.path),
         "stages": {name: {"seconds": record["seconds"], **record["counts"]} for name, record in finished.items()},
         "sources": sources,
         "passed_over": segmented.get("passed_over", {}),
-        "text": _describe(survey, num_tokens) if survey else {},
-        "coverage_curve": [{"words": size, "share": round(curve.at(size)[0], 6)} for size in sizes if size],
+        "text": _describe(survey, shown.num_tokens) if survey else {},
+        "coverage_curve": [{"words": size, "share": round(float(curve[size]), 6)} for size in sorted(set(sizes))],
         "coverage_picture": _draw_coverage(curve, survey, coverage, run, reporter),
         "oddities": find_oddities(
             survey, sources, segmented.get("counts", {}), coverage, is_vocabulary_full=_is_vocabulary_full(run)
         ),
         "verdict": finished.get("train", {}).get("counts", {}).get("verdict", {}),
-        "plan": compare(run, plan) if plan else {},
-        "changed_settings": changed_settings(run, plan) if plan else [],
     }
 
 
-def _coverage_curve(run: RunDir, survey: TextSurvey | None) -> CoverageCurve:
+def _coverage_curve(run: RunDir, survey: TextSurvey | None) -> NDArray[np.float64]:
     """Return how much of the text its most frequent words cover, from the vocabulary if there is one."""
     if run.vocab.exists() and run.vocab_counts.exists():
         counts = load_counts(run.vocab_counts, load_vocabulary(run.vocab))
-        return exact_curve(counts[len(SPECIALS) :], sum(counts[UNKNOWN_ID:]))
-    return _survey_curve(survey) if survey else exact_curve([])
+        return coverage_of(sorted(counts[len(SPECIALS) :], reverse=True), sum(counts[UNKNOWN_ID:]))
+    return _survey_curve(survey) if survey else coverage_of([])
 
 
 def _is_vocabulary_full(run: RunDir) -> bool:
@@ -80,8 +78,8 @@ def _is_vocabulary_full(run: RunDir) -> bool:
     return run.vocab.exists() and 0 < size <= len(load_vocabulary(run.vocab))
 
 
-def _survey_curve(survey: TextSurvey) -> CoverageCurve:
-    return exact_curve((count for _, count in survey.tokens.most_common()), survey.num_tokens)
+def _survey_curve(survey: TextSurvey) -> NDArray[np.float64]:
+    return coverage_of((count for _, count in survey.tokens.most_common()), survey.num_tokens)
 
 
 def _describe(survey: TextSurvey, num_tokens: int) -> dict[str, Any]:
@@ -99,24 +97,24 @@ def _describe(survey: TextSurvey, num_tokens: int) -> dict[str, Any]:
 
 
 def _draw_coverage(
-    curve: CoverageCurve, survey: TextSurvey | None, coverage: float | None, run: RunDir, reporter: Reporter
+    curve: NDArray[np.float64], survey: TextSurvey | None, coverage: float | None, run: RunDir, reporter: Reporter
 ) -> str:
     """Draw coverage.png if there are words and matplotlib is installed; return the picture's path, or nothing.
 
     With a vocabulary, the curve ends at its size; that of the text goes on, so it is drawn if there is text.
     """
-    if len(curve.ranks) < 2:
+    if len(curve) < 2:
         return ""
     if not can_draw():
         reporter.note("matplotlib is not installed, so coverage.png is not drawn.")
         return ""
-    vocabulary = None if coverage is None else (len(curve.ranks) - 1, coverage)
+    vocabulary = None if coverage is None else (len(curve) - 1, coverage)
     if survey is not None:
         curve = _survey_curve(survey)
     detail = f"Training text: {survey.num_tokens:,} tokens in {survey.num_sentences:,} sentences" if survey else ""
     title = f"Vocabulary coverage of {name_corpus(run.name, corpus_files(run))}"
     try:
-        draw_coverage(curve.covered, vocabulary, run.coverage_picture, title, [detail])
+        draw_coverage(curve, vocabulary, run.coverage_picture, title, [detail])
     except OSError as error:
         # What a run holds can be shown where nothing can be written, such as in a run of someone else.
         reporter.warn(f"{run.coverage_picture} cannot be written ({error.strerror or error}), so it is not drawn.")
@@ -134,7 +132,6 @@ def describe_inspection(found: Mapping[str, Any]) -> Iterator[str]:
         _text(found["text"]) if found["text"] else (),
         _oddities(found["oddities"]) if found["oddities"] or (found["text"] and not found["verdict"]) else (),
         describe_verdict(found["verdict"], Path(found["run"])) if found["verdict"] else (),
-        describe_comparison(found["plan"], found["changed_settings"]) if found["plan"] else (),
     )
     shown = [lines for section in sections if (lines := list(section))]
     for number, lines in enumerate(shown):

@@ -13,6 +13,7 @@ from random import Random
 
 from elmo_zh.corpus.cleaning.examples import LONGEST_EXAMPLE, shortened
 from elmo_zh.corpus.segmented import iter_sentences
+from elmo_zh.inspection import Shown
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.han import HAN
 
@@ -157,30 +158,24 @@ class TextSurvey:
 
 
 def survey_segmented(
-    files: Iterable[Path],
-    *,
-    num_samples: int,
-    num_longest: int,
-    seed: int,
-    reporter: Reporter,
-    most_tokens: int = _MOST_TOKENS,
+    files: Iterable[Path], shown: Shown, reporter: Reporter, most_tokens: int = _MOST_TOKENS
 ) -> TextSurvey:
     """Read segmented files once; memory does not grow with the text."""
     kinds = KindCounts()
     survey = TextSurvey(tokens=BoundedCounts(most_tokens, kinds.add), kinds=kinds)
-    random = Random(seed)  # noqa: S311
+    random = Random(shown.seed)  # noqa: S311
     longest: set[str] = set()
     with reporter.progress("inspect", unit="tokens") as progress:
         for sentence in iter_sentences(files):
             survey.tokens.update(sentence)
-            _count_sentence(survey, sentence, random, num_samples)
+            _count_sentence(survey, sentence, random, shown.num_samples)
             longest.add(max(sentence, key=len, default=""))
-            if len(longest) > 1000 + num_longest:
-                longest = set(_longest_first(longest)[:num_longest])
+            if len(longest) > 1000 + shown.num_tokens:
+                longest = set(_longest_first(longest)[: shown.num_tokens])
             progress.update(len(sentence))
     for token, count in survey.tokens.most_common():
         kinds.add(token, count)
-    survey.longest = _longest_first(longest - {""})[:num_longest]
+    survey.longest = _longest_first(longest - {""})[: shown.num_tokens]
     return survey
 
 

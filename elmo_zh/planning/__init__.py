@@ -1,1 +1,17 @@
-"""Estimate from a sample what a corpus will take: words, time, memory and disk; compare it with the run afterwards."""
+"""Estimate what a corpus will take: the stages are run on a sample of it, and what they report is scaled."""
+
+from dataclasses import dataclass
+
+from elmo_zh.config.fields import option
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanLimits:
+    """How much of the corpus is read and tried."""
+
+    seconds: float = option(
+        20, "Time limit for reading the corpus, and again for segmenting the sample, in seconds.", least=1
+    )
+    sample_megabytes: float = option(2, "Megabytes of text to sample at most.", least=0.1)
+    seed: int = option(1, "Random seed of the sample.")
+    no_training: bool = option(False, "Do not measure training speed; torch is then not needed.")

@@ -1,114 +1,146 @@
-"""The plan of a run: all that a sample of its corpus and some seconds of trial can tell."""
+"""The plan of a run: what the stages report of a sample, scaled to the corpus."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from elmo_zh.allocator import peak_memory_bytes
-from elmo_zh.config import Config, TextConfig, result_settings, shipped_configs
+from elmo_zh.config import Config, result_settings, shipped_configs
 from elmo_zh.corpus.sources import Sources
-from elmo_zh.planning.estimates import Estimate
-from elmo_zh.planning.reading import SampleSize
-from elmo_zh.planning.sampling import take_sample
-from elmo_zh.planning.stage_costs import stage_figures, stage_memory
-from elmo_zh.planning.words import WordForecast, forecast_words
+from elmo_zh.engine.select import EngineChoice
+from elmo_zh.planning import PlanLimits
+from elmo_zh.planning.sample import Sample, take_sample
+from elmo_zh.planning.trial import Trial, try_sample
+from elmo_zh.planning.words import words_of
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.han import count_han
 from elmo_zh.version import __version__
+from elmo_zh.vocabulary.coverage import ROUND_SIZES
+from elmo_zh.word2vec import choose_epochs
 
-PLAN_FORMAT = 1
+PLAN_FORMAT = 2
 THIS_CONFIG = "this run"
 SECTIONS = ("text", "vocab", "word2vec", "model", "train")
 _DIGITS = {"coverage": 6, "seconds": 2}
-# The machine may be more or less busy later.
-_TRAINING_FACTOR = 1.4
+# Memory of Python with what the early stages import, of a word in a table of counts, of a row with its word.
+_PROCESS_BYTES, _WORD_BYTES, _ROW_BYTES = 60_000_000, 140, 600
 
 
 def make_plan(
-    sources: Sources, config: Config, user_dictionary: Path | None, size: SampleSize, reporter: Reporter
+    sources: Sources, config: Config, user_dictionary: Path | None, limits: PlanLimits, reporter: Reporter
 ) -> dict[str, Any]:
     """Return the content of plan.json.
 
     Raises:
-        CorpusError: If the corpus, or what was looked at of it, holds no text.
+        CorpusError: If the corpus, or what was looked at of it, holds no text, or too little for a vocabulary.
     """
-    sample = take_sample(sources.sources, config.text, user_dictionary, size, reporter)
+    config = replace(config, text=replace(config.text, user_dictionary=str(user_dictionary or "")))
+    sample = take_sample(sources.sources, config.text, limits)
+    reporter.note("Trying the stages on the sample ...")
+    trial, start = try_sample(sources, sample, config, limits.seconds)
     process_bytes = peak_memory_bytes()
-    totals = sample.totals()
-    tokens = totals["tokens"].value
-    heldout_tokens = _heldout_tokens(totals["sentences"].value, tokens, config.text)
-    train_fraction = 1 - heldout_tokens / max(1.0, tokens)
-    blocks = [block.words() for block in sample.blocks]
-    words = forecast_words(blocks, tokens, train_fraction, config.vocab, is_all=sample.is_all)
-    if not any(map(count_han, blocks)):
+    if not any(map(count_han, trial.halves)):
         reporter.warn("There is no Chinese character in what was read of this corpus. Check that it is the right one.")
-    reporter.note("Trying the stages on part of the sample ...")
-    figures = {
-        **totals,
-        "distinct_words": words.distinct,
-        "rows": words.rows,
-        "coverage": words.coverage,
-        **stage_figures(sample, totals["tokens"], words.rows, config),
-    }
-    memory = stage_memory(process_bytes, sample.corpus_bytes, words.distinct.value, words.rows.value, config)
-    training: dict[str, Any] = {}
-    if size.tries_training:
+    figures = _corpus_figures(sample, trial)
+    words = words_of(trial.halves, figures["tokens"] / trial.num_tokens, config.vocab)
+    if not sample.is_all:
+        rows = max(words.rows, trial.counts["rows"])
+        figures |= {"distinct_words": words.distinct, "rows": rows, "coverage": words.share(words.rows)}
+    num_workers = EngineChoice(num_workers=config.text.num_workers).num_processes(sample.totals["line_bytes"])
+    figures |= _stage_figures(sample, start, trial, figures, config, num_workers)
+    memory = _stage_memory(process_bytes, num_workers, figures, config)
+    training = {}
+    if not limits.no_training:
         reporter.note("Trying some steps of training ...")
-        training = _training(config, totals, words, train_fraction)
-        figures |= _training_figures(training[THIS_CONFIG], config)
-        memory["train"] = training[THIS_CONFIG]["memory_bytes"]
+        training = _training(config, figures, round(words.frequent))
+        this = training[THIS_CONFIG]
+        checkpoints = config.train.keep_checkpoints * this["checkpoint_bytes"]
+        figures |= {"seconds.train": this["seconds"], "bytes.checkpoints": checkpoints}
+        figures["bytes.model"], memory["train"] = this["bundle_bytes"], this["memory_bytes"]
+    recommended, reason = words.recommended_size()
+    sizes = [size for size in ROUND_SIZES if size < words.distinct]
     return {
         "format": PLAN_FORMAT,
         "elmo_zh": __version__,
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "settings": {name: result_settings(getattr(config, name)) for name in SECTIONS},
         "sample": sample.described(),
-        "figures": {name: estimate.described(_DIGITS.get(name.split(".")[0], 0)) for name, estimate in figures.items()},
-        "coverage_curve": words.curve.described(),
-        "recommended_vocab_size": words.recommended[0],
-        "recommended_because": words.recommended[1],
-        "memory_bytes": memory,
+        "figures": {name: {"value": round(value, _DIGITS.get(name.split(".")[0]))} for name, value in figures.items()},
+        "coverage_curve": [{"words": size, "share": round(words.share(size), 4)} for size in sizes],
+        "recommended_vocab_size": recommended,
+        "recommended_because": reason,
+        "memory_bytes": {stage: round(num_bytes) for stage, num_bytes in memory.items()},
         "training": training,
-        "embedding_bytes": totals["tokens"].times(_vector_bytes(config)).described(),
-        "passed_over": sample.reading.passed_over.described(),
+        "embedding_bytes": {"value": round(figures["tokens"] * _vector_bytes(config))},
+        "passed_over": sample.passed_over.described(),
     }
 
 
-def _heldout_tokens(num_sentences: float, num_tokens: float, config: TextConfig) -> float:
-    """Return about how many tokens will be held out."""
-    if not config.heldout_share or not num_sentences:
-        return 0.0
-    wanted = max(config.heldout_share * num_sentences, min(config.heldout_min_sentences, num_sentences / 10))
-    return min(config.heldout_max_tokens, min(wanted, num_sentences / 5) * num_tokens / num_sentences)
+def _corpus_figures(sample: Sample, trial: Trial) -> dict[str, float]:
+    """Return the counts of the corpus: exact if the trial was on all of it."""
+    counts = dict(trial.counts) | {"tokens": trial.num_tokens}
+    counts["sentences"] = counts["train_sentences"] + counts["heldout_sentences"]
+    read = {name: counts[name] if sample.is_all else sample.totals[name] for name in ("documents", "characters")}
+    originals = sample.totals["line_characters"] - sample.totals.get("copied_characters", 0)
+    factor = 1 if sample.is_all else originals / sum(len(line) for block in sample.blocks for line in block.lines)
+    scaled = {name: factor * counts[name] for name in ("kept_characters", "sentences", "tokens")}
+    return read | scaled | {name: counts[name] for name in ("distinct_words", "rows", "coverage")}
 
 
-def _training(
-    config: Config, totals: Mapping[str, Estimate], words: WordForecast, train_fraction: float
-) -> dict[str, Any]:
+def _stage_figures(
+    sample: Sample,
+    start: Mapping[str, float],
+    trial: Trial,
+    figures: Mapping[str, float],
+    config: Config,
+    num_workers: int,
+) -> dict[str, float]:
+    """Return seconds and bytes of each stage before training."""
+    factor = figures["tokens"] / trial.num_tokens
+    times = dict.fromkeys(start, factor / num_workers)
+    times["word2vec"] = factor * choose_epochs(config.word2vec, figures["tokens"]).epochs
+    seconds = {stage: start[stage] + times[stage] * trial.seconds[stage] for stage in start}
+    if not sample.is_all:
+        seconds["segment"] += sample.seconds * sample.totals["line_bytes"] / sample.read["line_bytes"] / num_workers
+    num_bytes = {name: factor * size for name, size in trial.num_bytes.items()}
+    if figures["rows"] > 2**16 >= trial.counts["rows"] and config.model.mode == "token":
+        num_bytes["ids"] *= 2  # each id takes four bytes instead of two
+    if "word2vec" in num_bytes:
+        num_bytes["word2vec"] = trial.num_bytes["word2vec"] * figures["rows"] / trial.counts["rows"]
+    named = {"seconds": seconds, "bytes": num_bytes}
+    return {f"{kind}.{name}": value for kind, values in named.items() for name, value in values.items()}
+
+
+def _stage_memory(
+    process_bytes: int, num_workers: int, figures: Mapping[str, float], config: Config
+) -> dict[str, float]:
+    """Return about how many bytes of memory each stage takes at most, all its processes together."""
+    words, rows = figures["distinct_words"], figures["rows"]
+    main_bytes = _PROCESS_BYTES if num_workers > 1 else 0
+    encoded = words if config.model.mode == "character" else rows
+    vectors = rows * (2 * 4 * config.model.projection_dim + _ROW_BYTES)
+    return {
+        "segment": main_bytes + num_workers * process_bytes,
+        "vocab": main_bytes + num_workers * (_PROCESS_BYTES + _WORD_BYTES * words) + _WORD_BYTES * rows,
+        "encode": main_bytes + num_workers * (_PROCESS_BYTES + _WORD_BYTES * encoded),
+        "word2vec": 2 * _PROCESS_BYTES + vectors if config.word2vec.enabled else 0,
+    }
+
+
+def _training(config: Config, figures: Mapping[str, float], frequent_words: int) -> dict[str, Any]:
     # Imported here, so that a plan without training needs no torch.
     from elmo_zh.training.pace import CorpusSize, forecast_training
 
-    tokens, sentences = totals["tokens"].value, totals["sentences"].value
+    heldout = min(config.text.heldout_share, config.text.heldout_max_tokens / figures["tokens"])
     size = CorpusSize(
-        train_tokens=round(tokens * train_fraction),
-        train_sentences=round(sentences * train_fraction),
-        heldout_tokens=round(tokens * (1 - train_fraction)),
-        frequent_words=round(words.frequent.value),
+        train_tokens=round(figures["tokens"] * (1 - heldout)),
+        train_sentences=round(figures["sentences"] * (1 - heldout)),
+        heldout_tokens=round(figures["tokens"] * heldout),
+        frequent_words=frequent_words,
     )
     return forecast_training({THIS_CONFIG: config, **shipped_configs()}, size)
-
-
-def _training_figures(training: Mapping[str, Any], config: Config) -> dict[str, Estimate]:
-    num_kept, checkpoint = config.train.keep_checkpoints, training["checkpoint_bytes"]
-    return {
-        "seconds.train": Estimate.exact(training["seconds"]).widened(_TRAINING_FACTOR),
-        # The best checkpoint is kept too, and is often one of the last.
-        "bytes.checkpoints": Estimate(
-            value=num_kept * checkpoint, low=0.95 * checkpoint, high=1.05 * (num_kept + 1) * checkpoint
-        ),
-        "bytes.model": Estimate.exact(training["bundle_bytes"]).widened(1.1),
-    }
 
 
 def _vector_bytes(config: Config) -> int:

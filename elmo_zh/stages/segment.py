@@ -29,12 +29,19 @@ def segment(
 ) -> StageOutcome:
     """Split a corpus into sentences and tokens."""
     with gathered_sources(corpus, run.path, run.fetched) as sources:
-        return _segment_sources(run, config, sources, engine, force=force, reporter=reporter)
+        return segment_sources(run, config, sources, engine=engine, force=force, reporter=reporter)
 
 
-def _segment_sources(
-    run: RunDir, config: Config, sources: Sources, engine: EngineChoice | None, *, force: bool, reporter: Reporter
+def segment_sources(
+    run: RunDir,
+    config: Config,
+    sources: Sources,
+    engine: EngineChoice | None = None,
+    *,
+    force: bool,
+    reporter: Reporter,
 ) -> StageOutcome:
+    """Split the sources of a corpus into sentences and tokens."""
     if sources.passed_over:
         names = ", ".join(path.name for path in sources.passed_over[:3])
         number = len(sources.passed_over)

@@ -38,26 +38,24 @@ class CorpusSize:
 def forecast_training(configs: Mapping[str, Config], size: CorpusSize) -> dict[str, dict[str, Any]]:
     """Return what training takes with each configuration; those of the smallest steps are tried first.
 
-    Returns:
-        By name of the configuration: rows of the vocabulary; tokens to train on, all epochs, in one direction; epochs;
-        seconds of all steps and evaluations; tokens_per_second of the steps alone; is_measured, whether steps were
-        tried, otherwise derived from what was measured of another configuration; the number of trained parameters;
-        memory_bytes at most; checkpoint_bytes of one checkpoint; bundle_bytes of the exported bundle.
+    Each has rows of the vocabulary; tokens to train on, in one direction; epochs; seconds of all steps and evaluations;
+    tokens_per_second; parameters; memory_bytes; checkpoint_bytes; bundle_bytes; and is_measured, whether steps were
+    tried, or their time follows from what was measured of a smaller configuration.
     """
     keep_freed_memory()
     threads = torch.get_num_threads()
     rows_of = {name: _rows(config, size) for name, config in configs.items()}
     flops_of = {name: step_flops(config, rows_of[name]) for name, config in configs.items()}
-    order = sorted(configs, key=flops_of.__getitem__)
     found: dict[str, dict[str, Any]] = {}
     tried: dict[tuple[Any, ...], float] = {}
-    product_rate = _product_rate(configs[order[0]])
     # Rate of the largest configuration tried, by mode: small ones spend their time elsewhere.
     rates: dict[str, float] = {}
+    order = sorted(configs, key=flops_of.__getitem__)
+    product_rate = _product_rate(configs[order[0]])
     for name in order:
         config, rows, flops = configs[name], rows_of[name], flops_of[name]
         mode = config.model.mode
-        is_tried = flops / product_rate <= _LONGEST_STEP_SECONDS or mode not in rates
+        is_tried = mode not in rates or flops / product_rate <= _LONGEST_STEP_SECONDS
         if is_tried:
             key = (config.model, config.train, rows)
             tried[key] = tried.get(key) or _step_seconds(config, rows)

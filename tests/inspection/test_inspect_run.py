@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from elmo_zh.inspection import inspect_run
+from elmo_zh.inspection import Shown, inspect_run
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import SilentReporter
 
@@ -32,7 +32,7 @@ def test_a_run_that_cannot_be_written_is_shown_without_its_picture(
         raise PermissionError(errno.EACCES, "Permission denied", "coverage.png.unfinished")
 
     monkeypatch.setattr(inspect_run, "draw_coverage", refuse)
-    found = inspect_run.inspect_run(run, num_samples=1, num_tokens=3, seed=1, reporter=reporter)
+    found = inspect_run.inspect_run(run, Shown(num_samples=1, num_tokens=3), reporter)
     assert found["text"]["tokens"] == 9
     assert found["coverage_picture"] == ""
     assert reporter.told == [f"{run.coverage_picture} cannot be written (Permission denied), so it is not drawn."]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from elmo_zh.corpus.cleaning.examples import visible
+from elmo_zh.inspection import Shown
 from elmo_zh.inspection.oddities import find_oddities
 from elmo_zh.inspection.segmented_text import OddCounts, TextSurvey, survey_segmented
 from elmo_zh.run.reporter import SilentReporter
@@ -16,9 +17,7 @@ LINES = ["我 爱 北京 。", "他 也 爱 北京 。", "hello 12 。", ""]
 def survey(tmp_path: Path, lines: list[str], *, samples: int = 2, seed: int = 1, most: int = 1000) -> TextSurvey:
     path = tmp_path / "train-00000.txt"
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return survey_segmented(
-        [path], num_samples=samples, num_longest=3, seed=seed, reporter=SilentReporter(), most_tokens=most
-    )
+    return survey_segmented([path], Shown(num_samples=samples, num_tokens=3, seed=seed), SilentReporter(), most)
 
 
 def test_by_hand(tmp_path: Path) -> None:

@@ -1,14 +1,16 @@
 """Corpora for the tests of plans: random sentences, and a sample of them."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 from contract.command_line import ROOT
 
-from elmo_zh.config import TextConfig
+from elmo_zh.config import Config, TextConfig, Word2vecConfig
 from elmo_zh.corpus.sources import find_sources
-from elmo_zh.planning.reading import SampleSize
-from elmo_zh.planning.sampling import Sample, take_sample
+from elmo_zh.planning import PlanLimits
+from elmo_zh.planning.plan import make_plan
+from elmo_zh.planning.sample import Sample, take_sample
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.text.sentences import split_sentences
 
@@ -28,8 +30,15 @@ def lines(number: int, seed: int = 1) -> list[str]:
 
 
 def sample_of(
-    *paths: Path, config: TextConfig = CHARACTERS, num_bytes: int = 2**18, seconds: float = 60, seed: int = 1
+    *paths: Path, config: TextConfig = CHARACTERS, megabytes: float = 0.25, seconds: float = 60, seed: int = 1
 ) -> Sample:
     sources = find_sources([str(path) for path in paths]).sources
-    size = SampleSize(num_bytes=num_bytes, seconds=seconds, seed=seed)
-    return take_sample(sources, config, None, size, SilentReporter())
+    return take_sample(sources, config, PlanLimits(sample_megabytes=megabytes, seconds=seconds, seed=seed))
+
+
+def figures_of(*paths: Path, text: TextConfig = CHARACTERS, megabytes: float = 0.25) -> dict[str, float]:
+    """Figures of the plan of a corpus."""
+    config = replace(Config(), text=text, word2vec=Word2vecConfig(enabled=False))
+    limits = PlanLimits(sample_megabytes=megabytes, seconds=600, no_training=True)
+    found = make_plan(find_sources([str(path) for path in paths]), config, None, limits, SilentReporter())
+    return {name: each["value"] for name, each in found["figures"].items()}

@@ -1,0 +1,232 @@
+"""The sample of a plan: blocks of lines from all over a corpus, which is read as far as time allows."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from random import Random
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.encodings import MistakenEncodingError
+from elmo_zh.corpus.names import format_of_name
+from elmo_zh.corpus.ranges import ranges_at, read_range
+from elmo_zh.corpus.read_source import read_source
+from elmo_zh.corpus.sources import Source
+from elmo_zh.corpus.tally import PassedOver, Tally
+from elmo_zh.errors import CorpusError
+from elmo_zh.planning import PlanLimits
+from elmo_zh.segmenting.text_shards import KeyRule
+
+BLOCK_BYTES = 2**14
+# When so many blocks are kept, every second one goes; copies are looked for among so many lines.
+_MOST_BLOCKS, _MOST_KEYS = 2**12, 2_000_000
+# Files from this size on are read in ranges where their format allows it. Wikitext is slow to read, other text is not.
+_RANGED_FROM_BYTES, _RANGED_DUMP_FROM_BYTES = 2**26, 2**22
+_RANGE_BYTES, _MOST_RANGES, _LEAST_RANGES = 2**16, 256, 4
+# Files of more than this fraction of all bytes are read first.
+_LARGE_FRACTION = 0.02
+
+
+@dataclass(kw_only=True)
+class Block:
+    """Consecutive lines of a file, some 16 kB, without copies; it stands for `weight` blocks of its file."""
+
+    lines: list[str] = field(default_factory=list)
+    num_bytes: int = 0
+    weight: float = 0.0
+
+
+@dataclass(kw_only=True)
+class Sample:
+    """Blocks of a corpus, whether they are all of it, and what was read.
+
+    `read` counts documents, characters, line_characters and line_bytes (of lines that the reader leaves), and
+    copied_characters (in lines that are copies); `totals` estimates these of the whole corpus. `num_unreached` counts
+    files and ranges that were not read, or not to their end.
+    """
+
+    blocks: list[Block] = field(default_factory=list)
+    is_all: bool = False
+    read: Counter[str] = field(default_factory=Counter)
+    totals: dict[str, float] = field(default_factory=dict)
+    num_files: int = 0
+    num_unreached: int = 0
+    seconds: float = 0.0
+    passed_over: PassedOver = field(default_factory=PassedOver)
+
+    def described(self) -> dict[str, Any]:
+        """Return the size of the sample and of the corpus for JSON."""
+        num_bytes = sum(block.num_bytes for block in self.blocks)
+        return {
+            "pieces": len(self.blocks),
+            "files": self.num_files,
+            "corpus_bytes": round(self.totals["line_bytes"]),
+            "bytes": num_bytes,
+            "share": 1.0 if self.is_all else round(min(1.0, num_bytes / self.totals["line_bytes"]), 6),
+            "is_all": self.is_all,
+            "places_not_reached": self.num_unreached,
+        }
+
+
+def take_sample(sources: Sequence[Source], config: TextConfig, limits: PlanLimits) -> Sample:
+    """Read a corpus as far as the time limit allows, and choose blocks of it.
+
+    Raises:
+        CorpusError: If a file that was named is no corpus, a file is damaged, or nothing that was read is text.
+    """
+    if config.bad_bytes == "strict":
+        config = replace(config, bad_bytes="skip-line")  # how much text there is, even where `segment` refuses it
+    try:
+        sample = _Reader(config, limits, trusts_head=True).read(sources)
+    except MistakenEncodingError:
+        sample = _Reader(config, limits, trusts_head=False).read(sources)
+    if not any(line.strip() for block in sample.blocks for line in block.lines):
+        names = ", ".join(source.name for source in sources[:3])
+        other = "; ".join(f"{count:,} {reason}" for reason, count in sorted(sample.passed_over.counts.items()))
+        raise CorpusError(f"{names} holds no text{f' (passed over: {other})' if other else ''}. Give a file with text.")
+    return sample
+
+
+@dataclass(frozen=True, kw_only=True)
+class _WatchedSource(Source):
+    """A source that keeps its file on disk, opened last, whose position says how far reading has come."""
+
+    opened: list[BinaryIO]
+
+    def open_packed(self) -> BinaryIO:
+        self.opened[:] = [super().open_packed()]
+        return self.opened[0]
+
+
+class _Reader:
+    def __init__(self, config: TextConfig, limits: PlanLimits, *, trusts_head: bool) -> None:
+        self._config, self._limits, self._trusts_head = config, limits, trusts_head
+        self._found, self._random = Sample(), Random(limits.seed)  # noqa: S311
+        self._rule = KeyRule(least_characters=config.duplicate_min_characters, has_short=False)
+        self._keys: set[int] = set()
+        self._step, self._num_blocks = 1, 0
+
+    def read(self, sources: Sequence[Source]) -> Sample:
+        """Read the files, the large ones first, each for a part of the time as large as its part of the bytes."""
+        found, started_at = self._found, time.monotonic()
+        sizes = {source: size for source in sources if (size := source.path.stat().st_size)}
+        corpus_bytes = bytes_left = sum(sizes.values())
+        totals, bytes_begun = Counter[str](), 0
+        shuffled = self._random.sample(list(sizes), len(sizes))
+        for source in sorted(shuffled, key=lambda each: sizes[each] <= _LARGE_FRACTION * corpus_bytes):
+            now = time.monotonic()
+            seconds = (started_at + self._limits.seconds - now) * sizes[source] / bytes_left
+            bytes_left -= sizes[source]
+            if seconds <= 0 and bytes_begun:
+                found.num_unreached += 1
+            else:
+                totals += self._read_source(source, sizes[source], now + seconds)
+                bytes_begun += sizes[source]
+        # Files that were not begun are like the others.
+        found.totals = {name: total * corpus_bytes / bytes_begun for name, total in totals.items()}
+        most_bytes = self._limits.sample_megabytes * 1e6
+        num_bytes = sum(block.num_bytes for block in found.blocks)
+        found.is_all = not found.num_unreached and self._step == 1 and num_bytes <= most_bytes
+        if not found.is_all:
+            found.blocks = self._chosen(max(1, int(most_bytes * len(found.blocks) / max(1, num_bytes))))
+        found.seconds = time.monotonic() - started_at
+        return found
+
+    def _chosen(self, number: int) -> list[Block]:
+        """Return the blocks that hold points at equal distances; each is as long as the text that it stands for."""
+        blocks = self._found.blocks
+        ends = np.cumsum([block.weight * block.num_bytes for block in blocks] or [0.0])
+        points = (np.arange(number) + self._random.random()) * ends[-1] / number
+        places = np.unique(np.searchsorted(ends, points, side="right"))
+        return [blocks[place] for place in places if place < len(blocks)]
+
+    def _read_source(self, source: Source, file_bytes: int, deadline: float) -> Counter[str]:
+        """Read a file as far as time allows, and return the counts of all of it."""
+        counts = Counter[str]()
+        read_bytes = self._read_ranges(source, file_bytes, deadline, counts)
+        factor = file_bytes / (read_bytes or self._read_start(source, file_bytes, deadline, counts))
+        self._found.read += counts
+        for block in self._found.blocks:
+            block.weight = block.weight or factor
+        totals = Counter({name: count * factor for name, count in counts.items()})
+        if counts["documents"] <= 1:
+            totals["documents"] = 1  # a file that is one document so far stays one
+        return totals
+
+    def _read_start(self, source: Source, file_bytes: int, deadline: float, counts: Counter[str]) -> int:
+        """Read a file until it ends or its time is over, and return how many of its bytes."""
+        watched, tally, reached = _WatchedSource(**vars(source), opened=[]), Tally(), 0
+        documents = read_source(watched, self._config, tally, self._found.passed_over, trusts_head=self._trusts_head)
+        for _ in self._blocks_of(chain.from_iterable(documents), counts):
+            if time.monotonic() > deadline and not watched.opened[0].closed:
+                position = watched.opened[0].tell()
+                # The bytes that were read last are taken to their end.
+                if position > reached > 0:
+                    self._found.num_unreached += 1
+                    file_bytes = reached
+                    break
+                reached = position
+        documents.close()  # type: ignore[attr-defined]
+        self._count(counts, tally)
+        return file_bytes
+
+    def _read_ranges(self, source: Source, file_bytes: int, deadline: float, counts: Counter[str]) -> int:
+        """Read ranges of a large file in random order, and return how many bytes; 0 if it has none."""
+        is_dump = format_of_name(source.file_name) == "wikidump"
+        if file_bytes < (_RANGED_DUMP_FROM_BYTES if is_dump else _RANGED_FROM_BYTES):
+            return 0
+        number = min(_MOST_RANGES, file_bytes // (4 * _RANGE_BYTES))
+        places = [int((i + self._random.random()) * file_bytes / number) for i in range(number)]
+        ranges = ranges_at(source, self._config, places, _RANGE_BYTES, trusts_head=self._trusts_head)
+        read_bytes = 0
+        for num_read, each in enumerate(self._random.sample(ranges, len(ranges))):
+            if num_read >= _LEAST_RANGES and time.monotonic() > deadline:
+                break
+            tally = Tally()
+            documents = read_range(source, each, self._config, tally, self._found.passed_over)
+            for _ in self._blocks_of(chain.from_iterable(documents), counts):
+                pass
+            read_bytes += each.end - each.start
+            self._count(counts, tally)
+        self._found.num_unreached += read_bytes > 0
+        return read_bytes
+
+    def _count(self, counts: Counter[str], tally: Tally) -> None:
+        self._found.num_files += tally.forms.total()
+        counts.update(documents=tally.documents, characters=tally.characters)
+
+    def _blocks_of(self, lines: Iterable[str], counts: Counter[str]) -> Iterator[None]:
+        """Make blocks of lines, and yield after each one."""
+        block = Block()
+        for line in lines:
+            encoded = line.encode("utf-8", "replace")
+            counts.update(characters=len(line), line_characters=len(line), line_bytes=len(encoded))
+            if self._is_copy(line, encoded):
+                counts["copied_characters"] += len(line)
+                continue
+            block.lines.append(line)
+            block.num_bytes += len(encoded)
+            if block.num_bytes >= BLOCK_BYTES:
+                self._keep(block)
+                yield
+                block = Block()
+        if block.lines:
+            self._keep(block)
+
+    def _is_copy(self, line: str, encoded: bytes) -> bool:
+        key = self._rule.key(line, encoded) if self._config.drop_duplicates else None
+        is_copy = key in self._keys
+        if key is not None and len(self._keys) < _MOST_KEYS:
+            self._keys.add(key)
+        return is_copy
+
+    def _keep(self, block: Block) -> None:
+        if self._num_blocks % self._step == 0:
+            self._found.blocks.append(block)
+        self._num_blocks += 1
+        if len(self._found.blocks) > _MOST_BLOCKS:
+            self._found.blocks, self._step = self._found.blocks[::2], 2 * self._step

@@ -1,0 +1,112 @@
+"""Plan a run, make it, and look at it, by the command line."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from contract.command_line import SampleRun, elmo_zh
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+FAST = ("--set", "text.segmenter=character", "--set", "text.num_workers=1", "--set", "word2vec.epochs=1")
+PLAN_FAST = (*FAST, "--no-training")
+TINY = (
+    *("--set", "model.cell_dim=13", "--set", "model.projection_dim=7", "--set", "train.max_tokens=210"),
+    *("--set", "train.batch_size=3", "--set", "train.unroll_steps=7", "--set", "train.num_negatives=29"),
+)
+WIDTH = ("--set", "model.projection_dim=7", "--set", "model.cell_dim=13")
+
+
+def write_corpus() -> Path:
+    folder = Path("corpus")
+    folder.mkdir()
+    for name, sign in (("a", "山"), ("b", "水")):
+        lines = [f"第{number}天我看见{sign}边有{number % 7}只鸟。" for number in range(200)]
+        (folder / f"{name}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "c.jsonl.gz").write_bytes(gzip.compress('{"text": "苹果很甜。"}\n'.encode() * 40))
+    return folder
+
+
+def test_runs_that_hold_nothing() -> None:
+    begin = "Begin a run with: make train CORPUS=my-texts/, or elmo-zh segment CORPUS --run run"
+    told = elmo_zh("inspect", "run").only_error()
+    assert told == f"run does not exist. {begin}"
+    Path("run").mkdir()
+    told = elmo_zh("inspect", "run").only_error()
+    assert told == f"run is not the folder of a run. {begin}"
+    assert list(Path("run").iterdir()) == []
+
+
+def test_a_run_that_is_only_segmented() -> None:
+    assert elmo_zh("segment", write_corpus(), "--run", "run", *FAST).status == 0
+    answer = elmo_zh("inspect", "run", "--samples", "3")
+    assert answer.status == 0, answer.stderr
+    lines = answer.stdout.splitlines()
+    start = lines.index("Random sentences:")
+    sentences = [
+        line for path in Path("run/segmented").glob("train-*.txt") for line in path.read_text("utf-8").split("\n")
+    ]
+    assert all(line.removeprefix("  ") in sentences for line in lines[start + 1 : start + 4])
+    rows = {line.split()[0]: line.split() for line in lines if line}
+    assert rows["a.txt"][1:3] == ["1", "1"]
+    assert rows["c.jsonl.gz"][1:3] == ["1", "40"]
+    assert Path("run/coverage.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_run_that_is_only_planned() -> None:
+    assert elmo_zh("plan", write_corpus(), "--run", "run", *PLAN_FAST, *WIDTH).status == 0
+    found = elmo_zh("inspect", "run", "--json").result()
+    assert (found["stages"], found["text"]) == ({}, {})
+    assert elmo_zh("inspect", "run").stdout.splitlines()[0] == "No stage has finished yet."
+
+
+def test_a_finished_run(sample_run: SampleRun, run: Path) -> None:
+    found = elmo_zh("inspect", run, "--tokens", "7", "--json").result()
+    assert list(found["stages"]) == ["segment", "vocab", "word2vec", "encode", "train", "export"]
+    assert list(found["sources"]) == ["food.txt", "nature.txt"]
+    text: Any = found["text"]
+    assert text["tokens"] == found["stages"]["segment"]["train_tokens"]
+    assert len(text["most_frequent"]) == len(text["longest"]) == 7
+    for shares in text["kinds"].values():
+        assert sum(shares.values()) == pytest.approx(1, abs=1e-5)
+    curve = found["coverage_curve"]
+    assert [point["share"] for point in curve] == sorted(point["share"] for point in curve)
+    assert curve[-1]["share"] == pytest.approx(found["stages"]["vocab"]["coverage"], abs=1e-5)
+    assert found["coverage_picture"] == str(run / "coverage.png")
+    assert not (sample_run.path / "coverage.png").exists()
+
+
+def test_the_verdict_of_a_finished_run_is_shown_again(sample_run: SampleRun, run: Path) -> None:
+    found = elmo_zh("inspect", run, "--json").result()
+    record = json.loads((run / "stages" / "train.json").read_text(encoding="utf-8"))
+    assert found["verdict"] == record["counts"]["verdict"]
+    assert list(found["verdict"]) == ["findings", "advice", "command"]
+    trained = sample_run.answer.stderr.splitlines()
+    start = trained.index("Verdict:")
+    lines = elmo_zh("inspect", run).stdout.splitlines()
+    shown = lines[lines.index("Verdict:") :]
+    assert shown[: len(found["verdict"]["findings"])] == trained[start : start + len(found["verdict"]["findings"])]
+    # A run of an earlier version has none.
+    del record["counts"]["verdict"]
+    (run / "stages" / "train.json").write_text(json.dumps(record), encoding="utf-8")
+    assert "Verdict:" not in elmo_zh("inspect", run).stdout.splitlines()
+
+
+def test_without_matplotlib_nothing_is_drawn(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("elmo_zh.inspection.inspect_run.can_draw", lambda: False)
+    answer = elmo_zh("inspect", run)
+    assert "matplotlib is not installed, so coverage.png is not drawn." in answer.stderr.splitlines()
+    assert not (run / "coverage.png").exists()
+
+
+def test_many_sources_are_folded() -> None:
+    folder = Path("corpus")
+    folder.mkdir()
+    for number in range(25):
+        (folder / f"{number:02}.txt").write_text("山水。\n" * (30 - number), encoding="utf-8")
+    assert elmo_zh("segment", folder, "--run", "run", *FAST).status == 0
+    lines = elmo_zh("inspect", "run").stdout.splitlines()
+    assert sum(line.split()[:1] != [] and line.split()[0].endswith(".txt") for line in lines) == 20
+    assert [line.split()[:3] for line in lines if line.startswith("5 others")] == [["5", "others", "5"]]

@@ -1,0 +1,160 @@
+"""The command `plan`."""
+
+import gzip
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from contract.command_line import elmo_zh
+from drawn_bundles import install_model
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+FAST = ("--set", "text.segmenter=character", "--set", "text.num_workers=1", "--set", "word2vec.epochs=1")
+PLAN_FAST = (*FAST, "--no-training")
+TINY = (
+    *("--set", "model.cell_dim=13", "--set", "model.projection_dim=7", "--set", "train.max_tokens=210"),
+    *("--set", "train.batch_size=3", "--set", "train.unroll_steps=7", "--set", "train.num_negatives=29"),
+)
+WIDTH = ("--set", "model.projection_dim=7", "--set", "model.cell_dim=13")
+
+
+def write_corpus() -> Path:
+    folder = Path("corpus")
+    folder.mkdir()
+    for name, sign in (("a", "山"), ("b", "水")):
+        lines = [f"第{number}天我看见{sign}边有{number % 7}只鸟。" for number in range(200)]
+        (folder / f"{name}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "c.jsonl.gz").write_bytes(gzip.compress('{"text": "苹果很甜。"}\n'.encode() * 40))
+    return folder
+
+
+def test_a_plan_of_a_small_corpus_is_exact() -> None:
+    found = elmo_zh("plan", write_corpus(), *PLAN_FAST, *WIDTH, "--json").result()
+    assert found["sample"]["is_all"] is True
+    assert found["figures"]["sentences"] == {"value": 440}
+    assert found["figures"]["documents"]["value"] == 42
+    assert found["figures"]["characters"] == found["figures"]["tokens"]
+    assert found["training"] == {}
+    assert not Path("plan.json").exists()
+    shares = [point["share"] for point in found["coverage_curve"]]
+    assert shares == sorted(shares)
+
+
+def test_a_plan_recommends_the_starter_for_much_less_text_than_it_has_seen(
+    empty_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, recommended = write_corpus(), "Recommended: start from the installed model starter"
+    assert recommended not in elmo_zh("plan", corpus, *PLAN_FAST, *WIDTH).stdout
+    model = install_model(empty_folder, "starter", monkeypatch)
+    info = json.loads((model / "bundle.json").read_text(encoding="utf-8"))
+    for seen, is_recommended in ((1_000_000, True), (20_000, False)):
+        info["training"]["tokens"] = seen
+        (model / "bundle.json").write_text(json.dumps(info), encoding="utf-8")
+        answer = elmo_zh("plan", corpus, *PLAN_FAST, *WIDTH)
+        assert (recommended in answer.stdout) == is_recommended, answer.stdout
+    character = elmo_zh("plan", corpus, *PLAN_FAST, *WIDTH, "--set", "model.mode=character")
+    assert recommended not in character.stdout
+
+
+def test_a_plan_warns_of_a_corpus_without_chinese() -> None:
+    warned = "There is no Chinese character in what was read of this corpus."
+    assert warned not in elmo_zh("plan", write_corpus(), *PLAN_FAST, *WIDTH).stderr
+    Path("english.txt").write_text("The quick brown fox jumps. The brown fox is quick.\n", encoding="utf-8")
+    answer = elmo_zh("plan", "english.txt", *PLAN_FAST, *WIDTH)
+    assert answer.status == 0
+    assert warned in answer.stderr
+
+
+def test_a_plan_is_told_in_tables() -> None:
+    answer = elmo_zh("plan", write_corpus(), *PLAN_FAST, *WIDTH)
+    assert answer.status == 0, answer.stderr
+    lines = answer.stdout.splitlines()
+    assert lines[0].startswith("All of the corpus was read: 3 files, ")
+    assert lines[2].split() == ["corpus", "exactly"]
+    assert ["sentences", "440"] in [line.split() for line in lines]
+    for start in (
+        "distinct words ",
+        "Recommended: vocab.size = ",
+        "segment ",
+        "word2vec ",
+        "together ",
+        "Vectors of the",
+    ):
+        assert any(line.startswith(start) for line in lines), start
+    assert not any(line.startswith("training with") for line in lines)
+    (recommended,) = [line for line in lines if line.startswith("Recommended: ")]
+    assert recommended.startswith(
+        "Recommended: vocab.size = 1,000, since its words cover 95% of the tokens. Set: 30,000, which gives "
+    )
+
+
+def test_min_count_is_named_where_it_limits_the_vocabulary() -> None:
+    """Most words occur once, so no size covers 95%."""
+    Path("a.txt").write_text("".join(f"山{chr(0x4E00 + n)}。\n" for n in range(3000)), encoding="utf-8")
+    answer = elmo_zh("plan", "a.txt", *PLAN_FAST, *WIDTH, "--set", "vocab.min_count=3")
+    (recommended,) = [line for line in answer.stdout.splitlines() if line.startswith("Recommended: ")]
+    assert recommended.startswith(
+        "Recommended: vocab.size = 1,000, since it has room for every word that occurs vocab.min_count = 3 times or"
+        " more. Set: 30,000, which gives 5 rows."
+    )
+
+
+def test_standard_input_and_options_of_reading() -> None:
+    text = "id\t文\n1\t山水。\n".encode("gb18030")
+    arguments = ("--format", "tsv", "--encoding", "gb18030", "--field", "文", *PLAN_FAST, *WIDTH, "--json")
+    arguments += ("--set", "vocab.min_count=1")
+    found = elmo_zh("plan", "-", *arguments, stdin=text).result()
+    assert found["figures"]["tokens"]["value"] == 3
+
+
+def test_a_corpus_that_is_all_sample_gives_the_figures_of_its_run() -> None:
+    corpus = write_corpus()
+    planned = elmo_zh("plan", corpus, "--run", "run", *FAST, *TINY, "--json").result()
+    assert json.loads(Path("run/plan.json").read_text(encoding="utf-8")) == planned
+    assert list(planned["training"])[:3] == ["this run", "tiny", "small"]
+    made = elmo_zh("pipeline", corpus, "--run", "run", *FAST, *TINY)
+    assert made.status == 0, made.stderr
+    stages = elmo_zh("inspect", "run", "--json").result()["stages"]
+    segmented, figures = stages["segment"], {name: each["value"] for name, each in planned["figures"].items()}
+    for name in ("documents", "characters", "kept_characters"):
+        assert figures[name] == segmented[name]
+    for name in ("sentences", "tokens"):
+        assert figures[name] == segmented[f"train_{name}"] + segmented[f"heldout_{name}"]
+    assert {name: figures[name] for name in ("distinct_words", "rows", "coverage")} == {
+        name: stages["vocab"][name] for name in ("distinct_words", "rows", "coverage")
+    }
+    for name in ("segmented", "ids", "word2vec"):
+        path = Path("run", "word2vec.txt" if name == "word2vec" else name)
+        written = [path] if path.is_file() else path.iterdir()
+        assert figures[f"bytes.{name}"] == pytest.approx(sum(each.stat().st_size for each in written), rel=0.02)
+
+
+def test_paths_and_corpora_that_are_not_there() -> None:
+    told = elmo_zh("plan", "nowhere", *PLAN_FAST).only_error()
+    assert told == f"nowhere does not exist. Check the path; it is taken from the current folder {Path.cwd()}."
+    Path("empty").mkdir()
+    assert elmo_zh("plan", "empty", *PLAN_FAST).only_error().startswith("empty holds no text files (")
+    Path("a.txt").touch()
+    told = elmo_zh("plan", "a.txt", *PLAN_FAST).only_error()
+    assert told == "a.txt holds no text. Give a file with text."
+    Path("a.json").write_text('{"name": "x"}', encoding="utf-8")
+    told = elmo_zh("plan", "a.json", *PLAN_FAST).only_error()
+    assert told == "a.json: no field is text for sure among name. Name one or several: --field NAME"
+    assert elmo_zh("plan").status == elmo_zh("plan", "a.txt", "--seconds", "0").status == 2
+
+
+def test_a_plan_without_training_needs_no_torch(tmp_path: Path) -> None:
+    from contract.command_line import run_python
+
+    pytest.importorskip("gensim", reason="without gensim, word2vec is trained in torch")
+    (tmp_path / "a.txt").write_text("山水。\n" * 50, encoding="utf-8")
+    code = (
+        "import sys; from elmo_zh.cli import main\n"
+        f"sys.argv = {['elmo-zh', 'plan', 'a.txt', *PLAN_FAST, *WIDTH, '--quiet']!r}\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert end.code == 0\n"
+        "print('torch' in sys.modules, file=sys.stderr)"
+    )
+    answer = run_python("-c", code, cwd=tmp_path)
+    assert answer.stderr.splitlines()[-1] == "False", (answer, sys.path)
