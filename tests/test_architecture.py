@@ -1,4 +1,4 @@
-"""The house as its imports show it: they only go down."""
+"""The layers of the code as its imports show them: they only go down."""
 
 import ast
 import sys
@@ -15,8 +15,8 @@ MODULES = {
     for path in sorted(PACKAGE.rglob("*.py"))
 }
 
-# From the roof down. A room may use every room below it and none above.
-STOREYS = (
+# From the top down. A package may import every package below it and none above.
+LAYERS = (
     "__main__",
     "cli",
     "inspection",
@@ -50,7 +50,7 @@ STOREYS = (
     "errors",
     "version",
 )
-STOREY_OF = {room: number for number, room in enumerate(STOREYS)}
+LAYER_OF = {name: number for number, name in enumerate(LAYERS)}
 WITHOUT_TORCH = {
     "id_store",
     "segmenting",
@@ -70,8 +70,8 @@ KEPT_APART = {("training", "embed"), ("embed", "training")}
 NO_NAMES = {"utils", "common", "helpers", "misc"}
 
 
-def room_of(module: str) -> str:
-    """The first name below the package: elmo_zh.corpus.text_files stands in room text."""
+def package_of(module: str) -> str:
+    """The first name below elmo_zh: corpus, of elmo_zh.corpus.text_files."""
     return module.split(".")[1]
 
 
@@ -94,7 +94,7 @@ def imports_of(module: str) -> Iterator[str]:
 
 
 def own_imports() -> Iterator[tuple[str, str]]:
-    """Module and imported module within the package; the package itself stands above all rooms."""
+    """Module and imported module within the package; elmo_zh itself is above all layers."""
     for module in MODULES:
         if module != "elmo_zh":
             yield from ((module, other) for other in imports_of(module) if other.startswith("elmo_zh."))
@@ -107,21 +107,21 @@ def calls_of(module: str) -> Iterator[str]:
             yield ast.unparse(node.func)
 
 
-def test_every_room_has_a_storey() -> None:
-    rooms = {room_of(module) for module in MODULES if module != "elmo_zh"}
-    assert rooms == set(STOREY_OF)
+def test_every_package_is_a_layer() -> None:
+    packages = {package_of(module) for module in MODULES if module != "elmo_zh"}
+    assert packages == set(LAYER_OF)
 
 
 def test_imports_only_go_down() -> None:
     upward = [
         f"{module} imports {other}"
         for module, other in own_imports()
-        if STOREY_OF[room_of(other)] < STOREY_OF[room_of(module)]
+        if LAYER_OF[package_of(other)] < LAYER_OF[package_of(module)]
     ]
     assert upward == []
 
 
-def test_no_room_imports_from_the_package_itself() -> None:
+def test_no_module_imports_from_elmo_zh_itself() -> None:
     for module in MODULES:
         for node in ast.walk(tree_of(module)):
             if isinstance(node, ast.ImportFrom) and node.module == "elmo_zh":
@@ -129,7 +129,7 @@ def test_no_room_imports_from_the_package_itself() -> None:
 
 
 def test_training_and_embed_never_import_each_other() -> None:
-    assert [pair for pair in own_imports() if (room_of(pair[0]), room_of(pair[1])) in KEPT_APART] == []
+    assert [pair for pair in own_imports() if (package_of(pair[0]), package_of(pair[1])) in KEPT_APART] == []
 
 
 def test_no_module_reads_arrays_past_errors_of_the_disk() -> None:
@@ -158,11 +158,11 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert sorted(below) == []
 
 
-def test_rooms_without_torch() -> None:
+def test_packages_without_torch() -> None:
     found = [
         f"{module} imports {other}"
         for module in MODULES
-        if module != "elmo_zh" and room_of(module) in WITHOUT_TORCH
+        if module != "elmo_zh" and package_of(module) in WITHOUT_TORCH
         for other in imports_of(module)
         if other.split(".")[0] in ("torch", "h5py", "safetensors", "gensim", "matplotlib")
     ]
@@ -171,7 +171,7 @@ def test_rooms_without_torch() -> None:
 
 def test_only_the_command_line_knows_click_and_prints() -> None:
     for module in MODULES:
-        if module == "elmo_zh" or room_of(module) != "cli":
+        if module == "elmo_zh" or package_of(module) != "cli":
             assert not {"click", "tqdm"} & {other.split(".")[0] for other in imports_of(module)}, module
             speaking = {"print", "sys.stdout.write", "sys.stderr.write", "sys.exit", "exit", "input"}
             assert not speaking & set(calls_of(module)), module

@@ -1,4 +1,4 @@
-"""The command line. Only this room imports click, prints, or knows exit statuses."""
+"""The command line. Only this package imports click, prints, or knows exit statuses."""
 
 import atexit
 import gc

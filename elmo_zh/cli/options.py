@@ -136,6 +136,8 @@ def _type_of(declared: Field[Any], path: Mapping[str, bool]) -> Any:
     (kind,) = [each for each in get_args(declared.type) or (declared.type,) if each not in (type(None), ...)]
     if kind is Path:
         return click.Path(path_type=Path, **path)
+    if least is most is above is None:
+        return kind
     if kind is int:
         return click.IntRange(least, most)
     if kind is float:
