@@ -21,25 +21,11 @@ class CorpusPreparation:
 
     @classmethod
     def build(cls, config: TextConfig, user_dictionary: Path | None = None) -> "CorpusPreparation":
-        """Return the preparation that the settings describe.
-
-        Args:
-            config: The text settings.
-            user_dictionary: The run's copy of the user dictionary; the path in the settings is not used.
-
-        Raises:
-            ConfigError: If a package that the settings need is not installed.
-            CorpusError: If ftfy is needed and not installed, or the user dictionary cannot be read.
-        """
+        """Return the preparation that the settings describe, with the run's copy of the user dictionary."""
         return cls(LineCleaner.build(config), TextPreparation.build(config, user_dictionary))
 
     def sentences(self, line: str, counts: LineCounts) -> list[list[str]]:
-        """Return the tokens of each sentence of a raw line; the list is empty if the line is dropped.
-
-        Args:
-            line: The line as it was read.
-            counts: Receives the line, as kept or dropped, and the changes to it.
-        """
+        """Return the tokens of each sentence of a raw line, none if it is dropped; count the line and its changes."""
         cleaned = self.cleaner.clean(line, counts)
         if cleaned is None:
             return []

@@ -20,13 +20,7 @@ written as escapes such as `\\u200b`; there are at most five examples of each ki
 
 
 def corpus_report(result: SegmentedCorpus, names: Sequence[str], config: TextConfig) -> str:
-    """Return the report as Markdown.
-
-    Args:
-        result: Result of the segment stage.
-        names: Names of the sources, in their order.
-        config: The text settings, which say what steps were on.
-    """
+    """Return the report as Markdown; the sources have these names, in their order."""
     dropped_items = sum((tally.dropped_items for tally in result.tallies), Counter())
     paragraphs = [
         _INTRODUCTION,

@@ -34,13 +34,9 @@ def key_rule(config: TextConfig) -> KeyRule | None:
 
 @dataclass(frozen=True, kw_only=True)
 class BucketTask:
-    """Search the keys from `start` up to `end` (None: no upper limit) of all text shards.
+    """Search the keys from `start` up to `end` (None: no upper limit) of all text shards, in the order of the corpus.
 
-    Attributes:
-        start: Smallest key of the bucket.
-        end: Key after the largest one of the bucket.
-        shards: All text shards of the corpus, in its order.
-        most_copies: A line with more copies than this is boilerplate; 0 means no line is.
+    A line with more than `most_copies` is boilerplate; with 0 no line is.
     """
 
     start: int
@@ -71,19 +67,11 @@ def find_repeated(
 ) -> RepeatedLines | None:
     """Find the lines to leave out: all copies of a line but the first, and every copy of boilerplate.
 
-    Args:
-        shards: All text shards of the corpus, in its order.
-        config: Settings that say which lines to leave out.
-        parts: Folder for the parts that list the lines.
-        engine: Engine that runs the search.
-
-    Returns:
-        The lines, or None if the settings keep all.
+    Without such settings, return None. The shards are those of the whole corpus, in its order.
     """
     if key_rule(config) is None:
         return None
-    num_keys = sum(shard.keys.stat().st_size // 8 for shard in shards)
-    num_buckets = -(-num_keys // _BUCKET_KEYS)
+    num_buckets = -(-sum(shard.num_keys() for shard in shards) // _BUCKET_KEYS)
     bounds = [bucket * 2**64 // max(1, num_buckets) for bucket in range(num_buckets)]
     tasks = {
         part_name(number): BucketTask(start=start, end=end, shards=tuple(shards), most_copies=config.boilerplate_copies)
@@ -121,10 +109,7 @@ def repeated_keys(keys: NDArray[np.uint64], most_copies: int) -> tuple[NDArray[n
 
 
 def _load_bucket(task: BucketTask) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint32]]:
-    """Return the keys of a bucket, and the shard and line of each.
-
-    The keys of one shard are sorted, equal ones by line; the shards follow in the order of the corpus.
-    """
+    """Return the keys of a bucket, and the shard and line of each: shard by shard, sorted by key and then line."""
     found = list(_iter_slices(task))
     keys = np.concatenate([np.zeros(0, np.uint64), *(keys for _, keys, _ in found)])
     lines = np.concatenate([np.zeros(0, np.uint32), *(lines for _, _, lines in found)])

@@ -1,19 +1,31 @@
-"""First step of the segment stage: read the sources of a corpus and write their lines as text shards."""
+"""First step of the segment stage: cut the corpus into tasks of about equal bytes, which write text shards."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import count, groupby
 from typing import Any
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.encodings import MistakenEncodingError
-from elmo_zh.corpus.ranges import ByteRange, read_range
+from elmo_zh.corpus.names import ARCHIVE_SUFFIXES
+from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES
+from elmo_zh.corpus.ranges import ByteRange, read_range, split_source
 from elmo_zh.corpus.read_source import read_source
 from elmo_zh.corpus.readers.formats import Documents
 from elmo_zh.corpus.sources import Source, Stamp
 from elmo_zh.corpus.tally import PassedOver, Tally
+from elmo_zh.engine.engine import Engine
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.work_folder import Figures, PartWriter
+from elmo_zh.segmenting.duplicates import key_rule
 from elmo_zh.segmenting.text_shards import KeyRule, TextShardWriter
+
+# Compressed text unpacks to about this many times its size.
+_EXPANSION = 4
+# A byte range is somewhat larger than asked, up to the end of its last line, and should still fill only one shard.
+_SHARD_TOLERANCE = 1.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,15 +39,9 @@ class NumberedSource:
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractTask:
-    """Read whole sources one after another, or one byte range of a large source.
+    """Read whole sources one after another, or one byte range of a large source; tasks are numbered from 0.
 
-    Attributes:
-        number: Position of the task in the order of the corpus, from 0.
-        sources: Sources to read; exactly one if there is a byte range.
-        byte_range: Range to read, or None for whole sources.
-        config: The text settings.
-        shard_bytes: Size at which a text shard is full.
-        rule: Which lines get a key, or None if no lines are compared.
+    A text shard is full at `shard_bytes`. The rule says which lines get a key; None if no lines are compared.
     """
 
     number: int
@@ -53,6 +59,51 @@ class ExtractTask:
         return sum(each.stamp.num_bytes for each in self.sources)
 
 
+def _split(task: tuple[NumberedSource, TextConfig, int]) -> list[ByteRange]:
+    """Return the byte ranges of a source; none if it can only be read as a whole."""
+    numbered, config, range_bytes = task
+    return split_source(numbered.source, config, range_bytes)
+
+
+def cut(sources: list[NumberedSource], config: TextConfig, shard_bytes: int, engine: Engine) -> Iterator[ExtractTask]:
+    """Yield the extraction tasks of a corpus in its order.
+
+    A source larger than `shard_bytes` becomes one task for each byte range if it can be split. Other consecutive
+    sources share a task until they have about that many bytes of text.
+    """
+    large = [each for each in sources if each.stamp.num_bytes > shard_bytes]
+    splits = [(each, config, shard_bytes) for each in large]
+    ranges = {each.number: found for (each, *_), found in engine.run(_split, splits)}
+    numbers = count()
+    task = partial(ExtractTask, config=config, shard_bytes=int(_SHARD_TOLERANCE * shard_bytes), rule=key_rule(config))
+    for is_split, consecutive in groupby(sources, lambda each: bool(ranges.get(each.number))):
+        if is_split:
+            for each in consecutive:
+                for byte_range in ranges[each.number]:
+                    yield task(number=next(numbers), sources=(each,), byte_range=byte_range)
+        else:
+            for together in _join_small(consecutive, shard_bytes):
+                yield task(number=next(numbers), sources=tuple(together), byte_range=None)
+
+
+def _join_small(sources: Iterable[NumberedSource], task_bytes: int) -> Iterator[list[NumberedSource]]:
+    """Yield lists of consecutive sources, each list with about `task_bytes` of text."""
+    together: list[NumberedSource] = []
+    num_bytes = 0
+    for each in sources:
+        together.append(each)
+        num_bytes += each.stamp.num_bytes * (_EXPANSION if _is_packed(each.source) else 1)
+        if num_bytes >= task_bytes:
+            yield together
+            together, num_bytes = [], 0
+    if together:
+        yield together
+
+
+def _is_packed(source: Source) -> bool:
+    return source.file_name.lower().endswith((*COMPRESSED_SUFFIXES, *ARCHIVE_SUFFIXES))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Extracted:
     """Result of an extraction: the bytes of each text shard, and what was read and left out of each source."""
@@ -64,8 +115,7 @@ class Extracted:
     def described(self) -> dict[str, Any]:
         """Return the result as a JSON value."""
         return {
-            # The key that interrupted runs have on disk.
-            "piece_bytes": self.shard_sizes,
+            "shard_sizes": self.shard_sizes,
             "tallies": {str(number): tally.described() for number, tally in self.tallies.items()},
             "passed_over": self.passed_over.described(),
         }
@@ -74,18 +124,14 @@ class Extracted:
     def restored(cls, described: Any) -> "Extracted":
         """Return the result that `described` turned into a JSON value."""
         return cls(
-            shard_sizes=described["piece_bytes"],
+            shard_sizes=described["shard_sizes"],
             tallies={int(number): Tally.restored(tally) for number, tally in described["tallies"].items()},
             passed_over=PassedOver.restored(described["passed_over"]),
         )
 
 
 def extract(task: ExtractTask, writer: PartWriter) -> Figures:
-    """Write the lines of a task's sources as text shards; the figures are those of `Extracted`.
-
-    Raises:
-        CorpusError: If a source cannot be read, or changes while it is read.
-    """
+    """Write the lines of a task's sources as text shards; the figures are those of `Extracted`."""
     try:
         return _extract(task, writer, trusts_head=True).described()
     except MistakenEncodingError:

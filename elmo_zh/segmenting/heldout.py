@@ -1,14 +1,27 @@
-"""Choose the held-out text: by a hash of each paragraph's text, in bounded memory, shard by shard or in one pass."""
+"""Last step of the segment stage: choose the held-out text by a hash of each paragraph's text, and take it out.
+
+The choice takes bounded memory, shard by shard or in one pass.
+"""
 
 import hashlib
+import shutil
 from bisect import insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
 
 from elmo_zh.config import TextConfig
-from elmo_zh.run.files import read_json, write_json
+from elmo_zh.run.arrays import read_numbers, write_numbers
+from elmo_zh.run.files import link_or_copy, read_json, write_json
+from elmo_zh.run.work_folder import Figures, PartWriter, WorkFolder
 
+# A row for each paragraph of a shard: key, bytes, sentences, tokens, and whether it starts a document.
+INDEX = np.dtype([("key", "<u8"), ("bytes", "<u4"), ("sentences", "<u4"), ("tokens", "<u4"), ("starts", "?")])
+_CHUNK_BYTES = 2**20
 _HASHES = 2**64
 # A longer text, such as a book in one line or an often repeated notice, would be most of the held-out text.
 _MAX_TEXT_SENTENCES = 200
@@ -17,13 +30,7 @@ _MAX_TEXT_FRACTION = 0.1
 
 @dataclass(frozen=True)
 class Paragraph:
-    """Description of a paragraph, for the choice.
-
-    Attributes:
-        key: Hash of its characters, 0 to 2^64 - 1; equal for equal texts.
-        num_sentences: Number of its sentences.
-        num_tokens: Number of tokens in all of them.
-    """
+    """Sentences and tokens of a paragraph, and a hash of its characters, 0 to 2^64 - 1."""
 
     key: int
     num_sentences: int
@@ -64,8 +71,7 @@ class HeldoutChoice:
     which paragraphs are added does not matter. Only possible candidates stay in memory: different texts of up to twice
     the size that may be needed, since some may turn out to be repeated too often.
 
-    Attributes:
-        bound: Texts with this key or a higher one are not kept.
+    Texts with the key `bound` or a higher one are not kept.
     """
 
     def __init__(self, config: TextConfig) -> None:
@@ -87,14 +93,9 @@ class HeldoutChoice:
             self._add_text(EqualParagraphs(paragraph))
 
     def merge(self, candidates: Iterable[EqualParagraphs], bound: int, num_sentences: int) -> None:
-        """Add what a choice of another shard of the text has kept.
+        """Add what a choice of another shard has kept, of all the `num_sentences` that were added to it.
 
         The final choice is the same as if all paragraphs had been added to this one.
-
-        Args:
-            candidates: The other choice's `candidates`.
-            bound: The other choice's `bound`.
-            num_sentences: Number of sentences in all paragraphs that were added to the other choice.
         """
         self._num_sentences += num_sentences
         self.bound = min(self.bound, bound)
@@ -173,3 +174,75 @@ def load_candidates(path: Path) -> tuple[int, list[EqualParagraphs]]:
         EqualParagraphs(Paragraph(key, sentences, tokens), copies) for key, sentences, tokens, copies in saved["groups"]
     ]
     return saved["bound"], candidates
+
+
+@dataclass(frozen=True, kw_only=True)
+class TakeOutTask:
+    """Take the held-out paragraphs out of one segmented shard: those whose keys the file `chosen` lists."""
+
+    segmented: WorkFolder
+    name: str
+    chosen: Path
+
+
+def take_out(task: TakeOutTask, writer: PartWriter) -> Figures:
+    """Write the training text of a shard, and the number of sentences of each document in it.
+
+    The figures: numbers of training sentences and tokens; key, text and number of tokens of each held-out paragraph.
+    """
+    text, index_file = (task.segmented.path / f"{task.name}.{suffix}" for suffix in ("txt", "index"))
+    index = read_numbers(index_file, INDEX)
+    chosen = read_json(task.chosen)
+    is_heldout = _are_among(index["key"], np.array(chosen, np.uint64))
+    sentences, tokens = index["sentences"] * ~is_heldout, index["tokens"] * ~is_heldout
+    heldout: list[tuple[int, str, int]] = []
+    with writer.file("txt") as unfinished:
+        if is_heldout.any():
+            with text.open("rb") as everything, unfinished.open("wb") as train:
+                heldout += _divide(everything, index, is_heldout, train)
+        else:
+            link_or_copy(text, unfinished)
+    with writer.file("documents") as unfinished:
+        write_numbers(unfinished, _add_up_documents(index["starts"], sentences).astype("<u4"))
+    return {"train_sentences": int(sentences.sum()), "train_tokens": int(tokens.sum()), "heldout": heldout}
+
+
+def _are_among(keys: NDArray[np.uint64], chosen: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Return which keys are among the chosen ones, which are sorted; np.isin would take more memory."""
+    if not len(chosen):
+        return np.zeros(len(keys), np.bool_)
+    places = np.searchsorted(chosen, keys)
+    return np.asarray(chosen[np.minimum(places, len(chosen) - 1)] == keys)
+
+
+def _divide(
+    everything: BinaryIO, index: NDArray[Any], is_heldout: NDArray[np.bool_], train: BinaryIO
+) -> Iterator[tuple[int, str, int]]:
+    """Yield key, text and number of tokens of each held-out paragraph, and write the other paragraphs."""
+    ends = np.cumsum(index["bytes"], dtype=np.int64)
+    position = 0
+    for row in np.flatnonzero(is_heldout).tolist():
+        num_bytes, end = int(index["bytes"][row]), int(ends[row])
+        _copy(everything, train, end - num_bytes - position)
+        yield int(index["key"][row]), everything.read(num_bytes).decode("utf-8"), int(index["tokens"][row])
+        position = end
+    shutil.copyfileobj(everything, train)
+
+
+def _copy(source: BinaryIO, target: BinaryIO, num_bytes: int) -> None:
+    for start in range(0, num_bytes, _CHUNK_BYTES):
+        target.write(source.read(min(_CHUNK_BYTES, num_bytes - start)))
+
+
+def _add_up_documents(starts: NDArray[np.bool_], sentences: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """Return the number of training sentences of each document that has any; `starts`: where documents start.
+
+    The first paragraph may continue a document of the shard before.
+    """
+    firsts = np.flatnonzero(starts)
+    if len(starts) and not starts[0]:
+        firsts = np.r_[0, firsts]
+    if not len(firsts):
+        return np.zeros(0, np.int64)
+    counts = np.add.reduceat(sentences, firsts, dtype=np.int64)
+    return counts[counts > 0]

@@ -28,10 +28,7 @@ def reading_settings(config: TextConfig) -> dict[str, Any]:
 def describe_reading(result: SegmentedCorpus, names: Sequence[str], other_names: Sequence[Path]) -> dict[str, Any]:
     """Return what was read, changed, dropped and passed over, in the form of the stage record.
 
-    Args:
-        result: Result of the stage.
-        names: Names of the sources, in their order.
-        other_names: Files found in folders whose names do not look like text.
+    Sources have `names`; files whose names do not look like text are `other_names`.
     """
     passed_over, lines = result.passed_over, result.lines
     for path in other_names:
@@ -50,14 +47,7 @@ def describe_reading(result: SegmentedCorpus, names: Sequence[str], other_names:
 
 
 def report_segmented(result: SegmentedCorpus, names: Sequence[str], config: TextConfig, reporter: Reporter) -> None:
-    """Report what was read, changed, dropped and written, and warn of what the user should look at.
-
-    Args:
-        result: Result of the stage.
-        names: Names of the sources, in their order.
-        config: The text settings.
-        reporter: Receives the messages.
-    """
+    """Report what was read, changed, dropped and written, and warn of what the user should look at."""
     counts = result.counts
     _report_forms(result, reporter)
     for line in result.passed_over.summary_lines():

@@ -28,14 +28,11 @@ from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import atomic_path, link_or_copy, write_json
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.run.work_folder import WorkFolder, part_name
-from elmo_zh.segmenting.cut import cut
 from elmo_zh.segmenting.duplicates import RepeatedLines, find_repeated
-from elmo_zh.segmenting.extract import Extracted, NumberedSource, extract
-from elmo_zh.segmenting.heldout import HeldoutChoice, load_candidates
+from elmo_zh.segmenting.extract import Extracted, NumberedSource, cut, extract
+from elmo_zh.segmenting.heldout import HeldoutChoice, TakeOutTask, load_candidates, take_out
 from elmo_zh.segmenting.shard_task import SegmentTask, ShardCounts, forget_dictionaries, segment_shard
-from elmo_zh.segmenting.take_out import TakeOutTask, take_out
-from elmo_zh.segmenting.text_shards import SizedShard
-from elmo_zh.segmenting.work_dir import SegmentParts
+from elmo_zh.segmenting.text_shards import TextShard, text_shard_name
 from elmo_zh.text.segmenters.registry import describe_segmenter
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
 from elmo_zh.version import __version__
@@ -82,10 +79,14 @@ class _Work:
     """Inputs of all steps: settings, work folder, engine and reporter, and the result that they add to."""
 
     config: TextConfig
-    parts: SegmentParts
+    parts: WorkFolder
     engine: Engine
     reporter: Reporter
     result: SegmentedCorpus
+
+    def step(self, name: str) -> WorkFolder:
+        """Return the folder of a step: extracted, repeated, segmented or train."""
+        return WorkFolder(self.parts.path / name)
 
 
 def segment_corpus(
@@ -106,10 +107,10 @@ def segment_corpus(
     """
     _require_packages(config, user_dictionary)
     dictionary = user_dictionary.absolute() if user_dictionary else None
-    parts = SegmentParts(WorkFolder.of(output.absolute()))
+    parts = WorkFolder.of(output.absolute())
     sources = [_add_number(number, source) for number, source in enumerate(corpus.sources)]
     shard_bytes = config.shard_bytes or _choose_shard_bytes(corpus.total_bytes())
-    parts.folder.open(_describe_plan(sources, config, user_dictionary, shard_bytes))
+    parts.open(_describe_plan(sources, config, user_dictionary, shard_bytes))
     result = SegmentedCorpus(
         counts=SegmentCounts(files=len(sources)),
         tallies=[Tally() for _ in sources],
@@ -121,19 +122,20 @@ def segment_corpus(
         work = _Work(config=config, parts=parts, engine=engine, reporter=reporter, result=result)
         shards = _extract_shards(work, sources, shard_bytes)
         _require_fields(corpus, result, config.field)
-        if parts.repeated.path.exists() or parts.segmented.path.exists():
-            num_segmented = parts.segmented.num_finished(map(part_name, range(len(shards))))
+        segmented, repeated_parts = work.step("segmented"), work.step("repeated")
+        if repeated_parts.path.exists() or segmented.path.exists():
+            num_segmented = segmented.num_finished(map(part_name, range(len(shards))))
             reporter.note(f"Resuming: {num_segmented:,} of {counted(len(shards), 'shard')} are finished.")
-        repeated = find_repeated([sized.shard for sized in shards], config, parts.repeated, engine)
+        repeated = find_repeated(shards, config, repeated_parts, engine)
         num_sentences = _segment_shards(work, shards, dictionary, repeated)
         if not result.counts.kept_characters:
-            parts.folder.remove()
+            parts.remove()
             raise _no_text_error(corpus, result)
         heldout = _take_heldout_out(work, num_sentences)
     with atomic_path(output) as unfinished:
         unfinished.mkdir()
-        _write_output(unfinished, len(shards), parts, heldout)
-    parts.folder.remove()
+        _write_output(unfinished, len(shards), work.step("train").path, heldout)
+    parts.remove()
     return result
 
 
@@ -169,21 +171,21 @@ def _describe_plan(
 # Step 1
 
 
-def _extract_shards(work: _Work, sources: list[NumberedSource], shard_bytes: int) -> list[SizedShard]:
+def _extract_shards(work: _Work, sources: list[NumberedSource], shard_bytes: int) -> list[TextShard]:
     """Read all sources, and return their text shards in the order of the corpus."""
     tasks = {part_name(task.number): task for task in cut(sources, work.config, shard_bytes, work.engine)}
-    _note_read(work, work.parts.extracted.num_finished(tasks), len(tasks))
+    _note_read(work, work.step("extracted").num_finished(tasks), len(tasks))
     found: dict[str, Extracted] = {}
     total = sum(task.num_bytes for task in tasks.values())
     with work.reporter.progress("read", unit="bytes", total=total) as progress:
-        for name, figures in work.parts.extracted.run(work.engine, extract, tasks):
+        for name, figures in work.step("extracted").run(work.engine, extract, tasks):
             found[name] = Extracted.restored(figures)
             progress.update(tasks[name].num_bytes)
     shards = []
-    for name, task in tasks.items():
+    for name in tasks:
         extracted = found[name]
         shards += [
-            SizedShard(work.parts.text_shard(task.number, number), num_bytes)
+            TextShard(work.step("extracted").path / f"{name}.{text_shard_name(number)}", num_bytes)
             for number, num_bytes in enumerate(extracted.shard_sizes)
         ]
         work.result.passed_over.extend(extracted.passed_over)
@@ -213,7 +215,7 @@ def _require_fields(corpus: Sources, result: SegmentedCorpus, field: str) -> Non
 
 
 def _segment_shards(
-    work: _Work, shards: list[SizedShard], user_dictionary: Path | None, repeated: RepeatedLines | None
+    work: _Work, shards: list[TextShard], user_dictionary: Path | None, repeated: RepeatedLines | None
 ) -> list[int]:
     """Clean and segment all shards, add up their counts, and return the number of sentences of each."""
     tasks = {
@@ -225,11 +227,10 @@ def _segment_shards(
     found: dict[str, ShardCounts] = {}
     total = sum(shard.num_bytes for shard in shards)
     with work.reporter.progress("segment", unit="bytes", total=total) as progress:
-        for name, figures in work.parts.segmented.run(work.engine, segment_shard, tasks):
+        for name, figures in work.step("segmented").run(work.engine, segment_shard, tasks):
             found[name] = ShardCounts.restored(figures)
-            shard = tasks[name].shard
-            shard.shard.remove_text()
-            progress.update(shard.num_bytes)
+            tasks[name].shard.remove_text()
+            progress.update(tasks[name].shard.num_bytes)
     forget_dictionaries()
     in_order = [found[name] for name in tasks]
     for counts in in_order:
@@ -272,34 +273,39 @@ def _no_text_error(corpus: Sources, result: SegmentedCorpus) -> CorpusError:
 
 def _take_heldout_out(work: _Work, num_sentences: list[int]) -> list[str]:
     """Write the training text of all shards, and return the held-out paragraphs sorted by key."""
-    _choose_heldout(work, num_sentences)
-    tasks = {part_name(number): TakeOutTask(number=number, parts=work.parts) for number in range(len(num_sentences))}
+    chosen = _choose_heldout(work, num_sentences)
+    tasks = {
+        name: TakeOutTask(segmented=work.step("segmented"), name=name, chosen=chosen)
+        for name in map(part_name, range(len(num_sentences)))
+    }
     counts = work.result.counts
-    heldout: list[tuple[int, int, int, str]] = []
-    for name, taken in work.parts.taken_out.run(work.engine, take_out, tasks):
+    heldout: list[tuple[int, str, int, str]] = []
+    for name, taken in work.step("train").run(work.engine, take_out, tasks):
         counts.train_sentences += taken["train_sentences"]
         counts.train_tokens += taken["train_tokens"]
         for place_in_shard, (key, text, num_tokens) in enumerate(taken["heldout"]):
-            heldout.append((key, tasks[name].number, place_in_shard, text))
+            heldout.append((key, name, place_in_shard, text))
             counts.heldout_sentences += text.count("\n")
             counts.heldout_tokens += num_tokens
     return [text for *_, text in sorted(heldout)]
 
 
-def _choose_heldout(work: _Work, num_sentences: list[int]) -> None:
-    """Write the keys of the held-out paragraphs, chosen among the candidates of all shards."""
+def _choose_heldout(work: _Work, num_sentences: list[int]) -> Path:
+    """Return a file of the keys of the held-out paragraphs, chosen among the candidates of all shards."""
     choice = HeldoutChoice(work.config)
     for number, sentences_in_shard in enumerate(num_sentences):
-        bound, candidates = load_candidates(work.parts.of_segmented(number, "candidates"))
+        bound, candidates = load_candidates(work.step("segmented").path / f"{part_name(number)}.candidates")
         choice.merge(candidates, bound, sentences_in_shard)
-    write_json(work.parts.chosen, choice.chosen())
+    path = work.parts.path / "chosen.json"
+    write_json(path, choice.chosen())
+    return path
 
 
-def _write_output(folder: Path, num_shards: int, parts: SegmentParts, heldout: list[str]) -> None:
+def _write_output(folder: Path, num_shards: int, train: Path, heldout: list[str]) -> None:
     """Write the held-out file and the training files of all shards that have text, numbered without gaps."""
-    with_text = [number for number in range(num_shards) if parts.of_train(number, "txt").stat().st_size]
-    for position, number in enumerate(with_text):
-        link_or_copy(parts.of_train(number, "txt"), folder / f"train-{position:05d}.txt")
-        link_or_copy(parts.of_train(number, "documents"), folder / f"train-{position:05d}.documents")
+    with_text = [name for name in map(part_name, range(num_shards)) if (train / f"{name}.txt").stat().st_size]
+    for position, name in enumerate(with_text):
+        for suffix in ("txt", "documents"):
+            link_or_copy(train / f"{name}.{suffix}", folder / f"train-{position:05d}.{suffix}")
     if heldout:
         (folder / "heldout-00000.txt").write_text("".join(heldout), encoding="utf-8", newline="\n")

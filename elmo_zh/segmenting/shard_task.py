@@ -9,8 +9,6 @@ from pathlib import Path
 from struct import Struct
 from typing import Any
 
-import numpy as np
-
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.counts import LineCounts
 from elmo_zh.corpus.tally import Tally
@@ -18,12 +16,10 @@ from elmo_zh.run.work_folder import Figures, PartWriter
 from elmo_zh.segmenting.corpus_preparation import CorpusPreparation
 from elmo_zh.segmenting.duplicates import BOILERPLATE, DUPLICATE, RepeatedLines
 from elmo_zh.segmenting.heldout import HeldoutChoice, Paragraph, paragraph_key, save_candidates
-from elmo_zh.segmenting.text_shards import SizedShard
+from elmo_zh.segmenting.text_shards import TextShard
 from elmo_zh.text.han import count_han
 
-# A row for each paragraph of a shard: key, bytes, sentences, tokens, and whether it starts a document.
-INDEX = np.dtype([("key", "<u8"), ("bytes", "<u4"), ("sentences", "<u4"), ("tokens", "<u4"), ("starts", "?")])
-_ROW = Struct("<QIII?")
+_ROW = Struct("<QIII?")  # of heldout.INDEX
 # These texts are keys of the stage record, so their wording is fixed.
 REASONS = {DUPLICATE: "duplicate lines", BOILERPLATE: "boilerplate lines"}
 # Lines whose Chinese characters are counted together.
@@ -35,7 +31,7 @@ class SegmentTask:
     """Segment one text shard; shards are numbered over the whole corpus, from 0."""
 
     number: int
-    shard: SizedShard
+    shard: TextShard
     config: TextConfig
     user_dictionary: Path | None
     repeated: RepeatedLines | None
@@ -74,11 +70,7 @@ def forget_dictionaries() -> None:
 
 
 def segment_shard(task: SegmentTask, writer: PartWriter) -> Figures:
-    """Write a shard's segmented paragraphs, their index and the held-out candidates.
-
-    Returns:
-        The figures of `ShardCounts`.
-    """
+    """Write a shard's segmented paragraphs, their index and the held-out candidates; the figures are `ShardCounts`."""
     counts = ShardCounts()
     choice = HeldoutChoice(task.config)
     with (
@@ -104,7 +96,7 @@ def _iter_paragraphs(task: SegmentTask, counts: ShardCounts) -> Iterator[tuple[l
     preparation = _preparation(task.config, task.user_dictionary)
     left_out = task.repeated.in_shard(task.number) if task.repeated else {}
     numbered = enumerate(_iter_lines(task, counts))
-    for source, runs in groupby(task.shard.shard.load_runs().tolist(), key=itemgetter(0)):
+    for source, runs in groupby(task.shard.load_runs().tolist(), key=itemgetter(0)):
         lines = LineCounts()
         for _, num_lines, starts_document in runs:
             is_first = bool(starts_document)
@@ -120,7 +112,7 @@ def _iter_paragraphs(task: SegmentTask, counts: ShardCounts) -> Iterator[tuple[l
 
 def _iter_lines(task: SegmentTask, counts: ShardCounts) -> Iterator[str]:
     """Yield the lines of a shard, and count their Chinese characters."""
-    lines = task.shard.shard.iter_lines()
+    lines = task.shard.iter_lines()
     while some := list(islice(lines, _HAN_LINES)):
         counts.han_characters += count_han(some)
         yield from some

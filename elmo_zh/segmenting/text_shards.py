@@ -26,61 +26,39 @@ _CHUNK_BYTES = 2**18
 
 @dataclass(frozen=True)
 class TextShard:
-    """The files of one text shard; `stem` is their path without suffix."""
+    """A text shard: the path of its files without suffix, and the bytes of its text, which is removed after use."""
 
     stem: Path
+    num_bytes: int = 0
 
-    def _file(self, suffix: str) -> Path:
+    def file(self, suffix: str) -> Path:
+        """Return one of its files."""
         return self.stem.with_name(f"{self.stem.name}.{suffix}")
-
-    @property
-    def text(self) -> Path:
-        """The file of lines."""
-        return self._file("txt")
-
-    @property
-    def runs(self) -> Path:
-        """The file that says which source and document each line belongs to."""
-        return self._file("runs")
-
-    @property
-    def keys(self) -> Path:
-        """The file of sorted line keys."""
-        return self._file("keys")
-
-    @property
-    def places(self) -> Path:
-        """The file of the keys' line numbers."""
-        return self._file("places")
 
     def load_runs(self) -> NDArray[np.uint32]:
         """Return source, number of lines and whether a document starts, for each run of lines, shape (n, 3)."""
-        return read_numbers(self.runs, "<u4").reshape(-1, 3)
+        return read_numbers(self.file("runs"), "<u4").reshape(-1, 3)
 
     def iter_lines(self) -> Iterator[str]:
         """Yield the lines without their line ends."""
-        with self.text.open(encoding="utf-8", newline="\n") as file:
+        with self.file("txt").open(encoding="utf-8", newline="\n") as file:
             for line in file:
                 yield line[:-1]
 
+    def num_keys(self) -> int:
+        """Return how many lines have a key."""
+        return self.file("keys").stat().st_size // 8
+
     def open_keys(self) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
         """Return the sorted keys and the line number of each, without reading them into memory."""
-        if not self.keys.stat().st_size:
+        if not self.num_keys():
             return np.zeros(0, "<u8"), np.zeros(0, "<u4")
-        return np.memmap(self.keys, "<u8", "r"), np.memmap(self.places, "<u4", "r")
+        return np.memmap(self.file("keys"), "<u8", "r"), np.memmap(self.file("places"), "<u4", "r")
 
     def remove_text(self) -> None:
         """Remove the lines, which nothing reads any more once they are segmented; the keys stay."""
-        for path in (self.text, self.runs):
-            path.unlink(missing_ok=True)
-
-
-@dataclass(frozen=True)
-class SizedShard:
-    """A text shard and the bytes of its lines, which stay known after the lines are removed."""
-
-    shard: TextShard
-    num_bytes: int
+        for suffix in ("txt", "runs"):
+            self.file(suffix).unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,7 @@ from elmo_zh.corpus.sources import Stamp, find_sources
 from elmo_zh.engine.engine import ThisProcess
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.work_folder import WorkFolder
-from elmo_zh.segmenting.cut import cut
-from elmo_zh.segmenting.extract import Extracted, ExtractTask, NumberedSource, extract
+from elmo_zh.segmenting.extract import Extracted, ExtractTask, NumberedSource, cut, extract
 from elmo_zh.segmenting.text_shards import TextShard
 
 CONFIG = TextConfig()

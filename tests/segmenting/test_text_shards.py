@@ -34,7 +34,7 @@ def test_lines_sources_and_documents(
     read = []
     for shard, num_bytes in zip(shards, writer.sizes, strict=True):
         lines = shard.iter_lines()
-        assert shard.text.stat().st_size == num_bytes
+        assert shard.file("txt").stat().st_size == num_bytes
         for source, num_lines, starts in shard.load_runs().tolist():
             read += [(source, starts and not place, next(lines)) for place in range(num_lines)]
         assert list(lines) == []
@@ -54,7 +54,7 @@ def test_the_files_of_a_shard_by_hand(tmp_path: Path) -> None:
         writer.write("天")
         writer.write("")
     shard = TextShard(tmp_path / "a.00000")
-    assert shard.text.read_bytes() == "天\n\n".encode()
+    assert shard.file("txt").read_bytes() == "天\n\n".encode()
     assert shard.load_runs().tolist() == [[3, 2, 1]]
 
 
