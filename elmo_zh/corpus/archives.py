@@ -43,11 +43,7 @@ def is_tar(head: bytes) -> bool:
 
 
 def zip_contents(packed: BinaryIO, name: str, passed_over: PassedOver) -> Iterator[Content]:
-    """Yield the members of a zip archive in order.
-
-    Raises:
-        CorpusError: If it is damaged, encrypted, or would unpack to far more than its size.
-    """
+    """Yield the members of a zip archive in order."""
     try:
         archive = zipfile.ZipFile(packed)
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
@@ -163,11 +159,7 @@ class _BoundedTarInfo(tarfile.TarInfo):
 
 
 def tar_contents(stream: BinaryIO, name: str, passed_over: PassedOver) -> Iterator[Content]:
-    """Yield the members of a tar archive in order; each can be read until the next one is requested.
-
-    Raises:
-        CorpusError: If it is damaged.
-    """
+    """Yield the members of a tar archive in order; each can be read until the next one is requested."""
     allowance = Allowance(name)
     try:
         with tarfile.open(fileobj=stream, mode="r|", tarinfo=_BoundedTarInfo) as archive:

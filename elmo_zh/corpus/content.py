@@ -48,15 +48,7 @@ class UnsuitableError(CorpusError):
 
 
 def import_extra(module: str, what: str) -> Any:
-    """Return a module of the extra `corpus`, which only some formats need.
-
-    Args:
-        module: Name of the module.
-        what: What cannot be read without it, for the message.
-
-    Raises:
-        CorpusError: If it is not installed.
-    """
+    """Return a module of the extra `corpus`, without which `what` cannot be read."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

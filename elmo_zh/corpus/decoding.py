@@ -71,11 +71,7 @@ class DecodedText:
         return exact_lines_of_chunks(self.chunks())
 
     def whole_lines(self, longest: int) -> Iterator[str]:
-        """Yield the lines, none of them split.
-
-        Raises:
-            CorpusError: If a line has more than `longest` characters.
-        """
+        """Yield the lines, none of them split."""
         try:
             yield from whole_lines_of_chunks(self.chunks(), longest)
         except ValueError as error:

@@ -66,9 +66,6 @@ class InputText:
     def lines(self, reporter: Reporter | None = None) -> Iterator[str]:
         """Yield the lines from the first on.
 
-        Args:
-            reporter: Receives how the file is read, and what is unusual in it.
-
         Raises:
             UnsuitableError: If the file is no text.
             CorpusError: If bytes do not decode, a record cannot be read, or the file is damaged or changed.
@@ -176,15 +173,7 @@ def input_text(source: Source, config: TextConfig, *, segmented: bool = False) -
 
 @contextmanager
 def opened_inputs(arguments: Sequence[str], reporter: Reporter) -> Iterator[Sources]:
-    """Yield the sources that files, folders, globs and - (standard input) name, sorted by path.
-
-    Args:
-        arguments: Files, folders and globs, or - alone.
-        reporter: Receives the number of files in folders that are not read because of their names.
-
-    Raises:
-        CorpusError: If something does not exist or can be read only once, or a folder holds no text.
-    """
+    """Yield the sources that files, folders, globs and - (standard input) name, sorted by path."""
     if list(arguments) != ["-"]:
         sources = find_sources(arguments)
         _report_passed_over(sources, reporter)

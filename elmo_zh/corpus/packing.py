@@ -86,11 +86,7 @@ class Allowance:
             self._member, self._member_bytes = member, 0
 
     def note(self, num_bytes: int) -> None:
-        """Count the bytes that the member has unpacked to so far.
-
-        Raises:
-            CorpusError: If all members together have unpacked to far more than their size.
-        """
+        """Count the bytes that the member has unpacked to so far."""
         self._member_bytes = max(self._member_bytes, num_bytes)
         if self._unpacked + self._member_bytes > most_unpacked_bytes(self._packed):
             raise expansion_error(self._name)

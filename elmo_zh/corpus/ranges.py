@@ -78,13 +78,6 @@ def ranges_at(
     """Return ranges of about `range_bytes` that begin after the given places; none if the file cannot be split.
 
     Of two ranges that would overlap, the second is left out.
-
-    Args:
-        source: The file.
-        config: The text settings.
-        places: Bytes of the file, rising.
-        range_bytes: Size of a range, at least.
-        trusts_head: Whether a file whose start is UTF-8 is taken for UTF-8 throughout, as `read_source` does.
     """
     size = source.path.stat().st_size
     whole = _whole_range(source, config, size, trusts_head=trusts_head)

@@ -59,12 +59,6 @@ def read_files(
     without text is an empty line. The lines must be read before the next file. The path is empty for a source that is
     no archive.
 
-    Args:
-        source: A file, compressed or not, or an archive of files.
-        config: Settings for format, field and encoding.
-        tally: Receives the format and encoding of each file, and the number of records without text.
-        passed_over: Counts members of an archive that are no text.
-
     Raises:
         UnsuitableError: If the source is no text.
         CorpusError: If bytes do not decode, a record cannot be read, or the file is damaged or changed.
@@ -76,11 +70,6 @@ def read_files(
 
 def decoded_files(source: Source, encoding: str, passed_over: PassedOver) -> Iterator[DecodedText]:
     """Yield each file of a source, decoded; it must be read before the next one.
-
-    Args:
-        source: A file, compressed or not, or an archive of files.
-        encoding: Encoding of the files, or auto.
-        passed_over: Counts members of an archive that are no text.
 
     Raises:
         UnsuitableError: If the source is no text.

@@ -16,9 +16,6 @@ def iter_blocks(path: Path) -> Iterator[str]:
     """Yield a segmented file in blocks of whole lines, all of which end in LF; a CR before it is dropped.
 
     The lines are those of `iter_lines`. A block is larger than 256 KiB only if one line is.
-
-    Raises:
-        CorpusError: If bytes are not UTF-8, with file, line and byte.
     """
     begun: list[bytes] = []
     with path.open("rb") as file:

@@ -45,11 +45,7 @@ class Source:
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """Open the bytes, unpacked if the file is compressed, whatever its name.
-
-        Raises:
-            CorpusError: If the file is not compressed but its name says so.
-        """
+        """Open the bytes, unpacked if the file is compressed, whatever its name."""
         with self.open_packed() as packed:
             head = packed.read(6)
             packed.seek(0)
@@ -71,11 +67,7 @@ class Stamp:
 
     @classmethod
     def of(cls, source: Source) -> "Stamp":
-        """Return the stamp of a source.
-
-        Raises:
-            CorpusError: If the file is gone.
-        """
+        """Return the stamp of a source."""
         try:
             status = source.path.stat()
         except FileNotFoundError:
@@ -109,13 +101,8 @@ class Sources:
 def gathered_sources(arguments: Sequence[str], leave_out: Path, fetched: Path) -> Iterator[Sources]:
     """Yield the sources that arguments name: files sorted by path, then addresses, then standard input.
 
-    Args:
-        arguments: Files, folders, globs, addresses such as https://..., and "-" for standard input.
-        leave_out: A folder that is not part of the corpus even if it is inside, such as the run's.
-        fetched: A folder for standard input and downloads, removed at the end.
-
-    Raises:
-        CorpusError: If something does not exist, cannot be fetched or holds no text.
+    Folders exclude what is in `leave_out`, such as the run. Downloads and standard input are kept in the folder
+    `fetched`, which is removed at the end.
     """
     addresses = sorted({argument for argument in arguments if "://" in argument})
     local = [argument for argument in arguments if argument != "-" and "://" not in argument]

@@ -25,17 +25,8 @@ def find_files(
 ) -> CorpusFiles:
     """Return the files that paths and globs name, each once, sorted by path.
 
-    A file named directly is always taken. A folder is searched to any depth; hidden files are ignored.
-
-    Args:
-        arguments: Files, folders and globs.
-        leave_out: A folder that is not part of the corpus even if it is inside, such as the run's.
-        is_taken: Function that tells from its name whether a file in a folder is taken.
-        kinds: The kinds of files that are taken, for the message.
-
-    Raises:
-        CorpusError: For a path that does not exist, a glob that matches nothing, a folder without text, a folder of
-            the run.
+    A file named directly is always taken. A folder is searched to any depth for files whose names `is_taken`, not in
+    hidden files and `leave_out`; `kinds` names such files in messages.
     """
     outside = leave_out.resolve() if leave_out else None
     found: set[Path] = set()
@@ -102,9 +93,6 @@ def iter_lines(path: Path, *, drop_mark: bool = True) -> Iterator[str]:
     Args:
         path: The file.
         drop_mark: Drop U+FEFF at the start as a byte order mark; false for segmented files, where it is a character.
-
-    Raises:
-        CorpusError: If bytes are not UTF-8 (with file, line and byte), or a compressed file is damaged.
     """
     offset = 0
     for number, raw in enumerate(_iter_raw_lines(path), start=1):

@@ -27,15 +27,7 @@ _LEAST_AHEAD = 64
 
 @contextmanager
 def dask_workers(scheduler: str) -> Iterator[Engine]:
-    """Yield an engine that runs tasks on the workers of a Dask scheduler.
-
-    Args:
-        scheduler: Address of the scheduler, such as tcp://192.168.0.1:8786.
-
-    Raises:
-        ClusterError: If the address is empty, Dask is not installed, the scheduler does not answer, it has no
-            workers, or a worker has another version of elmo-zh.
-    """
+    """Yield an engine that runs tasks on the workers of a Dask scheduler."""
     if not scheduler:  # Dask would start a cluster of its own
         raise ClusterError("--engine dask needs the scheduler's address: --scheduler tcp://HOST:8786")
     if importlib.util.find_spec("distributed") is None:

@@ -21,9 +21,6 @@ class Engine(Protocol):
         Args:
             work: Function at the top level of a module, so that workers can import it.
             tasks: Small values that can be pickled; taken from the iterable only as workers become free.
-
-        Raises:
-            CorpusError: If workers die repeatedly. Exceptions of `work` are raised here too.
         """
 
 

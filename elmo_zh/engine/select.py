@@ -32,11 +32,7 @@ class EngineChoice:
 
     @contextmanager
     def started(self, num_bytes: int) -> Iterator[Engine]:
-        """Yield the engine for work on `num_bytes` of text.
-
-        Raises:
-            ClusterError: If the cluster cannot be used.
-        """
+        """Yield the engine for work on `num_bytes` of text."""
         if self.kind == "dask":
             from elmo_zh.engine.dask_workers import dask_workers
 

@@ -27,17 +27,7 @@ class Workers(Protocol):
 def run_tasks(
     workers: Workers, num_ahead: int, work: Callable[[Task], Result], tasks: Iterable[Task]
 ) -> Iterator[tuple[Task, Result]]:
-    """Yield each task with its result in the order in which tasks finish; repeat tasks whose worker died.
-
-    Args:
-        workers: Provides the executor.
-        num_ahead: Number of tasks submitted to the executor at a time, including those that wait for a worker.
-        work: Function that runs a task.
-        tasks: The tasks.
-
-    Raises:
-        CorpusError: If workers die three times with no finished task in between.
-    """
+    """Yield each task with its result in the order in which tasks finish; repeat tasks whose worker died."""
     upcoming = iter(tasks)
     submitted: dict[Future[Result], Task] = {}
     again: list[Task] = []

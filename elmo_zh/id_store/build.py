@@ -41,10 +41,6 @@ def build_id_store(
         engine: Engine that runs the tasks.
         parts: Folder for finished shards; those that already exist are reused.
         reporter: Receives progress.
-
-    Raises:
-        RunError: If the number of sentences in a file's documents is not that of the file.
-        CorpusError: If a file is not UTF-8.
     """
     reads_characters = lexicon.num_slots is not None
     # In character mode the number of words outside the vocabulary is not known yet.

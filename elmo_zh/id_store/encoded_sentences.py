@@ -54,12 +54,7 @@ class EncodedSentences:
     """Sentences as word ids, in shards that are opened on demand."""
 
     def __init__(self, sizes: Sequence[ShardSize], open_shard: Callable[[int], ShardArrays]) -> None:
-        """Describe the shards.
-
-        Args:
-            sizes: Size of each shard.
-            open_shard: Returns the arrays of a shard, given its number.
-        """
+        """Describe the shards."""
         # Number of the first sentence, and of the first document, of each shard, and the totals.
         self._sentence_starts = [0, *accumulate(size.sentences for size in sizes)]
         self._document_starts = [0, *accumulate(size.documents for size in sizes)]

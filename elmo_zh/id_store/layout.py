@@ -67,11 +67,7 @@ def remedy(folder: Path) -> str:
 
 
 def read_description(folder: Path) -> Description:
-    """Read store.json.
-
-    Raises:
-        RunError: If it is missing, damaged or has another format.
-    """
+    """Read store.json."""
     path = folder / DESCRIPTION
     try:
         found = read_json(path)
@@ -105,9 +101,5 @@ def _is_count(value: Any) -> bool:
 
 
 def store_files(folder: Path) -> list[Path]:
-    """Return the files of an id store according to its description.
-
-    Raises:
-        RunError: If the description cannot be read.
-    """
+    """Return the files of an id store according to its description."""
     return [folder / name for name in (*read_description(folder).file_names(), DESCRIPTION)]

@@ -28,10 +28,6 @@ def load_id_store(
         vocabulary: Vocabulary of the run.
         num_slots: Number of character slots of each word; None in token mode.
         reads_all: Check all ids and offsets, for a store that no stage record vouches for.
-
-    Raises:
-        RunError: If the store was encoded with another vocabulary or for the other mode, or a file does not have the
-            length given in `store.json`; if `reads_all` finds ids or offsets out of range.
     """
     description = read_description(folder)
     if description.vocabulary_digest != vocabulary.digest():

@@ -26,14 +26,7 @@ _DIGESTED = {"vocab.init": "model", "vocab.words": "word list", "train.init": "m
 def describe_changes(
     stage: str, old: Mapping[str, Any], settings: Mapping[str, Any], inputs: Mapping[str, Any]
 ) -> list[str]:
-    """Return a phrase for each difference from a stage record, such as "vocab.size 30000 -> 50000".
-
-    Args:
-        stage: The stage's name.
-        old: Its record.
-        settings: Its settings now.
-        inputs: Its inputs now, as `describe_files` returns them.
-    """
+    """Return a phrase for each difference from a stage record, such as "vocab.size 30000 -> 50000"."""
     changes = describe_settings(_flat(stage, old["settings"]), _flat(stage, settings))
     files = [{name: entry["digest"] for name, entry in each.items()} for each in (old["inputs"], inputs)]
     if sorted(files[0].values()) != sorted(files[1].values()):
@@ -92,12 +85,7 @@ def _spell(name: str, value: Any) -> str:
 
 
 def spell_segmenter(described: Mapping[str, str] | None, other: Mapping[str, str] | None = None) -> str:
-    """Return a segmenter in words, such as "jieba 0.42.1", with the digests in which it differs from another one.
-
-    Args:
-        described: What `describe_segmenter` returned.
-        other: The segmenter that it is compared with, if any.
-    """
+    """Return a segmenter in words, such as "jieba 0.42.1", with the digests in which it differs from another one."""
     if not described:
         return "unknown"
     words = [" ".join(described[key] for key in ("name", "version") if key in described)]

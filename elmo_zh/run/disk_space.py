@@ -30,13 +30,7 @@ def is_full_disk(error: Exception) -> bool:
 
 
 def full_disk_error(path: Path, folder: Path, written_bytes: int) -> FullDiskError:
-    """Return the error for an output that does not fit on its disk.
-
-    Args:
-        path: The output.
-        folder: An existing folder on that disk.
-        written_bytes: Bytes of the output that have been written, and will be removed.
-    """
+    """Return the error for an output that does not fit on its disk."""
     disk = shutil.disk_usage(folder)
     room = written_bytes + disk.free
     if disk.free > disk.total // 20:
@@ -65,9 +59,6 @@ def require_disk_space(
         is_exact: Whether that number is certain; else only half of it is.
         reporter: Receives a warning if the space may not be enough.
         advice: Options that make the output smaller, for the message.
-
-    Raises:
-        OutputError: If the space is certainly not enough.
     """
     folder = next(folder for folder in output.absolute().parents if folder.is_dir())
     free = shutil.disk_usage(folder).free

@@ -61,11 +61,7 @@ def folder_bytes(path: Path) -> int:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and those above it, unless they exist; a power cut after that does not lose them.
-
-    Raises:
-        OutputError: If one of them is a file.
-    """
+    """Make a folder and those above it, unless they exist; a power cut after that does not lose them."""
     if path.is_dir():
         return
     make_folder(path.parent)
@@ -81,10 +77,6 @@ def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a path at which to write a file or folder; it replaces `path` only if the block succeeds.
 
     Until then its name ends in `.unfinished`; a file of that name that a killed process left behind is removed.
-
-    Raises:
-        OutputError: If `path` is a device, a pipe or a socket.
-        FullDiskError: If it does not fit on the disk.
     """
     require_replaceable_kind(path)
     make_folder(path.parent)
@@ -112,9 +104,6 @@ def written_once(path: Path) -> Iterator[Path]:
 
     Unlike with `atomic_path`, several processes on any machines may write the same file at the same time. The last one
     wins, so all should write the same content.
-
-    Raises:
-        FullDiskError: If it does not fit on the disk.
     """
     make_folder(path.parent)
     unfinished = path.with_name(f"{path.name}.{uuid4().hex}{UNFINISHED}")
@@ -262,10 +251,6 @@ def claimed_output(
         is_own: Returns whether a file or folder is an output of the same kind.
         force: Replace an existing output, but nothing that is not of the same kind.
         kind: What the output is, for messages.
-
-    Raises:
-        OutputError: If another process writes it, it is one of the inputs, or it exists and `force` is not given or
-            cannot replace it.
     """
     if output.is_dir() and not is_own(output):
         raise OutputError(f"{output} is a folder with other content. Choose another --output.")
@@ -290,9 +275,6 @@ def locked(path: Path, refusal: str) -> Iterator[None]:
 
     The file is removed at the end. A process that opened it just before that would lock a file that no other process
     can see, so it is refused too. Windows has no such locks, so nothing is locked there.
-
-    Raises:
-        OutputError: With the message `refusal`, if another process holds the lock; if the folder is not writable.
     """
     try:
         import fcntl

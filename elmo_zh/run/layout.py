@@ -195,11 +195,7 @@ class RunDir:
 
     @contextmanager
     def locked(self, *, create: bool) -> Iterator[None]:
-        """Lock the run for this process; without `create`, a run that does not exist is not created.
-
-        Raises:
-            OutputError: If another process uses the run.
-        """
+        """Lock the run for this process; without `create`, a run that does not exist is not created."""
         if not create and not self.path.exists():
             yield
             return

@@ -92,9 +92,6 @@ def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporte
         stage: The stage.
         force: Run it even if nothing has changed.
         reporter: Receives messages.
-
-    Raises:
-        RunError: If an input is missing, or if the stage would discard checkpoints without `force`.
     """
     require_inputs(run, stage.inputs.values())
     old = load_record(run.stage_record(stage.name), damaged_is_none=force)
@@ -121,15 +118,7 @@ def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporte
 def _run_and_record(
     run: RunDir, stage: Stage, inputs: Mapping[str, Any], *, starts_over: bool, force: bool
 ) -> Mapping[str, Any]:
-    """Run a stage, write its record, and return its counts.
-
-    Args:
-        run: The run folder.
-        stage: The stage.
-        inputs: Description of its input files.
-        starts_over: Whether to discard what an unfinished stage would resume from.
-        force: Whether to discard finished parts even if they match.
-    """
+    """Run a stage, write its record, and return its counts."""
     record_path = run.stage_record(stage.name)
     record = {
         "stage": stage.name,
@@ -196,9 +185,6 @@ def source_digest(run: RunDir, stage: str, name: str, path: Path, explain: Calla
         name: The setting that records the digest.
         path: The file.
         explain: Returns the message if it is missing; by default one that names the path.
-
-    Raises:
-        RunError: If the file is missing or inside the run, and the stage has not begun with it.
     """
     is_own = run.holds(path)
     if path.is_file() and not is_own:
@@ -212,11 +198,7 @@ def source_digest(run: RunDir, stage: str, name: str, path: Path, explain: Calla
 
 
 def load_record(path: Path, *, damaged_is_none: bool = False) -> dict[str, Any]:
-    """Return a stage record, or an empty one if there is none or it has another format.
-
-    Raises:
-        RunError: If it is damaged, unless `damaged_is_none`.
-    """
+    """Return a stage record, or an empty one if there is none or it has another format."""
     if not path.exists():
         return {}
     try:

@@ -45,9 +45,6 @@ def open_parts(
         count_work: Returns how much of it is finished, and would be lost.
         force: Start over in any case.
         discard: Removes what cannot be used; default the whole folder.
-
-    Raises:
-        OutputError: If it holds work that depends on something else, and `force` is not given.
     """
     is_same = _holds_json(manifest_path(folder), manifest)
     if not is_same and not force and count_work():
@@ -70,12 +67,7 @@ def as_json(value: Mapping[str, Any]) -> Any:
 
 
 def finished_parts(folder: Path, first_line: int) -> dict[Path, int]:
-    """Return the records of finished parts in order, each with its number of lines, up to the first gap.
-
-    Args:
-        folder: The folder of the parts.
-        first_line: The line with which the first part starts.
-    """
+    """Return the records of finished parts in order, each with its number of lines, up to the first gap."""
     finished: dict[Path, int] = {}
     for record in sorted(folder.glob("part-*.json")):
         try:

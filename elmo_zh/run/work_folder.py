@@ -170,9 +170,6 @@ class WorkFolder:
                 without `force`; without it, it is discarded.
             work: Pattern of the files that would be lost.
             discard: Removes what cannot be used; default the whole folder.
-
-        Raises:
-            OutputError: If it holds work that depends on something else, which only `force` discards.
         """
         is_same = self.is_of(manifest)
         if refusal and not (is_same or force) and any(self.path.glob(work)):
@@ -281,9 +278,6 @@ class WorkFolder:
             work: Function at the top level of a module that writes the files of a part with the given writer, and
                 returns figures as JSON values.
             tasks: Tasks by the names of their parts; small values that can be pickled.
-
-        Raises:
-            ClusterError: If files that a worker has written do not become visible here.
         """
         folder = WorkFolder(self.path.absolute())
         make_folder(folder.path)
@@ -310,9 +304,6 @@ class WorkFolder:
             engine: Engine that runs the tasks.
             work: How values are computed, written and read.
             tasks: The tasks, taken as workers become free; the same names each time.
-
-        Raises:
-            ClusterError: If workers die repeatedly, or their files do not become visible here.
         """
         folder = WorkFolder(self.path.absolute())
         make_folder(folder.path)

@@ -101,9 +101,6 @@ def segment_corpus(
 
     Beside each training file is one with the number of sentences of each document, little-endian uint32. Finished work
     is kept in the folder `output`.parts until the end. Memory does not grow with the corpus.
-
-    Raises:
-        CorpusError: If a source cannot be read, or the corpus holds no sentence.
     """
     _require_packages(config, user_dictionary)
     dictionary = user_dictionary.absolute() if user_dictionary else None

@@ -107,10 +107,6 @@ def align_sentences(text: str, prepare: Callable[[str], TokenisedLine], *, split
 def find_tokens(text: str, tokens: Sequence[str]) -> NDArray[np.int32]:
     """Return the positions of tokens in a text that holds nothing but them and spaces (U+0020).
 
-    Args:
-        text: The text that was segmented.
-        tokens: All of its tokens in order.
-
     Returns:
         Start and end of each token, int32, shape (n, 2).
     """

@@ -72,11 +72,6 @@ class Normaliser:
         """Return the sentence texts of a line, each normalised by itself.
 
         Most lines need no change, and checking the whole line once is much cheaper than checking each sentence.
-
-        Args:
-            line: The whole raw line.
-            sentences: The raw sentence texts it was split into.
-            on_change: Called for each change that a step makes to a sentence.
         """
         steps = self._steps_for(line)
         if not steps:
@@ -133,9 +128,6 @@ def build_normaliser(config: TextConfig) -> Normaliser:
     Full-width folding comes first, then removal of invisible characters, Unicode form, script and white space, so that
     normalising twice changes nothing (except for the script, see `script_step`). A line end inside the text always
     becomes a space.
-
-    Raises:
-        ConfigError: If the script has to be converted and OpenCC is not installed.
     """
     steps = []
     if config.fold_fullwidth:

@@ -20,9 +20,6 @@ def script_step(script: str) -> Step:
 
     OpenCC converts words (头发, 发展), so part of a text may convert differently than the whole text, and converting
     twice may change more: do not convert traditional text to traditional.
-
-    Raises:
-        ConfigError: If OpenCC is not installed.
     """
     try:
         converter: Any = importlib.import_module("opencc").OpenCC(_CONVERSIONS[script])
@@ -43,11 +40,7 @@ def script_step(script: str) -> Step:
 
 
 def describe_script(script: str) -> dict[str, str]:
-    """Return OpenCC's version, which also identifies its dictionaries; nothing if no script is converted.
-
-    Raises:
-        ConfigError: If OpenCC is not installed.
-    """
+    """Return OpenCC's version, which also identifies its dictionaries; nothing if no script is converted."""
     if script == "none":
         return {}
     try:

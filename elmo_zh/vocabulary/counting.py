@@ -59,9 +59,6 @@ def count_words(files: Sequence[Path], engine: Engine, parts: WorkFolder, report
         engine: Engine that runs the tasks.
         parts: Folder for the runs, which stay there; those of files that were counted before are reused.
         reporter: Receives progress.
-
-    Raises:
-        CorpusError: If a file is not UTF-8.
     """
     tasks = {f"count-{number:05d}": path.absolute() for number, path in enumerate(files)}
     if num_counted := parts.num_finished(tasks):

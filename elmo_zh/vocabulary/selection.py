@@ -49,11 +49,6 @@ def select_vocabulary(counted: WordCounts, config: VocabConfig, given: Collectio
     """Select the words that get a row, sorted by descending count, ties by code points.
 
     Only these words are kept in memory, so memory grows with the text only if `config.size` is 0 (no limit).
-
-    Args:
-        counted: Word counts of the training text.
-        config: Settings that decide which words get a row: the most frequent, or with `words` only the given ones.
-        given: Words that always get a row, even if they do not occur in the text and their count is 0.
     """
     scan = _Scan(dict.fromkeys(given, 0), config.min_count)
     words = scan.iter_frequent(counted)
@@ -118,14 +113,7 @@ def _spelling_of_others(counted: WordCounts, counts: dict[str, int]) -> Spelling
 
 
 def require_words(selected: VocabularyCounts, config: VocabConfig, text: Path, source: Path | None) -> None:
-    """Raise RunError if no word of the training text has a row, or only one that the user has not given.
-
-    Args:
-        selected: The vocabulary.
-        config: Settings that it was selected with.
-        text: Folder of the training text.
-        source: File of the given words, if any.
-    """
+    """Raise RunError if no word of the training text has a row, or only one that the user has not given."""
     if len(selected.vocabulary) == len(SPECIALS):
         raise RunError(
             f"No word occurs {config.min_count} times in {text}, so the vocabulary would be empty."

@@ -68,11 +68,7 @@ class SpellingModel:
 
 
 def load_spelling_model(path: Path) -> SpellingModel:
-    """Read character_counts.tsv.
-
-    Raises:
-        BundleError: If a line is not a symbol and a count, or the word end is missing.
-    """
+    """Read character_counts.tsv."""
     counts: dict[str, int] = {}
     for number, line in enumerate(iter_lines(path, drop_mark=False), start=1):
         symbol, _, count = line.partition("\t")

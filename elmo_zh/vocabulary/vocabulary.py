@@ -63,11 +63,7 @@ class Vocabulary:
 
 
 def load_vocabulary(path: Path) -> Vocabulary:
-    """Read vocab.data.
-
-    Raises:
-        RunError: If the special tokens are not the first three lines, a token is duplicated or a line is empty.
-    """
+    """Read vocab.data."""
     tokens = list(iter_lines(path, drop_mark=False))
     if tuple(tokens[:3]) != SPECIALS:
         raise RunError(
@@ -82,11 +78,7 @@ def load_vocabulary(path: Path) -> Vocabulary:
 
 
 def load_words(path: Path) -> list[str]:
-    """Read a list of words, one a line; duplicates, special tokens and empty lines are ignored.
-
-    Raises:
-        RunError: If there is no word.
-    """
+    """Read a list of words, one a line; duplicates, special tokens and empty lines are ignored."""
     words = dict.fromkeys(line for line in iter_lines(path) if line and line not in SPECIALS)
     if not words:
         raise RunError(f"{path} contains no words. Give a file with one word a line.")
@@ -115,11 +107,7 @@ def is_count(text: str) -> bool:
 
 
 def load_counts(path: Path, vocabulary: Vocabulary) -> list[int]:
-    """Read vocab.counts and check it against the vocabulary.
-
-    Raises:
-        RunError: If its tokens are not the vocabulary's, a count is not a number, or counts do not descend.
-    """
+    """Read vocab.counts and check it against the vocabulary."""
     counts: list[int] = []
     remedy = f"Make both files again with: {command('vocab', '--run', path.parent, '--force')}"
     for row, line in enumerate(iter_lines(path, drop_mark=False)):

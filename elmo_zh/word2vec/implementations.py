@@ -32,11 +32,7 @@ def choose_epochs(config: Word2vecConfig, num_tokens: float) -> Word2vecConfig:
 
 
 def chosen_implementation(config: Word2vecConfig) -> str:
-    """Return "gensim" or "torch"; "auto" means gensim where it is installed.
-
-    Raises:
-        RunError: If gensim is asked for and not installed.
-    """
+    """Return "gensim" or "torch"; "auto" means gensim where it is installed."""
     has_gensim = find_spec("gensim") is not None
     if config.implementation == "gensim" and not has_gensim:
         raise RunError(
@@ -67,9 +63,6 @@ def train_word2vec(
         dimension: Length of each vector.
         config: The settings.
         reporter: Where progress goes.
-
-    Raises:
-        RunError: If gensim is asked for and not installed.
     """
     # gensim and torch take seconds to import, so only the chosen one is.
     if chosen_implementation(config) == "gensim":

@@ -38,9 +38,6 @@ def load_word_vectors(path: Path, vocabulary: Vocabulary, dimension: int) -> Wor
     """Read the vectors of the vocabulary's words from a file in word2vec's text format, plain or compressed.
 
     Rows are matched by word, never by position. Words that are not in the vocabulary are ignored.
-
-    Raises:
-        RunError: If a line does not have `dimension` numbers, or contains anything but finite numbers.
     """
     rows_by_word = {word: row for row, word in enumerate(vocabulary.tokens) if row >= len(SPECIALS)}
     found: dict[int, NDArray[np.float32]] = {}

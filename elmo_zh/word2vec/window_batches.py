@@ -68,10 +68,9 @@ class BatchSampler:
         self._num_parts = num_blocks // self._part_blocks
 
     def batches(self, ids: NDArray[np.int32]) -> list[list[Part]]:
-        """Return the batches of a chunk of text, each as its parts, all of one size; the last part is padded.
+        """Return the batches of rows of words, END_ID after each sentence: each as its parts, all of one size.
 
-        Args:
-            ids: Rows of the text's words with END_ID after each sentence. Rows without a vector are left out.
+        Rows without a vector are left out; the last part is padded.
         """
         sentence_numbers = np.cumsum(ids == END_ID, dtype=np.int32)
         is_kept = self._generator.random(len(ids), np.float32) < self._kept[ids]

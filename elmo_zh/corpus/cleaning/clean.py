@@ -36,11 +36,7 @@ class LineCleaner:
 
     @classmethod
     def build(cls, config: TextConfig) -> "LineCleaner":
-        """Return the cleaner that the settings describe.
-
-        Raises:
-            CorpusError: If mojibake has to be repaired and ftfy is not installed.
-        """
+        """Return the cleaner that the settings describe."""
         return cls(
             max_characters=config.max_line_characters,
             repair=build_repair() if config.repair_mojibake else None,
@@ -49,13 +45,7 @@ class LineCleaner:
         )
 
     def clean(self, line: str, counts: LineCounts) -> str | None:
-        """Return the cleaned line, or None if it is dropped.
-
-        Args:
-            line: The line as it was read.
-            counts: Counts the changes, and the line if it is dropped. The caller counts a returned line, once it is
-                known whether it has words.
-        """
+        """Return the cleaned line, or None if it is dropped; count changes and drops, but not yet a kept line."""
         if self.max_characters and len(line) > self.max_characters:
             counts.drop(TOO_LONG, line)
             return None

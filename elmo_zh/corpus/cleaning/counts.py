@@ -139,11 +139,7 @@ class LineCounts:
                 mine.setdefault(reason, FoundLines()).add(found)
 
     def ledger(self, steps: Iterable[str]) -> Iterator[LedgerEntry]:
-        """Yield the characters of all kept text before and after each step; one step's output is the next one's input.
-
-        Args:
-            steps: Names of the steps in order, including all that changed anything.
-        """
+        """Yield the characters of kept text before and after each of the steps, in order; each reads the one before."""
         characters = self.kept_characters
         for step in steps:
             change = self.steps.get(step, StepCounts())

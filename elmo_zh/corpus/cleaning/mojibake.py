@@ -41,9 +41,6 @@ def build_repair() -> Callable[[str], str]:
 
     GB18030 read as Latin-1 and UTF-8 read as GB18030 are repaired here, whole lines only; ftfy, which knows neither,
     repairs the rest. Of ftfy only the decoding is used, not its other repairs (quotes, widths).
-
-    Raises:
-        CorpusError: If ftfy is not installed.
     """
     fix_encoding = import_extra("ftfy", "text.repair_mojibake = true").fix_encoding
 

@@ -39,11 +39,7 @@ class CorpusFormat:
 
 
 def load_format(name: str) -> CorpusFormat:
-    """Return the format with this name.
-
-    Raises:
-        ConfigError: If it is unknown, or a plug-in that cannot be imported.
-    """
+    """Return the format with this name."""
     return cast(CorpusFormat, CORPUS_FORMATS.load(name))
 
 

@@ -21,9 +21,6 @@ def build(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], l
     """Return jieba with a dictionary of its own, which other uses of jieba in the same process do not change.
 
     The words are jieba's, found in half the time (`elmo_zh.text.segmenters.jieba_cut`).
-
-    Raises:
-        CorpusError: If the user dictionary cannot be read.
     """
     words = _words_of_jieba()
     never_found: set[str] = set()

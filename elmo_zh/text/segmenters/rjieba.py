@@ -34,12 +34,7 @@ _LATIN_TOKEN = re.compile(r"([a-zA-Z0-9]+(?:\.[0-9]+)?%?)")
 
 
 def build(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], list[str]]:
-    """Return rjieba with a dictionary of its own.
-
-    Raises:
-        ConfigError: If the package is not installed.
-        CorpusError: If the user dictionary cannot be read, or needs something that rjieba cannot do.
-    """
+    """Return rjieba with a dictionary of its own."""
     try:
         from rjieba import Jieba
     except ImportError:
@@ -83,9 +78,6 @@ def describe() -> dict[str, str]:
     """Return rjieba's version, which identifies the dictionary too: it is compiled into the package.
 
     A digest of the compiled file would differ between platforms that give the same tokens.
-
-    Raises:
-        ConfigError: If the package is not installed.
     """
     try:
         return {"version": importlib.metadata.version("rjieba")}

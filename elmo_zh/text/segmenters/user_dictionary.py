@@ -19,9 +19,6 @@ def load_user_dictionary(path: Path, add_word: AddWord) -> None:
     Args:
         path: A UTF-8 file; each line is a word, then optionally a count and a tag.
         add_word: Called with word, count and tag; raises ValueError for a word that the segmenter cannot take.
-
-    Raises:
-        CorpusError: If the file cannot be read, or `add_word` refuses a word.
     """
     try:
         for word, count, tag in _iter_words(path):
