@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 from elmo_zh.cli.console import Console
 from elmo_zh.config import Config, load_config
 from elmo_zh.id_store.encoded_sentences import IdStore
-from elmo_zh.id_store.load import load_id_store
+from elmo_zh.id_store.layout import load_id_store
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.run.layout import RunDir
 from elmo_zh.stages.encode import encode

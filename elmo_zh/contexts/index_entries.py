@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from elmo_zh.corpus.members import Members, member_name
+from elmo_zh.corpus.input_texts import Members, member_name
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_zh.contexts.layout import INDEX_FORMAT, IndexLayout
-from elmo_zh.corpus.members import Members
+from elmo_zh.corpus.input_texts import Members
 from elmo_zh.errors import OutputError
 from elmo_zh.invocation import command, program
 from elmo_zh.run.files import read_json

@@ -17,7 +17,7 @@ from elmo_zh.model.precision import choose_device
 from elmo_zh.text.alignment import TokenisedLine, align_sentences, find_tokens
 from elmo_zh.text.segmenters.registry import split_tokens
 from elmo_zh.training.scoring import TextMeasure, sentence_costs
-from elmo_zh.vocabulary.unknown_words import UnknownWords
+from elmo_zh.vocabulary.vocabulary import UnknownWords
 
 _NO_OFFSETS = np.zeros((0, 2), np.int32)
 

@@ -3,16 +3,17 @@
 import shutil
 import sys
 import tempfile
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
-from elmo_zh.corpus.members import Members
 from elmo_zh.corpus.names import is_archive_name, suffix_of
 from elmo_zh.corpus.packing import compression_of
 from elmo_zh.corpus.read_source import read_files
@@ -21,6 +22,62 @@ from elmo_zh.corpus.sources import Source, Sources, find_sources
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import Reporter, counted
+
+
+@dataclass
+class Members:
+    """The members of an archive that have been read; empty for a file that is no archive.
+
+    Attributes:
+        names: Their paths in the archive.
+        first_lines: The number of the first line of each, counted from 0 through all members.
+    """
+
+    names: list[str] = field(default_factory=list)
+    first_lines: list[int] = field(default_factory=list)
+
+    def add(self, name: str, first_line: int) -> None:
+        """Add the next member."""
+        self.names.append(name)
+        self.first_lines.append(first_line)
+
+    def place(self, archive: str, line: int) -> tuple[str, int]:
+        """Return where a line is: the name of the file, such as texts.zip/old/1.txt, and its number there, from 0.
+
+        Args:
+            archive: The name of the archive. The name of a file that is not an archive is returned unchanged.
+            line: The number of the line, counted from 0 through all members.
+        """
+        # A member without lines begins where the next one does.
+        place = bisect_right(self.first_lines, line) - 1
+        if place < 0:
+            return archive, line
+        return member_name(archive, self.names[place]), line - self.first_lines[place]
+
+    def described(self) -> list[dict[str, Any]]:
+        """Return the members as JSON values."""
+        return [{"name": name, "first_line": line} for name, line in zip(self.names, self.first_lines, strict=True)]
+
+    @classmethod
+    def restored(cls, described: Sequence[dict[str, Any]]) -> "Members":
+        """Return the object that `described` gave these values of.
+
+        Raises:
+            ValueError: If they are not what `described` returns.
+        """
+        members = cls()
+        for member in described:
+            name, line = member["name"], member["first_line"]
+            if not (isinstance(name, str) and type(line) is int and line >= max(members.first_lines[-1:], default=0)):
+                raise ValueError("a member without a name or a first line in order")
+            members.add(name, line)
+        return members
+
+
+def member_name(archive: str, member: str) -> str:
+    """Return the name of a member as the source of its lines."""
+    return f"{archive}/{member}"
+
 
 _NAMES_OF_FORMATS = {
     "text": "plain text", "csv": "CSV", "tsv": "TSV", "json": "JSON", "jsonl": "JSON lines", "html": "HTML",

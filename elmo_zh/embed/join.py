@@ -12,7 +12,7 @@ from elmo_zh.embed.unfinished import DumpCounts
 from elmo_zh.errors import OptionError, OutputError
 from elmo_zh.run.files import atomic_path, link_or_copy
 from elmo_zh.run.reporter import Progress, Reporter
-from elmo_zh.vocabulary.unknown_words import UnknownWords
+from elmo_zh.vocabulary.vocabulary import UnknownWords
 
 _REPORTED_WORDS = 10
 

@@ -7,8 +7,7 @@ from concurrent.futures import CancelledError, Executor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from elmo_zh.engine.engine import Engine
-from elmo_zh.engine.tasks import run_tasks
+from elmo_zh.engine.engine import Engine, run_tasks
 from elmo_zh.errors import ClusterError
 from elmo_zh.extras import install_line
 from elmo_zh.version import __version__

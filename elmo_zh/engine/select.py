@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from elmo_zh.engine.engine import Engine, ThisProcess
-from elmo_zh.engine.processes import worker_processes
+from elmo_zh.engine.engine import Engine, ThisProcess, worker_processes
 
 # Less text than this is finished before worker processes have started.
 SMALL_BYTES = 500_000

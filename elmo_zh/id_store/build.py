@@ -1,19 +1,196 @@
 """Build an id store: one task for each segmented file, and in character mode a second one."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from elmo_zh.corpus.segmented import iter_blocks
 from elmo_zh.engine.engine import Engine
-from elmo_zh.id_store.encode_shard import RenumberTask, ShardTask, encode_shard, renumber_shard
+from elmo_zh.errors import RunError
 from elmo_zh.id_store.layout import ARRAYS, DESCRIPTION, KINDS, OTHER_WORDS, STORE_FORMAT, shard_name
+from elmo_zh.invocation import command
+from elmo_zh.run.arrays import read_numbers
 from elmo_zh.run.files import atomic_path, link_or_copy, write_json, written_once
 from elmo_zh.run.layout import documents_beside
 from elmo_zh.run.reporter import Reporter, counted
-from elmo_zh.run.work_folder import Figures, WorkFolder
+from elmo_zh.run.work_folder import Figures, PartWriter, WorkFolder
 from elmo_zh.vocabulary.lexicon import Lexicon
+from elmo_zh.vocabulary.spelling import SpellingModel, load_spelling_model
+from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary, load_vocabulary
+
+# Ids of a line end and of an empty string, as between two spaces. No vocabulary has that many rows.
+_LINE_END, _EMPTY = 2**32 - 1, 2**32 - 2
+# Number of ids that are renumbered at a time.
+_CHUNK_IDS = 2**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardTask:
+    """A segmented file to encode.
+
+    Attributes:
+        text: Path of the segmented file.
+        documents: Path of the number of sentences in each of its documents, little-endian uint32; None if the file is
+            one document.
+        vocabulary: Path of vocab.data.
+        vocabulary_digest: Expected digest of the vocabulary.
+        id_dtype: dtype of the ids.
+        reads_characters: Whether words outside the vocabulary get ids of their own.
+        character_counts: Path of the spelling model of unknown words, for held-out text; None for training text.
+    """
+
+    text: Path
+    documents: Path | None
+    vocabulary: Path
+    vocabulary_digest: str
+    id_dtype: str
+    reads_characters: bool
+    character_counts: Path | None
+
+
+class _Ids(dict[str, int]):
+    """Ids by word; all other words get the id of <UNK>."""
+
+    def __missing__(self, word: str) -> int:
+        return UNKNOWN_ID
+
+
+class _GrowingIds(_Ids):
+    """Ids by word; other words are added with the next free id above the vocabulary."""
+
+    def __init__(self, known: dict[str, int], num_rows: int) -> None:
+        super().__init__(known)
+        self._num_rows = num_rows
+        self.others: list[str] = []
+
+    def __missing__(self, word: str) -> int:
+        number = self[word] = self._num_rows + len(self.others)
+        self.others.append(word)
+        return number
+
+
+@lru_cache(1)
+def _load_ids(path: Path, digest: str) -> tuple[Vocabulary, _Ids]:
+    """Return a vocabulary, and the ids of its words, of line ends and of empty strings; cached for the next task."""
+    vocabulary = load_vocabulary(path)
+    if vocabulary.digest() != digest:
+        raise RunError(f"{path} has changed while text was being encoded with it. Repeat the command.")
+    words = {word: row for row, word in enumerate(vocabulary.tokens) if row >= len(SPECIALS)}
+    return vocabulary, _Ids({**words, "\n": _LINE_END, "": _EMPTY})
+
+
+def encode_shard(task: ShardTask, writer: PartWriter) -> Figures:
+    """Write the arrays of a segmented file and return its counts.
+
+    In character mode, words outside the vocabulary get provisional ids in order of first occurrence in this file, and
+    are listed in a file of their own. Their final ids depend on the words of all files.
+    """
+    vocabulary, ids = _load_ids(task.vocabulary, task.vocabulary_digest)
+    growing = _GrowingIds(ids, len(vocabulary)) if task.reads_characters else None
+    figures = _write_ids(task, writer, ids if growing is None else growing, len(vocabulary))
+    if growing is not None:
+        with writer.file("words") as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{word}\n" for word in growing.others)
+    if task.character_counts is not None:
+        _measure(task.text, writer, vocabulary, load_spelling_model(task.character_counts))
+    else:
+        figures["documents"] = _write_documents(task, writer, figures["sentences"])
+    return figures
+
+
+def _write_ids(task: ShardTask, writer: PartWriter, ids: _Ids, num_rows: int) -> Figures:
+    num_tokens = num_sentences = num_unknown = 0
+    with ExitStack() as stack:
+        ids_file, offsets_file = (
+            stack.enter_context(stack.enter_context(writer.file(suffix)).open("wb"))
+            for suffix in ("local" if task.reads_characters else "ids", "offsets")
+        )
+        offsets_file.write(np.zeros(1, "<u8").tobytes())
+        for block_ids, ends in _iter_encoded(task.text, ids):
+            ids_file.write(block_ids.astype(task.id_dtype).tobytes())
+            offsets_file.write((ends + num_tokens).astype("<u8").tobytes())
+            num_tokens += len(block_ids)
+            num_sentences += len(ends)
+            num_unknown += int(np.count_nonzero((block_ids == UNKNOWN_ID) | (block_ids >= num_rows)))
+    return {"tokens": num_tokens, "sentences": num_sentences, "unknown": num_unknown}
+
+
+def _iter_encoded(path: Path, ids: _Ids) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int64]]]:
+    """Yield, for each block of lines, the ids of its words and the number of words up to the end of each line."""
+    for block in iter_blocks(path):
+        words = block.replace("\n", " \n ").split(" ")
+        block_ids = np.fromiter(map(ids.__getitem__, words), np.uint32, len(words))
+        block_ids = block_ids[block_ids != _EMPTY]
+        is_end = block_ids == _LINE_END
+        ends = np.flatnonzero(is_end)
+        yield block_ids[~is_end], ends - np.arange(len(ends))
+
+
+def _measure(path: Path, writer: PartWriter, vocabulary: Vocabulary, spelling: SpellingModel) -> None:
+    """Write the number of characters in each sentence's words, and the cost of spelling its unknown words."""
+    with ExitStack() as stack:
+        characters_file, spelling_file = (
+            stack.enter_context(stack.enter_context(writer.file(suffix)).open("wb"))
+            for suffix in ("characters", "spelling")
+        )
+        for block in iter_blocks(path):
+            sentences = [[word for word in line.split(" ") if word] for line in block.split("\n")[:-1]]
+            characters = [sum(len(word) for word in words) for words in sentences]
+            nats = [sum(spelling.nats(word) for word in words if word not in vocabulary) for words in sentences]
+            characters_file.write(np.asarray(characters, "<u4").tobytes())
+            spelling_file.write(np.asarray(nats, "<f8").tobytes())
+
+
+def _write_documents(task: ShardTask, writer: PartWriter, num_sentences: int) -> int:
+    """Write the first sentence of each document and return the number of documents; empty ones are dropped."""
+    lengths = np.array([num_sentences], np.uint64)
+    if task.documents is not None:
+        content = task.documents.read_bytes()
+        lengths = np.frombuffer(content[: len(content) // 4 * 4], "<u4").astype(np.uint64)
+        if len(content) % 4 or int(lengths.sum()) != num_sentences:
+            raise RunError(
+                f"{task.documents} ({len(content)} bytes) describes {int(lengths.sum())} sentences, but"
+                f" {task.text.name} has {num_sentences}. Make both again with:"
+                f" {command('segment', 'CORPUS', '--run', task.text.parent.parent, '--force')}"
+            )
+    bounds = np.concatenate([np.zeros(1, np.uint64), np.cumsum(lengths[lengths > 0])])
+    with writer.file("documents") as unfinished:
+        unfinished.write_bytes(bounds.astype("<u8").tobytes())
+    return len(bounds) - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class RenumberTask:
+    """A shard whose words outside the vocabulary are to get their final ids.
+
+    Attributes:
+        local: Path of the ids that `encode_shard` has written.
+        numbers: Path of the final ids of the shard's other words in their order, uint32.
+        num_rows: Number of vocabulary rows; ids below it do not change.
+    """
+
+    local: Path
+    numbers: Path
+    num_rows: int
+
+
+def renumber_shard(task: RenumberTask, writer: PartWriter) -> Figures:
+    """Write the final ids of a shard."""
+    numbers = read_numbers(task.numbers, "<u4")
+    with writer.file("ids") as unfinished, unfinished.open("wb") as output, task.local.open("rb") as local:
+        while content := local.read(4 * _CHUNK_IDS):
+            ids: NDArray[Any] = np.frombuffer(content, "<u4").copy()
+            is_other = ids >= task.num_rows
+            ids[is_other] = numbers[ids[is_other] - task.num_rows]
+            output.write(ids.tobytes())
+    return {}
+
 
 Shards = Mapping[str, Sequence[str]]
 

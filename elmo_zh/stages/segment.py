@@ -12,8 +12,7 @@ from elmo_zh.run.files import atomic_path, require_no_input
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import Stage, StageOutcome, StageResult, run_stage
 from elmo_zh.run.reporter import Reporter, counted
-from elmo_zh.segmenting.corpus_report import corpus_report
-from elmo_zh.segmenting.report import describe_reading, reading_settings, report_segmented
+from elmo_zh.segmenting.report import corpus_report, describe_reading, reading_settings, report_segmented
 from elmo_zh.segmenting.segment_corpus import segment_corpus
 from elmo_zh.stages.inputs import copy_user_dictionary, find_user_dictionary, text_settings
 

@@ -17,7 +17,7 @@ from elmo_zh.bundle.word2vec import build_table, load_run_vectors, read_table
 from elmo_zh.bundle.write import BundleSource, least_bytes, write_model
 from elmo_zh.config import Config
 from elmo_zh.errors import OptionError, RunError
-from elmo_zh.id_store.load import load_id_store
+from elmo_zh.id_store.layout import load_id_store
 from elmo_zh.invocation import command
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.run.disk_space import require_disk_space

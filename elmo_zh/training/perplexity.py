@@ -17,7 +17,7 @@ from elmo_zh.model.softmax import Softmax
 from elmo_zh.run.reporter import Progress, Reporter
 from elmo_zh.training.scoring import Figures, TextMeasure, score_sentences, score_stream
 from elmo_zh.vocabulary.lexicon import Lexicon
-from elmo_zh.vocabulary.unknown_words import UnknownWords
+from elmo_zh.vocabulary.vocabulary import UnknownWords
 
 # Sentences scored together. Only these are in memory, however long the text is.
 _WINDOW_SENTENCES = 4096

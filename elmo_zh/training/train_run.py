@@ -12,7 +12,7 @@ from elmo_zh.allocator import keep_freed_memory, peak_memory_bytes
 from elmo_zh.config import AUTOMATIC, Config
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.encoded_sentences import IdStore
-from elmo_zh.id_store.load import load_id_store
+from elmo_zh.id_store.layout import load_id_store
 from elmo_zh.invocation import command
 from elmo_zh.model.kernels.gpu_loop import kernel_fallback
 from elmo_zh.model.language_model import LanguageModel, build_shape

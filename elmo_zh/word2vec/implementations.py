@@ -1,17 +1,76 @@
-"""Train word vectors on the run's text, by gensim or by our own code in torch."""
+"""Train word vectors on the run's text, by gensim or by our own code in torch (`torch_training`)."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elmo_zh.config import Word2vecConfig
+from elmo_zh.corpus.segmented import iter_sentences
 from elmo_zh.errors import RunError
-from elmo_zh.run.reporter import Reporter
-from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary
+from elmo_zh.run.reporter import Progress, Reporter
+from elmo_zh.vocabulary.vocabulary import BEGIN_ID, SPECIALS, UNKNOWN_ID, Vocabulary
 from elmo_zh.word2vec.vectors import WordVectors
+
+
+@dataclass(frozen=True)
+class _CountedSentences:
+    """Restartable sentences for gensim that move a progress count.
+
+    gensim reads them in a thread of its own, and would wait forever for one that ends with an error. So they end early
+    instead, and the error is kept.
+    """
+
+    files: Sequence[Path]
+    progress: Progress
+    errors: list[Exception] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[list[str]]:
+        try:
+            for sentence in iter_sentences(() if self.errors else self.files):
+                self.progress.update(len(sentence))
+                yield sentence
+        except Exception as error:
+            self.errors.append(error)
+            logging.getLogger("gensim").setLevel(logging.CRITICAL)  # it would warn of the missing sentences
+
+
+def _train_with_gensim(
+    rows: NDArray[np.int64],
+    train_files: Sequence[Path],
+    vocabulary: Vocabulary,
+    counts: Sequence[int],
+    dimension: int,
+    config: Word2vecConfig,
+    progress: Progress,
+) -> NDArray[np.float32]:
+    """Return trained vectors for rows of the vocabulary, shape (num_rows, dimension); see `train_word2vec`."""
+    from gensim.models import Word2Vec  # takes seconds
+
+    model = Word2Vec(
+        vector_size=dimension,
+        window=config.window,
+        sg=int(config.algorithm == "skipgram"),
+        negative=config.negative,
+        epochs=config.epochs,
+        min_count=1,
+        workers=config.num_workers,
+        seed=config.seed,
+    )
+    words = [vocabulary.tokens[row] for row in rows]
+    model.build_vocab_from_freq(
+        {word: counts[row] for word, row in zip(words, rows, strict=True)}, corpus_count=counts[BEGIN_ID]
+    )
+    sentences = _CountedSentences(train_files, progress)
+    model.train(corpus_iterable=sentences, total_examples=counts[BEGIN_ID], epochs=config.epochs)
+    if sentences.errors:
+        raise sentences.errors[0]
+    return np.asarray(model.wv[words], np.float32)
+
 
 # More epochs give better initial rows, but cost time: so many tokens take some five minutes.
 _MOST_TOKENS = 125_000_000
@@ -64,10 +123,9 @@ def train_word2vec(
         config: The settings.
         reporter: Where progress goes.
     """
-    # gensim and torch take seconds to import, so only the chosen one is.
-    if chosen_implementation(config) == "gensim":
-        from elmo_zh.word2vec.gensim_training import train_rows
-    else:
+    train_rows = _train_with_gensim
+    if chosen_implementation(config) == "torch":
+        # torch takes seconds to import.
         from elmo_zh.word2vec.torch_training import train_rows
     # Counts fall, so words of another corpus that this text lacks come last.
     rows = np.array([row for row in range(len(SPECIALS), len(vocabulary)) if counts[row]], np.int64)

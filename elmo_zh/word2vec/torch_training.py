@@ -25,8 +25,7 @@ from elmo_zh.config import Word2vecConfig
 from elmo_zh.corpus.segmented import iter_sentences
 from elmo_zh.run.reporter import Progress
 from elmo_zh.vocabulary.vocabulary import END_ID, SPECIALS, UNKNOWN_ID, Vocabulary
-from elmo_zh.word2vec.negative_sampling import NegativeSampling
-from elmo_zh.word2vec.window_batches import BatchSampler
+from elmo_zh.word2vec.negative_sampling import BatchSampler, NegativeSampling
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -190,7 +190,7 @@ def terminate(*_: object) -> None:
         ("segment", "elmo_zh.segmenting.heldout.HeldoutChoice.chosen", press_control_c, 130),
         ("vocab", "elmo_zh.stages.vocab.save_counts", press_control_c, 130),
         ("word2vec", "elmo_zh.stages.word2vec.save_word_vectors", terminate, 143),
-        ("encode", "elmo_zh.id_store.encode_shard._measure", press_control_c, 130),
+        ("encode", "elmo_zh.id_store.build._measure", press_control_c, 130),
         ("export", "elmo_zh.bundle.write._write_golden", terminate, 143),
     ],
 )

@@ -14,8 +14,7 @@ from messages import Warned, message_of
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
-from elmo_zh.corpus.input_texts import InputText, input_text
-from elmo_zh.corpus.members import Members
+from elmo_zh.corpus.input_texts import InputText, Members, input_text
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import CorpusError

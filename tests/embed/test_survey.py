@@ -87,7 +87,7 @@ def test_unknown_words_of_a_dump_are_counted_in_bounded_memory(monkeypatch: pyte
     for start in range(0, 3000, 50):
         words = [b"often"] * 3 + [b"known"] + [b"%d" % n for n in range(start, start + 50)]
         blocks.append(SimpleNamespace(tokens=words, unknown=[word != b"known" for word in words]))
-    monkeypatch.setattr("elmo_zh.vocabulary.unknown_words.MAX_WORDS", 100)
+    monkeypatch.setattr("elmo_zh.vocabulary.vocabulary.MAX_WORDS", 100)
     monkeypatch.setattr("elmo_zh.embed.formats.hdf5_packed.iter_text_blocks", lambda _: iter(blocks))
     counts = count_unknown_words(Path("packed.hdf5"))
     assert counts.most_common(1) == [("often", 180)]

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from elmo_zh.engine.engine import ThisProcess
-from elmo_zh.engine.processes import worker_processes
+from elmo_zh.engine.engine import ThisProcess, worker_processes
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import CorpusError
 

@@ -15,8 +15,8 @@ from elmo_zh.embed.line_blocks import Contents
 from elmo_zh.embed.reduction import Reduction
 from elmo_zh.embed.vector_work import LineVectors
 from elmo_zh.engine import loaded_once
+from elmo_zh.engine.engine import worker_processes
 from elmo_zh.engine.loaded_once import LoadedOnce
-from elmo_zh.engine.processes import worker_processes
 from elmo_zh.run.work_folder import WorkFolder, _Job, _make, _Saved
 
 

@@ -18,9 +18,10 @@ from elmo_zh.contexts.usages import usage_vectors
 from elmo_zh.embed.golden import load_golden
 from elmo_zh.engine.engine import ThisProcess
 from elmo_zh.id_store.build import build_id_store
-from elmo_zh.id_store.load import load_id_store
+from elmo_zh.id_store.layout import load_id_store
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
 from elmo_zh.tasks.networks.task_head import TaskHead
 from elmo_zh.tasks.task_files import TaskDescription, TaskLayout, load_description
@@ -86,7 +87,7 @@ def id_store_folder(folder: Path) -> Folder:
         folder / "character_counts.tsv",
         Lexicon(vocabulary, 11),
         ThisProcess(),
-        folder / "ids.parts",
+        WorkFolder(folder / "ids.parts"),
         SilentReporter(),
     )
 

@@ -11,14 +11,12 @@ import pytest
 from messages import message_of
 
 from elmo_zh.corpus.segmented import iter_sentences
-from elmo_zh.engine.engine import Engine, ThisProcess
-from elmo_zh.engine.processes import worker_processes
+from elmo_zh.engine.engine import Engine, ThisProcess, worker_processes
 from elmo_zh.errors import CorpusError, RunError
 from elmo_zh.id_store import encoded_sentences as sentences_module
 from elmo_zh.id_store.build import build_id_store
 from elmo_zh.id_store.encoded_sentences import EncodedSentences, IdStore
-from elmo_zh.id_store.layout import ARRAYS, store_files
-from elmo_zh.id_store.load import load_id_store
+from elmo_zh.id_store.layout import ARRAYS, load_id_store, store_files
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.vocabulary.lexicon import Lexicon

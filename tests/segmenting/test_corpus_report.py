@@ -16,7 +16,7 @@ from elmo_zh.corpus.cleaning.examples import visible
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.run.markdown import code_span
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.segmenting.corpus_report import corpus_report
+from elmo_zh.segmenting.report import corpus_report
 from elmo_zh.segmenting.segment_corpus import SegmentedCorpus, segment_corpus
 
 # A reader of Markdown that knows tables and passes HTML on, as most do.

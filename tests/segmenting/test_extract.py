@@ -90,7 +90,7 @@ def test_what_was_read_is_not_read_again(tmp_path: Path) -> None:
     shard = TextShard(tmp_path / "parts" / "a.00000")
     shard.remove_text()
     assert extracted(task, tmp_path) == done
-    shard.keys.unlink()
+    shard.file("keys").unlink()
     assert message_of(CorpusError, lambda: extracted(task, tmp_path)).startswith(f"{folder / 'a.txt'} is gone.")
     assert done.shard_sizes == [len("今天\n天气\n".encode())]
     assert done.tallies[0].documents == 1

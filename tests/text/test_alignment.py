@@ -17,9 +17,8 @@ from elmo_zh.choices import SEGMENTERS, UNICODE_FORMS
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.text.alignment import Edit, find_tokens, follow_edits, identity_spans
-from elmo_zh.text.normalise import Normaliser, build_normaliser
+from elmo_zh.text.normalise import Normaliser, build_normaliser, iter_form_edits
 from elmo_zh.text.preparation import TextPreparation
-from elmo_zh.text.unicode_form import iter_form_edits
 
 TEST_DATA = os.environ.get("ELMO_ZH_TEST_DATA")
 SWITCHES = ("fold_fullwidth", "remove_control", "collapse_whitespace")

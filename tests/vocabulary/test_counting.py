@@ -12,8 +12,7 @@ from messages import message_of
 
 from elmo_zh.config import VocabConfig
 from elmo_zh.corpus.segmented import iter_sentences
-from elmo_zh.engine.engine import Engine, ThisProcess
-from elmo_zh.engine.processes import worker_processes
+from elmo_zh.engine.engine import Engine, ThisProcess, worker_processes
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.run.work_folder import WorkFolder

@@ -2,11 +2,11 @@
 
 import pytest
 
-from elmo_zh.vocabulary.unknown_words import UnknownWords
+from elmo_zh.vocabulary.vocabulary import UnknownWords
 
 
 def test_the_rarer_half_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("elmo_zh.vocabulary.unknown_words.MAX_WORDS", 10)
+    monkeypatch.setattr("elmo_zh.vocabulary.vocabulary.MAX_WORDS", 10)
     unknown = UnknownWords[str]()
     unknown.add(["花", "花", *"abcdefghi"])
     assert unknown.counts == {"花": 2, **dict.fromkeys("abcdefghi", 1)}

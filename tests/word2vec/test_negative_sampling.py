@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from elmo_zh.config import Word2vecConfig
 from elmo_zh.vocabulary.vocabulary import END_ID
-from elmo_zh.word2vec import window_batches
-from elmo_zh.word2vec.negative_sampling import NegativeSampling
-from elmo_zh.word2vec.window_batches import BatchSampler, Part
+from elmo_zh.word2vec import negative_sampling
+from elmo_zh.word2vec.negative_sampling import BatchSampler, NegativeSampling, Part
 
 NUM_ROWS, DIMENSION, WINDOW, NEGATIVE = 13, 7, 3, 5
 NUM_BLOCKS, NUM_WORDS, NUM_NEGATIVES = 3, 11, 2
@@ -135,7 +134,7 @@ def drawn(ids: list[int], counts: list[int], **settings: int) -> list[list[Part]
 
 
 def test_words_are_in_order_and_sentences_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window_batches, "_SUBSAMPLING", 1.0)  # keeps all words
+    monkeypatch.setattr(negative_sampling, "_SUBSAMPLING", 1.0)  # keeps all words
     ids = [3, 2, 4, END_ID, 5, END_ID, 4, 3, END_ID]
     ((batch,),) = drawn(ids, [0, 0, 0, 2, 2, 1])
     assert batch.word_ids[:6].tolist() == [3, 4, 5, 4, 3, 0]
