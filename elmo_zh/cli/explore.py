@@ -14,8 +14,8 @@ from elmo_zh.run.reporter import counted, first_ten, format_bytes
 
 if TYPE_CHECKING:
     from elmo_zh.config import EmbedConfig
-    from elmo_zh.contexts.explore.chosen_points import PageChoice
-    from elmo_zh.contexts.explore.point_labels import PointLabels
+    from elmo_zh.contexts.explore.colourings import PointLabels
+    from elmo_zh.contexts.explore.points import PageChoice
     from elmo_zh.contexts.explore.server import ExploreServer
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.embed.embedder import ElmoEmbedder
@@ -108,8 +108,7 @@ def explore(
     """
     config = common.resolve()
     refuse_settings_of_the_model(common, "explore", also="embed")
-    from elmo_zh.contexts.explore.page import check_packages
-    from elmo_zh.contexts.explore.page_data import build_page_data
+    from elmo_zh.contexts.explore.page import build_page_data, check_packages
     from elmo_zh.run.resumable import claimed_output
 
     _refuse_options_of_the_server(output, port, no_browser=no_browser)
@@ -180,8 +179,8 @@ def _labels(common: Common, index: "ContextIndex", path: Path | None) -> "PointL
 
     An index of a part of the sample has the senses that are marked in this part.
     """
+    from elmo_zh.contexts.explore.colourings import PointLabels
     from elmo_zh.contexts.explore.own_index import labels_of_sample
-    from elmo_zh.contexts.explore.point_labels import PointLabels
 
     if path is not None:
         return PointLabels.load(path, index.sources, archives=index.archives)
@@ -208,7 +207,7 @@ def _choice(
     warning.
     """
     from elmo_zh.contexts.choice import load_word_list
-    from elmo_zh.contexts.explore.chosen_points import PageChoice
+    from elmo_zh.contexts.explore.points import PageChoice
     from elmo_zh.errors import ElmoZhError
 
     listed = load_word_list(path, str) if path else frozenset()
@@ -233,9 +232,8 @@ def _server(
     common: Common, index: "ContextIndex", embedder: "ElmoEmbedder", data: dict[str, Any], port: int | None, device: str
 ) -> "ExploreServer":
     """Return the server of a page, at another port if none is given and the usual one is in use."""
-    from elmo_zh.contexts.explore.live_sentences import LiveSentences
     from elmo_zh.contexts.explore.page import build_page
-    from elmo_zh.contexts.explore.server import ExploreServer
+    from elmo_zh.contexts.explore.server import ExploreServer, LiveSentences
     from elmo_zh.errors import OutputError
 
     page, sentences = build_page(data, live=True), LiveSentences(index, embedder, device)
@@ -250,10 +248,10 @@ def _server(
 
 def _serve(common: Common, server: "ExploreServer", content: dict[str, Any], *, opens: bool) -> None:
     """Serve the page until Ctrl-C, which is how it should end."""
-    from elmo_zh.contexts.explore import browser
+    from elmo_zh.contexts.explore.server import open_in_browser
 
     with server:
-        is_opened = opens and browser.open_in_browser(server.address)
+        is_opened = opens and open_in_browser(server.address)
         line = (
             f"The page is open in your browser: {server.address}"
             if is_opened

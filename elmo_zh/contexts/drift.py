@@ -150,11 +150,7 @@ def measure_drift(
 
 
 def require_comparable(old: ContextIndex, new: ContextIndex, layer: int | None) -> int:
-    """Return the layer to compare.
-
-    Raises:
-        ElmoZhError: If the indexes were made in different ways, a layer is missing, or it is the token layer.
-    """
+    """Return the layer to compare."""
     if old.model_digest != new.model_digest:
         raise ElmoZhError(
             f"{old.path} was made with the model {old.model['path']}, {new.path} with another one, {new.model['path']};"

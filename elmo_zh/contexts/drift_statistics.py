@@ -57,9 +57,6 @@ def distinct_unit_rows(vectors: NDArray[np.float16]) -> Vectors:
     Equal rows are occurrences in equal sentences: a repeated line is no further evidence. Rows of zeros have no
     direction and are left out.
 
-    Args:
-        vectors: Shape (n, D).
-
     Returns:
         In their order, float64, shape (number of distinct rows, D).
     """

@@ -47,17 +47,7 @@ def write_kept(
 
     If all texts are plain, compressed or not, and have one encoding, lines are written byte for byte. Lines in UTF-16
     and UTF-32, of archives, records and texts of different encodings are written in UTF-8. Each line ends with LF, and
-    byte order marks are left out.
-
-    Args:
-        lines: All lines, scored.
-        texts: The texts, which have been read before.
-        rule: Which lines to keep.
-        scratch: A file to write for the time being: eight bytes a line.
-        output: Receives the lines.
-
-    Raises:
-        CorpusError: If a text has lost lines since it was scored.
+    byte order marks are left out. The file `scratch` takes eight bytes a line.
     """
     num_scored = _write_ranks(lines, scratch)
     if not scratch.stat().st_size:

@@ -44,7 +44,7 @@ def nearest(
         top: How many rows to return, at most.
 
     Returns:
-        Numbers of the rows, int64, and their cosines, float64, shape (n,). Of equal ones the first comes first. The
+        Numbers of the rows, int64, and their cosines, float64, shape (n,). Ties go to the first. The
         cosine of a zero vector is 0.
     """
     unit = _unit(query)
@@ -72,14 +72,7 @@ def nearest_among(
 def nearest_of_each(
     vectors: NDArray[np.float16], norms: NDArray[np.float32], queries: NDArray[np.float32], top: int
 ) -> Iterator[tuple[Numbers, Cosines]]:
-    """Yield what `nearest` returns for each of Q vectors, reading the rows once for some hundred of them.
-
-    Args:
-        vectors: As for `nearest`.
-        norms: As for `nearest`.
-        queries: The vectors, shape (Q, D).
-        top: How many rows to return for each, at most.
-    """
+    """Yield what `nearest` returns for each of Q vectors, shape (Q, D), reading the rows once for some hundred."""
     for start in range(0, len(queries), _QUERIES):
         yield from _nearest_of_some(vectors, norms, queries[start : start + _QUERIES], top)
 

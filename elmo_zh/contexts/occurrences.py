@@ -68,13 +68,6 @@ def find_occurrences(
 
     Where no token of the segmentation is the word, the sentence is cut before and after it, and what stands on either
     side is segmented by itself. Segmented text is never cut: only tokens that are the word are found.
-
-    Args:
-        embedder: The model, which knows how text is segmented.
-        text: The sentence.
-        word: The word as it stands in the sentence.
-        segmented: The sentence's tokens are split at U+0020.
-        place: The file that it is from and the number of the line there, for the result.
     """
     prepared = embedder.prepare(text, segmented=segmented)
     places = {(start, end): place for place, (start, end) in enumerate(prepared.offsets.tolist())}
@@ -107,11 +100,7 @@ def find_occurrences(
 def require_occurrences(
     embedder: "ElmoEmbedder", text: str, word: str, *, segmented: bool = False
 ) -> list[TokenInSentence]:
-    """Return what `find_occurrences` returns.
-
-    Raises:
-        CorpusError: If the word is not in the sentence.
-    """
+    """Return what `find_occurrences` returns; raise CorpusError if the word is not in the sentence."""
     found = find_occurrences(embedder, text, word, segmented=segmented)
     if not found:
         _require_text(text)
@@ -133,11 +122,7 @@ def _spans(text: str, word: str) -> Iterator[tuple[int, int]]:
 
 
 def occurrence_at(embedder: "ElmoEmbedder", text: str, position: int, *, segmented: bool = False) -> TokenInSentence:
-    """Return the token at a position of a sentence, counted from 0.
-
-    Raises:
-        CorpusError: If the sentence has no such position.
-    """
+    """Return the token at a position of a sentence, counted from 0."""
     prepared = embedder.prepare(text, segmented=segmented)
     if not 0 <= position < len(prepared.tokens):
         _require_text(text)

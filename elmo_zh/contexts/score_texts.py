@@ -139,18 +139,6 @@ def score_texts(
     """Write the score of each line of texts, or the lines that are kept.
 
     Memory does not grow with the texts. A line that was met shortly before is not scored again.
-
-    Args:
-        job: What to score.
-        output: A file, which appears when it is complete: an interrupted call resumes. Or a stream, which receives each
-            row as soon as it is known.
-        force: Replace an existing file, and do not resume an unfinished one.
-        reporter: Receives notes and progress.
-        engine: Runs the computation; default this process. Workers need a file as output.
-
-    Raises:
-        CorpusError: If a text cannot be read.
-        OutputError: If the file exists, or an unfinished one belongs to other texts, another model or other settings.
     """
     engine = engine or ThisProcess()
     if not isinstance(output, Path) and job.keep is None:

@@ -19,13 +19,9 @@ from drawn_bundles import SHAPES, write_model
 from elmo_zh import ContextIndex, ElmoEmbedder, LineScorer
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts.explore import page as page_module
-from elmo_zh.contexts.explore.chosen_points import PageChoice, choose_points
-from elmo_zh.contexts.explore.colourings import NUM_COLOURS, Colouring
-from elmo_zh.contexts.explore.maps import SCALE, compute_maps
-from elmo_zh.contexts.explore.page import build_page, embedded_json
-from elmo_zh.contexts.explore.page_data import short_names
-from elmo_zh.contexts.explore.point_labels import PointLabels
-from elmo_zh.contexts.explore.point_neighbours import point_neighbours
+from elmo_zh.contexts.explore.colourings import NUM_COLOURS, Colouring, PointLabels
+from elmo_zh.contexts.explore.page import build_page, embedded_json, short_names
+from elmo_zh.contexts.explore.points import SCALE, PageChoice, choose_points, compute_maps, point_neighbours
 from elmo_zh.contexts.index_entries import IndexedLine
 from elmo_zh.contexts.usages import find_clusters, usage_vectors
 from elmo_zh.errors import CorpusError, ElmoZhError
@@ -137,7 +133,7 @@ def test_neighbours_are_those_of_a_plain_product(data: dict[str, Any], folder: P
 
 
 def test_neighbours_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    from elmo_zh.contexts.explore import point_neighbours as module
+    from elmo_zh.contexts.explore import points as module
 
     vectors = np.random.default_rng(3).standard_normal((29, 7))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -285,7 +281,7 @@ def test_wrong_labels(tmp_path: Path, rows: tuple[str, ...], message: str) -> No
 
 
 def test_a_model_without_a_softmax(embedder: ElmoEmbedder, index: ContextIndex) -> None:
-    from elmo_zh.contexts.explore.page_data import build_page_data
+    from elmo_zh.contexts.explore.page import build_page_data
 
     data = build_page_data(index, embedder, PageChoice(words=("苹果",)), "cpu", SilentReporter())
     assert data["substitutes"] is None

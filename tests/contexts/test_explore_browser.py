@@ -12,9 +12,8 @@ from contexts.chromium import Page, started_chromium
 from contexts.explored import MARKUP, explored
 
 from elmo_zh import ContextIndex, ElmoEmbedder
-from elmo_zh.contexts.explore.live_sentences import LiveSentences
 from elmo_zh.contexts.explore.page import build_page, write_page
-from elmo_zh.contexts.explore.server import ExploreServer
+from elmo_zh.contexts.explore.server import ExploreServer, LiveSentences
 
 pytest.importorskip("bokeh", reason="bokeh is not installed: pip install 'bokeh>=3.6'")
 pytestmark = pytest.mark.browser

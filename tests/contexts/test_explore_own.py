@@ -15,10 +15,9 @@ from drawn_bundles import SHAPES, install_model, write_model
 
 from elmo_zh import ContextIndex
 from elmo_zh.config import TextConfig
-from elmo_zh.contexts.explore import browser as browser_module
 from elmo_zh.contexts.explore import own_index
-from elmo_zh.contexts.explore.browser import open_in_browser
-from elmo_zh.contexts.explore.server import ExploreServer
+from elmo_zh.contexts.explore import server as browser_module
+from elmo_zh.contexts.explore.server import ExploreServer, open_in_browser
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.sealed import write_sealed
@@ -227,7 +226,7 @@ def test_no_browser_takes_the_terminal_over(monkeypatch: pytest.MonkeyPatch) -> 
     browser = Browser()
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(webbrowser, "get", lambda: browser)
-    monkeypatch.setattr(browser_module, "_WAIT_SECONDS", 600)
+    monkeypatch.setattr(browser_module, "_BROWSER_SECONDS", 600)
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
         monkeypatch.delenv(name, raising=False)
     assert open_in_browser("http://127.0.0.1:1/") is False

@@ -17,9 +17,8 @@ from drawn_bundles import SHAPES, write_model
 
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.config import TextConfig
-from elmo_zh.contexts.explore.live_sentences import LiveSentences
 from elmo_zh.contexts.explore.page import build_page
-from elmo_zh.contexts.explore.server import MOST_QUESTION_BYTES, ExploreServer
+from elmo_zh.contexts.explore.server import MOST_QUESTION_BYTES, ExploreServer, LiveSentences
 from elmo_zh.errors import OutputError
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'scikit-learn>=1.6'")

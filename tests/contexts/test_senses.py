@@ -15,8 +15,8 @@ from elmo_zh import ContextIndex, ElmoEmbedder, find_senses, measure_drift
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import usages as usages_module
 from elmo_zh.contexts.drift import Drift
-from elmo_zh.contexts.explore.chosen_points import WordPoints
 from elmo_zh.contexts.explore.colourings import colour_points
+from elmo_zh.contexts.explore.points import WordPoints
 from elmo_zh.contexts.senses import usage_rows, usage_substitutes
 from elmo_zh.contexts.usages import (
     ClusterChoice,

@@ -27,7 +27,7 @@ from elmo_zh.cli.failures import explain_failure
 from elmo_zh.config import TextConfig
 from elmo_zh.config.load import load_config
 from elmo_zh.config.schema import Config
-from elmo_zh.contexts.explore.point_labels import PointLabels
+from elmo_zh.contexts.explore.colourings import PointLabels
 from elmo_zh.corpus.encodings import MistakenEncodingError
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.read_source import read_source

@@ -53,11 +53,7 @@ class Subject:
 
     @classmethod
     def find(cls, given: Path | None) -> "Subject":
-        """Return the subject of a model or a run: the given one, else the default model.
-
-        Raises:
-            BundleError: If there is none; the message says how to get one.
-        """
+        """Return the subject of a model or a run: the given one, else the default model."""
         if given is not None and is_run(given):
             return cls(model=RunDir(given).model, run=RunDir(given))
         model = find_bundle(given) if given is not None else _default_model()
@@ -66,11 +62,7 @@ class Subject:
         return cls(model=model, run=None)
 
     def index(self, digest: str) -> Path:
-        """Return the folder of the index: in the run, or beside the runs in a folder that only this model has.
-
-        Args:
-            digest: Digest of the model.
-        """
+        """Return the folder of the index: in the run, or beside the runs in a folder that only this model has."""
         if self.run is not None:
             return self.run.index
         name = self._installed_name or self.model.resolve().name
@@ -111,19 +103,7 @@ class _OwnText:
 
 
 def load_own_index(subject: Subject, embedder: ElmoEmbedder, *, force: bool, reporter: Reporter) -> ContextIndex:
-    """Return the index of a subject's own text; make it if it is missing or another model made it.
-
-    Args:
-        subject: The model and the place of the index.
-        embedder: The model.
-        force: Make the index again in any case.
-        reporter: Receives messages and progress.
-
-    Raises:
-        CorpusError: If there is no text, or it has no word often enough.
-        OutputError: If the index cannot be written, or its folder holds something else: also an index that `explore`
-            has not made, unless `force` is given.
-    """
+    """Return the index of a subject's own text; make it if it is missing or another model made it."""
     place = subject.index(embedder.bundle.digest)
     reason = "--force is given" if force else _reason_to_make(place, embedder)
     if not reason:

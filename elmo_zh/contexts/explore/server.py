@@ -6,12 +6,18 @@ which a form of another page cannot send.
 """
 
 import json
+import os
 import sys
+import webbrowser
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
+from threading import Event, Lock, Thread
 from typing import Any
 
-from elmo_zh.contexts.explore.live_sentences import LiveSentences
+from elmo_zh.contexts.explore.page import TokenReader, has_probabilities, substitute_records, token_records
+from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.occurrences import NeighbourLine, distinct_neighbours
+from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import OutputError
 
 HOST = "127.0.0.1"
@@ -19,6 +25,8 @@ HOST = "127.0.0.1"
 MOST_QUESTION_BYTES = 4096
 # Content that is read before a request is refused.
 _MOST_SKIPPED_BYTES = 2**16
+_NUM_NEIGHBOURS = 8
+_BROWSER_SECONDS = 1.0
 
 
 def require_free_port(port: int) -> None:
@@ -36,22 +44,61 @@ def _unusable(port: int, error: OSError) -> OutputError:
     )
 
 
+class LiveSentences:
+    """Answers questions about sentences, one at a time.
+
+    Sentences are read as the texts of the index. If these are segmented, a sentence without spaces is segmented first.
+    """
+
+    def __init__(self, index: ContextIndex, embedder: ElmoEmbedder, device: str) -> None:
+        """Prepare a model."""
+        self._index, self._embedder = index, embedder
+        self._readers = {True: TokenReader(embedder, device, segmented=True)} if index.is_segmented else {}
+        if embedder.bundle.text is not None or not index.is_segmented:
+            self._readers[False] = TokenReader(embedder, device, segmented=False)
+        self._lock = Lock()
+
+    def sentence(self, text: str) -> dict[str, Any]:
+        """Return `text` and `tokens`, as `token_records` returns them."""
+        with self._lock:
+            [tokens] = self._readers[self._is_segmented(text)].read([text])
+        return {"text": text, "tokens": token_records(tokens)}
+
+    def token(self, text: str, position: int, layer: int) -> dict[str, Any]:
+        """Return what could stand in the place of a token, and its neighbours in the index.
+
+        Returns:
+            `substitutes`, [word, probability] each or null if the model has no softmax, and `neighbours`, each [cosine,
+            text, start, end, source, line from 0].
+        """
+        with self._lock:
+            tokens = self._embedder.prepare(text, segmented=self._is_segmented(text)).tokens
+            if not 0 <= position < len(tokens) or layer not in self._index.layers:
+                raise ValueError(f"token {position} of {len(tokens)}, layer {layer}")
+            [activations] = self._embedder.compute_vectors([tokens])
+            found = distinct_neighbours(self._index, activations[layer, position], layer, _NUM_NEIGHBOURS)
+            substitutes = None
+            if has_probabilities(self._embedder):
+                [substitutes] = substitute_records(self._embedder, [(tokens, position)])
+        return {"substitutes": substitutes, "neighbours": [_record(each) for each in found]}
+
+    def _is_segmented(self, text: str) -> bool:
+        return self._index.is_segmented and (" " in text or False not in self._readers)
+
+
+def _record(found: NeighbourLine) -> list[Any]:
+    occurrence, line = found.neighbour.occurrence, found.line
+    cosine = round(found.neighbour.cosine, 3)
+    return [cosine, line.text, occurrence.start, occurrence.end, line.source, line.number]
+
+
 class ExploreServer(ThreadingHTTPServer):
     """Serves a page and answers its questions, each connection in a thread, since browsers open idle ones."""
 
     daemon_threads = True
 
     def __init__(self, page: str, sentences: LiveSentences, port: int) -> None:
-        """Bind to a port.
-
-        Args:
-            page: The HTML of the page.
-            sentences: Answers the questions.
-            port: The port; 0 for any free one.
-
-        Raises:
-            OutputError: If the port is in use or not allowed.
-        """
+        """Bind to a port."""
         self.page, self.sentences = page.encode(), sentences
         try:
             super().__init__((HOST, port), _Answers)
@@ -169,3 +216,28 @@ class _Answers(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(content)
+
+
+def open_in_browser(address: str) -> bool:
+    """Open an address in the user's browser, and return whether there is one.
+
+    Where there is no screen only a browser of the terminal could open, which would take the terminal over, so none is
+    opened unless $BROWSER names one.
+    """
+    if sys.platform == "linux" and not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")):
+        return False
+    try:
+        browser = webbrowser.get()
+    except webbrowser.Error:
+        return False
+    # Some browsers keep the caller waiting until they are closed. One that cannot be started is back at once.
+    failed = Event()
+
+    def open_page() -> None:
+        if not browser.open(address):
+            failed.set()
+
+    opening = Thread(target=open_page, daemon=True)
+    opening.start()
+    opening.join(_BROWSER_SECONDS)
+    return not failed.is_set()

@@ -1,8 +1,9 @@
-"""The words of an index that a page shows, and those of their occurrences that it shows: its points."""
+"""The points of a page: words of an index with those of their occurrences that it shows, their maps and neighbours."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,21 @@ LEAST_OCCURRENCES = 20
 MOST_CANDIDATES = 100
 # Repeated lines are passed over: so many times the points wanted are looked at.
 _LOOKED_AT_PER_POINT = 2
+METHODS = ("pca", "tsne")
+# The largest coordinate of a map. Whole numbers keep the page small.
+SCALE = 1000
+# Below this t-SNE has no neighbourhood to keep.
+_LEAST_FOR_TSNE = 5
+# The number of neighbours whose distances t-SNE tries to keep (van der Maaten and Hinton 2008: 5 to 50).
+_PERPLEXITY = 20.0
+# Steps of gradient descent, half of them with early exaggeration. Maps of some hundred points hardly change after.
+_STEPS = 500
+# Distances of unit vectors below this are rounding: half precision keeps 11 bits.
+_SAME = 2.0**-10
+# Points that are compared with all others at a time.
+_BLOCK = 512
+# Cosines are rounded to so many parts, which keeps the page small.
+COSINE_PARTS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,9 +84,6 @@ def choose_points(index: ContextIndex, choice: PageChoice, reporter: Reporter) -
     """Return the words of a page with their occurrences and usages.
 
     Without given words, those are taken in which `senses` would find the most usages; of equal ones the most frequent.
-
-    Raises:
-        ElmoZhError: If a given word is not in the index, or none is given and no word occurs often enough.
     """
     words = tuple(dict.fromkeys(choice.words))
     found = []
@@ -127,3 +140,82 @@ def _candidates(index: ContextIndex) -> tuple[str, ...]:
             " it with --word, or index more text."
         )
     return tuple(sorted(counts, key=lambda word: (-counts[word], word))[:MOST_CANDIDATES])
+
+
+class WordMaps(NamedTuple):
+    """The maps of a word in one layer; each is int64, shape (n, 2), within -SCALE and SCALE.
+
+    Attributes:
+        pca: The first two principal components.
+        tsne: t-SNE, which starts from them.
+    """
+
+    pca: NDArray[np.int64]
+    tsne: NDArray[np.int64]
+
+
+def compute_maps(vectors: NDArray[np.float64], seed: int) -> WordMaps:
+    """Return the maps of some vectors.
+
+    Vectors that are all the same, such as those of one word in the token layer, are all at the origin. The same vectors
+    and seed give the same maps on the same machine.
+    """
+    from sklearn.manifold import TSNE
+
+    centred = vectors - vectors.mean(axis=0)
+    if np.abs(centred).max() < _SAME:
+        origin = np.zeros((len(vectors), 2), np.int64)
+        return WordMaps(origin, origin)
+    components = principal_components(centred)
+    if len(vectors) < _LEAST_FOR_TSNE:
+        return WordMaps(_scaled(components), _scaled(components))
+    # t-SNE wants a start that is small; scikit-learn scales its own start by PCA so.
+    start = components / components[:, 0].std() * 1e-4
+    perplexity = min(_PERPLEXITY, (len(vectors) - 1) / 3)
+    tsne = TSNE(perplexity=perplexity, init=start.astype(np.float32), random_state=seed, max_iter=_STEPS)
+    return WordMaps(_scaled(components), _scaled(tsne.fit_transform(vectors)))
+
+
+def principal_components(centred: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the first two principal components of centred vectors, float64, shape (n, 2).
+
+    The sign is chosen so that the largest coordinate of each component is positive.
+    """
+    left, values, _ = np.linalg.svd(centred, full_matrices=False)
+    components = np.zeros((len(centred), 2))
+    for axis in range(min(2, len(values))):
+        component = left[:, axis] * values[axis]
+        components[:, axis] = component * (np.sign(component[np.argmax(np.abs(component))]) or 1.0)
+    return components
+
+
+def _scaled(places: NDArray[np.floating]) -> NDArray[np.int64]:
+    middle = (places.max(axis=0) + places.min(axis=0)) / 2
+    largest = np.abs(places - middle).max() or 1.0
+    return np.asarray(np.rint((places - middle) / largest * SCALE), np.int64)
+
+
+def point_neighbours(vectors: NDArray[np.float64], texts: Sequence[int], top: int) -> list[list[tuple[int, int]]]:
+    """Return for each point the points with the largest cosines.
+
+    Points in the same text as the point, or in the same text as a nearer neighbour, are left out.
+
+    Returns:
+        For each point, pairs of a point's number and the cosine times COSINE_PARTS, rounded, descending; of equal ones
+        the earlier point comes first.
+    """
+    found: list[list[tuple[int, int]]] = []
+    for start in range(0, len(vectors), _BLOCK):
+        cosines = vectors[start : start + _BLOCK] @ vectors.T
+        rounded = np.rint(cosines * COSINE_PARTS).astype(np.int64)
+        for row, order in enumerate(np.argsort(-rounded, axis=1, kind="stable")):
+            seen = {texts[start + row]}
+            own: list[tuple[int, int]] = []
+            for other in order.tolist():
+                if len(own) == top:
+                    break
+                if texts[other] not in seen:
+                    seen.add(texts[other])
+                    own.append((other, int(rounded[row, other])))
+            found.append(own)
+    return found
