@@ -4,6 +4,7 @@ Requires the package scikit-learn (extra `sklearn`).
 """
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -48,49 +49,24 @@ def _refuse_single_string(X: object, call: str) -> None:
         raise refusal(ValueError, call, "X", X, "a list of strings")
 
 
-class LastModel:
-    """The model that an estimator or one of its clones has loaded last."""
-
-    def __init__(self) -> None:
-        self._loaded: tuple[tuple[str, ...], ElmoEmbedder] | None = None
-
-    def load(self, folder: Path, device: str, precision: str, unknown: str) -> ElmoEmbedder:
-        """Return a model; it is loaded unless settings and digest are those of the last one."""
-        info = BundleLayout(folder).info
-        digest = file_digest(info) if info.is_file() else ""
-        settings = str(folder), digest, str(device), str(precision), unknown
-        last = self._loaded
-        if last is None or last[0] != settings:
-            last = self._loaded = settings, ElmoEmbedder.load(folder, device, precision, unknown=unknown)
-        return last[1]
+@lru_cache(maxsize=1)
+def _load_once(folder: Path, digest: str, device: str, precision: str, unknown: str) -> ElmoEmbedder:  # noqa: ARG001
+    """Return a model; the last one is kept, for the clones that a search or a cross-validation makes."""
+    return ElmoEmbedder.load(folder, device, precision, unknown=unknown)
 
 
 class StringEstimator(BaseEstimator):  # type: ignore[misc]
-    """An estimator whose input is a list of strings.
-
-    It shares the last loaded model with its clones, so that a search or a cross-validation in one process loads it
-    once. Pickles leave it out.
-    """
+    """An estimator whose input is a list of strings."""
 
     model: str | Path
     device: str
-    _last_model: LastModel | None = None
 
     def _load_model(self, precision: str = "float32", unknown: str = "unk") -> ElmoEmbedder:
         """Return the model of the settings `model` and `device`; the errors are those of `ElmoEmbedder.load`."""
         folder = find_given_bundle(self.model, type(self).__name__, "model")
-        self._last_model = self._last_model or LastModel()
-        return self._last_model.load(folder, self.device, precision, unknown)
-
-    def __sklearn_clone__(self) -> Any:
-        """Return a clone that shares the last loaded model."""
-        twin = super().__sklearn_clone__()
-        twin._last_model = self._last_model = self._last_model or LastModel()
-        return twin
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the shared model out of pickles and copies."""
-        return {name: value for name, value in super().__getstate__().items() if name != "_last_model"}
+        info = BundleLayout(folder).info
+        digest = file_digest(info) if info.is_file() else ""
+        return _load_once(folder, digest, str(self.device), str(precision), unknown)
 
     def __sklearn_tags__(self) -> Any:
         """Declare the input, which scikit-learn cannot check."""
@@ -107,9 +83,9 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
         features = ElmoVectorizer("runs/latest/model", pool="mean").transform(["今天天气很好", "苹果很甜"])  # (2, 2P)
 
     Nothing is learned, except the weights of `layers="mix"`: otherwise `fit` loads the model and checks the settings,
-    and `transform` works without it. The model is loaded when it is first needed, shared with clones, and left out of
-    pickles: a copy in another process loads it from its folder, and refuses any other model there than the one it was
-    fitted with.
+    and `transform` works without it. The model is loaded when it is first needed, once for all estimators of a
+    process that read the same one, and left out of pickles: a copy in another process loads it from its folder, and
+    refuses any other model there than the one it was fitted with.
 
     Attributes:
         model_digest_: The digest of the model; set by `fit`.

@@ -18,7 +18,7 @@ from elmo_zh.embed.spans import pool_spans
 from elmo_zh.embed.unknown_rate import UnknownWatch
 from elmo_zh.errors import BundleError
 from elmo_zh.extras import install_line
-from elmo_zh.run.files import read_json, write_json
+from elmo_zh.run.files import write_json
 from elmo_zh.text.alignment import TokenisedLine, align_sentences
 
 try:
@@ -102,10 +102,9 @@ class ElmoComponent:
             BundleError: If it is another one, or the file is missing or damaged.
         """
         try:
-            found = read_json(Path(path))
-        except (OSError, ValueError, RecursionError) as error:
+            return self.from_bytes(Path(path).read_bytes())
+        except OSError as error:
             raise BundleError(f"{path} cannot be read ({error}). Save the pipeline again.") from None
-        return self._checked(found)
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:  # noqa: ARG002
         """Return what `to_disk` writes."""
@@ -117,12 +116,6 @@ class ElmoComponent:
             found = json.loads(data)
         except (ValueError, RecursionError) as error:
             raise BundleError(f"The saved component cannot be read ({error}). Save the pipeline again.") from None
-        return self._checked(found)
-
-    def _record(self) -> dict[str, str]:
-        return {"model_digest": self.embedder.bundle.digest}
-
-    def _checked(self, found: Any) -> "ElmoComponent":
         digest = found.get("model_digest") if isinstance(found, dict) else found
         bundle = self.embedder.bundle
         if digest != bundle.digest:
@@ -132,6 +125,9 @@ class ElmoComponent:
                 " folder}}})"
             )
         return self
+
+    def _record(self) -> dict[str, str]:
+        return {"model_digest": self.embedder.bundle.digest}
 
 
 @Language.factory(  # type: ignore[untyped-decorator]

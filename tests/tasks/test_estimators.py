@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from elmo_zh import ElmoClassifier, ElmoEmbedder, ElmoTagger
+from elmo_zh import ElmoClassifier, ElmoEmbedder, ElmoTagger, sklearn
 from elmo_zh.config import TextConfig
 
 WORDS = ("我", "吃", "苹", "果", "。", "他", "来")
@@ -96,6 +96,7 @@ def test_a_cross_validation_loads_the_model_once(model: Path, monkeypatch: pytes
         return real(folder, *settings, unknown=unknown)
 
     monkeypatch.setattr(ElmoEmbedder, "load", load)
+    sklearn._load_once.cache_clear()
     labels = ["我" in text for text in texts()]
     settings = {**SETTINGS, "epochs": 1, "inputs": ("elmo",)}
     scores = cross_val_score(ElmoClassifier(model, **settings), texts(), labels, cv=3)
