@@ -98,6 +98,8 @@ embedder.substitutes_many([3]) => TypeError: substitutes_many: places[0] is 3, e
 embedder.substitutes("苹果", 0) => TypeError: substitutes: tokens is '苹果', expected a list of tokens
 embedder.substitutes(["我"], "我") => TypeError: substitutes: position is '我', expected the place of a token
 embedder.substitutes(["我"], 0, top="x") => TypeError: substitutes_many: top is 'x', expected a whole number of 0 or
+embedder.substitutes(["我"], True) => TypeError: substitutes: position is True, expected the place of a token
+embedder.substitutes(["我"], 0, top=2.0) => TypeError: substitutes_many: top is 2.0, expected a whole number
 embedder.substitutes(["我"], 0, top=-1) => ValueError: substitutes_many: top is -1, expected a whole number of 0 or more
 
 ElmoEmbedder("runs/x") => TypeError: ElmoEmbedder: bundle is 'runs/x', expected a Bundle; ElmoEmbedder.load takes a path

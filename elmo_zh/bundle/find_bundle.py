@@ -1,20 +1,28 @@
-"""Find a bundle by its folder or by the name of an installed model."""
+"""Find a bundle by its folder or by the name of an installed model; tell what is there instead."""
 
 import json
 import os
+import shlex
 from pathlib import Path
 
 from elmo_zh.bundle.layout import BundleLayout
-from elmo_zh.bundle.missing import explain_no_bundle
 from elmo_zh.checks import check_path
 from elmo_zh.choices import MODELS
-from elmo_zh.errors import BundleError, ConfigError
+from elmo_zh.errors import BundleError, ConfigError, RunError
+from elmo_zh.invocation import command, program
 from elmo_zh.run.files import file_digest
-from elmo_zh.run.find_runs import LATEST
+from elmo_zh.run.find_runs import LATEST, RUNS, closest_run, is_run, iter_runs
+from elmo_zh.run.layout import RunDir
 
 DEFAULT_MODEL = LATEST / "model"
 # The installed model that is used if there is no other.
 STARTER = "starter"
+_TRAIN = "make train CORPUS=my-texts/"
+# The other folders that elmo-zh makes: the file by which each is known, what it is, and the command that reads it.
+_OTHER_FOLDERS = (
+    ("task.json", "a trained task", ("task", "predict", "FILE", "--task")),
+    ("index.json", "an index", ("senses", "WORD", "--index")),
+)
 
 
 def find_bundle(model: str | os.PathLike[str]) -> Path:
@@ -70,3 +78,50 @@ def default_bundle() -> Path:
         return find_bundle(STARTER)
     origin = "$ELMO_ZH_MODEL is wrong" if variable else "No --model is given, and the default is missing"
     raise BundleError(f"{origin}: {explain_no_bundle(path)}")
+
+
+def explain_no_bundle(path: Path) -> str:
+    """Return the message for a path that holds no bundle: what is there instead, and the next step."""
+    if is_run(path):
+        return f"{path} is a run, not a model bundle. {next_step_of_run(path)}"
+    if is_run(path.parent) and path == RunDir(path.parent).model and not path.exists():
+        return f"{path} does not exist: the run {path.parent} has no model. {next_step_of_run(path.parent)}"
+    if not path.exists():
+        return f"{path} does not exist. {_suggest_model(path)}"
+    if not path.is_dir():
+        return f"{path} is a file, not the folder of a model bundle. {_suggest_model(path)}"
+    if BundleLayout(path).options.is_file():
+        advice = f"{program()} convert {shlex.quote(str(path))} --output DIR"
+        return f"{path} has options.json, but no bundle.json. Convert a model of another program with: {advice}"
+    for name, what, reader in _OTHER_FOLDERS:
+        if (path / name).is_file():
+            return f"{path} is {what}, not a model bundle. Read it with: {command(*reader, path)}"
+    return f"{path} is not a model bundle: bundle.json is missing. {_suggest_model(path)}"
+
+
+def next_step_of_run(path: Path) -> str:
+    """Return what to do to use the model of a run."""
+    run, typed = RunDir(path), shlex.quote(str(path))
+    if BundleLayout(run.model).info.is_file():
+        return f"Its model is {run.model}"
+    if run.checkpoints.is_dir():
+        return f"Export its model first: {program()} export --run {typed}"
+    return f"It is not trained yet. Continue with: make train CORPUS=my-texts/ RUN={typed}"
+
+
+def _suggest_model(path: Path) -> str:
+    """Return which bundle was probably meant; else those that exist; else how to train one."""
+    if BundleLayout(path.parent).info.is_file():
+        return f"Did you mean {path.parent}?"
+    runs = [run for run in iter_runs(RUNS) if BundleLayout(RunDir(run).model).info.is_file()]
+    if close := closest_run(path.parent if path.name == RunDir(path).model.name else path, runs):
+        return f"Did you mean {RunDir(close).model}?"
+    names = [*MODELS, *(str(RunDir(run).model) for run in runs[:3])]
+    return f"Give a model, such as {', '.join(names)}, or train one: {_TRAIN}" if names else f"Train a model: {_TRAIN}"
+
+
+def require_no_bundle(path: Path) -> None:
+    """Raise RunError if the folder of a run is that of a bundle, whose files the run's would replace."""
+    if BundleLayout(path).info.is_file():
+        step = f"Its run is {path.parent}" if is_run(path.parent) else "Choose another --run."
+        raise RunError(f"{path} is a model bundle, not a run. {step}")

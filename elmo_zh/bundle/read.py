@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from elmo_zh.bundle.find_bundle import explain_no_bundle
 from elmo_zh.bundle.history import UNKNOWN_HISTORY, History, load_history
 from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleLayout
-from elmo_zh.bundle.missing import explain_no_bundle
 from elmo_zh.bundle.options import load_options, parse_shape
 from elmo_zh.bundle.warm_state import load_warm_state
 from elmo_zh.bundle.weights import load_model

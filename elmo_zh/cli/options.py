@@ -317,7 +317,7 @@ def engine_options(function: Function) -> Function:
 
 def check_run_path(context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
     """Return the path of a run; raise RunError for a model bundle and for a folder of anything else."""
-    from elmo_zh.bundle.missing import require_no_bundle
+    from elmo_zh.bundle.find_bundle import require_no_bundle
     from elmo_zh.run.find_runs import require_run_or_room
 
     if path is not None and not context.resilient_parsing:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.bundle.find_bundle import next_step_of_run
 from elmo_zh.bundle.layout import BundleForm, BundleLayout, require_replaceable
-from elmo_zh.bundle.missing import next_step_of_run
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.warm_state import warm_up
 from elmo_zh.bundle.write import BundleSource, least_bytes, source_of, write_model

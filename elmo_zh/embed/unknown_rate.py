@@ -120,8 +120,8 @@ def _likely_reason(bundle: Bundle, vocabulary: Vocabulary, unknown_words: Mappin
     if segmented and fraction > 0.5:
         return f"Most consist of words that it knows ({shown}): segment the text with {segmenter}, as in its training."
     return (
-        f"Its training text was probably of another field (unknown here: {_show(unknown_words)}): use a model trained"
-        " on text of this field."
+        f"Its training text was probably of another domain (unknown here: {_show(unknown_words)}): use a model trained"
+        " on text of this domain."
     )
 
 

@@ -1,14 +1,12 @@
 """Describe the changes since a stage was recorded: settings by their dotted names, files by name."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from elmo_zh.config import Config
-from elmo_zh.run.reporter import counted
+from elmo_zh.run.reporter import counted, first_ten
 
-_MOST_NAMES = 3
 # The section of the settings that a stage records without its name.
 _SECTIONS = {"segment": "text", "vocab": "vocab", "word2vec": "word2vec"}
 # Recorded values that are no settings of that name.
@@ -30,9 +28,15 @@ def describe_changes(
     changes = describe_settings(_flat(stage, old["settings"]), _flat(stage, settings))
     files = [{name: entry["digest"] for name, entry in each.items()} for each in (old["inputs"], inputs)]
     if sorted(files[0].values()) != sorted(files[1].values()):
-        phrases = list(_FileChanges.between(*files).phrases())
-        changes += [f"another corpus: {', '.join(phrases)}"] if stage == "segment" else phrases
+        changes += _file_changes(*files)
     return changes
+
+
+def _file_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Return a phrase for the files that are new, gone or changed, by their digests."""
+    changed = {name for name in before.keys() & now.keys() if before[name] != now[name]}
+    found = (("new", now.keys() - before.keys()), ("gone", before.keys() - now.keys()), ("changed", changed))
+    return [f"{counted(len(names), 'file')} {what} ({first_ten(sorted(names))})" for what, names in found if names]
 
 
 def _flat(stage: str, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -94,39 +98,3 @@ def spell_segmenter(described: Mapping[str, str] | None, other: Mapping[str, str
             value = described.get(key, "none").removeprefix("sha256:")
             words.append(f"{key.replace('_', ' ')} {value[:8]}")
     return " with ".join([words[0], ", ".join(words[1:])] if words[1:] else words)
-
-
-@dataclass(frozen=True)
-class _FileChanges:
-    """Names of the input files that are new, gone or changed."""
-
-    new: Sequence[str]
-    gone: Sequence[str]
-    changed: Sequence[str]
-
-    @classmethod
-    def between(cls, before: Mapping[str, str], now: Mapping[str, str]) -> "_FileChanges":
-        """Compare the digests of files, by name."""
-        return cls(
-            new=sorted(now.keys() - before.keys()),
-            gone=sorted(before.keys() - now.keys()),
-            changed=sorted(name for name in before.keys() & now.keys() if before[name] != now[name]),
-        )
-
-    def phrases(self) -> Iterator[str]:
-        """Yield what is new, gone and changed, each with the first names."""
-        if self.new and self.gone and not self.changed:
-            yield f"{_listed(self.new)} instead of {_listed(self.gone)}"
-            return
-        for names, what in zip(astuple(self), ("new", "gone", "changed"), strict=True):
-            if names:
-                verb = "has" if what == "changed" else "is"
-                plural = "have" if what == "changed" else "are"
-                yield f"{_listed(names)} {verb if len(names) == 1 else plural} {what}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    if len(names) == 1:
-        return names[0]
-    shown = ", ".join(names[:_MOST_NAMES])
-    return f"{counted(len(names), 'file')} ({shown}{', ...' if len(names) > _MOST_NAMES else ''})"

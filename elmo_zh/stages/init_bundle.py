@@ -5,9 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from elmo_zh.bundle.find_bundle import find_bundle
+from elmo_zh.bundle.find_bundle import explain_no_bundle, find_bundle
 from elmo_zh.bundle.layout import BundleLayout
-from elmo_zh.bundle.missing import explain_no_bundle
 from elmo_zh.config import Config
 from elmo_zh.errors import BundleError
 from elmo_zh.run.layout import RunDir

@@ -202,8 +202,8 @@ def test_quiet_leaves_the_result_of_json_alone(sample_run: SampleRun) -> None:
 def test_a_path_that_is_no_bundle(command: str, sample_run: SampleRun, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for path, problem in (
-        (tmp_path / "nowhere", "does not exist. Train a model first: make train CORPUS=my-texts/"),
-        (tmp_path / "empty", "is not a model bundle: bundle.json is missing. Train a model first: make train"),
+        (tmp_path / "nowhere", "does not exist. Train a model: make train CORPUS=my-texts/"),
+        (tmp_path / "empty", "is not a model bundle: bundle.json is missing. Train a model: make train"),
         (sample_run.path, f"is a run, not a model bundle. Its model is {sample_run.model}"),
         (sample_run.heldout, "is a file, not the folder of a model bundle. "),
     ):

@@ -21,49 +21,32 @@ pytestmark = pytest.mark.usefixtures("empty_folder")
 COMMON = ("--config FILE", "--set SECTION.KEY=VALUE", "--quiet", "--json", "--print-config")
 # These overwrite nothing.
 READERS = ("plan", "inspect", "runs", "info", "selftest", "evaluate", "substitutes", "neighbours")
-ENGINE = ("--engine [local|dask]", "--scheduler ADDRESS")
-OWN = {
-    "pipeline": ("CORPUS...", "--run RUN", "--init BUNDLE", *ENGINE),
-    "segment": ("CORPUS...", "--run RUN", *ENGINE),
-    "vocab": ("--run RUN", "--init BUNDLE", "--from FILE", *ENGINE),
-    "word2vec": ("--run RUN", "--from FILE"),
-    "encode": ("--run RUN", *ENGINE),
-    "train": ("--run RUN", "--init BUNDLE", "--device [auto|cpu|cuda]"),
-    "export": ("--run RUN", "--checkpoint best|last|STEP", "--output DIR"),
-    "embed": ("FILE...", "--model BUNDLE", "--output FILE", "--segmented", "--layers all|average|top|N", "--dtype"),
-    "convert": ("SOURCE", "--output DIR", "--weights FILE", "--warm-on TEXT", "--layout [bundle|simple_elmo|"),
-    "index": ("FILE...", "--model BUNDLE", "--output INDEX", "--segmented", "--layers all|top|N", "--max-per-word"),
-    "neighbours": ("WORD", "--in SENTENCE", "--index INDEX", "--same-word", "--layer", "--top", "--model BUNDLE"),
-    "drift": (
-        "OLD NEW",
-        "--layer",
-        "--by",
-        "--min-count",
-        "--words FILE",
-        "--vectors",
-        "--permutations",
-        "--output FILE",
-    ),
-    "senses": (
-        "WORD",
-        "--index INDEX",
-        "--layer",
-        "--usages K",
-        "--top",
-        "--no-substitutes",
-        "--output FILE",
-        "--picture",
-    ),
-    "explore": ("INDEX", "--output PAGE", "--word WORD", "--num-words", "--max-per-word", "--model BUNDLE"),
-    "info": ("BUNDLE",),
-    "plan": ("CORPUS...", "--run RUN", "--no-training", "--format", "--input-format FORMAT"),
-    "inspect": ("RUN", "--samples", "--tokens", "--seed"),
-    "runs": ("FOLDER",),
-    "selftest": ("BUNDLE", "--device [auto|cpu|cuda]"),
-    "evaluate": ("FILE...", "--model BUNDLE", "--segmented", "--device [auto|cpu|cuda]"),
-    "score": ("FILE...", "--by", "--keep-below BITS", "--keep-share FRACTION", "--against BUNDLE", "--output FILE"),
-    "substitutes": ("[TEXT]", "--word WORD", "--position N", "--top", "--model BUNDLE"),
-}
+# What the help of each command names, apart from the common options.
+OWN_TABLE = """
+pipeline: CORPUS..., --run RUN, --init BUNDLE, --engine [local|dask], --scheduler ADDRESS
+segment: CORPUS..., --run RUN, --engine [local|dask], --scheduler ADDRESS
+vocab: --run RUN, --init BUNDLE, --from FILE, --engine [local|dask], --scheduler ADDRESS
+word2vec: --run RUN, --from FILE
+encode: --run RUN, --engine [local|dask], --scheduler ADDRESS
+train: --run RUN, --init BUNDLE, --device [auto|cpu|cuda]
+export: --run RUN, --checkpoint best|last|STEP, --output DIR
+embed: FILE..., --model BUNDLE, --output FILE, --segmented, --layers all|average|top|N, --dtype
+convert: SOURCE, --output DIR, --weights FILE, --warm-on TEXT, --layout [bundle|simple_elmo|
+index: FILE..., --model BUNDLE, --output INDEX, --segmented, --layers all|top|N, --max-per-word
+neighbours: WORD, --in SENTENCE, --index INDEX, --same-word, --layer, --top, --model BUNDLE
+drift: OLD NEW, --layer, --by, --min-count, --words FILE, --vectors, --permutations, --output FILE
+senses: WORD, --index INDEX, --layer, --usages K, --top, --no-substitutes, --output FILE, --picture
+explore: INDEX, --output PAGE, --word WORD, --num-words, --max-per-word, --model BUNDLE
+info: BUNDLE
+plan: CORPUS..., --run RUN, --no-training, --format, --input-format FORMAT
+inspect: RUN, --samples, --tokens, --seed
+runs: FOLDER
+selftest: BUNDLE, --device [auto|cpu|cuda]
+evaluate: FILE..., --model BUNDLE, --segmented, --device [auto|cpu|cuda]
+score: FILE..., --by, --keep-below BITS, --keep-share FRACTION, --against BUNDLE, --output FILE
+substitutes: [TEXT], --word WORD, --position N, --top, --model BUNDLE
+"""
+OWN = {command: names.split(", ") for command, names in (line.split(": ") for line in OWN_TABLE.strip().split("\n"))}
 SECTIONS = ["Prepare", "Train", "Use", "Inspect"]
 # What is imported only once a command really works.
 SLOW_MODULES = ("torch", "gensim", "h5py", "jieba", "matplotlib", "scipy")
@@ -265,11 +248,6 @@ def test_the_engine_and_its_scheduler_are_given_together(tmp_path: Path) -> None
         assert told == f"{tmp_path / 'segmented'} is missing. Make it with: elmo-zh segment CORPUS --run {tmp_path}"
 
 
-def test_a_run_that_is_a_file_is_wrong_usage(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    assert elmo_zh("vocab", "--run", tmp_path / "file").status == 2
-
-
 def test_a_bug_is_reported_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is not a known problem reaches Python, which prints it with the note."""
 
@@ -386,7 +364,7 @@ def test_the_model_of_the_latest_run_is_the_default(
     monkeypatch.chdir(tmp_path)
     told = elmo_zh(*arguments).only_error()
     assert told == (
-        "No --model is given, and the default is missing: runs/latest/model does not exist. Train a model first: make"
+        "No --model is given, and the default is missing: runs/latest/model does not exist. Train a model: make"
         " train CORPUS=my-texts/"
     )
     monkeypatch.setenv("ELMO_ZH_MODEL", "models/gone")

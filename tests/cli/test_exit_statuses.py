@@ -56,11 +56,3 @@ def test_a_file_that_is_missing(sample_run: SampleRun, option: str) -> None:
     layers = ["--layers", "mix"] if option == "--mix-weights" else []
     answer = elmo_zh("embed", "text.txt", "--segmented", *model, option, "gone", *layers)
     assert "gone" in answer.only_error()
-
-
-def test_a_settings_file_that_is_wrong() -> None:
-    Path("mine.toml").write_text("[vocab]\nsiz = 7\n", encoding="utf-8")
-    assert elmo_zh("vocab", "--run", "run", "--config", "mine.toml").only_error().startswith("mine.toml: unknown key")
-    Path("mine.toml").write_text("[vocab]\nsize = 1\n", encoding="utf-8")
-    answer = elmo_zh("vocab", "--run", "run", "--config", "mine.toml", "--set", "vocab.min_count=3")
-    assert answer.only_error().startswith("vocab.size = 1 ")

@@ -13,7 +13,6 @@ from contract.command_line import (
     CELL,
     LAYERS,
     PROJECTION,
-    STAGES,
     STEP_TOKENS,
     Answer,
     SampleRun,
@@ -232,41 +231,26 @@ def test_export_tells_which_programs_read_the_model(character_run: SampleRun) ->
     assert "Not read by AllenNLP: it reads 50 character slots, not 13 (model.character_slots)." in told
 
 
-def test_typed_again_every_stage_is_skipped(character_run: SampleRun) -> None:
-    before = contents(character_run.path)
-    answer = elmo_zh("pipeline", character_run.corpus, "--run", character_run.path)
-    assert answer.status == 0
-    assert answer.stderr.splitlines() == [f"{stage}: nothing has changed, skipped." for stage in STAGES]
-    assert contents(character_run.path) == before
-
-
 REFUSED = "already holds a training, which these changes would discard:"
 
 
-@pytest.mark.parametrize("command", ["pipeline", "encode", "train"])
-def test_a_trained_run_keeps_its_mode(character_run: SampleRun, command: str) -> None:
+@pytest.mark.parametrize(
+    ("command", "setting"),
+    [
+        ("pipeline", "mode=token"),
+        ("encode", "mode=token"),
+        ("train", "mode=token"),
+        ("train", "character_slots=17"),
+        ("train", "character_filters=[[1, 5]]"),
+        ("train", "highway_layers=1"),
+    ],
+)
+def test_a_trained_run_keeps_its_mode_and_its_cnn(character_run: SampleRun, command: str, setting: str) -> None:
     before = contents_alone(character_run.path)
     corpus = [character_run.corpus] if command == "pipeline" else []
-    answer = elmo_zh(command, *corpus, "--run", character_run.path, "--set", "model.mode=token")
-    assert answer.only_error().startswith(f"{character_run.path} {REFUSED} model.")
-    assert contents_alone(character_run.path) == before
-
-
-def test_a_trained_run_in_token_mode_keeps_it_too(sample_run: SampleRun) -> None:
-    before = contents_alone(sample_run.path)
-    answer = elmo_zh("pipeline", sample_run.corpus, "--run", sample_run.path, *settings(*SETTINGS))
+    answer = elmo_zh(command, *corpus, "--run", character_run.path, "--set", f"model.{setting}")
     assert answer.status == 1
-    assert f"Error: {sample_run.path} {REFUSED} model.mode token -> character." in answer.stderr
-    assert contents_alone(sample_run.path) == before
-
-
-@pytest.mark.parametrize("setting", ["character_slots=17", "character_filters=[[1, 5]]", "highway_layers=1"])
-def test_a_trained_run_keeps_its_cnn(character_run: SampleRun, setting: str) -> None:
-    before = contents_alone(character_run.path)
-    answer = elmo_zh("train", "--run", character_run.path, "--set", f"model.{setting}")
-    assert answer.status == 1
-    name = f"model.{setting.partition('=')[0]}"
-    assert f"{REFUSED} {name} " in answer.errors[0]
+    assert f"{character_run.path} {REFUSED} model." in answer.errors[0]
     assert contents_alone(character_run.path) == before
 
 
@@ -312,12 +296,12 @@ def test_other_layouts(character_run: SampleRun, tmp_path: Path, layout: str, na
     assert told == f"{output} exists already. Choose another --output, or replace a model with --force."
 
 
-@pytest.mark.parametrize("layout", ["simple_elmo", "safetensors"])
-def test_other_layouts_need_an_output(character_run: SampleRun, layout: str) -> None:
+@pytest.mark.parametrize("option", [("--layout", "simple_elmo"), ("--layout", "safetensors"), ("--dtype", "float16")])
+def test_other_layouts_and_types_need_an_output(character_run: SampleRun, option: tuple[str, str]) -> None:
     before = contents(character_run.path)
-    answer = elmo_zh("export", "--run", character_run.path, "--layout", layout)
+    answer = elmo_zh("export", "--run", character_run.path, *option)
     assert (answer.status, answer.stdout) == (2, "")
-    expected = f"Error: --layout {layout} needs --output DIR, because RUN/model is for the float32 bundle.\n"
+    expected = f"Error: {' '.join(option)} needs --output DIR, because RUN/model is for the float32 bundle.\n"
     assert answer.stderr.endswith(expected)
     assert contents(character_run.path) == before
 
@@ -350,14 +334,6 @@ def test_float16_weights_are_read_as_the_oracle_reads_them(sample_run: SampleRun
             np.testing.assert_allclose(rounded[line][()], expected, rtol=0, atol=1e-5)
             np.testing.assert_allclose(rounded[line][()], full[line][()], rtol=0, atol=5e-3)
             assert not np.array_equal(rounded[line][()], full[line][()])
-
-
-def test_float16_needs_an_output(sample_run: SampleRun) -> None:
-    answer = elmo_zh("export", "--run", sample_run.path, "--dtype", "float16")
-    assert answer.status == 2
-    assert answer.stderr.endswith(
-        "Error: --dtype float16 needs --output DIR, because RUN/model is for the float32 bundle.\n"
-    )
 
 
 def test_a_model_trained_with_carried_state_gets_a_warm_state(changeable: Path, text: Path, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import pickle
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -69,20 +68,8 @@ def test_spans_that_do_not_fit(embedder: ElmoEmbedder, keep: list[tuple[int, int
     assert refusal_of(ValueError, lambda: embedder.prepare("我吃果", keep=keep)) == told
 
 
-def test_keep_needs_raw_lines_and_one_entry_each(embedder: ElmoEmbedder) -> None:
+def test_keep_needs_raw_lines(embedder: ElmoEmbedder) -> None:
     assert "raw lines" in refusal_of(ValueError, lambda: embedder.prepare("我 吃", segmented=True, keep=[(0, 1)]))
-    told = refusal_of(ValueError, lambda: embedder.embed(["我", "吃"], keep=[[(0, 1)]]))
-    assert told == "embed: keep has 1 entries for 2 sentences, expected one each"
-
-
-@pytest.mark.parametrize(
-    ("entry", "told"),
-    [((0, 1), "tuple (0, 1)"), (3, "int 3"), ([("a", 2)], "list [('a', 2)]"), ([(0, 1, 2)], "list [(0, 1, 2)]")],
-)
-def test_an_entry_of_keep_that_is_no_list_of_spans(embedder: ElmoEmbedder, entry: Any, told: str) -> None:
-    """A list of spans for one sentence is what `prepare` takes; here each sentence has such a list."""
-    message = refusal_of(TypeError, lambda: embedder.embed(["我吃", "我吃"], keep=[[], entry]))
-    assert message == f"embed: keep[1] is {told}, expected a list of spans of characters, such as [(0, 2)]."
 
 
 def test_keep_takes_rows_of_an_array(embedder: ElmoEmbedder) -> None:

@@ -122,8 +122,8 @@ def test_the_line_names_both_rates(bundle: Bundle) -> None:
         ),
         (
             ["天说", "很国"],
-            "Its training text was probably of another field (unknown here: 天说, 很国): use a model trained on text"
-            " of this field.",
+            "Its training text was probably of another domain (unknown here: 天说, 很国): use a model trained on text"
+            " of this domain.",
         ),
     ],
 )
@@ -135,7 +135,7 @@ def test_the_likely_reason(bundle: Bundle, words: list[str], reason: str) -> Non
 
 def test_the_models_own_segmenter_is_no_reason(bundle: Bundle) -> None:
     for words in (["今天天气", "我们说"], ["今天天气很好我们说这"]):
-        assert "another field" in str(describe(bundle, words * 10, segmented=False))
+        assert "another domain" in str(describe(bundle, words * 10, segmented=False))
 
 
 def test_simplified_text_for_a_model_of_traditional_text(tmp_path: Path) -> None:

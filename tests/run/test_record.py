@@ -124,7 +124,7 @@ def test_a_changed_input(shop: Workshop) -> None:
     shop.corpus.write_text("今天天气不好", encoding="utf-8")
     os.utime(shop.corpus, ns=(1, 1))
     assert not shop.do().skipped
-    assert shop.notes.told == ["vocab runs again: corpus.txt has changed."]
+    assert shop.notes.told == ["vocab runs again: 1 file changed (corpus.txt)."]
 
 
 def test_inputs_that_come_and_go(shop: Workshop, tmp_path: Path) -> None:
@@ -135,11 +135,11 @@ def test_inputs_that_come_and_go(shop: Workshop, tmp_path: Path) -> None:
         files[f"{number}.txt"].write_text(f"{number}", encoding="utf-8")
     shop.do(inputs=files)
     assert shop.notes.told == [
-        "vocab runs again: 7 files (0.txt, 1.txt, 2.txt, ...) instead of corpus.txt.",
+        "vocab runs again: 7 files new (0.txt, 1.txt, 2.txt, 3.txt, 4.txt, 5.txt, 6.txt), 1 file gone (corpus.txt).",
     ]
     del files["3.txt"]
     shop.do(inputs=files)
-    assert shop.notes.told == ["vocab runs again: 3.txt is gone."]
+    assert shop.notes.told == ["vocab runs again: 1 file gone (3.txt)."]
 
 
 def test_the_same_content_under_another_name_or_date_is_no_change(shop: Workshop, tmp_path: Path) -> None:
@@ -244,7 +244,8 @@ def test_a_run_of_another_corpus_is_refused(shop: Workshop, tmp_path: Path) -> N
     shop.start_training()
     other = tmp_path / "other.txt"
     other.write_text("别的语料", encoding="utf-8")
-    told = "already holds a training, which these changes would discard: other.txt instead of corpus.txt."
+    changes = "1 file new (other.txt), 1 file gone (corpus.txt)"
+    told = f"already holds a training, which these changes would discard: {changes}."
     assert refusal(lambda: shop.do(inputs={"other.txt": other})) == [f"{shop.run.path} {told} {WAYS_OUT}"]
 
 
