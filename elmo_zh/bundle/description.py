@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from elmo_zh.bundle.history import History
-from elmo_zh.bundle.read import Bundle
+from elmo_zh.bundle.read import Bundle, History
 from elmo_zh.invocation import path_from_here
 from elmo_zh.run.reporter import counted, format_date
 

@@ -1,11 +1,12 @@
 """Load a bundle and check every digest."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from elmo_zh.bundle.find_bundle import explain_no_bundle
-from elmo_zh.bundle.history import UNKNOWN_HISTORY, History, load_history
 from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleLayout
 from elmo_zh.bundle.options import load_options, parse_shape
 from elmo_zh.bundle.warm_state import load_warm_state
@@ -25,6 +26,36 @@ from elmo_zh.vocabulary.alphabet import BYTES, Alphabet
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.spelling import SpellingModel, load_spelling_model
 from elmo_zh.vocabulary.vocabulary import Vocabulary, load_vocabulary
+
+_MOST_NAMES = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """The corpus, the run and the date of a training; empty values mean unknown.
+
+    It has a file without a digest, since the date would make every bundle of the same weights different.
+
+    Attributes:
+        run: Name of the run.
+        corpus: Names of the first sources of the corpus.
+        num_sources: Number of sources.
+        trained_at: End of the training, in ISO 8601.
+    """
+
+    run: str = ""
+    corpus: Sequence[str] = ()
+    num_sources: int = 0
+    trained_at: str = ""
+
+    @classmethod
+    def of(cls, run: str, sources: Sequence[str], trained_at: str) -> "History":
+        """Return the history of a run, with the first sources in the order of their names."""
+        names = tuple(sorted(sources)[:_MOST_NAMES])
+        return cls(run=run, corpus=names, num_sources=len(sources), trained_at=trained_at)
+
+
+UNKNOWN_HISTORY = History()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,6 +214,23 @@ def _load_alphabet(path: Path, shape: BiLMShape) -> Alphabet:
     except (ValueError, TypeError, AttributeError) as error:
         raise BundleError(f"{path} does not fit the model ({error}). Convert the model again.") from None
     return alphabet
+
+
+def load_history(path: Path) -> History:
+    """Return the history in a file without a digest, which older and converted bundles lack."""
+    if not path.is_file():
+        return UNKNOWN_HISTORY
+    try:
+        history = History(**read_json(path))
+        if history.trained_at:
+            datetime.fromisoformat(history.trained_at)
+        if not isinstance(history.corpus, list) or not all(isinstance(name, str) for name in history.corpus):
+            raise TypeError("corpus is not a list of names")
+        if not isinstance(history.run, str) or type(history.num_sources) is not int:
+            raise TypeError("run is not a name, or num_sources not a number")
+    except (ValueError, TypeError) as error:
+        raise BundleError(f"{path} is damaged ({error}). Export the bundle again, or remove this file.") from None
+    return history
 
 
 def _load_info(layout: BundleLayout) -> dict[str, Any]:

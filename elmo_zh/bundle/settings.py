@@ -142,14 +142,12 @@ def _report(section: str, changes: Mapping[str, Any], bundle: Bundle, reporter: 
 
 def require_same_model(config: ModelConfig, bundle: Bundle) -> None:
     """Raise RunError with every difference and the options to type, unless the settings equal the bundle's."""
-    differences = {name: value for name, value in model_settings(bundle).items() if getattr(config, name) != value}
-    if differences:
-        listed = ", ".join(
-            f"model.{name} = {_spell(value)} there, {_spell(getattr(config, name))} here"
-            for name, value in differences.items()
-        )
-        wanted = {f"model.{name}": _spell(value) for name, value in differences.items()}
-        raise RunError(f"{bundle.path} is another model than this run's ({listed}). To start from it: {_typed(wanted)}")
+    there = model_settings(bundle)
+    if different := {
+        f"model.{name}": (there[name], getattr(config, name)) for name in there if there[name] != getattr(config, name)
+    }:
+        listed, typed = _explain(different)
+        raise RunError(f"{bundle.path} is another model than this run's ({listed}). To start from it: {typed}")
 
 
 def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Reporter) -> None:
@@ -172,35 +170,22 @@ def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Rep
         for name in with_defaults(bundle.info["text"])
         if name in here and here[name] != there[name]
     }
-    dictionaries = [segmenter.get("user_dictionary") for segmenter in _segmenters(bundle, settings)]
+    segmenter = bundle.info["segmenter"] or {}
+    own = settings.get("segmenter_version") or segmenter
+    dictionaries = segmenter.get("user_dictionary"), own.get("user_dictionary")
     if dictionaries[0] != dictionaries[1]:
         path = BundleLayout(bundle.path).user_dictionary
         wanted["text.user_dictionary"] = (str(path) if dictionaries[0] else "", "another" if dictionaries[1] else "")
     if wanted:
-        listed = ", ".join(
-            f"{name} = {_spell(there) or 'none'} there, {_spell(here) or 'none'} here"
-            for name, (there, here) in wanted.items()
-        )
-        typed = _typed({name: _spell(there) for name, (there, _) in wanted.items()})
+        listed, typed = _explain(wanted)
         raise RunError(
             f"{bundle.path} was trained on text prepared differently ({listed}), so its words would not match. Segment"
             f" the corpus ({program()} segment, or pipeline) with: {typed}"
         )
-    _require_same_segmenter(bundle, settings)
-
-
-def _segmenters(bundle: Bundle, settings: Mapping[str, Any]) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """Return name, version and digests of the bundle's segmenter and of the run's; the same twice if unknown."""
-    there = bundle.info["segmenter"] or {}
-    return there, settings.get("segmenter_version") or there
-
-
-def _require_same_segmenter(bundle: Bundle, settings: Mapping[str, Any]) -> None:
-    there, here = _segmenters(bundle, settings)
-    if there != here:
+    if segmenter != own:
         raise RunError(
-            f"{bundle.path} was trained with segmenter {spell_segmenter(there, here)}, this run's text was made with"
-            f" {spell_segmenter(here, there)}. Install that version and segment the corpus again."
+            f"{bundle.path} was trained with segmenter {spell_segmenter(segmenter, own)}, this run's text was made with"
+            f" {spell_segmenter(own, segmenter)}. Install that version and segment the corpus again."
         )
 
 
@@ -209,5 +194,10 @@ def _spell(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _typed(settings: Mapping[str, str]) -> str:
-    return " ".join(f"--set {shlex.quote(f'{name}={value}')}" for name, value in settings.items())
+def _explain(different: Mapping[str, tuple[Any, Any]]) -> tuple[str, str]:
+    """Return how settings differ, and the options to type for the bundle's values."""
+    listed = ", ".join(
+        f"{name} = {_spell(there) or 'none'} there, {_spell(here) or 'none'} here"
+        for name, (there, here) in different.items()
+    )
+    return listed, " ".join(f"--set {shlex.quote(f'{name}={_spell(there)}')}" for name, (there, _) in different.items())

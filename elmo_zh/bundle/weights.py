@@ -1,6 +1,7 @@
-"""weights.hdf5: one table of names, used for reading and writing."""
+"""weights.hdf5: one table of names, used for reading and writing. Tensors of safetensors files."""
 
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import torch
 from numpy.typing import NDArray
+from safetensors.torch import load_file
 from torch import Tensor
 
 from elmo_zh.errors import BundleError
@@ -16,6 +18,7 @@ from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.softmax import Softmax
+from elmo_zh.run.disk_space import system_error_number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,3 +230,20 @@ def _refuse_unknown_datasets(file: ForeignFile, known: Iterable[str]) -> None:
                 f"{file.path}: {name} is not in the model that options.json describes. The two files belong to"
                 " different models, or the options were changed."
             )
+
+
+def load_tensors(path: Path) -> dict[str, Tensor]:
+    """Return the tensors of a safetensors file.
+
+    Raises:
+        OSError: If the file cannot be read.
+        SafetensorError: If it is damaged.
+    """
+    try:
+        return load_file(path)
+    except RuntimeError as error:
+        # torch maps the file, and raises errors of the disk in this form.
+        number = system_error_number(error)
+        if number is None:
+            raise
+        raise OSError(number, os.strerror(number), str(path)) from None

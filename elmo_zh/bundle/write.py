@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
-from elmo_zh.bundle.history import UNKNOWN_HISTORY, History
 from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleForm, BundleLayout
 from elmo_zh.bundle.options import TRAINING_KEYS, load_options, options_of
-from elmo_zh.bundle.read import Bundle
+from elmo_zh.bundle.read import UNKNOWN_HISTORY, Bundle, History
 from elmo_zh.bundle.warm_state import save_warm_state
 from elmo_zh.bundle.weights import count_parameters, published_arrays, round_to_float16, save_weights
 from elmo_zh.bundle.word2vec import read_table, write_table

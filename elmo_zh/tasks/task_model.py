@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 
 from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.bundle.layout import BundleLayout
-from elmo_zh.bundle.tensor_files import load_tensors
+from elmo_zh.bundle.weights import load_tensors
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.checks import check_list, check_path, check_strings, refusal
 from elmo_zh.embed.embedder import ElmoEmbedder

@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from elmo_zh.bundle.tensor_files import load_tensors
+from elmo_zh.bundle.weights import load_tensors
 from elmo_zh.model.batches import iter_length_sorted
 from elmo_zh.model.kernels.execution import with_half_of_the_threads
 from elmo_zh.model.scalar_mix import MIX_LEARNING_RATE, mix_parameter_groups

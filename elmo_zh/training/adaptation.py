@@ -18,8 +18,7 @@ from elmo_zh.bundle.description import model_line
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.bundle.settings import require_same_model, require_same_text
-from elmo_zh.bundle.tensor_files import load_tensors
-from elmo_zh.bundle.weights import named_parameters
+from elmo_zh.bundle.weights import load_tensors, named_parameters
 from elmo_zh.bundle.word2vec import Word2Vec, write_table
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from elmo_zh.bundle.compatibility import describe_readers
 from elmo_zh.bundle.description import OWN_PROGRAM
-from elmo_zh.bundle.history import History
 from elmo_zh.bundle.layout import BundleForm, BundleLayout, require_replaceable
 from elmo_zh.bundle.options import training_options
+from elmo_zh.bundle.read import History
 from elmo_zh.bundle.warm_state import warm_up
 from elmo_zh.bundle.word2vec import build_table, load_run_vectors, read_table
 from elmo_zh.bundle.write import BundleSource, least_bytes, write_model

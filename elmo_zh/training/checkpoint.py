@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
-from elmo_zh.bundle.tensor_files import load_tensors
+from elmo_zh.bundle.weights import load_tensors
 from elmo_zh.errors import RunError
 from elmo_zh.run.files import UNFINISHED, atomic_path, read_json, remove, write_json
 

@@ -10,8 +10,7 @@ from drawn_bundles import TOKENS, write_model
 from messages import message_of
 
 from elmo_zh.bundle.description import describe_model, model_line
-from elmo_zh.bundle.history import History, load_history
-from elmo_zh.bundle.read import load_bundle
+from elmo_zh.bundle.read import History, load_bundle, load_history
 from elmo_zh.errors import BundleError
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import format_date

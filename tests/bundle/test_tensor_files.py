@@ -8,7 +8,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
-from elmo_zh.bundle.tensor_files import load_tensors
+from elmo_zh.bundle.weights import load_tensors
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_an_error_of_the_disk(path: Path, monkeypatch: pytest.MonkeyPatch, text:
     def fail(_: Path) -> None:
         raise RuntimeError(text)
 
-    monkeypatch.setattr("elmo_zh.bundle.tensor_files.load_file", fail)
+    monkeypatch.setattr("elmo_zh.bundle.weights.load_file", fail)
     with pytest.raises(OSError, match="Input/output error") as raised:
         load_tensors(path)
     assert (raised.value.errno, raised.value.filename) == (errno.EIO, str(path))
@@ -45,7 +45,7 @@ def test_other_errors_stay(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: Path) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("elmo_zh.bundle.tensor_files.load_file", fail)
+    monkeypatch.setattr("elmo_zh.bundle.weights.load_file", fail)
     with pytest.raises(RuntimeError, match="a bug"):
         load_tensors(path)
 
