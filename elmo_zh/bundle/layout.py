@@ -42,76 +42,25 @@ class BundleForm:
 FLOAT32_BUNDLE = BundleForm()
 
 
-@dataclass(frozen=True)
 class BundleLayout:
-    """The names of all files of a bundle."""
+    """Names every file of a bundle."""
 
-    path: Path
-
-    @property
-    def options(self) -> Path:
-        """The sizes of the biLM, as bilm-tf and AllenNLP read them."""
-        return self.path / "options.json"
-
-    @property
-    def weights(self) -> Path:
-        """All weights, in the published layout."""
-        return self.path / "weights.hdf5"
-
-    @property
-    def vocab(self) -> Path:
-        """One token per line; missing for a converted character-mode model without a vocabulary."""
-        return self.path / "vocab.data"
-
-    @property
-    def vocab_embedding(self) -> Path:
-        """A second copy of the token embeddings, where bilm-tf looks for them; token mode only."""
-        return self.path / "vocab_embedding.hdf5"
-
-    @property
-    def word2vec(self) -> Path:
-        """The word2vec vectors that the token layer started from, in float16; not all bundles have them."""
-        return self.path / "word2vec.hdf5"
-
-    @property
-    def character_counts(self) -> Path:
-        """The spelling model of unknown words."""
-        return self.path / "character_counts.tsv"
-
-    @property
-    def golden(self) -> Path:
-        """The vectors of three sentences, for comparison."""
-        return self.path / "golden.hdf5"
-
-    @property
-    def warm_state(self) -> Path:
-        """The state in which sentences start instead of zeros; only for models trained with carried state."""
-        return self.path / "warm_state.hdf5"
-
-    @property
-    def alphabet(self) -> Path:
-        """The ids of Unicode characters; only for models that do not read bytes (ELMoForManyLangs)."""
-        return self.path / "alphabet.json"
-
-    @property
-    def user_dictionary(self) -> Path:
-        """The segmenter's user dictionary; only if one was used."""
-        return self.path / "user_dictionary.txt"
-
-    @property
-    def info(self) -> Path:
-        """The description of the model, and the digests of all other files."""
-        return self.path / "bundle.json"
-
-    @property
-    def history(self) -> Path:
-        """The corpus, the run and the date of the training; has no digest, and older bundles lack it."""
-        return self.path / "history.json"
-
-    @property
-    def card(self) -> Path:
-        """The model card; it has no digest, and converted and older bundles lack it."""
-        return self.path / "model_card.md"
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.options = path / "options.json"  # the sizes of the biLM, as bilm-tf and AllenNLP read them
+        self.weights = path / "weights.hdf5"  # all weights, in the published layout
+        self.vocab = path / "vocab.data"  # one token per line; converted character-mode models may lack it
+        self.vocab_embedding = path / "vocab_embedding.hdf5"  # token embeddings where bilm-tf looks for them
+        self.word2vec = path / "word2vec.hdf5"  # the vectors that the token layer started from, if there are any
+        self.character_counts = path / "character_counts.tsv"  # the spelling model of unknown words
+        self.golden = path / "golden.hdf5"  # the vectors of three sentences, for comparison
+        self.warm_state = path / "warm_state.hdf5"  # the state in which sentences start, after carried state
+        self.alphabet = path / "alphabet.json"  # the ids of characters, if the model does not read bytes
+        self.user_dictionary = path / "user_dictionary.txt"  # the segmenter's, if one was used
+        self.info = path / "bundle.json"  # the description of the model, and the digests of the files above
+        # Without a digest; converted and older bundles lack them: corpus, run and date of the training; the model card.
+        self.history = path / "history.json"
+        self.card = path / "model_card.md"
 
     def digested(self) -> list[Path]:
         """Return the existing files whose digests the info holds."""

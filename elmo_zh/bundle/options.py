@@ -38,13 +38,7 @@ TRAINING_KEYS = tuple(training_options(TrainConfig(), 0, 0.0))
 
 
 def options_of(shape: BiLMShape, training: Mapping[str, Any], num_tokens: int | None) -> dict[str, Any]:
-    """Return the published options; without char_cnn in token mode, by which readers recognise it.
-
-    Args:
-        shape: The shape of the biLM.
-        training: The options that `training_options` returned, or another program's values.
-        num_tokens: Number of rows of the vocabulary; None without a vocabulary.
-    """
+    """Return the published options; without char_cnn in token mode, by which readers recognise it."""
     options: dict[str, Any] = {"bidirectional": True, **training}
     if num_tokens is not None:
         options["n_tokens_vocab"] = num_tokens
@@ -77,11 +71,7 @@ def _character_options(shape: CharacterShape) -> dict[str, Any]:
 
 
 def load_options(path: Path) -> dict[str, Any]:
-    """Read a JSON object.
-
-    Raises:
-        BundleError: If the file is missing, or is not a JSON object.
-    """
+    """Read a JSON object."""
     if not path.is_file():
         raise BundleError(f"{path} is missing. Copy the model again, or name the right file.")
     try:
@@ -94,16 +84,7 @@ def load_options(path: Path) -> dict[str, Any]:
 
 
 def parse_shape(options: Mapping[str, Any], path: Path, num_tokens: int | None) -> BiLMShape:
-    """Return the shape that options describe.
-
-    Args:
-        options: The options that `load_options` returned.
-        path: Their file, for messages.
-        num_tokens: Number of rows of the vocabulary, with which the options have to agree; None if there is none.
-
-    Raises:
-        BundleError: If a key is missing, of the wrong type, out of range, or contradicts others.
-    """
+    """Return the shape that the options of a file describe; they have to agree with the vocabulary's rows, if any."""
     try:
         lstm = _section(options, "lstm")
         shape = BiLMShape(

@@ -142,11 +142,7 @@ class Bundle:
 
 
 def load_same_bundle(path: Path, digest: str) -> Bundle:
-    """Read the bundle of a model that was pickled as its folder and its digest.
-
-    Raises:
-        BundleError: If the folder is not a sound bundle, or another one.
-    """
+    """Read the bundle of a model that was pickled as its folder and its digest."""
     bundle = load_bundle(path)
     if bundle.digest != digest:
         raise BundleError(f"{path} is not the model that was pickled: {bundle.digest}, expected {digest}.")

@@ -21,9 +21,6 @@ def model_settings(bundle: Bundle) -> dict[str, Any]:
     """Return the settings of section model that fit a bundle's weights, by name.
 
     `tie_softmax` is left out if the bundle has no softmax, and the character settings in token mode.
-
-    Raises:
-        BundleError: If it is a model of ELMoForManyLangs, which cannot be trained here.
     """
     shape, characters = bundle.bilm.shape, bundle.bilm.shape.characters
     if characters is not None and not characters.is_published:
@@ -58,19 +55,8 @@ def adopt_bundle(
 ) -> Config:
     """Return the settings of a run that starts from a bundle, with section model taken from the bundle.
 
-    If vocab.size leaves no room besides the bundle's rows, as many rows as it says are added for words of the text.
-
-    Args:
-        config: The settings of the run.
-        path: The bundle.
-        text_settings: The settings that decide how the run's text becomes tokens; empty if unknown.
-        named: Settings, as section.key, that the user gave in this command: they are kept, and must equal the bundle's.
-        reporter: Receives messages.
-
-    Raises:
-        BundleError: If the bundle cannot be read or trained, or has no vocabulary although one is needed.
-        RunError: If its text was prepared differently, or one of the named settings differs from the bundle's.
-        ConfigError: If its settings contradict other settings of the run.
+    If vocab.size leaves no space besides the bundle's rows, it is added to their number. Settings that the user named,
+    as section.key, are kept and must equal the bundle's; `text_settings` decide how the run's text becomes tokens.
     """
     bundle = load_bundle(path)
     if config.vocab.init and bundle.vocabulary is None:
@@ -100,11 +86,7 @@ def _with_room(config: VocabConfig, num_rows: int, reporter: Reporter) -> VocabC
 
 
 def take_model_settings(config: ModelConfig, bundle: Bundle, named: Collection[str], reporter: Reporter) -> ModelConfig:
-    """Return the settings of section model, replaced by those of the bundle, and report the changes.
-
-    Raises:
-        RunError: If a setting that is kept because the user `named` it differs from the bundle's.
-    """
+    """Return the settings of section model, replaced by the bundle's, and report the changes."""
     changes = _changes("model", config, model_settings(bundle), named)
     changed = replace(config, **changes)
     require_same_model(changed, bundle)
@@ -151,12 +133,9 @@ def require_same_model(config: ModelConfig, bundle: Bundle) -> None:
 
 
 def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Reporter) -> None:
-    """Raise RunError unless a run's text is prepared like that of the bundle: otherwise words would not match.
+    """Raise RunError unless a run's text is prepared like the bundle's: otherwise words would not match.
 
-    Args:
-        bundle: The model to start from.
-        settings: The settings that decide how text becomes tokens, as the segment stage records them; empty if unknown.
-        reporter: Receives a warning if they are unknown for the bundle.
+    The segment stage has recorded the settings; if they are unknown for the bundle, a warning says so.
     """
     if bundle.text is None:
         reporter.warn(

@@ -33,15 +33,8 @@ _UNCOUNTED_SENTENCES = 2
 def warm_up(bilm: BiLM, lexicon: Lexicon, sentences: Iterable[NDArray[Any]]) -> int:
     """Set the warm state of a biLM to the mean state at sentence ends; return how many were averaged.
 
-    The state is taken after the last token that each LM reads in training: the last word, not the mark after it.
-
-    Args:
-        bilm: The model, whose `warm_output` and `warm_cell` are set.
-        lexicon: The lexicon of the ids.
-        sentences: Input ids, int64, shape (n,) each, in the order of the text; only the first 100,000 tokens are read.
-
-    Raises:
-        ValueError: If there are no sentences.
+    The state is taken after the last token that each LM reads in training: the last word, not the mark after it. The
+    sentences are input ids, int64, in the order of the text; only the first 100,000 tokens are read.
     """
     chosen = _take(sentences)
     if not chosen:
@@ -94,11 +87,7 @@ def save_warm_state(path: Path, bilm: BiLM) -> None:
 
 
 def load_warm_state(path: Path, bilm: BiLM) -> None:
-    """Load the warm state of a biLM from a file.
-
-    Raises:
-        BundleError: If the file is damaged or of another model.
-    """
+    """Load the warm state of a biLM from a file."""
     L, P, D = bilm.shape.num_layers, bilm.shape.projection_dim, bilm.shape.cell_dim
     arrays = dict(ForeignFile.open(path).read_arrays({"output": (L, 2, P), "cell": (L, 2, D)}))
     bilm.set_warm_state(torch.from_numpy(arrays["output"]), torch.from_numpy(arrays["cell"]))

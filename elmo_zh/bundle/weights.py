@@ -23,14 +23,7 @@ from elmo_zh.run.disk_space import system_error_number
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One dataset and the parameters that it consists of.
-
-    Attributes:
-        dataset: Name of the dataset in the file.
-        shape: Shape of the dataset.
-        parameters: Names of the parameters whose rows it holds, one parameter below the other.
-        direction: Which direction of the parameters it holds; None if both directions share them.
-    """
+    """One dataset and the parameters whose rows it holds, one below the other; direction None is for both."""
 
     dataset: str
     shape: tuple[int, ...]
@@ -103,11 +96,7 @@ def named_parameters(bilm: BiLM, softmax: Softmax | None) -> dict[str, Tensor]:
 
 
 def published_arrays(bilm: BiLM, softmax: Softmax | None, dtype: str = "float32") -> Iterator[tuple[str, NDArray[Any]]]:
-    """Yield the name and the value of each dataset of the published layout, as one of `choices.WEIGHT_DTYPES`.
-
-    Raises:
-        BundleError: If the layout has no dataset for a parameter.
-    """
+    """Yield the name and the value of each dataset of the published layout, as one of `choices.WEIGHT_DTYPES`."""
     tensors = named_parameters(bilm, softmax)
     table = weight_table(bilm.shape, has_softmax=softmax is not None)
     left_over = set(tensors) - {name for entry in table for name in entry.parameters}
@@ -150,11 +139,7 @@ def count_parameters(bilm: BiLM, softmax: Softmax | None) -> int:
 
 @torch.no_grad()
 def round_to_float16(bilm: BiLM, softmax: Softmax | None) -> None:
-    """Round all weights to float16 in place; they stay float32 tensors.
-
-    Raises:
-        BundleError: If a weight is too large for float16.
-    """
+    """Round all weights to float16 in place; they stay float32 tensors."""
     for name, tensor in named_parameters(bilm, softmax).items():
         rounded = tensor.half().float()
         if not torch.isfinite(rounded).all():
@@ -171,15 +156,7 @@ def load_model(
 ) -> tuple[BiLM, Softmax | None]:
     """Build the model of a weights file; memory is allocated only after checking that the file can fill it.
 
-    Args:
-        path: weights.hdf5, with or without a softmax.
-        shape: The biLM's shape, from options.json and the vocabulary.
-        token_embeddings: File of the dataset `embedding`, if it is not in weights.hdf5.
-        with_softmax: Read the softmax too, if there is one.
-
-    Raises:
-        BundleError: If a dataset is missing, has another shape, is not a plain float array, or holds numbers that are
-            not finite; if the file has datasets of a biLM that the options do not describe.
+    `token_embeddings` is the file of the dataset `embedding`, if weights.hdf5 lacks it.
     """
     file = ForeignFile.open(path)
     has_softmax = with_softmax and "softmax" in file.members
@@ -203,11 +180,7 @@ def load_model(
 
 
 def holds_softmax(path: Path) -> bool:
-    """Return whether a weights file has a softmax.
-
-    Raises:
-        BundleError: If it is not an HDF5 file.
-    """
+    """Return whether a weights file has a softmax."""
     return "softmax" in ForeignFile.open(path).members
 
 
@@ -233,12 +206,7 @@ def _refuse_unknown_datasets(file: ForeignFile, known: Iterable[str]) -> None:
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
-    """Return the tensors of a safetensors file.
-
-    Raises:
-        OSError: If the file cannot be read.
-        SafetensorError: If it is damaged.
-    """
+    """Return the tensors of a safetensors file; OSError or SafetensorError if it cannot be read or is damaged."""
     try:
         return load_file(path)
     except RuntimeError as error:

@@ -180,11 +180,7 @@ def write_table(path: Path, table: NDArray[np.float16]) -> None:
 
 
 def read_table(path: Path, num_tokens: int) -> NDArray[np.float16]:
-    """Read word2vec.hdf5.
-
-    Raises:
-        BundleError: If it is damaged, was changed, or belongs to another vocabulary.
-    """
+    """Read word2vec.hdf5."""
     file = ForeignFile.open(path)
     shape = file.datasets.get(_DATASET, {}).get("shape")
     width = shape[1] if shape and len(shape) == 2 else 0

@@ -116,18 +116,7 @@ def least_bytes(source: BundleSource, form: BundleForm) -> int:
 
 
 def write_model(folder: Path, source: BundleSource, form: BundleForm, command: str, reporter: Reporter) -> None:
-    """Write a new folder in any form; in float16 the model is rounded in place.
-
-    Args:
-        folder: The folder.
-        source: What to write.
-        form: Layout and number type.
-        command: The command that writes it, for the note.
-        reporter: Receives a note of how much the golden vectors change by rounding the weights.
-
-    Raises:
-        BundleError: If the model does not fit that layout or number type.
-    """
+    """Write a new folder in any form; in float16 the model is rounded in place, and a note says by how much."""
     golden = _golden_sentences(source) if form.layout == "bundle" or form.dtype == "float16" else []
     if form.dtype == "float16":
         exact = golden
