@@ -29,8 +29,7 @@ from elmo_zh.contexts.choice import Choice
 from elmo_zh.contexts.line_scorer import LineReading, LineScorer
 from elmo_zh.contexts.score_texts import ScoreJob, score_texts
 from elmo_zh.corpus.input_texts import InputText, input_text, opened_inputs
-from elmo_zh.embed.dump import dump_vectors
-from elmo_zh.embed.dump_settings import DumpSettings
+from elmo_zh.embed.dump import DumpSettings, dump_vectors
 from elmo_zh.embed.formats import OutputForm
 from elmo_zh.embed.jobs import Job
 from elmo_zh.run.reporter import SilentReporter

@@ -1,6 +1,6 @@
 """The command that writes vectors: embed."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,11 +41,10 @@ from elmo_zh.run.reporter import counted, format_bytes
 
 if TYPE_CHECKING:
     from elmo_zh.bundle.read import Bundle
-    from elmo_zh.embed.dump_settings import DumpSettings
+    from elmo_zh.embed.dump import DumpReport, DumpSettings
     from elmo_zh.embed.embedder import ElmoEmbedder
     from elmo_zh.embed.formats import OutputForm
     from elmo_zh.embed.jobs import Job
-    from elmo_zh.embed.join import DumpReport
     from elmo_zh.engine.engine import Engine
 
 _REMOVED = (
@@ -210,7 +209,7 @@ def embed(
 
 
 def _build_settings(config: EmbedConfig, bundle: "Bundle", stateful: bool, chosen: dict[str, Any]) -> "DumpSettings":
-    from elmo_zh.embed.dump_settings import DumpSettings
+    from elmo_zh.embed.dump import DumpSettings
     from elmo_zh.embed.reduction import load_mix_weights
 
     path, num_layers = chosen["mix_weights"], bundle.bilm.shape.num_layers + 1
@@ -238,11 +237,11 @@ def _run_jobs(
     from elmo_zh.bundle.description import describe_model
     from elmo_zh.corpus.content import UnsuitableError
     from elmo_zh.embed.dump import dump_vectors
-    from elmo_zh.embed.unfinished import DumpCounts
+    from elmo_zh.embed.text_tokens import TokenCounts
     from elmo_zh.run.reporter import Hints
 
     model, unit = {"model": describe_model(embedder.bundle)}, "sentence" if settings.split_sentences else "line"
-    results, skipped, total, hints = [], [], DumpCounts(), Hints(common.console)
+    results, skipped, total, hints = [], [], TokenCounts(), Hints(common.console)
     for job in jobs:
         if not is_single and job.output.exists() and not common.force:
             common.console.note(f"{job.output} exists already, so {job.text.name} is skipped.")
@@ -271,14 +270,14 @@ def _run_jobs(
         for line in _describe_dump(report, unit):
             common.console.note(line)
     common.finish(
-        {"outputs": results, "skipped": skipped, **asdict(total), **model},
+        {"outputs": results, "skipped": skipped, **total.reported(), **model},
         f"{counted(len(results), 'output')} written, {len(skipped):,} skipped: {counted(total.lines, 'line')},"
         f" {counted(total.tokens, 'token')}",
     )
 
 
 def _dump_result(report: "DumpReport") -> dict[str, Any]:
-    counts = asdict(report.counts)
+    counts = report.counts.reported()
     return {"output": str(report.output), **counts, "unknown_words": dict(report.unknown_words), **report.extra}
 
 

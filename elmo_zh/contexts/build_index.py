@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,17 +23,13 @@ from elmo_zh.corpus.input_texts import InputText, input_text
 from elmo_zh.corpus.sources import Sources, Stamp
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.jobs import texts_to_embed
-from elmo_zh.embed.line_blocks import Contents
-from elmo_zh.embed.prepare import count_text, describe_model, open_parts, write_text_files
-from elmo_zh.embed.rows import require_sentences
-from elmo_zh.embed.survey import Survey
-from elmo_zh.embed.unfinished import DumpCounts, Parts
+from elmo_zh.embed.text_tokens import TextTokens, TokenCounts, hint_at_long_lines, require_sentences
 from elmo_zh.embed.unknown_rate import describe_unknown_rate
 from elmo_zh.engine.engine import Engine, ThisProcess
 from elmo_zh.errors import CorpusError, ElmoZhError
 from elmo_zh.run.arrays import RowFile, save_npy
 from elmo_zh.run.disk_space import require_disk_space
-from elmo_zh.run.files import atomic_path, link_or_copy, read_json, write_json
+from elmo_zh.run.files import atomic_path, file_digest, link_or_copy, read_json, write_json
 from elmo_zh.run.reporter import Hints, Reporter, counted, format_bytes
 from elmo_zh.run.resumable import claimed_output
 from elmo_zh.vocabulary.vocabulary import is_word
@@ -116,7 +112,7 @@ def build_index(
 ) -> IndexReport:
     """Write an index of the words of texts. An unfinished one is continued.
 
-    The lines of each text are read three times: to count them, for their tokens, and to write those that are kept.
+    Each text is read three times: its bytes for their digest, and its lines for their tokens and to write those kept.
     Memory grows with the number of distinct words, and by about 20 bytes for each chosen occurrence.
 
     Args:
@@ -149,6 +145,18 @@ def build_index(
     return report
 
 
+class _TextRead(NamedTuple):
+    """The digest of a text's file, and the counts of its tokens."""
+
+    digest: str
+    counts: TokenCounts
+
+
+def _recorded(counts: TokenCounts) -> dict[str, int]:
+    """Return counts as an index has them: without backed-off tokens if there are none, as ever."""
+    return {name: count for name, count in counts.reported().items() if count or name != "backed_off_tokens"}
+
+
 class _Build:
     """An index in progress."""
 
@@ -167,83 +175,67 @@ class _Build:
     def run(self, engine: Engine, *, force: bool) -> IndexReport:
         """Write the index."""
         stamped = [(Stamp.of(text.source), text.source) for text in self._texts]
-        surveys = self._write_all_tokens(force=force)
-        self.parts.open(self._manifest(surveys), force=force)
+        read = self._write_all_tokens(force=force)
+        self.parts.open(self._manifest(read), force=force)
         if not self.parts.layout.path.is_dir():
-            self._write_text(surveys)
+            self._write_text(read)
             for stamp, source in stamped:
                 stamp.require(source)
         write_vectors(self._embedder, self.parts, len(self._texts), self._settings.layers, engine, self._reporter)
         return self._finish()
 
-    def _write_all_tokens(self, *, force: bool) -> list[Survey]:
+    def _write_all_tokens(self, *, force: bool) -> list[_TextRead]:
         """Write the tokens of the texts; files found in folders that are no text are skipped."""
         texts: list[InputText] = []
-        surveys: list[Survey] = []
+        read: list[_TextRead] = []
         for text in self._texts:
             try:
-                surveys.append(self._write_tokens(text, self.parts.text(len(surveys)), force=force))
+                read.append(self._write_tokens(text, self.parts.text(len(read)), force=force))
                 texts.append(text)
             except UnsuitableError as error:
                 text.skip(error, self._reporter)
         if not texts:
             raise CorpusError("None of the files in the folder is text. Give files by name, or a folder with text.")
         self._texts = texts
-        return surveys
+        return read
 
-    def _write_tokens(self, text: InputText, parts: Parts, *, force: bool) -> Survey:
+    def _write_tokens(self, text: InputText, tokens: TextTokens, *, force: bool) -> _TextRead:
         """Write the tokens of a text, unless they are there."""
-        settings = self._settings
-        identity = {**describe_model(self._embedder), **asdict(settings.reading), "reading": text.reading}
-        survey = open_parts(
-            parts,
+        reading = self._settings.reading
+        stamp, digest = Stamp.of(text.source), file_digest(text.source.path)
+        made_from = {"source_digest": digest, **self._embedder.identity(), **asdict(reading), "reading": text.reading}
+        tokens.folder.open(made_from, force=force)
+        counts = tokens.write(
             self._embedder,
             text,
-            identity,
-            segmented=settings.segmented,
-            split=settings.split_sentences,
-            force=force,
+            segmented=reading.segmented,
+            split=reading.split,
+            stamp=stamp,
             reporter=self._reporter,
         )
-        if advice := survey.describe_long(text.name):
-            self._hints.give("long lines", advice)
-        write_text_files(self._embedder, text, range(survey.lines), parts, self._describe, self._reporter)
-        return survey
+        hint_at_long_lines(text, counts, self._hints)
+        return _TextRead(digest, counts)
 
-    def _describe(self, *, num_lines: int, num_tokens: int, first_line: int = 0) -> Contents:
-        return Contents(
-            attributes={},
-            first_line=first_line,
-            num_lines=num_lines,
-            num_tokens=num_tokens,
-            num_layers=None,
-            dimension=self._embedder.dimension,
-            dtype="float16",
-            is_pooled=False,
-            has_offsets=not self._settings.segmented,
-            has_source_lines=self._settings.split_sentences,
-        )
-
-    def _manifest(self, surveys: Sequence[Survey]) -> dict[str, Any]:
+    def _manifest(self, read: Sequence[_TextRead]) -> dict[str, Any]:
         texts = [
-            {"name": text.name, "digest": survey.source_digest, "lines": survey.lines, **text.reading}
-            for text, survey in zip(self._texts, surveys, strict=True)
+            {"name": text.name, "digest": each.digest, "lines": each.counts.lines, **text.reading}
+            for text, each in zip(self._texts, read, strict=True)
         ]
         return {
             "format": INDEX_FORMAT,
-            "model": {"path": str(self._embedder.bundle.path), **describe_model(self._embedder)},
+            "model": {"path": str(self._embedder.bundle.path), **self._embedder.identity()},
             "dimension": self._embedder.dimension,
             "settings": self._settings.described(),
             "texts": texts,
         }
 
-    def _write_text(self, surveys: Sequence[Survey]) -> None:
+    def _write_text(self, read: Sequence[_TextRead]) -> None:
         """Choose the occurrences, and write everything but the vectors, for which there is room then."""
         self.parts.discard_index()
         words = count_words(self.parts, len(self._texts), self._reporter)
-        counts = DumpCounts()
-        for number in range(len(self._texts)):
-            counts.add(count_text(self.parts.text(number)))
+        counts = TokenCounts()
+        for each in read:
+            counts.add(each.counts)
         unit = "sentence" if self._settings.split_sentences else "line"
         self._reporter.note(
             f"{counted(len(self._texts), 'text')}: {counted(counts.lines, unit)}, {counted(counts.tokens, 'token')}"
@@ -256,18 +248,18 @@ class _Build:
                 layout, self.parts, self._texts, settings.reading, words, settings.choice, self._reporter
             )
             self._require_words(found, words)
-            found = {**counts.recorded(), **found, "distinct_words": len(words.numbers)}
+            found = {**_recorded(counts), **found, "distinct_words": len(words.numbers)}
             self._make_room(layout, found)
             save_npy(unfinished / self.parts.rows.name, rows)
             sizes = {path.name: path.stat().st_size for path in layout.files(settings.layers)}
             missing = sorted(word for word in settings.choice.words or () if word.encode() not in words.numbers)
-            made_of = self._manifest(surveys)
+            made_of = self._manifest(read)
             for described, text in zip(made_of["texts"], self._texts, strict=True):
                 if text.members.names:
                     described["members"] = text.members.described()
             write_json(layout.info, {**made_of, "counts": found, "missing_words": missing, "bytes": sizes})
 
-    def _hint_at_unknown_words(self, counts: DumpCounts, words: WordNumbers) -> None:
+    def _hint_at_unknown_words(self, counts: TokenCounts, words: WordNumbers) -> None:
         line = describe_unknown_rate(
             self._embedder.bundle,
             counts.tokens,

@@ -13,9 +13,8 @@ from elmo_zh.contexts.layout import LINE, OCCURRENCE, POSTING, WORD, ArrayWriter
 from elmo_zh.contexts.unfinished_index import IndexParts
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.sources import changed_error
-from elmo_zh.embed.formats.hdf5_packed import iter_text_blocks
 from elmo_zh.embed.line_blocks import TextBlock
-from elmo_zh.embed.rows import Row, iter_rows
+from elmo_zh.embed.text_tokens import Row, iter_rows
 from elmo_zh.run.arrays import save_npy
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.alignment import find_tokens
@@ -61,7 +60,7 @@ def count_words(parts: IndexParts, num_texts: int, reporter: Reporter) -> WordNu
     words = WordNumbers()
     with reporter.progress("count", unit="tokens") as progress:
         for number in range(num_texts):
-            for block in iter_text_blocks(parts.text(number).text_files()):
+            for block in parts.text(number).blocks():
                 words.count(block.tokens)
                 progress.update(len(block.tokens))
     return words
@@ -114,7 +113,7 @@ def write_index_text(
     with _TextWriter(layout) as writer, reporter.progress("choose", unit="tokens") as progress:
         for source, text in enumerate(texts):
             raw_rows = iter_rows(text, split=reading.split)
-            for block in iter_text_blocks(parts.text(source).text_files()):
+            for block in parts.text(source).blocks():
                 own_rows = list(islice(raw_rows, block.num_lines))
                 if len(own_rows) < block.num_lines:
                     raise changed_error(text.name)

@@ -2,21 +2,17 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.contexts.layout import NORM, VECTOR
 from elmo_zh.contexts.unfinished_index import IndexParts
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.formats.hdf5_packed import iter_text_blocks
-from elmo_zh.embed.vector_work import ArrayWork
 from elmo_zh.engine.engine import Engine
 from elmo_zh.engine.loaded_once import LoadedOnce
-from elmo_zh.run.arrays import RowFile, load_npy
+from elmo_zh.run.arrays import ArrayWork, RowFile, load_npy
 from elmo_zh.run.in_order import PartTask, compute_in_order
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.run.resumable import computed_part
@@ -133,20 +129,9 @@ def _iter_tokens(parts: IndexParts, num_texts: int, rows: NDArray[np.int64]) -> 
     """Yield the tokens of rows, whose numbers, counted through all texts, ascend."""
     first_row = 0
     for number in range(num_texts):
-        for path in parts.text(number).text_files():
-            with h5py.File(path, "r") as file:
-                num_rows = len(file["line_offsets"]) - 1
-            start, end = np.searchsorted(rows, (first_row, first_row + num_rows)).tolist()
-            if end > start:
-                yield from _read_rows(path, rows[start:end] - first_row)
-            first_row += num_rows
-
-
-def _read_rows(path: Path, rows: NDArray[np.int64]) -> Iterator[list[str]]:
-    """Yield the tokens of ascending rows of a file of tokens."""
-    first_row = 0
-    for block in iter_text_blocks([path]):
-        own = rows[slice(*np.searchsorted(rows, (first_row, first_row + block.num_lines)))] - first_row
-        for start, end in zip(block.line_offsets[own].tolist(), block.line_offsets[own + 1].tolist(), strict=True):
-            yield [token.decode() for token in block.tokens[start:end]]
-        first_row += block.num_lines
+        for block in parts.text(number).blocks():
+            start, end = np.searchsorted(rows, (first_row, first_row + block.num_lines)).tolist()
+            for row in (rows[start:end] - first_row).tolist():
+                own = slice(*block.line_offsets[row : row + 2].tolist())
+                yield [token.decode() for token in block.tokens[own]]
+            first_row += block.num_lines

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from elmo_zh.bundle.find_bundle import find_given_bundle
 from elmo_zh.bundle.read import Bundle, load_bundle, load_same_bundle
 from elmo_zh.checks import check_instance, check_strings
-from elmo_zh.embed.rows import require_sentences
+from elmo_zh.embed.text_tokens import require_sentences
 from elmo_zh.model.precision import choose_device
 from elmo_zh.text.alignment import TokenisedLine, align_sentences, find_tokens
 from elmo_zh.text.segmenters.registry import split_tokens

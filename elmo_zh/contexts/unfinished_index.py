@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from elmo_zh.contexts.layout import IndexLayout
-from elmo_zh.embed.unfinished import Parts
+from elmo_zh.embed.text_tokens import TextTokens
 from elmo_zh.run.files import remove
 from elmo_zh.run.resumable import finished_parts, open_parts, parts_of, record_part, remove_damaged_parts
 from elmo_zh.run.sealed import Region
+from elmo_zh.run.work_folder import WorkFolder
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,9 @@ class IndexParts:
         """Return the parts of an index."""
         return cls(parts_of(output))
 
-    def text(self, number: int) -> Parts:
-        """Return the folder of a text's tokens."""
-        return Parts(self.path / f"text-{number:05d}")
+    def text(self, number: int) -> TextTokens:
+        """Return the tokens of a text."""
+        return TextTokens(WorkFolder(self.path / f"text-{number:05d}"))
 
     @property
     def layout(self) -> IndexLayout:
@@ -77,5 +78,5 @@ class IndexParts:
 
     def remove(self, *, if_empty: bool = False) -> None:
         """Remove the folder, in any case or only if there is nothing in it to resume from."""
-        if not (if_empty and (self.layout.path.is_dir() or any(self.path.glob("text-*/text-*.hdf5")))):
+        if not (if_empty and (self.layout.path.is_dir() or any(self.path.glob("text-*/text-*.npz")))):
             remove(self.path)

@@ -1,47 +1,95 @@
-"""The vectors of a whole file, written in parts, so that an interrupted dump resumes where it stopped."""
+"""The vectors of a whole file, computed in parts, so that an interrupted dump resumes where it stopped."""
 
 import json
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import accumulate, compress, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import h5py
 import numpy as np
+from numpy.typing import NDArray
 
 from elmo_zh.checks import check_choice
 from elmo_zh.choices import LAYERS
-from elmo_zh.embed.dump_settings import DumpSettings
+from elmo_zh.corpus.sources import Stamp
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.formats import OutputForm, choose_writer, hdf5_packed, is_output
+from elmo_zh.embed.formats import OutputForm, check_form, choose_writer, is_output
 from elmo_zh.embed.jobs import Job
-from elmo_zh.embed.join import (
-    DumpReport,
-    check_form,
-    count_unknown_words,
-    finish_packed,
-    is_plain_packed,
-    join_blocks,
-)
-from elmo_zh.embed.line_blocks import Contents
-from elmo_zh.embed.prepare import count_text, describe_model, open_parts, write_packed, write_text_files
-from elmo_zh.embed.rows import require_sentences
-from elmo_zh.embed.survey import Survey
-from elmo_zh.embed.unfinished import DumpCounts, Parts
+from elmo_zh.embed.line_blocks import Contents, LineBlock, TextBlock
+from elmo_zh.embed.reduction import Reduction
+from elmo_zh.embed.text_tokens import TextTokens, TokenCounts, hint_at_long_lines, require_sentences
 from elmo_zh.embed.unknown_rate import describe_unknown_rate
-from elmo_zh.embed.vector_work import Lines, LineVectors
 from elmo_zh.engine.engine import Engine, ThisProcess
+from elmo_zh.engine.loaded_once import LoadedOnce
 from elmo_zh.errors import OptionError
+from elmo_zh.run.arrays import ArrayWork, load_npy, save_npy
 from elmo_zh.run.disk_space import require_disk_space
-from elmo_zh.run.in_order import PartTask, compute_in_order
-from elmo_zh.run.reporter import Hints, Reporter, counted, format_bytes
-from elmo_zh.run.resumable import claimed_output, computed_part
+from elmo_zh.run.files import atomic_path, claimed_output, file_digest, written_once
+from elmo_zh.run.reporter import Hints, Progress, Reporter, counted, format_bytes
+from elmo_zh.run.work_folder import PartTask, Region, WorkFolder, part_name
+from elmo_zh.vocabulary.vocabulary import UnknownWords
 
-# A part ends after so many lines or tokens: little is lost by an interruption, and memory stays bounded.
-PART_LINES = 2000
-PART_TOKENS = 20_000
+_REPORTED_WORDS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class DumpSettings:
+    """Settings that turn lines into vectors, whatever the form in which these are written.
+
+    Attributes:
+        segmented: Tokens are split at U+0020 and looked up as they are; else lines are normalised and segmented.
+        layers: all, average, top, mix or a number.
+        dtype: float32 or float16.
+        pool: none, or how the vectors of a line become one: mean, max or first-last.
+        mix_weights: The weight of each layer, for layers = mix.
+        stateful: The LSTM state is carried from line to line.
+        split_sentences: Lines are split into sentences as in training, and each sentence has its own vectors.
+    """
+
+    segmented: bool
+    layers: str
+    dtype: str
+    pool: str = "none"
+    mix_weights: tuple[float, ...] | None = None
+    stateful: bool = False
+    split_sentences: bool = False
+
+    @property
+    def reduction(self) -> Reduction:
+        """Reduction of the activations to these vectors."""
+        return Reduction(layers=self.layers, pool=self.pool, mix_weights=self.mix_weights)
+
+    def check(self, embedder: ElmoEmbedder) -> None:
+        """Raise OptionError for settings that do not go together, or with the model."""
+        check_choice(self.layers, (*LAYERS, *range(embedder.num_layers)), "embed", "--layers", OptionError)
+        if (self.layers == "mix") != (self.mix_weights is not None):
+            raise OptionError(
+                "--layers mix and --mix-weights FILE go together: give both or neither. FILE is JSON with the weights"
+                ' that a task has learned, such as {"scalar_parameters": [0.1, 0.9, 0.2], "gamma": 1.0}.'
+            )
+        if self.split_sentences:
+            require_sentences(embedder.bundle)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DumpReport:
+    """Report on a finished output.
+
+    Attributes:
+        output: The file or folder.
+        counts: Its counts.
+        unknown_words: The most frequent words that the model cannot tell apart, each with its count.
+        extra: Counts that only its format has.
+    """
+
+    output: Path
+    counts: TokenCounts
+    unknown_words: Mapping[str, int]
+    extra: Mapping[str, int]
 
 
 def dump_vectors(
@@ -57,8 +105,8 @@ def dump_vectors(
 ) -> DumpReport:
     """Write the vectors of each line of a text.
 
-    The lines of the text are read twice: to count them, and for their tokens. A resumed dump reads only the bytes of
-    the file, for their digest, if it has all tokens already.
+    The text is read twice: its bytes for their digest, and its lines for their tokens. A dump that resumes with all
+    tokens reads only the bytes.
 
     Args:
         embedder: The model.
@@ -76,229 +124,214 @@ def dump_vectors(
             or settings.
         CorpusError: If the text cannot be read.
     """
-    output, form = job.output, form or OutputForm()
-    _check_settings(embedder, settings)
+    form = form or OutputForm()
+    settings.check(embedder)
     check_form(form, layers=settings.layers, pool=settings.pool)
-    with claimed_output(
-        output, [job.text.source.path, *job.also_read, embedder.bundle.path], partial(is_output, form=form), force=force
-    ):
-        dump = _Dump(embedder, job, settings, form, output)
-        dump.open(force=force, reporter=reporter)
-        hints = hints or Hints(reporter)
-        dump.hint_at_long_lines(hints)
+    inputs = [job.text.source.path, *job.also_read, embedder.bundle.path]
+    with claimed_output(job.output, inputs, partial(is_output, form=form), force=force):
+        dump = _Dump(embedder, job, settings, form, reporter)
+        stamp = dump.open(force=force)
         try:
-            dump.check_disk_space(reporter)
-            dump.prepare(reporter)
-            dump.hint_at_unknown_words(hints)
-            dump.write_vectors(engine or ThisProcess(), reporter)
-            report = dump.finish(reporter)
-            dump.parts.remove()
+            report = dump.run(stamp, hints or Hints(reporter), engine or ThisProcess())
+            dump.folder.remove()
         finally:
-            dump.parts.remove(if_empty=True)
+            if not dump.tokens.paths():
+                dump.folder.remove()
     return report
 
 
-def _check_settings(embedder: ElmoEmbedder, settings: DumpSettings) -> None:
-    """Raise OptionError for settings that do not go together, with the model or with each other."""
-    check_choice(settings.layers, (*LAYERS, *range(embedder.num_layers)), "embed", "--layers", OptionError)
-    if (settings.layers == "mix") != (settings.mix_weights is not None):
-        raise OptionError(
-            "--layers mix and --mix-weights FILE go together: give both or neither. FILE is JSON with the weights that"
-            ' a task has learned, such as {"scalar_parameters": [0.1, 0.9, 0.2], "gamma": 1.0}.'
-        )
-    if settings.split_sentences:
-        require_sentences(embedder.bundle)
-
-
-class _Part(NamedTuple):
-    """The lines of a part, and the row of their first vector."""
-
-    first_row: int
-    first_line: int
-    num_lines: int
-    num_tokens: int
-
-
-@dataclass
 class _Dump:
-    """A dump in progress.
+    """A dump in progress. Its work folder has the tokens of each part as `text-*`, its vectors as `part-*`."""
 
-    Attributes:
-        embedder: The model.
-        job: The text.
-        settings: How lines become vectors.
-        form: The form of the output.
-        output: The path of the output.
-        survey: The size of the whole text.
-        counts: The counts of the lines of this dump, once they are known.
-    """
+    def __init__(
+        self, embedder: ElmoEmbedder, job: Job, settings: DumpSettings, form: OutputForm, reporter: Reporter
+    ) -> None:
+        self._embedder, self._job, self._settings, self._form = embedder, job, settings, form
+        self._reporter = reporter
+        self.folder = WorkFolder.of(job.output)
+        self.tokens = TextTokens(self.folder)
 
-    embedder: ElmoEmbedder
-    job: Job
-    settings: DumpSettings
-    form: OutputForm
-    output: Path
-    survey: Survey = field(init=False)
-    counts: DumpCounts = field(init=False)
+    def open(self, *, force: bool) -> Stamp:
+        """Open the work folder, and return the stamp of the text whose digest its manifest has."""
+        text = self._job.text
+        stamp = Stamp.of(text.source)
+        reading = {"reading": text.reading} if text.reading else {}
+        digest = file_digest(text.source.path)
+        manifest = {"source_digest": digest, **self._embedder.identity(), **asdict(self._settings), **reading}
+        self.folder.open(manifest, force=force, refusal="an unfinished output of another text, model or settings")
+        return stamp
 
-    @property
-    def parts(self) -> Parts:
-        """The folder of the unfinished output."""
-        return Parts.of(self.output)
-
-    @property
-    def lines(self) -> range:
-        """The lines of the text."""
-        return range(self.survey.lines)
-
-    def open(self, *, force: bool, reporter: Reporter) -> None:
-        """Find out the size of the text, and open the folder of the unfinished output."""
-        self.survey = open_parts(
-            self.parts,
-            self.embedder,
-            self.job.text,
-            self._identity(),
-            segmented=self.settings.segmented,
-            split=self.settings.split_sentences,
-            force=force,
-            reporter=reporter,
+    def run(self, stamp: Stamp, hints: Hints, engine: Engine) -> DumpReport:
+        """Write the output; what is finished in the work folder is used."""
+        settings = self._settings
+        counts = self.tokens.write(
+            self._embedder,
+            self._job.text,
+            segmented=settings.segmented,
+            split=settings.split_sentences,
+            stamp=stamp,
+            reporter=self._reporter,
         )
-        if not self.survey.lines:
-            reporter.warn(f"{self.job.text.name} is empty, so its output holds no vectors.")
+        contents = self._describe(counts)
+        self._hint(counts, hints)
+        self._check_disk_space(counts, contents)
+        self._write_vectors(contents, engine)
+        return self._join(counts, contents)
 
-    def _identity(self) -> dict[str, Any]:
-        """Return what the vectors depend on, besides the bytes of the text."""
-        reading = {"reading": self.job.text.reading} if self.job.text.reading else {}
-        return {**describe_model(self.embedder), **self.settings.described(), **reading}
-
-    def hint_at_long_lines(self, hints: Hints) -> None:
-        """Say once if lines are much longer than the sentences that the model was trained on."""
-        if advice := self.survey.describe_long(self.job.text.name):
-            hints.give("long lines", advice)
-
-    def check_disk_space(self, reporter: Reporter) -> None:
-        """Report the size of the text and of its vectors.
-
-        Raises:
-            OutputError: If the disk has not enough space.
-        """
-        survey = self.survey
-        contents = self.describe(num_lines=survey.lines, num_tokens=survey.tokens)
-        needed = max(0, hdf5_packed.estimate_bytes(contents) - self.parts.disk_bytes())
-        if not is_plain_packed(self.form):
-            needed += choose_writer(self.form).estimate_bytes(contents)
-        is_exact = not survey.sampled_lines and self.form.has_known_size
-        advice = "--layers average, --dtype float16, --pool mean"
-        space = require_disk_space(self.output, needed, is_exact=is_exact, reporter=reporter, advice=advice)
-        pool = "" if self.settings.pool == "none" else f", {self.settings.pool} of each line"
-        kind = f"{self.settings.layers}, {self.settings.dtype}{pool}"
-        size = format_bytes(contents.vector_bytes)
-        unit = "sentence" if self.settings.split_sentences else "line"
-        reporter.note(f"{self.job.text.name}: {survey.describe(unit)}; {size} of vectors ({kind}), {space}")
-
-    def describe(self, *, num_lines: int, num_tokens: int, first_line: int | None = None) -> Contents:
-        """Return the description of consecutive lines of this dump, by default from its first line on."""
+    def _describe(self, counts: TokenCounts) -> Contents:
+        settings = self._settings
         return Contents(
             attributes=self._attributes(),
-            first_line=self.lines.start if first_line is None else first_line,
-            num_lines=num_lines,
-            num_tokens=num_tokens,
-            num_layers=self.embedder.num_layers if self.settings.layers == "all" else None,
-            dimension=self.embedder.dimension,
-            dtype=self.settings.dtype,
-            is_pooled=self.settings.pool != "none",
-            has_offsets=not self.settings.segmented,
-            has_source_lines=self.settings.split_sentences,
-            has_text=True,
+            num_lines=counts.lines,
+            num_tokens=counts.tokens,
+            num_layers=self._embedder.num_layers if settings.layers == "all" else None,
+            dimension=self._embedder.dimension,
+            dtype=settings.dtype,
+            is_pooled=settings.pool != "none",
+            has_offsets=not settings.segmented,
+            has_source_lines=settings.split_sentences,
         )
 
     def _attributes(self) -> dict[str, Any]:
-        segmenter = json.dumps(self.embedder.bundle.info["segmenter"], ensure_ascii=False)
-        chosen: dict[str, Any] = {"stateful": True} if self.settings.stateful else {}
-        if self.settings.split_sentences:
-            chosen["split_sentences"] = True
+        """Return the root attributes of an output; what is usual is left out."""
+        settings = self._settings
+        segmenter = json.dumps(self._embedder.bundle.info["segmenter"], ensure_ascii=False)
         usual = {"precision": "float32", "unknown": "unk"}
-        chosen |= {name: value for name, value in describe_model(self.embedder).items() if usual.get(name) != value}
-        if self.settings.pool != "none":
-            chosen["pool"] = self.settings.pool
-        if self.settings.mix_weights is not None:
-            chosen["mix_weights"] = np.array(self.settings.mix_weights)
-        return {
-            **chosen,
-            "layers": self.settings.layers,
-            "dtype": self.settings.dtype,
-            "segmenter": "as given" if self.settings.segmented else segmenter,
+        chosen: dict[str, Any] = {
+            name: value for name, value in self._embedder.identity().items() if usual.get(name) != value
         }
+        chosen |= {name: True for name in ("stateful", "split_sentences") if getattr(settings, name)}
+        if settings.pool != "none":
+            chosen["pool"] = settings.pool
+        if settings.mix_weights is not None:
+            chosen["mix_weights"] = np.array(settings.mix_weights)
+        segmenter = "as given" if settings.segmented else segmenter
+        return {**chosen, "layers": settings.layers, "dtype": settings.dtype, "segmenter": segmenter}
 
-    def _contents(self) -> Contents:
-        """Return the description of all lines of this dump."""
-        contents = self.describe(num_lines=self.counts.lines, num_tokens=self.counts.tokens)
-        return contents.with_text(self.parts.have_text())
-
-    def prepare(self, reporter: Reporter) -> None:
-        """Write the packed file of all lines, without their vectors, unless it exists."""
-        if counts := self.parts.counts():
-            self.counts = counts
-            if self.parts.remove_damaged():
-                reporter.warn(f"Some vectors in {self.parts.path} are damaged, so they are computed again.")
-            done = self.parts.num_finished_lines()
-            reporter.note(f"Resuming: {done:,} of {counted(counts.lines, 'line')} are finished.")
-            return
-        write_text_files(self.embedder, self.job.text, self.lines, self.parts, self.describe, reporter)
-        self.counts = count_text(self.parts)
-        write_packed(self.parts, self._contents(), self.counts)
-
-    def hint_at_unknown_words(self, hints: Hints) -> None:
-        """Say once if far more words are unknown than in training, before any vector is computed."""
+    def _hint(self, counts: TokenCounts, hints: Hints) -> None:
+        """Give advice on the text, before any vector is computed."""
+        text = self._job.text
+        if not counts.lines:
+            self._reporter.warn(f"{text.name} is empty, so its output holds no vectors.")
+        hint_at_long_lines(text, counts, hints)
         line = describe_unknown_rate(
-            self.embedder.bundle,
-            self.counts.tokens,
-            self.counts.unknown_tokens,
-            lambda: count_unknown_words(self.parts.packed),
-            segmented=self.settings.segmented,
+            self._embedder.bundle,
+            counts.tokens,
+            counts.unknown_tokens,
+            lambda: _count_unknown_words(self.tokens.blocks()),
+            segmented=self._settings.segmented,
         )
         if line:
-            hints.give("unknown words", f"{self.job.text.name}: {line}")
+            hints.give("unknown words", f"{text.name}: {line}")
 
-    def write_vectors(self, engine: Engine, reporter: Reporter) -> None:
-        """Embed all lines that have no vectors yet, and write their vectors into the packed file."""
-        done = self.parts.num_finished_lines()
-        if self.settings.stateful:
-            self.embedder.reset_state()
-            if state := self.parts.state():
-                self.embedder.restore_state(state)
-        vectors = hdf5_packed.VectorFile(self.parts.packed)
-        contents = self.describe(num_lines=self.counts.lines, num_tokens=self.counts.tokens)
-        work = LineVectors(self.embedder, contents, self.settings.reduction)
-        with reporter.progress("embed", unit="lines", total=self.counts.lines, initial=done) as progress:
+    def _check_disk_space(self, counts: TokenCounts, contents: Contents) -> None:
+        """Report the size of the text and of its vectors; raise OutputError if the disk has not enough space."""
+        settings = self._settings
+        unit = "sentence" if settings.split_sentences else "line"
+        written_bytes = sum(path.stat().st_size for path in self.folder.path.glob("part-*.npy"))
+        missing_bytes = max(0, contents.vector_bytes - written_bytes)
+        needed_bytes = missing_bytes + choose_writer(self._form).estimate_bytes(contents)
+        output, is_exact = self._job.output, self._form.has_known_size
+        advice = "--layers average, --dtype float16, --pool mean"
+        space = require_disk_space(output, needed_bytes, is_exact=is_exact, reporter=self._reporter, advice=advice)
+        pool = "" if settings.pool == "none" else f", {settings.pool} of each line"
+        self._reporter.note(
+            f"{self._job.text.name}: {counted(counts.lines, unit)}, {counted(counts.tokens, 'token')};"
+            f" {format_bytes(contents.vector_bytes)} of vectors ({settings.layers}, {settings.dtype}{pool}), {space}"
+        )
+
+    def _write_vectors(self, contents: Contents, engine: Engine) -> None:
+        """Compute the vectors of all parts that have none yet, each into a file of its own."""
+        done = self.folder.finished_lines(reporter=self._reporter)
+        num_done = sum(done.values())
+        if done:
+            self._reporter.note(f"Resuming: {num_done:,} of {counted(contents.num_lines, 'line')} are finished.")
+        if self._settings.stateful:
+            self._restore_state(list(done))
+        work = LineVectors(self._embedder, contents, self._settings.reduction)
+        with self._reporter.progress("embed", unit="lines", total=contents.num_lines, initial=num_done) as progress:
             started, num_tokens = time.monotonic(), 0
-            for part, computed in compute_in_order(engine, work, self._iter_tasks(done), self.parts.path):
-                written = vectors.write(part.first_row, computed)
-                state = self.embedder.state_arrays() if self.settings.stateful else {}
-                self.parts.finish_part(part.first_line, part.num_lines, written, state)
-                num_tokens += part.num_tokens
-                progress.update(part.num_lines, **{"tokens/s": num_tokens / (time.monotonic() - started)})
+            tasks = self._iter_tasks(self.tokens.paths()[len(done) :])
+            for block, vectors in self.folder.compute(engine, work, tasks):
+                self._finish_part(block, vectors)
+                num_tokens += len(block.tokens)
+                progress.update(block.num_lines, **{"tokens/s": num_tokens / (time.monotonic() - started)})
 
-    def _iter_tasks(self, start: int) -> Iterator[PartTask[Lines, _Part]]:
-        """Yield the lines from index `start` on, as many at a time as make a part, and the file closed between them."""
-        while start < self.counts.lines:
-            with h5py.File(self.parts.packed, "r") as file:
-                offsets = file["line_offsets"][start : start + PART_LINES + 1]
-                # The line that reaches the number of tokens is the last one.
-                num_lines = min(int(np.searchsorted(offsets, offsets[0] + PART_TOKENS)), len(offsets) - 1)
-                block = hdf5_packed.read_lines(file, start, start + num_lines)
-            tokens = [token.decode() for token in block.tokens]
-            first_row = start if self.settings.pool != "none" else int(offsets[0])
-            yield PartTask(
-                name=computed_part(block.first_line, num_lines),
-                task=[tokens[own] for _, own in block.iter_lines()],
-                kept=_Part(first_row, block.first_line, num_lines, len(tokens)),
-            )
-            start += num_lines
+    @staticmethod
+    def _iter_tasks(paths: Sequence[Path]) -> "Iterator[PartTask[Lines, TextBlock]]":
+        for block in map(TextBlock.load, paths):
+            lines = [[token.decode() for token in block.tokens[own]] for _, own in block.iter_lines()]
+            yield PartTask(f"computed-{block.first_line:012d}", lines, block)
 
-    def finish(self, reporter: Reporter) -> DumpReport:
-        """Make the output of the packed file: that file itself, or one in another form."""
-        if is_plain_packed(self.form):
-            return finish_packed(self.parts.packed, self.output, self.counts)
-        blocks = hdf5_packed.iter_blocks([self.parts.packed])
-        return join_blocks(blocks, self.output, self._contents(), self.counts, self.form, reporter)
+    def _finish_part(self, block: TextBlock, vectors: NDArray[Any]) -> None:
+        path = self._vectors_path(block)
+        with written_once(path) as unfinished:
+            save_npy(unfinished, vectors)
+        written = [Region.whole(path)]
+        if self._settings.stateful:
+            state_path = path.with_suffix(".npz")
+            with written_once(state_path) as unfinished, unfinished.open("wb") as file:
+                np.savez(file, allow_pickle=False, **self._embedder.state_arrays())
+            written.append(Region.whole(state_path))
+        self.folder.finish_lines(block.first_line, block.num_lines, written)
+
+    def _vectors_path(self, block: TextBlock) -> Path:
+        return self.folder.path / f"{part_name(block.first_line)}.npy"
+
+    def _restore_state(self, done: Sequence[str]) -> None:
+        """Let the embedder carry the state after the last finished part."""
+        self._embedder.reset_state()
+        if done:
+            with np.load(self.folder.path / f"{done[-1]}.npz", allow_pickle=False) as arrays:
+                self._embedder.restore_state(dict(arrays))
+
+    def _join(self, counts: TokenCounts, contents: Contents) -> DumpReport:
+        """Write the output from the parts; it appears complete or not at all."""
+        unknown = UnknownWords[bytes]()
+        with (
+            atomic_path(self._job.output) as unfinished,
+            self._reporter.progress("join", unit="lines", total=contents.num_lines) as progress,
+        ):
+            blocks = self._iter_blocks(contents, unknown, progress)
+            extra = choose_writer(self._form).write(unfinished, contents, blocks, self._form)
+        unknown_words = dict(_decoded(unknown).most_common(_REPORTED_WORDS))
+        return DumpReport(output=self._job.output, counts=counts, unknown_words=unknown_words, extra=extra)
+
+    def _iter_blocks(self, contents: Contents, unknown: UnknownWords[bytes], progress: Progress) -> Iterator[LineBlock]:
+        for block in self.tokens.blocks():
+            yield block.with_vectors(load_npy(self._vectors_path(block)), is_pooled=contents.is_pooled)
+            unknown.add(compress(block.tokens, block.unknown))
+            progress.update(block.num_lines)
+
+
+Lines = Sequence[Sequence[str]]
+
+
+class LineVectors(ArrayWork):
+    """Computes the vectors of lines of tokens, here or on workers, in the dtype and shape of an output."""
+
+    def __init__(self, embedder: ElmoEmbedder, contents: Contents, reduction: Reduction) -> None:
+        self._embedder = LoadedOnce(embedder)
+        self._contents, self._reduction = contents, reduction
+
+    def compute(self, lines: Lines) -> NDArray[Any]:
+        """Return the vectors of lines, shape (L + 1, R, 2P) for all layers, else (R, 2P)."""
+        contents = self._contents.with_size(num_lines=len(lines), num_tokens=sum(map(len, lines)))
+        vectors = np.empty(contents.shape, contents.dtype)
+        spans = pairwise(accumulate(map(len, lines), initial=0))
+        with self._embedder.used() as (embedder,):
+            for index, (activations, span) in enumerate(zip(embedder.compute_vectors(lines), spans, strict=True)):
+                vectors[..., index if contents.is_pooled else slice(*span), :] = self._reduction.apply(activations)
+        return vectors
+
+
+def _count_unknown_words(blocks: Iterator[TextBlock]) -> Counter[str]:
+    """Return the counts of the unknown words of a text; of very many distinct ones, the most frequent half."""
+    unknown = UnknownWords[bytes]()
+    for block in blocks:
+        unknown.add(compress(block.tokens, block.unknown))
+    return _decoded(unknown)
+
+
+def _decoded(unknown: UnknownWords[bytes]) -> Counter[str]:
+    return Counter({word.decode(): count for word, count in unknown.counts.items()})

@@ -139,6 +139,10 @@ class ElmoEmbedder(SentenceTokens):
         """The kind of device that computes: cpu or cuda."""
         return self._device.type
 
+    def identity(self) -> dict[str, str]:
+        """Return what vectors depend on besides the text: the model's digest, the precision, and `unknown`."""
+        return {"model_digest": self.bundle.digest, "precision": self.precision, "unknown": self.unknown}
+
     @property
     def kernel_fallback(self) -> str:
         """The reason why a GPU computes LSTM cells by torch's operations, slower than Triton's kernels; else ""."""

@@ -8,8 +8,9 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.input_texts import InputText, input_text
 from elmo_zh.corpus.sources import Source, Sources
 from elmo_zh.embed.formats import jsonl, npy
-from elmo_zh.embed.unfinished import Parts
 from elmo_zh.errors import CorpusError, OutputError
+from elmo_zh.run.files import PARTS
+from elmo_zh.run.work_folder import WorkFolder
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def _is_output(path: Path) -> bool:
     return (
         npy.is_output(path.parent)
         or (path.suffix == jsonl.SUFFIX and jsonl.is_output(path))
-        or Parts(path.parent).is_begun()
+        or (path.parent.suffix == PARTS and WorkFolder(path.parent).manifest.is_file())
     )
 
 

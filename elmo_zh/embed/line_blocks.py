@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ class TextBlock:
             None for text that was already segmented.
         source_lines: Number of the line that each line is a sentence of, from 0, int64, shape (lines,); None if lines
             were not split.
-        texts: The raw text of each line, in UTF-8; None if it is not kept.
+        texts: The raw text of each line, in UTF-8.
     """
 
     first_line: int
@@ -30,13 +31,41 @@ class TextBlock:
     tokens: list[bytes]
     unknown: NDArray[np.bool_]
     character_offsets: NDArray[np.int32] | None
-    source_lines: NDArray[np.int64] | None = None
-    texts: list[bytes] | None = None
+    source_lines: NDArray[np.int64] | None
+    texts: list[bytes]
 
     @property
     def num_lines(self) -> int:
         """The number of lines."""
         return len(self.line_offsets) - 1
+
+    def save(self, path: Path) -> None:
+        """Write the lines into a new .npz file."""
+        arrays = {"first_line": np.array(self.first_line), "line_offsets": self.line_offsets, "unknown": self.unknown}
+        if self.character_offsets is not None:
+            arrays["character_offsets"] = self.character_offsets
+        if self.source_lines is not None:
+            arrays["source_lines"] = self.source_lines
+        for name, strings in (("tokens", self.tokens), ("texts", self.texts)):
+            arrays[name] = np.frombuffer(b"".join(strings), np.uint8)
+            arrays[f"{name}_ends"] = np.cumsum([len(string) for string in strings], dtype=np.int64)
+        with path.open("wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+
+    @classmethod
+    def load(cls, path: Path) -> "TextBlock":
+        """Read the lines that `save` wrote."""
+        with np.load(path, allow_pickle=False) as file:
+            arrays = dict(file)
+        return cls(
+            first_line=int(arrays["first_line"]),
+            line_offsets=arrays["line_offsets"],
+            tokens=_strings(arrays["tokens"], arrays["tokens_ends"]),
+            unknown=arrays["unknown"],
+            character_offsets=arrays.get("character_offsets"),
+            source_lines=arrays.get("source_lines"),
+            texts=_strings(arrays["texts"], arrays["texts_ends"]),
+        )
 
     def iter_lines(self) -> Iterator[tuple[int, slice]]:
         """Yield the number of each line and the slice of its tokens."""
@@ -57,6 +86,11 @@ class TextBlock:
             vectors=vectors,
             is_pooled=is_pooled,
         )
+
+
+def _strings(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> list[bytes]:
+    content = data.tobytes()
+    return [content[start:end] for start, end in pairwise([0, *ends.tolist()])]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -92,7 +126,6 @@ class Contents:
 
     Attributes:
         attributes: Root attributes: model digest, layers, dtype, segmenter and so on.
-        first_line: Number of the first line in the text; 0 except in parts.
         num_lines: Number of lines in all blocks.
         num_tokens: Number of tokens in all blocks.
         num_layers: L + 1 if all layers are kept, else None.
@@ -101,11 +134,9 @@ class Contents:
         is_pooled: Whether there is one vector for each line.
         has_offsets: Whether there are character offsets.
         has_source_lines: Whether lines are sentences of the text's lines, whose numbers are kept.
-        has_text: Whether the raw text of each line is kept.
     """
 
     attributes: Mapping[str, Any]
-    first_line: int
     num_lines: int
     num_tokens: int
     num_layers: int | None
@@ -114,7 +145,6 @@ class Contents:
     is_pooled: bool
     has_offsets: bool
     has_source_lines: bool = False
-    has_text: bool = False
 
     @property
     def num_rows(self) -> int:
@@ -131,14 +161,6 @@ class Contents:
     def vector_bytes(self) -> int:
         """The size of all vectors together."""
         return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
-
-    def with_attributes(self, further: Mapping[str, Any]) -> "Contents":
-        """Return a copy with more attributes."""
-        return replace(self, attributes={**self.attributes, **further})
-
-    def with_text(self, has_text: bool) -> "Contents":
-        """Return a copy that holds the raw text of each line, or does not."""
-        return replace(self, has_text=has_text)
 
     def with_size(self, *, num_lines: int, num_tokens: int) -> "Contents":
         """Return a copy for another number of lines and tokens."""

@@ -43,6 +43,18 @@ def write_header(file: BinaryIO, dtype: DTypeLike, shape: tuple[int, ...]) -> No
     np.lib.format.write_array_header_1_0(file, {"descr": described, "fortran_order": False, "shape": shape})
 
 
+class ArrayWork:
+    """Work of parts (`PartWork`) whose values are arrays, kept as .npy files."""
+
+    def save(self, value: NDArray[Any], path: Path) -> None:
+        """Write an array."""
+        save_npy(path, value)
+
+    def load(self, path: Path) -> NDArray[Any]:
+        """Read an array."""
+        return load_npy(path)
+
+
 class RowFile:
     """An .npy file of known size, whose rows are written in place, so that a kill loses only the last ones."""
 

@@ -8,7 +8,6 @@ from typing import Any
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.prepare import describe_model
 from elmo_zh.errors import OptionError
 from elmo_zh.run.files import file_digest, remove
 from elmo_zh.run.reporter import Reporter, SilentReporter
@@ -96,7 +95,7 @@ def manifest_of(job: FitJob, files: DataFiles, embedder: ElmoEmbedder) -> dict[s
         "settings": asdict(job.settings),
         "training": asdict(job.training),
         "num_seeds": job.num_seeds,
-        **describe_model(embedder),
+        **embedder.identity(),
     }
 
 

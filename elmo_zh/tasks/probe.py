@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.prepare import describe_model
 from elmo_zh.embed.token_forms import TokenForms
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import remove
@@ -143,7 +142,7 @@ def _claimed(
 
     def open_work(sentences: Sequence[Any]) -> Path:
         digest = hashlib.sha256(json.dumps(sentences).encode()).hexdigest()
-        open_trainings(parts, {"sentences": digest, **describe_model(embedder)}, force=force)
+        open_trainings(parts, {"sentences": digest, **embedder.identity()}, force=force)
         return parts
 
     with claimed_output(output, [*read, embedder.bundle.path], is_probe, force=force):

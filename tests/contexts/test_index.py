@@ -17,7 +17,8 @@ from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import build_index, index_vectors
 from elmo_zh.contexts.choice import load_word_list
-from elmo_zh.embed import prepare
+from elmo_zh.embed import text_tokens
+from elmo_zh.embed.text_tokens import TextTokens
 from elmo_zh.errors import CorpusError, ElmoZhError, OutputError
 from elmo_zh.run.arrays import save_npy, write_header
 
@@ -182,7 +183,7 @@ def test_a_sample_does_not_depend_on_blocks_and_hardly_on_further_text(
     index = ContextIndex.load(tmp_path / "index")
     assert {word: len(index.occurrences(word)) for word in ("吃", "苹果", "w0")} == {"吃": 11, "苹果": 11, "w0": 9}
     assert (index.count("吃"), index.count("苹果")) == (60, 90)
-    monkeypatch.setattr(prepare, "TEXT_LINES", 3)
+    monkeypatch.setattr(text_tokens, "PART_LINES", 3)
     build(embedder, paths, tmp_path / "again", max_per_word=11, layers=(1,))
     assert files_of(tmp_path / "again") == files_of(tmp_path / "index")
     build(embedder, paths, tmp_path / "other", max_per_word=11, layers=(1,), seed=2)
@@ -208,7 +209,7 @@ def test_an_index_is_the_same_wherever_it_was_killed(
 ) -> None:
     paths = [write_text(tmp_path / f"{name}.txt", LINES) for name in "abc"]
     monkeypatch.setattr(index_vectors, "PART_LINES", 2)
-    monkeypatch.setattr(prepare, "TEXT_LINES", 3)
+    monkeypatch.setattr(text_tokens, "PART_LINES", 3)
     build(embedder, paths, tmp_path / "whole")
     expected = files_of(tmp_path / "whole")
     output = tmp_path / "index"
@@ -240,7 +241,7 @@ def _kill_at_step(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
 
         return counted
 
-    monkeypatch.setattr(prepare, "_build_block", counting("tokens", prepare._build_block))
+    monkeypatch.setattr(TextTokens, "_write_part", counting("tokens", TextTokens._write_part))
     work = index_vectors._OccurrenceVectors
     monkeypatch.setattr(work, "compute", counting("vectors", work.compute))
 

@@ -11,11 +11,9 @@ from elmo_zh.bundle.read import load_bundle
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.sources import find_sources
-from elmo_zh.embed.dump import dump_vectors
-from elmo_zh.embed.dump_settings import DumpSettings
+from elmo_zh.embed.dump import DumpReport, DumpSettings, dump_vectors
 from elmo_zh.embed.formats import OutputForm
 from elmo_zh.embed.jobs import Job
-from elmo_zh.embed.join import DumpReport
 from elmo_zh.run.reporter import SilentReporter
 
 

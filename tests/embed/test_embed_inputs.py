@@ -12,7 +12,7 @@ from contract.command_line import SampleRun, elmo_zh
 from contract.dumps import Interrupted, assert_close, embed, read_dump, write_lines
 
 from elmo_zh import ElmoEmbedder
-from elmo_zh.embed import dump
+from elmo_zh.embed import text_tokens
 from elmo_zh.text.sentences import split_sentences
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -59,7 +59,7 @@ def test_an_archive_and_standard_input(sample_run: SampleRun, embedder: ElmoEmbe
 
 def test_another_field_is_another_text(sample_run: SampleRun, hotel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unfinished output is continued only if the file is read in the same way."""
-    monkeypatch.setattr(dump, "PART_LINES", 1)
+    monkeypatch.setattr(text_tokens, "PART_LINES", 1)
     with monkeypatch.context() as patched:
         Interrupted(patched, 2)
         assert elmo_zh("embed", hotel, "--model", sample_run.model).status == 130
@@ -135,7 +135,7 @@ def test_long_lines_get_one_hint(sample_run: SampleRun, paragraphs: Path) -> Non
     write_lines(Path("other.txt"), PARAGRAPHS)
     answer = embed(sample_run, paragraphs, "other.txt", "--output", "out")
     assert answer.stderr.count("--split-sentences") == 1
-    hint = f"Warning: Long lines of {paragraphs} hold several sentences (1 of 5, such as line 5, counted from 1)"
+    hint = f"Warning: Long lines of {paragraphs} hold several sentences (1 of 5)"
     assert hint in answer.stderr
     assert elmo_zh("embed", paragraphs, "--segmented", "--split-sentences", "--model", sample_run.model).status == 2
 

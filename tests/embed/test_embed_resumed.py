@@ -22,11 +22,10 @@ from contract.dumps import (
 )
 from contract.warm_python import WarmPython
 
-from elmo_zh.embed import dump, join, prepare
+from elmo_zh.embed import text_tokens
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.formats import hdf5_packed
-from elmo_zh.embed.line_blocks import LineBlock
-from elmo_zh.embed.survey import Survey
+from elmo_zh.embed.line_blocks import TextBlock
+from elmo_zh.embed.text_tokens import TextTokens
 from elmo_zh.text.alignment import TokenisedLine
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -35,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("empty_folder")
 @pytest.fixture
 def unfinished(sample_run: SampleRun, source: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The parts of an output that was stopped after four of its seven lines."""
-    monkeypatch.setattr(dump, "PART_LINES", 2)
+    monkeypatch.setattr(text_tokens, "PART_LINES", 2)
     with monkeypatch.context() as during:
         Interrupted(during, after_parts=2)
         answer = elmo_zh("embed", source, "--segmented", "--model", sample_run.model)
@@ -85,57 +84,51 @@ def test_an_unfinished_output_of_another_text_or_settings_is_refused(
     assert not unfinished.exists()
 
 
+def assert_same(found: Path, expected: Path) -> None:
+    assert found.read_bytes() == expected.read_bytes()
+
+
 def flip(path: Path, place: int) -> None:
     content = bytearray(path.read_bytes())
     content[place] ^= 1
     path.write_bytes(content)
 
 
-def place_of_vectors(packed: Path) -> tuple[int, int]:
-    """Return where the vectors begin in a packed file, and the bytes of one."""
-    with h5py.File(packed, "r") as file:
-        return file["vectors"].id.get_offset(), file["vectors"].dtype.itemsize * file["vectors"].shape[-1]
-
-
 @pytest.mark.parametrize(
-    "damage", ["vectors of part 2", "vectors of part 1", "page of zeros", "record", "half a record"]
+    "damage", ["vectors of part 2", "vectors of part 1", "a page of zeros", "a record", "half a record"]
 )
 def test_damaged_vectors_are_computed_again(
     sample_run: SampleRun, source: Path, unfinished: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, damage: str
 ) -> None:
-    packed, [_, second] = unfinished / "packed.hdf5", sorted(unfinished.glob("part-*.json"))
-    start, vector_bytes = place_of_vectors(packed)
-    num_first = len(SEGMENTED_TOKENS[0]) + len(SEGMENTED_TOKENS[1])
-    if damage == "record":
+    vectors, [_, second] = sorted(unfinished.glob("part-*.npy")), sorted(unfinished.glob("part-*.json"))
+    if damage == "a record":
         flip(second, second.read_text().index("num_lines") + 12)
     elif damage == "half a record":
         second.write_bytes(second.read_bytes()[:-9])
-    elif damage == "page of zeros":
-        content = packed.read_bytes()
-        packed.write_bytes(content[:start] + bytes(vector_bytes) + content[start + vector_bytes :])
+    elif damage == "a page of zeros":
+        vectors[0].write_bytes(vectors[0].read_bytes()[:-64] + bytes(64))
     else:
-        flip(packed, start + (num_first * vector_bytes if damage.endswith("2") else 0))
-    num_lost = 4 if damage in ("vectors of part 1", "page of zeros") else 2
+        flip(vectors[int(damage[-1]) - 1], -1)
+    num_lost = 4 if damage in ("vectors of part 1", "a page of zeros") else 2
     counted = Interrupted(monkeypatch, after_parts=100)
     answer = embed(sample_run, source, "--segmented")
-    assert f"Warning: Some vectors in {unfinished} are damaged, so they are computed again." in answer.stderr
-    assert f"Resuming: {4 - num_lost} of 7 lines are finished." in answer.stderr
+    assert f"Warning: Some finished work in {unfinished} is damaged, so it is computed again." in answer.stderr
+    assert (f"Resuming: {4 - num_lost} of 7 lines are finished." in answer.stderr) == (num_lost == 2)
     assert counted.num_calls == 2 + num_lost // 2
     counted.num_calls = -100
     embed(sample_run, source, "--segmented", "--output", tmp_path / "at-once.hdf5")
-    assert Path(f"{source}.hdf5").read_bytes() == (tmp_path / "at-once.hdf5").read_bytes()
+    assert_same(Path(f"{source}.hdf5"), tmp_path / "at-once.hdf5")
 
 
-@pytest.mark.parametrize("name", ["packed.hdf5", "counts.json"])
-def test_damaged_tokens_are_not_continued(sample_run: SampleRun, source: Path, unfinished: Path, name: str) -> None:
-    path = unfinished / name
-    flip(path, path.stat().st_size - 7 if name == "packed.hdf5" else path.read_bytes().index(b"tokens") + 9)
-    told = elmo_zh("embed", source, "--segmented", "--model", sample_run.model).only_error()
-    assert told == (
-        f"{unfinished / 'packed.hdf5'} is damaged, or of an earlier version, so it cannot be continued."
-        " --force starts over."
-    )
-    embed(sample_run, source, "--segmented", "--force")
+@pytest.mark.parametrize("name", ["text-000000000002.npz", "text-000000000002.json", "tokens.json"])
+def test_damaged_tokens_are_made_again(
+    sample_run: SampleRun, source: Path, unfinished: Path, tmp_path: Path, name: str
+) -> None:
+    flip(unfinished / name, (unfinished / name).stat().st_size // 2)
+    answer = embed(sample_run, source, "--segmented")
+    assert "Resuming: 4 of 7 lines are finished." in answer.stderr
+    embed(sample_run, source, "--segmented", "--output", tmp_path / "at-once.hdf5")
+    assert_same(Path(f"{source}.hdf5"), tmp_path / "at-once.hdf5")
 
 
 @pytest.mark.parametrize("options", [[], ["--layout", "packed"], ["--format", "npy"]])
@@ -143,21 +136,17 @@ def test_killed_while_the_parts_are_joined(
     sample_run: SampleRun, source: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: list[str]
 ) -> None:
     """What a kill leaves is what Ctrl-C leaves, and the unfinished join beside it."""
-    monkeypatch.setattr(dump, "PART_LINES", 2)
+    monkeypatch.setattr(text_tokens, "PART_LINES", 2)
     output = tmp_path / "out"
     arguments = ("embed", source, "--segmented", "--model", sample_run.model, "--output", output, *options)
-    iter_blocks = hdf5_packed.iter_blocks
+    blocks = TextTokens.blocks
     with monkeypatch.context() as during:
 
-        def blocks_until_stopped(paths: list[Path]) -> Iterator[LineBlock]:
-            yield from islice(iter_blocks(paths), 2)
+        def blocks_until_stopped(tokens: TextTokens) -> Iterator[TextBlock]:
+            yield from islice(blocks(tokens), 2)
             raise KeyboardInterrupt
 
-        def stopped(*_: object) -> None:
-            raise KeyboardInterrupt
-
-        during.setattr(hdf5_packed, "iter_blocks", blocks_until_stopped)
-        during.setattr(join, "link_or_copy", stopped)  # packed output is not joined: its file gets a second name
+        during.setattr(TextTokens, "blocks", blocks_until_stopped)
         assert elmo_zh(*arguments).status == 130
     assert not output.exists()
     (tmp_path / "out.unfinished").write_bytes(b"half a file")
@@ -169,7 +158,7 @@ def test_killed_while_the_parts_are_joined(
     assert sorted(tmp_path.iterdir()) == [at_once, source, output]
     pairs = [(output, at_once)] if output.is_file() else [(path, at_once / path.name) for path in output.iterdir()]
     for found, expected in pairs:
-        assert found.read_bytes() == expected.read_bytes()
+        assert_same(found, expected)
 
 
 def test_an_unfinished_output_may_end_in_another_form(sample_run: SampleRun, source: Path, unfinished: Path) -> None:
@@ -181,36 +170,21 @@ def test_an_unfinished_output_may_end_in_another_form(sample_run: SampleRun, sou
     assert not unfinished.exists()
 
 
-@pytest.mark.parametrize("lost", ["part-000000000000.json", "packed.hdf5"])
+@pytest.mark.parametrize("lost", ["part-000000000000.json", "part-000000000000.npy", "text-000000000000.npz"])
 def test_a_lost_part_is_never_a_shorter_output(
     sample_run: SampleRun, source: Path, unfinished: Path, tmp_path: Path, lost: str
 ) -> None:
     (unfinished / lost).unlink()
     embed(sample_run, source, "--segmented")
     embed(sample_run, source, "--segmented", "--output", tmp_path / "at-once")
-    assert source.with_name("file.txt.hdf5").read_bytes() == (tmp_path / "at-once").read_bytes()
-
-
-def test_half_written_vectors_are_written_again(
-    sample_run: SampleRun, source: Path, unfinished: Path, tmp_path: Path
-) -> None:
-    """A part without its record may be there in half: what a kill in the middle of writing leaves."""
-    with h5py.File(unfinished / "packed.hdf5") as file:
-        start, row_bytes = file["vectors"].id.get_offset(), 4 * file["vectors"].shape[-1]
-        row = int(file["line_offsets"][4])
-    with (unfinished / "packed.hdf5").open("r+b") as raw:
-        raw.seek(start + row * row_bytes)
-        raw.write(b"\xff" * (row_bytes // 2))
-    embed(sample_run, source, "--segmented", "--layout", "packed")
-    embed(sample_run, source, "--segmented", "--layout", "packed", "--output", tmp_path / "at-once")
-    assert source.with_name("file.txt.hdf5").read_bytes() == (tmp_path / "at-once").read_bytes()
+    assert_same(source.with_name("file.txt.hdf5"), tmp_path / "at-once")
 
 
 def test_interrupted_while_the_tokens_are_written(
     sample_run: SampleRun, source: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Tokens that are on the disk are not made again."""
-    monkeypatch.setattr(prepare, "TEXT_LINES", 2)
+    monkeypatch.setattr(text_tokens, "PART_LINES", 2)
     arguments = ("embed", source, "--segmented", "--model", sample_run.model)
     prepared: list[str] = []
     interrupted_at = 4
@@ -231,17 +205,16 @@ def test_interrupted_while_the_tokens_are_written(
     assert prepared == list(SEGMENTED_LINES[2:])
     at_once = tmp_path / "at-once"
     embed(sample_run, source, "--segmented", "--output", at_once)
-    assert source.with_name("file.txt.hdf5").read_bytes() == at_once.read_bytes()
+    assert_same(source.with_name("file.txt.hdf5"), at_once)
 
 
 KILLED = """
 import os, signal, sys
 from elmo_zh.cli import main
-from elmo_zh.embed import dump
-from elmo_zh.embed.unfinished import Parts
+from elmo_zh.embed import dump, text_tokens
 
-dump.PART_LINES = 2
-finish_part, left = Parts.finish_part, [int(sys.argv.pop())]
+text_tokens.PART_LINES = 2
+finish_part, left = dump._Dump._finish_part, [int(sys.argv.pop())]
 
 def finish_some(*arguments):
     finish_part(*arguments)
@@ -249,7 +222,7 @@ def finish_some(*arguments):
     if not left[0]:
         os.kill(os.getpid(), signal.SIGKILL)
 
-Parts.finish_part = finish_some
+dump._Dump._finish_part = finish_some
 main()
 """
 
@@ -267,29 +240,29 @@ def test_killed_and_typed_again(sample_run: SampleRun, source: Path, tmp_path: P
     assert sorted(path.name for path in tmp_path.iterdir()) == ["at-once", "file.txt", "file.txt.hdf5"]
 
 
-def test_a_disk_that_is_too_small_is_told_before_any_work(
+def test_a_disk_that_is_too_small_is_told_before_any_vector(
     sample_run: SampleRun, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=5000))
     arguments = ("embed", source, "--segmented", "--model", sample_run.model)
     told = elmo_zh(*arguments).only_error()
     assert "of disk space, but only 5.0 kB are free. Free some space, or write less: --layers average" in told
-    assert list(source.parent.iterdir()) == [source]
+    assert not list(source.parent.glob("*/part-*"))
 
 
 # The limit comes when the vectors are there, so that they fit and the output that is made of them does not.
 FULL_AT_THE_JOIN = """
 import resource, sys
 from elmo_zh.cli import main
-from elmo_zh.embed import dump
-dump.PART_LINES = 3
-finish, limit = dump._Dump.finish, int(sys.argv.pop())
+from elmo_zh.embed import dump, text_tokens
+text_tokens.PART_LINES = 3
+join, limit = dump._Dump._join, int(sys.argv.pop())
 
-def finish_on_a_full_disk(*arguments):
+def join_on_a_full_disk(*arguments):
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
-    return finish(*arguments)
+    return join(*arguments)
 
-dump._Dump.finish = finish_on_a_full_disk
+dump._Dump._join = join_on_a_full_disk
 main()
 """
 
@@ -304,43 +277,20 @@ def test_no_room_for_the_join(sample_run: SampleRun, empty_folder: Path, warm: W
     assert [path.name for path in empty_folder.iterdir()] == ["out"]
 
 
-# The limit is within the vectors, whose room is promised by the file system and not yet there.
-FULL_AT_THE_VECTORS = """
-import resource, sys
-from elmo_zh.cli import main
-from elmo_zh.embed import dump
-dump.PART_LINES = 3
-write_vectors, limit = dump._Dump.write_vectors, int(sys.argv.pop())
-
-def write_on_a_full_disk(*arguments):
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
-    return write_vectors(*arguments)
-
-dump._Dump.write_vectors = write_on_a_full_disk
-main()
-"""
-
-
-def test_no_room_for_the_vectors(sample_run: SampleRun, empty_folder: Path, warm: WarmPython) -> None:
-    arguments = (
-        *("embed", sample_run.heldout, "--segmented", "--model", sample_run.model, "--output", "out"),
-        *("--layers", "top", "--layout", "packed"),
-    )
-    answer = warm.run(FULL_AT_THE_VECTORS, *arguments, "30000", cwd=empty_folder)
-    assert "File too large" in answer.only_error()
-    assert [path.name for path in empty_folder.iterdir()] == ["out.parts"]
-    assert len(list(Path("out.parts").glob("part-*.json"))) > 1
-    assert elmo_zh(*arguments).status == 0
-    assert [path.name for path in empty_folder.iterdir()] == ["out"]
-
-
 def test_a_text_that_changes_while_it_is_read(
     sample_run: SampleRun, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prepare, "count_lines_and_tokens", lambda *_, **__: Survey(lines=9, tokens=28))
+    prepare = ElmoEmbedder.prepare
+
+    def prepare_and_change(embedder: ElmoEmbedder, line: str, *, segmented: bool) -> TokenisedLine:
+        if line == SEGMENTED_LINES[0]:
+            source.write_bytes(source.read_bytes() + b"\xe5\xa5\xbd\n")
+        return prepare(embedder, line, segmented=segmented)
+
+    monkeypatch.setattr(ElmoEmbedder, "prepare", prepare_and_change)
     told = elmo_zh("embed", source, "--segmented", "--model", sample_run.model).only_error()
-    assert told == f"{source} has changed while it was read. Type the same command again."
-    assert not source.with_name("file.txt.hdf5").exists()
+    assert told == f"{source} changed while it was read. Run the command again when no other program writes it."
+    assert list(source.parent.iterdir()) == [source]
 
 
 @pytest.mark.parametrize("options", [["--precision", "bfloat16"], ["--unknown", "backoff"], ["--pool", "mean"]])

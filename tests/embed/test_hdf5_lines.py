@@ -24,12 +24,13 @@ def test_h5py_reads_every_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         tokens=[word.encode() for words in tokens for word in words],
         unknown=np.zeros(sum(lengths), np.bool_),
         character_offsets=offsets,
+        source_lines=None,
+        texts=[],
         vectors=random.normal(size=(3, sum(lengths), 2)).astype(dtype),
         is_pooled=False,
     )
     contents = Contents(
         attributes={"layers": "all"},
-        first_line=0,
         num_lines=len(lengths),
         num_tokens=sum(lengths),
         num_layers=3,

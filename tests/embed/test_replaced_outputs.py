@@ -13,12 +13,12 @@ from elmo_zh.choices import OUTPUT_FORMATS
 from elmo_zh.embed.formats import OutputForm, choose_writer, is_output
 from elmo_zh.embed.line_blocks import Contents, LineBlock
 from elmo_zh.errors import OutputError
-from elmo_zh.run.resumable import claimed_output
+from elmo_zh.run.files import claimed_output
 
 FORMS = (*(OutputForm(format=name) for name in OUTPUT_FORMATS.built_in), OutputForm(layout="packed"))
 CONTENTS = Contents(
     attributes={"layers": "top", "dtype": "float32", "segmenter": "as given"},
-    first_line=0, num_lines=1, num_tokens=2, num_layers=None, dimension=3, dtype="float32", is_pooled=False,
+    num_lines=1, num_tokens=2, num_layers=None, dimension=3, dtype="float32", is_pooled=False,
     has_offsets=False,
 )  # fmt: skip
 
@@ -26,7 +26,8 @@ CONTENTS = Contents(
 def blocks() -> Iterator[LineBlock]:
     yield LineBlock(
         first_line=0, line_offsets=np.array([0, 2]), tokens=["今天".encode(), "好".encode()],
-        unknown=np.zeros(2, bool), character_offsets=None, vectors=np.ones((2, 3), np.float32), is_pooled=False,
+        unknown=np.zeros(2, bool), character_offsets=None, source_lines=None, texts=[b""],
+        vectors=np.ones((2, 3), np.float32), is_pooled=False,
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from parity import numpy_oracle as oracle
 from parity.numpy_bilm import BilmState, run_bilm
 
 from elmo_zh import ElmoEmbedder
-from elmo_zh.embed import dump
+from elmo_zh.embed import text_tokens
 from elmo_zh.training import perplexity
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -59,7 +59,7 @@ def test_stateful_carries_the_state_from_line_to_line(
 @pytest.fixture
 def unfinished_stateful(sample_run: SampleRun, source: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The parts of an output with carried state that was stopped after four of its seven lines."""
-    monkeypatch.setattr(dump, "PART_LINES", 2)
+    monkeypatch.setattr(text_tokens, "PART_LINES", 2)
     with monkeypatch.context() as during:
         Interrupted(during, after_parts=2)
         assert elmo_zh("embed", source, "--segmented", "--stateful", "--model", sample_run.model).status == 130
@@ -88,7 +88,7 @@ def test_an_unfinished_output_with_carried_state_is_continued(
     at_once = embed(sample_run, source, "--segmented", "--stateful", "--json", "--output", output).result()
     assert continued == {**at_once, "output": f"{source}.hdf5"}
     assert Path(f"{source}.hdf5").read_bytes() == output.read_bytes()
-    monkeypatch.setattr(dump, "PART_LINES", 1000)
+    monkeypatch.setattr(text_tokens, "PART_LINES", 1000)
     in_one_part = tmp_path / "in-one-part.hdf5"
     embed(sample_run, source, "--segmented", "--stateful", "--output", in_one_part)
     assert in_one_part.read_bytes() == output.read_bytes()

@@ -12,7 +12,7 @@ from waiting import wait_until
 
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import index_vectors, score_lines
-from elmo_zh.embed import dump
+from elmo_zh.embed import text_tokens
 from elmo_zh.engine import dask_workers
 from elmo_zh.extras import install_line
 from elmo_zh.run.work_folder import WorkFolder
@@ -31,7 +31,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A text in many parts."""
-    monkeypatch.setattr(dump, "PART_LINES", 7)
+    monkeypatch.setattr(text_tokens, "PART_LINES", 7)
     monkeypatch.setattr(index_vectors, "PART_LINES", 7)
     monkeypatch.setattr(score_lines, "PART_LINES", 7)
     path = tmp_path / "text.txt"
@@ -119,7 +119,7 @@ def test_one_engine_continues_what_another_began(
 def test_a_model_that_workers_cannot_find(two_workers: Cluster, text: Path, bundle: Path, tmp_path: Path) -> None:
     moved = tmp_path / "moved"
     bundle_copy = write_model(tmp_path / "drawn", SHAPES["token"], with_softmax=True)
-    compute = dump.compute_in_order
+    compute = WorkFolder.compute
 
     def without_model(*arguments: object) -> object:
         bundle_copy.rename(moved)
@@ -127,7 +127,7 @@ def test_a_model_that_workers_cannot_find(two_workers: Cluster, text: Path, bund
 
     dask = ("--engine", "dask", "--scheduler", two_workers.address)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dump, "compute_in_order", without_model)
+        patch.setattr(WorkFolder, "compute", without_model)
         told = elmo_zh("embed", text, "--segmented", "--model", bundle_copy, *dask).only_error()
     assert str(bundle_copy) in told
     assert "\n" not in told.strip()

@@ -11,9 +11,9 @@ from drawn_bundles import SHAPES, write_model
 
 from elmo_zh import ElmoEmbedder, LineScorer
 from elmo_zh.contexts.score_lines import LineScores
+from elmo_zh.embed.dump import LineVectors
 from elmo_zh.embed.line_blocks import Contents
 from elmo_zh.embed.reduction import Reduction
-from elmo_zh.embed.vector_work import LineVectors
 from elmo_zh.engine import loaded_once
 from elmo_zh.engine.engine import worker_processes
 from elmo_zh.engine.loaded_once import LoadedOnce
@@ -32,7 +32,6 @@ def line_vectors(bundle: Path, pool: str = "none") -> LineVectors:
     embedder = ElmoEmbedder.load(bundle, device="cpu")
     contents = Contents(
         attributes={},
-        first_line=0,
         num_lines=99,
         num_tokens=999,
         num_layers=None,

@@ -47,15 +47,14 @@ def run_command(arguments: list[str]) -> int:
 def make_small() -> None:
     """Let small inputs have several shards, parts and windows, as large ones do."""
     from elmo_zh.contexts import index_vectors, score_lines
-    from elmo_zh.embed import dump, prepare
+    from elmo_zh.embed import text_tokens
     from elmo_zh.segmenting import segment_corpus
     from elmo_zh.tasks import comparison
     from elmo_zh.text import windows
     from elmo_zh.training import train_run
 
     segment_corpus._LEAST_SHARD_BYTES = 3001
-    dump.PART_LINES = index_vectors.PART_LINES = score_lines.PART_LINES = 3
-    prepare.TEXT_LINES = 5
+    text_tokens.PART_LINES = index_vectors.PART_LINES = score_lines.PART_LINES = 3
     windows.WINDOW_ITEMS = 7
     # Drawing the picture takes longer than training.
     train_run.can_draw = comparison.can_draw = lambda: False

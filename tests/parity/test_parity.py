@@ -15,8 +15,7 @@ from elmo_zh.bundle.write import BundleSource, write_bundle
 from elmo_zh.config import TextConfig, TrainConfig
 from elmo_zh.corpus.input_texts import InputText, input_text
 from elmo_zh.corpus.sources import find_sources
-from elmo_zh.embed.dump import dump_vectors
-from elmo_zh.embed.dump_settings import DumpSettings
+from elmo_zh.embed.dump import DumpSettings, dump_vectors
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.jobs import Job
 from elmo_zh.model.bilm import BiLMShape

@@ -2,7 +2,7 @@
 
 import pytest
 
-from elmo_zh.run.reporter import counted, first_ten
+from elmo_zh.run.reporter import counted, first_ten, format_bytes
 
 
 @pytest.mark.parametrize(
@@ -17,3 +17,8 @@ def test_many_names_are_not_all_named() -> None:
     assert first_ten(names[:2]) == "一, 二"
     assert first_ten(names) == "一, 二, 三, 四, 五, 六, 七, 八, 九, 十"
     assert first_ten([*names, "百"]) == f"{first_ten(names)} and others"
+
+
+def test_sizes_for_people() -> None:
+    assert [format_bytes(n) for n in (0, 1, 2.4, 999)] == ["0 bytes", "1 byte", "2 bytes", "999 bytes"]
+    assert [format_bytes(n) for n in (1.5e3, 2e6, 3.26e9, 4e12)] == ["1.5 kB", "2.0 MB", "3.3 GB", "4.0 TB"]

@@ -7,7 +7,7 @@ from typing import Protocol, cast
 
 from elmo_zh.choices import HDF5_LAYOUTS, OUTPUT_FORMATS
 from elmo_zh.embed.line_blocks import Contents, LineBlock
-from elmo_zh.errors import OutputError
+from elmo_zh.errors import OptionError, OutputError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +60,27 @@ def choose_writer(form: OutputForm) -> Writer:
         ConfigError: If the format is unknown, or a plug-in that cannot be imported.
     """
     return cast(Writer, HDF5_LAYOUTS.load(form.layout) if form.format == "hdf5" else OUTPUT_FORMATS.load(form.format))
+
+
+def check_form(form: OutputForm, *, layers: str, pool: str) -> None:
+    """Raise OptionError for a form whose options contradict each other, the layers or the pooling."""
+    if form.format != "hdf5" and form.layout != "lines":
+        raise OptionError(f"--layout {form.layout} goes with --format hdf5, not {form.format}. Leave one of them out.")
+    if form.compression != "none" and form.layout != "packed":
+        raise OptionError(f"--compression {form.compression} needs --layout packed, whose datasets are large enough.")
+    if form.sentence_index and (form.format, form.layout) != ("hdf5", "lines"):
+        raise OptionError("--sentence-index needs HDF5 with one dataset per line. Leave out --format and --layout.")
+    if form.by_token and (form.format != "parquet" or pool != "none"):
+        raise OptionError(
+            f"--by token writes one row per token into Parquet, but --format is {form.format} and --pool is {pool}."
+            " Give --format parquet and no --pool."
+        )
+    if form.format == "word2vec" and (layers == "all" or pool != "none"):
+        raise OptionError(
+            f"--format word2vec holds one vector per word, but --layers is {layers} and --pool is {pool}."
+            " Give --layers average, top, mix or a number, and no --pool."
+        )
+    choose_writer(form).check()
 
 
 def is_output(path: Path, form: OutputForm) -> bool:

@@ -101,6 +101,7 @@ def _empty_block(contents: Contents) -> LineBlock:
         tokens=[],
         unknown=np.zeros(0, np.bool_),
         character_offsets=np.zeros((0, 2), np.int32) if contents.has_offsets else None,
+        source_lines=None,
         texts=[],
         vectors=np.zeros(contents.with_size(num_lines=0, num_tokens=0).shape, contents.dtype),
         is_pooled=contents.is_pooled,
@@ -117,8 +118,7 @@ def _line_columns(block: LineBlock, contents: Contents) -> dict[str, Any]:
         return pa.ListArray.from_arrays(offsets, values)
 
     columns = {"line": pa.array(_line_numbers(block))}
-    if contents.has_text:
-        columns["text"] = _strings(block.texts or [])
+    columns["text"] = _strings(block.texts)
     columns["tokens"] = by_line(_strings(block.tokens))
     if block.character_offsets is not None:
         columns["offsets"] = by_line(_fixed(block.character_offsets))
@@ -140,8 +140,7 @@ def _token_columns(block: LineBlock, contents: Contents) -> dict[str, Any]:
     if block.character_offsets is not None:
         for name, places in zip(("start", "end"), block.character_offsets.T, strict=True):
             columns[name] = pa.array(places)
-    if contents.has_text:
-        columns["text"] = pa.DictionaryArray.from_arrays(pa.array(line_of_token), _strings(block.texts or []))
+    columns["text"] = pa.DictionaryArray.from_arrays(pa.array(line_of_token), _strings(block.texts))
     return columns | {name: _fixed(layer) for name, layer in _layers(block, contents).items()}
 
 

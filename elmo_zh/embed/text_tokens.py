@@ -1,0 +1,236 @@
+"""The tokens of a text on disk: the first half of `embed` and `index`, all of them before the first vector."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain, compress, islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from elmo_zh.bundle.read import Bundle
+from elmo_zh.corpus.input_texts import InputText
+from elmo_zh.corpus.sources import Stamp
+from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.embed.line_blocks import TextBlock
+from elmo_zh.errors import BundleError, CorpusError
+from elmo_zh.run.files import written_once
+from elmo_zh.run.reporter import Hints, Reporter
+from elmo_zh.run.work_folder import Region, WorkFolder
+from elmo_zh.text.sentences import split_sentences
+from elmo_zh.text.windows import WINDOW_ITEMS, WINDOW_TOKENS, iter_windows
+
+# A part ends after so many lines or tokens: little is lost by an interruption, and memory stays bounded.
+PART_LINES = WINDOW_ITEMS
+PART_TOKENS = WINDOW_TOKENS
+# A line counts as long if it has so many characters and so many sentences.
+_LONG_CHARACTERS = 100
+_LONG_SENTENCES = 4
+# The record that says how many lines there are, once all have their tokens.
+_ALL = "tokens"
+
+
+class Row(NamedTuple):
+    """One sentence text to embed.
+
+    Attributes:
+        text: The raw text.
+        line: Number of its line in the text, from 0.
+        start: Its first character in that line.
+    """
+
+    text: str
+    line: int
+    start: int
+
+
+def iter_rows(text: InputText, *, split: bool, reporter: Reporter | None = None) -> Iterator[Row]:
+    """Yield the lines of a text; or with `split` their sentences, where a line without any is one row."""
+    for number, line in enumerate(text.lines(reporter)):
+        if split:
+            yield from _sentence_rows(line, number)
+        else:
+            yield Row(line, number, 0)
+
+
+def _sentence_rows(line: str, number: int) -> Iterator[Row]:
+    start = 0
+    is_empty = True
+    for sentence in split_sentences(line):
+        # White space between sentences is no sentence.
+        if sentence.strip():
+            is_empty = False
+            yield Row(sentence, number, start)
+        start += len(sentence)
+    if is_empty:
+        yield Row(line, number, 0)
+
+
+def require_sentences(bundle: Bundle) -> None:
+    """Raise BundleError if the model was trained on whole lines, or nobody knows on what."""
+    if bundle.text is None or not bundle.text.split_sentences:
+        known = "it is not known how its text was split" if bundle.text is None else "it was trained on whole lines"
+        raise BundleError(f"{bundle.path}: {known}. Leave out --split-sentences, and give one sentence on each line.")
+
+
+@dataclass(kw_only=True)
+class TokenCounts:
+    """Counts of what a text holds; its lines are sentences if lines are split.
+
+    Attributes:
+        lines: Number of lines.
+        empty_lines: Lines without a token.
+        tokens: Number of tokens.
+        unknown_tokens: Tokens outside the vocabulary.
+        cut_tokens: Tokens longer than the character slots.
+        backed_off_tokens: Unknown tokens that were read as their parts (--unknown backoff).
+        long_lines: Raw lines that consist of several sentences.
+    """
+
+    lines: int = 0
+    empty_lines: int = 0
+    tokens: int = 0
+    unknown_tokens: int = 0
+    cut_tokens: int = 0
+    backed_off_tokens: int = 0
+    long_lines: int = 0
+
+    def add(self, other: "TokenCounts") -> None:
+        """Add the counts of another text."""
+        for name, value in asdict(other).items():
+            setattr(self, name, getattr(self, name) + value)
+
+    def reported(self) -> dict[str, int]:
+        """Return the counts as results of commands have them."""
+        return {name: count for name, count in asdict(self).items() if name != "long_lines"}
+
+
+@dataclass(frozen=True)
+class TextTokens:
+    """The tokens of a text in a work folder: a part `text-*.npz` for each few thousand, then the record `tokens`."""
+
+    folder: WorkFolder
+
+    def write(
+        self, embedder: ElmoEmbedder, text: InputText, *, segmented: bool, split: bool, stamp: Stamp, reporter: Reporter
+    ) -> TokenCounts:
+        """Write the tokens that are not there yet, and return the counts of all.
+
+        Args:
+            embedder: The model.
+            text: The text.
+            segmented: Its tokens are split at U+0020; else lines are normalised and segmented.
+            split: Its lines are split into sentences.
+            stamp: The stamp of its file before the digest of the work folder's manifest was taken.
+            reporter: Receives how the text is read, and the progress.
+
+        Raises:
+            CorpusError: If the text cannot be read, holds a NUL character in a token, or changes.
+        """
+        counts = TokenCounts()
+        for figures in self.folder.finished("text-*", reporter).values():
+            counts.add(TokenCounts(**figures))
+        if self.folder.figures(_ALL) == {"lines": counts.lines}:
+            return counts
+        if counts.lines:
+            reporter.note(f"Resuming: {counts.lines:,} lines have their tokens.")
+        rows = islice(iter_rows(text, split=split, reporter=reporter), counts.lines, None)
+        try:
+            with reporter.progress("tokens", unit="lines", initial=counts.lines) as progress:
+                prepared = _iter_prepared(embedder, text, rows, segmented=segmented)
+                for part in iter_windows(prepared, _num_tokens, most_items=PART_LINES, most_size=PART_TOKENS):
+                    counts.add(self._write_part(embedder, part, counts.lines, segmented=segmented, split=split))
+                    progress.update(len(part))
+            stamp.require(text.source)
+        except CorpusError:
+            self.folder.remove()
+            raise
+        self.folder.finish(_ALL, {"lines": counts.lines})
+        return counts
+
+    def _write_part(
+        self, embedder: ElmoEmbedder, part: "Sequence[_PreparedRow]", first_line: int, *, segmented: bool, split: bool
+    ) -> TokenCounts:
+        tokens = list(chain.from_iterable(row.tokens for row in part))
+        unknown = embedder.find_unknown(tokens)
+        block = TextBlock(
+            first_line=first_line,
+            line_offsets=np.cumsum([0, *(len(row.tokens) for row in part)], dtype=np.int64),
+            tokens=[token.encode() for token in tokens],
+            unknown=unknown,
+            character_offsets=None if segmented else np.concatenate([row.offsets for row in part]),
+            source_lines=np.array([row.line for row in part], np.int64) if split else None,
+            texts=[row.text.replace("\0", "\ufffd").encode() for row in part],
+        )
+        counts = TokenCounts(
+            lines=len(part),
+            empty_lines=sum(not row.tokens for row in part),
+            tokens=len(tokens),
+            unknown_tokens=int(unknown.sum()),
+            cut_tokens=embedder.count_cut(tokens),
+            backed_off_tokens=_count_backed_off(embedder, compress(tokens, unknown)),
+            long_lines=0 if segmented or split else sum(_is_long(row.text) for row in part),
+        )
+        path = self.folder.path / f"text-{first_line:012d}.npz"
+        with written_once(path) as unfinished:
+            block.save(unfinished)
+        self.folder.finish(path.stem, asdict(counts), [Region.whole(path)])
+        return counts
+
+    def paths(self) -> list[Path]:
+        """Return the files of the finished parts, in order."""
+        return [path.with_suffix(".npz") for path in sorted(self.folder.path.glob("text-*.json"))]
+
+    def blocks(self) -> Iterator[TextBlock]:
+        """Yield the lines of the finished parts."""
+        return map(TextBlock.load, self.paths())
+
+
+class _PreparedRow(NamedTuple):
+    """The tokens of a row and their offsets in its line, its text, and the number of its line."""
+
+    tokens: list[str]
+    offsets: np.ndarray
+    text: str
+    line: int
+
+
+def _num_tokens(row: _PreparedRow) -> int:
+    return len(row.tokens)
+
+
+def _iter_prepared(
+    embedder: ElmoEmbedder, text: InputText, rows: Iterable[Row], *, segmented: bool
+) -> Iterator[_PreparedRow]:
+    """Yield the rows as tokens."""
+    for row in rows:
+        line = embedder.prepare(row.text, segmented=segmented)
+        if "\0" in row.text and any("\0" in token for token in line.tokens):
+            name, number = text.place(row.line)
+            raise CorpusError(f"{name}: line {number + 1} holds a NUL character, which HDF5 cannot store. Remove it.")
+        yield _PreparedRow(line.tokens, line.offsets + np.int32(row.start), row.text, row.line)
+
+
+def _is_long(line: str) -> bool:
+    """Return whether a line is much longer than the sentences of training: it consists of several."""
+    return len(line) >= _LONG_CHARACTERS and sum(1 for text in split_sentences(line) if text.strip()) >= _LONG_SENTENCES
+
+
+def _count_backed_off(embedder: ElmoEmbedder, unknown: Iterable[str]) -> int:
+    """Return how many unknown tokens are read as their parts; 0 unless `unknown` is backoff."""
+    vocabulary = embedder.bundle.vocabulary
+    if embedder.unknown != "backoff" or vocabulary is None:
+        return 0
+    return sum(count for token, count in Counter(unknown).items() if vocabulary.find_subwords(token))
+
+
+def hint_at_long_lines(text: InputText, counts: TokenCounts, hints: Hints) -> None:
+    """Advise once to split lines that are much longer than the sentences that the model was trained on."""
+    if counts.long_lines:
+        hints.give(
+            "long lines",
+            f"Long lines of {text.name} hold several sentences ({counts.long_lines:,} of {counts.lines:,}), but the"
+            " model was trained on single ones, so their vectors are worse than they could be. To split them as in"
+            " training, add: --split-sentences",
+        )

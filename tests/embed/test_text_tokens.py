@@ -1,0 +1,104 @@
+"""The tokens of a text on disk, before the first vector."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+from contract.command_line import SampleRun
+from contract.dumps import write_lines
+from messages import message_of
+
+from elmo_zh import ElmoEmbedder
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.input_texts import InputText, input_text
+from elmo_zh.corpus.sources import Stamp, find_sources
+from elmo_zh.embed import dump, text_tokens
+from elmo_zh.embed.text_tokens import TextTokens, TokenCounts
+from elmo_zh.errors import CorpusError
+from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.run.work_folder import WorkFolder
+from elmo_zh.vocabulary import vocabulary
+
+LINES = ["我 吃  苹果", "", " 好"]
+
+
+@pytest.fixture(scope="module")
+def embedder(sample_run: SampleRun) -> ElmoEmbedder:
+    return ElmoEmbedder.load(sample_run.model)
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> TextTokens:
+    return TextTokens(WorkFolder(tmp_path / "out.parts"))
+
+
+def as_text(path: Path) -> InputText:
+    [source] = find_sources([str(path)]).sources
+    return input_text(source, TextConfig())
+
+
+def write(embedder: ElmoEmbedder, tokens: TextTokens, path: Path, *, segmented: bool = True) -> TokenCounts:
+    text = as_text(path)
+    stamp = Stamp.of(text.source)
+    return tokens.write(embedder, text, segmented=segmented, split=False, stamp=stamp, reporter=SilentReporter())
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_tokens_come_back(embedder: ElmoEmbedder, tokens: TextTokens, tmp_path: Path, packed: bool) -> None:
+    path = write_lines(tmp_path / "file.txt", LINES * 1000)
+    if packed:
+        path = tmp_path / "file.txt.gz"
+        path.write_bytes(gzip.compress((tmp_path / "file.txt").read_bytes()) + bytes(512))
+    counts = write(embedder, tokens, path)
+    assert (counts.lines, counts.empty_lines, counts.tokens) == (3000, 1000, 4000)
+    blocks = list(tokens.blocks())
+    assert [(block.first_line, block.num_lines) for block in blocks] == [(0, 2000), (2000, 1000)]
+    assert blocks[1].tokens[:3] == ["好".encode(), "我".encode(), "吃".encode()]
+    assert [text.decode() for block in blocks for text in block.texts] == LINES * 1000
+
+
+def test_parts_end_at_lines_or_tokens(
+    embedder: ElmoEmbedder, tokens: TextTokens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_tokens, "PART_LINES", 3)
+    monkeypatch.setattr(text_tokens, "PART_TOKENS", 5)
+    write(embedder, tokens, write_lines(tmp_path / "file.txt", ["一 二 三"] * 3 + ["", "四", "", "五"]))
+    assert [(block.first_line, block.num_lines) for block in tokens.blocks()] == [(0, 2), (2, 3), (5, 2)]
+
+
+def test_a_part_that_is_damaged_is_made_again_with_all_that_follow(
+    embedder: ElmoEmbedder, tokens: TextTokens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_tokens, "PART_LINES", 2)
+    path = write_lines(tmp_path / "file.txt", LINES * 3)
+    counts = write(embedder, tokens, path)
+    before = [(block.first_line, block.tokens) for block in tokens.blocks()]
+    damaged = tokens.paths()[2]
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    assert write(embedder, tokens, path) == counts
+    assert [(block.first_line, block.tokens) for block in tokens.blocks()] == before
+
+
+def test_a_text_that_cannot_be_read_leaves_nothing(embedder: ElmoEmbedder, tokens: TextTokens, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "file.txt", ["好"] * 5000)
+    with path.open("ab") as file:
+        file.write(b"\xb0\xa1\n")
+    told = message_of(CorpusError, lambda: write(embedder, tokens, path))
+    assert told.startswith(f"{path}: line 5001, byte 20000 (0xb0) is not UTF-8.")
+    assert not tokens.folder.path.exists()
+
+
+def test_unknown_words_are_counted_in_bounded_memory(
+    embedder: ElmoEmbedder, tokens: TextTokens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_tokens, "PART_LINES", 1)
+    monkeypatch.setattr(vocabulary, "MAX_WORDS", 100)
+    lines = [
+        " ".join(["often"] * 3 + ["我"] + [str(number) for number in range(start, start + 50)])
+        for start in range(1000, 4000, 50)
+    ]
+    write(embedder, tokens, write_lines(tmp_path / "file.txt", lines))
+    counts = dump._count_unknown_words(tokens.blocks())
+    assert counts.most_common(1) == [("often", 180)]
+    assert len(counts) <= 100
+    assert "我" not in counts
