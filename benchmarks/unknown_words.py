@@ -22,7 +22,7 @@ from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.choices import UNKNOWN_WAYS
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.word_vectors import WordVectors
+from elmo_zh.embed.sentence_vectors import TokenLayerVectors
 from elmo_zh.model.batches import pad_sentences
 from elmo_zh.text.segmenters.registry import split_tokens
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, UNKNOWN_ID
@@ -31,7 +31,7 @@ BATCH = 32
 
 
 @torch.no_grad()
-def costs(bundle: Bundle, words: WordVectors, sentences: list[list[str]]) -> dict[str, list[float]]:
+def costs(bundle: Bundle, words: TokenLayerVectors, sentences: list[list[str]]) -> dict[str, list[float]]:
     """Return the cost in nats of each word after an unknown one, and of each word, in both directions."""
     found: dict[str, list[float]] = {"neighbours": [], "all words": []}
     assert bundle.vocabulary is not None
@@ -94,7 +94,7 @@ def main() -> None:
     lines = [line for line in lines if any(word not in bundle.vocabulary for word in line)][: arguments.sentences]
     for way in UNKNOWN_WAYS:
         words, total = (
-            WordVectors(bundle.bilm, bundle.build_lexicon(), unknown=way),
+            TokenLayerVectors(bundle.bilm, bundle.build_lexicon(), unknown=way),
             {"neighbours": [], "all words": []},
         )
         for start in range(0, len(lines), BATCH):

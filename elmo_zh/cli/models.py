@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from elmo_zh.bundle.read import Bundle
     from elmo_zh.bundle.write import BundleSource
     from elmo_zh.convert.published import KnownText
-    from elmo_zh.embed.deviation import Deviation
+    from elmo_zh.embed.selftest import Deviation
 
 bundle_argument = click.argument("bundle", type=click.Path(path_type=Path))
 _file = click.Path(path_type=Path, dir_okay=False)
@@ -181,10 +181,11 @@ def info(common: Common, bundle: Path, with_precisions: bool) -> None:
     summary = {**_describe_bundle(loaded), "readers": refusals(shape)}
     lines = [f"{one_line(name) + ':':22} {one_line(str(value))}" for name, value in _for_people(summary)]
     if with_precisions:
-        from elmo_zh.embed.deviation import measure_deviations
-        from elmo_zh.embed.golden import load_golden
+        from elmo_zh.bundle.golden import load_golden
+        from elmo_zh.bundle.layout import BundleLayout
+        from elmo_zh.embed.selftest import measure_deviations
 
-        found = measure_deviations(loaded, load_golden(loaded).sentences)
+        found = measure_deviations(loaded, load_golden(BundleLayout(loaded.path).golden).sentences)
         summary["precisions"] = [asdict(deviation) for deviation in found]
         lines += map(_describe_deviation, found)
     common.finish(summary, f"{bundle}", *lines, *describe_readers(shape))

@@ -13,7 +13,7 @@ from elmo_zh.contexts.layout import LINE, OCCURRENCE, POSTING, WORD, ArrayWriter
 from elmo_zh.contexts.unfinished_index import IndexParts
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.sources import changed_error
-from elmo_zh.embed.line_blocks import TextBlock
+from elmo_zh.embed.formats import TextBlock
 from elmo_zh.embed.text_tokens import Row, iter_rows
 from elmo_zh.run.arrays import save_npy
 from elmo_zh.run.reporter import Reporter

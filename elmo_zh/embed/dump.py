@@ -17,16 +17,15 @@ from elmo_zh.checks import check_choice
 from elmo_zh.choices import LAYERS
 from elmo_zh.corpus.sources import Stamp
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.formats import OutputForm, check_form, choose_writer, is_output
+from elmo_zh.embed.formats import Contents, LineBlock, OutputForm, TextBlock, check_form, choose_writer, is_output
 from elmo_zh.embed.jobs import Job
-from elmo_zh.embed.line_blocks import Contents, LineBlock, TextBlock
 from elmo_zh.embed.reduction import Reduction
 from elmo_zh.embed.text_tokens import TextTokens, TokenCounts, hint_at_long_lines, require_sentences
 from elmo_zh.embed.unknown_rate import describe_unknown_rate
 from elmo_zh.engine.engine import Engine, ThisProcess
 from elmo_zh.engine.loaded_once import LoadedOnce
 from elmo_zh.errors import OptionError
-from elmo_zh.run.arrays import ArrayWork, load_npy, save_npy
+from elmo_zh.run.arrays import ArrayWork, load_arrays, load_npy, save_arrays, save_npy
 from elmo_zh.run.disk_space import require_disk_space
 from elmo_zh.run.files import atomic_path, claimed_output, file_digest, written_once
 from elmo_zh.run.reporter import Hints, Progress, Reporter, counted, format_bytes
@@ -270,8 +269,8 @@ class _Dump:
         written = [Region.whole(path)]
         if self._settings.stateful:
             state_path = path.with_suffix(".npz")
-            with written_once(state_path) as unfinished, unfinished.open("wb") as file:
-                np.savez(file, allow_pickle=False, **self._embedder.state_arrays())
+            with written_once(state_path) as unfinished:
+                save_arrays(unfinished, self._embedder.state_arrays())
             written.append(Region.whole(state_path))
         self.folder.finish_lines(block.first_line, block.num_lines, written)
 
@@ -282,8 +281,7 @@ class _Dump:
         """Let the embedder carry the state after the last finished part."""
         self._embedder.reset_state()
         if done:
-            with np.load(self.folder.path / f"{done[-1]}.npz", allow_pickle=False) as arrays:
-                self._embedder.restore_state(dict(arrays))
+            self._embedder.restore_state(load_arrays(self.folder.path / f"{done[-1]}.npz"))
 
     def _join(self, counts: TokenCounts, contents: Contents) -> DumpReport:
         """Write the output from the parts; it appears complete or not at all."""

@@ -16,26 +16,32 @@ from elmo_zh.checks import (
     check_choice,
     check_instance,
     check_keep,
+    check_list,
     check_place,
     check_places,
+    check_sentence,
     check_strings,
     check_token_sentences,
     check_whole_number,
 )
 from elmo_zh.choices import UNKNOWN_WAYS, VECTOR_DTYPES
-from elmo_zh.embed.embedded_sentence import EmbeddedSentence, Vectors
-from elmo_zh.embed.fork_safe_lock import ForkSafeLock
 from elmo_zh.embed.hub_outputs import hub_outputs
-from elmo_zh.embed.read_ahead import iter_windows
-from elmo_zh.embed.sentence_tokens import SentenceTokens
-from elmo_zh.embed.sentence_vectors import SentenceVectors, check_state, fill_state, state_to_arrays
+from elmo_zh.embed.sentence_tokens import ForkSafeLock, SentenceTokens
+from elmo_zh.embed.sentence_vectors import (
+    EmbeddedSentence,
+    SentenceVectors,
+    Vectors,
+    check_state,
+    fill_state,
+    state_to_arrays,
+)
 from elmo_zh.embed.substitutes import SubstituteFinder, Substitutes
-from elmo_zh.embed.token_forms import TokenForms, known_forms
-from elmo_zh.embed.unknown_rate import UnknownWatch
+from elmo_zh.embed.unknown_rate import TokenForms, UnknownWatch, known_forms
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.model.kernels.gpu_loop import kernel_fallback
 from elmo_zh.model.precision import PRECISIONS, choose_device
 from elmo_zh.text.alignment import TokenisedLine
+from elmo_zh.text.windows import iter_windows
 
 
 class ElmoEmbedder(SentenceTokens):
@@ -272,9 +278,19 @@ class ElmoEmbedder(SentenceTokens):
 
     def _iter_embedded(self, sentences: object, call: str) -> Iterator[EmbeddedSentence]:
         watch = UnknownWatch(self.bundle)
-        for window in iter_windows(sentences, self.prepare, call):
-            watch.look([line.tokens for line in window.lines], segmented=window.segmented)
-            yield from self._embed_lines(window.lines)
+        for window in iter_windows(self._iter_prepared(sentences, call), lambda each: len(each[0].tokens)):
+            lines = [line for line, _ in window]
+            watch.look([line.tokens for line in lines], segmented=any(is_segmented for _, is_segmented in window))
+            yield from self._embed_lines(lines)
+
+    def _iter_prepared(self, sentences: object, call: str) -> Iterator[tuple[TokenisedLine, bool]]:
+        """Yield sentences as tokens, and whether they were given so."""
+        for place, given in enumerate(check_list(sentences, call, "sentences", "a list of sentences")):
+            sentence = check_sentence(given, call, f"sentences[{place}]")
+            if isinstance(sentence, str):
+                yield self.prepare(sentence), False
+            else:
+                yield TokenisedLine.of_tokens(sentence), True
 
     def _embed_lines(self, lines: Sequence[TokenisedLine]) -> list[EmbeddedSentence]:
         return [

@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from elmo_zh.bundle.golden import Golden, load_golden
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle
 from elmo_zh.bundle.weights import is_tied
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.golden import Golden, load_golden
 from elmo_zh.errors import BundleError
 from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.model.batches import build_inputs
+from elmo_zh.model.precision import FLOAT32, PRECISIONS
 from elmo_zh.vocabulary.vocabulary import SPECIALS
 
 # For vectors that are computed twice: far above rounding errors, far below the effect of any fault.
@@ -54,7 +55,7 @@ class Neighbours:
 def run_selftest(bundle: Bundle, device: str = "auto") -> list[Check]:
     """Run all checks of a bundle; that its files match their digests was checked when it was loaded."""
     embedder = ElmoEmbedder(bundle, device)
-    golden = load_golden(bundle)
+    golden = load_golden(BundleLayout(bundle.path).golden)
     sentences = golden.sentences
     found = embedder.compute_vectors(sentences)
     words = _known_words(bundle)
@@ -183,3 +184,52 @@ def _nearest(table: Tensor, row: int) -> list[int]:
     similar[: len(SPECIALS)] = similar[row] = -2.0
     count = min(_NUM_NEIGHBOURS, len(table) - len(SPECIALS) - 1)
     return [int(near) for near in similar.topk(count).indices]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deviation:
+    """Deviation of one layer's vectors at one precision, over all tokens.
+
+    Attributes:
+        precision: Precision of the matrix products.
+        layer: Number of the layer, 0 being the token layer.
+        largest: Largest absolute difference of an element.
+        mean: Mean absolute difference of the elements.
+        cosine: Mean cosine of a vector and the same vector in float32.
+        lowest_cosine: Lowest of these cosines.
+    """
+
+    precision: str
+    layer: int
+    largest: float
+    mean: float
+    cosine: float
+    lowest_cosine: float
+
+
+def measure_deviations(bundle: Bundle, sentences: Sequence[Sequence[str]]) -> list[Deviation]:
+    """Return the deviations of every precision but float32, for segmented sentences, on the processor."""
+    found = {
+        name: np.concatenate(ElmoEmbedder(bundle, "cpu", name).compute_vectors(sentences), axis=1, dtype=np.float64)
+        for name in PRECISIONS
+    }
+    exact = found.pop(FLOAT32.name)
+    return [
+        _compare(name, layer, vectors[layer], exact[layer])
+        for name, vectors in found.items()
+        for layer in range(len(exact))
+    ]
+
+
+def _compare(precision: str, layer: int, found: NDArray[np.float64], exact: NDArray[np.float64]) -> Deviation:
+    difference = np.abs(found - exact)
+    lengths = np.linalg.norm(found, axis=1) * np.linalg.norm(exact, axis=1)
+    cosines = (found * exact).sum(axis=1) / lengths
+    return Deviation(
+        precision=precision,
+        layer=layer,
+        largest=float(difference.max()),
+        mean=float(difference.mean()),
+        cosine=float(cosines.mean()),
+        lowest_cosine=float(cosines.min()),
+    )

@@ -13,7 +13,7 @@ from elmo_zh.bundle.read import Bundle
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.sources import Stamp
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.line_blocks import TextBlock
+from elmo_zh.embed.formats import TextBlock
 from elmo_zh.errors import BundleError, CorpusError
 from elmo_zh.run.files import written_once
 from elmo_zh.run.reporter import Hints, Reporter

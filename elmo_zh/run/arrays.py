@@ -5,6 +5,7 @@ not notice if its last bytes do not fit on the disk. `np.load` and `np.save` cal
 """
 
 import os
+from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -35,6 +36,18 @@ def save_npy(path: Path, array: NDArray[Any]) -> None:
 def load_npy(path: Path) -> NDArray[Any]:
     """Read an .npy file into memory."""
     return np.asarray(np.load(BytesIO(path.read_bytes()), allow_pickle=False))
+
+
+def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write arrays by name into an .npz file."""
+    with path.open("wb") as file:
+        np.savez(file, allow_pickle=False, **arrays)
+
+
+def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Read the arrays of an .npz file into memory."""
+    with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as file:
+        return dict(file)
 
 
 def write_header(file: BinaryIO, dtype: DTypeLike, shape: tuple[int, ...]) -> None:

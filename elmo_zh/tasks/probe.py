@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.token_forms import TokenForms
+from elmo_zh.embed.unknown_rate import TokenForms
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import remove
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted

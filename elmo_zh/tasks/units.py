@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.token_forms import TokenForms
+from elmo_zh.embed.unknown_rate import TokenForms
 from elmo_zh.text.alignment import align_sentences, identity_spans
 from elmo_zh.text.sentences import split_sentences
 

@@ -24,7 +24,7 @@ from contract.warm_python import WarmPython
 
 from elmo_zh.embed import text_tokens
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.line_blocks import TextBlock
+from elmo_zh.embed.formats import TextBlock
 from elmo_zh.embed.text_tokens import TextTokens
 from elmo_zh.text.alignment import TokenisedLine
 

@@ -22,11 +22,11 @@ from elmo_zh import ElmoEmbedder
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.config import TextConfig
 from elmo_zh.embed import embedder as embedder_module
-from elmo_zh.embed import read_ahead
 from elmo_zh.embed.embedder import EmbeddedSentence
 from elmo_zh.embed.sentence_vectors import SentenceVectors
 from elmo_zh.errors import BundleError, ElmoZhError
 from elmo_zh.model.sentence_reader import PackedSentences
+from elmo_zh.text import windows
 
 WORDS = ("我", "吃", "苹", "果", "。")
 BY_CHARACTER = TextConfig(segmenter="character")
@@ -175,8 +175,8 @@ def test_a_stream_gives_what_a_list_gives(
     embedder: ElmoEmbedder, monkeypatch: pytest.MonkeyPatch, num_sentences: int, num_tokens: int
 ) -> None:
     expected = embedder.embed(LINES, return_tokens=True)
-    monkeypatch.setattr(read_ahead, "WINDOW_SENTENCES", num_sentences)
-    monkeypatch.setattr(read_ahead, "WINDOW_TOKENS", num_tokens)
+    monkeypatch.setattr(windows, "WINDOW_ITEMS", num_sentences)
+    monkeypatch.setattr(windows, "WINDOW_TOKENS", num_tokens)
     assert_embedded(list(embedder.embed_iter(LINES)), expected)
 
 
@@ -201,7 +201,7 @@ def noted(lines: Sequence[str], taken: list[str]) -> Iterator[str]:
 def test_a_stream_reads_no_more_than_a_window_ahead(
     token_embedder: ElmoEmbedder, monkeypatch: pytest.MonkeyPatch, batches: list[list[int]]
 ) -> None:
-    monkeypatch.setattr(read_ahead, "WINDOW_SENTENCES", 3)
+    monkeypatch.setattr(windows, "WINDOW_ITEMS", 3)
     taken: list[str] = []
     lines = ["我", "吃", "苹果", "果。", "桃", "我吃", "吃。"]
     stream = token_embedder.embed_iter(noted(lines, taken))
@@ -215,7 +215,7 @@ def test_a_stream_reads_no_more_than_a_window_ahead(
 
 @pytest.mark.filterwarnings("ignore::elmo_zh.UnknownWordsWarning")
 def test_a_window_ends_with_so_many_tokens(token_embedder: ElmoEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_ahead, "WINDOW_TOKENS", 5)
+    monkeypatch.setattr(windows, "WINDOW_TOKENS", 5)
     taken: list[str] = []
     stream = token_embedder.embed_iter(noted(["我吃", "", "苹果", "果", "桃" * 11, "我"], taken))
     seen = [len(taken) for _ in stream]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from drawn_bundles import TOKENS, WORDS, write_model
 
-from elmo_zh.embed.fork_safe_lock import ForkSafeLock
+from elmo_zh.embed.sentence_tokens import ForkSafeLock
 
 # The thread is inside `compute_vectors` and stays there until the child has ended.
 HELD = """

@@ -6,8 +6,7 @@ import h5py
 import numpy as np
 import pytest
 
-from elmo_zh.embed.formats import OutputForm, hdf5_packed
-from elmo_zh.embed.line_blocks import Contents, LineBlock
+from elmo_zh.embed.formats import Contents, LineBlock, OutputForm, hdf5_packed
 
 LENGTHS = (3, 0, 5, 1, 0, 7)
 DIMENSION = 11

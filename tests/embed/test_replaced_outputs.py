@@ -10,8 +10,7 @@ import pytest
 from messages import message_of
 
 from elmo_zh.choices import OUTPUT_FORMATS
-from elmo_zh.embed.formats import OutputForm, choose_writer, is_output
-from elmo_zh.embed.line_blocks import Contents, LineBlock
+from elmo_zh.embed.formats import Contents, LineBlock, OutputForm, choose_writer, is_output
 from elmo_zh.errors import OutputError
 from elmo_zh.run.files import claimed_output
 

@@ -175,7 +175,7 @@ def test_one_warning_a_call_at_the_line_of_the_call(embedder: ElmoEmbedder, atte
 
 
 def test_a_stream_warns_once(embedder: ElmoEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("elmo_zh.embed.read_ahead.WINDOW_SENTENCES", 3)
+    monkeypatch.setattr("elmo_zh.text.windows.WINDOW_ITEMS", 3)
     [warning] = warnings_of(lambda: list(embedder.embed_iter(UNKNOWN)))
     assert "of the 12 tokens" in str(warning.message)
 

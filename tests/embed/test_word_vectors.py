@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from elmo_zh.embed import word_vectors
-from elmo_zh.embed.word_vectors import WordVectors
+from elmo_zh.embed.sentence_vectors import TokenLayerVectors
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.precision import BFLOAT16, INT8
 from elmo_zh.vocabulary.lexicon import Lexicon
@@ -47,7 +47,7 @@ class CharacterModel:
 
     def __init__(self, **settings: Any) -> None:
         self.bilm = draw_bilm("character")
-        self.vectors = WordVectors(self.bilm, Lexicon(VOCABULARY, SLOTS), **settings)
+        self.vectors = TokenLayerVectors(self.bilm, Lexicon(VOCABULARY, SLOTS), **settings)
         self.asked: list[list[int]] = []
         self.bilm.character_cnn.register_forward_pre_hook(self._note)
 
@@ -62,7 +62,7 @@ class CharacterModel:
     def alone(self, word: str) -> Tensor:
         """A word's vector from a fresh model that has not seen another one."""
         asked = list(self.asked)
-        vector = WordVectors(self.bilm, Lexicon(VOCABULARY, SLOTS))([word])[2]
+        vector = TokenLayerVectors(self.bilm, Lexicon(VOCABULARY, SLOTS))([word])[2]
         self.asked = asked
         return vector
 
@@ -135,8 +135,8 @@ def test_vectors_given_do_not_change_when_others_take_their_place(monkeypatch: p
 
 def test_precisions_share_a_model_and_keep_apart() -> None:
     bilm, words = draw_bilm("character"), ["我们", "桃"]
-    exact, rounded = (WordVectors(bilm, Lexicon(VOCABULARY, SLOTS), precision) for precision in (INT8, BFLOAT16))
-    expected = WordVectors(bilm, Lexicon(VOCABULARY, SLOTS))(words)
+    exact, rounded = (TokenLayerVectors(bilm, Lexicon(VOCABULARY, SLOTS), precision) for precision in (INT8, BFLOAT16))
+    expected = TokenLayerVectors(bilm, Lexicon(VOCABULARY, SLOTS))(words)
     difference = (rounded(words) - expected).abs().max()
     assert 1e-4 < difference < 0.03 * expected.abs().max()
     assert torch.equal(exact(words), expected)
@@ -148,7 +148,7 @@ def test_precisions_share_a_model_and_keep_apart() -> None:
 @pytest.mark.parametrize("unknown", ["unk", "backoff"])
 def test_words_of_the_vocabulary_have_their_rows(unknown: str) -> None:
     bilm = draw_bilm("token")
-    found = WordVectors(bilm, Lexicon(VOCABULARY, None), unknown=unknown)(["吃", "我们", "北京大"])
+    found = TokenLayerVectors(bilm, Lexicon(VOCABULARY, None), unknown=unknown)(["吃", "我们", "北京大"])
     assert torch.equal(found, bilm.token_table.weight[[BEGIN, END, 10, 4, 7]])
 
 
@@ -156,11 +156,11 @@ def test_an_unknown_word_reads_the_row_of_unknown_ones() -> None:
     bilm = draw_bilm("token")
     words = ["北京大学", "桃", "<S>", "</S>", "<UNK>", ""]
     for vectors in (
-        WordVectors(bilm, Lexicon(VOCABULARY, None)),
-        WordVectors(bilm, Lexicon(VOCABULARY, None), unknown="unk"),
+        TokenLayerVectors(bilm, Lexicon(VOCABULARY, None)),
+        TokenLayerVectors(bilm, Lexicon(VOCABULARY, None), unknown="unk"),
     ):
         assert torch.equal(vectors(words)[2:], bilm.token_table.weight[UNKNOWN].expand(len(words), P))
-    assert WordVectors(bilm, Lexicon(VOCABULARY, None))([]).shape == (2, P)
+    assert TokenLayerVectors(bilm, Lexicon(VOCABULARY, None))([]).shape == (2, P)
 
 
 def test_an_unknown_word_may_be_composed_of_the_known_words_in_it() -> None:
@@ -168,12 +168,12 @@ def test_an_unknown_word_may_be_composed_of_the_known_words_in_it() -> None:
     table = bilm.token_table.weight.detach()
     composed = ["苹果", "北京大学", "吃桃吃", "a<S>b", "我们们"]
     expected = composed_rows((*SPECIALS, *WORDS), table.numpy(), composed)
-    found = WordVectors(bilm, Lexicon(VOCABULARY, None), unknown="backoff")([*composed, "桃", "<S>", "吃"])
+    found = TokenLayerVectors(bilm, Lexicon(VOCABULARY, None), unknown="backoff")([*composed, "桃", "<S>", "吃"])
     for vector, word in zip(found[2:], composed, strict=False):
         np.testing.assert_allclose(vector, expected[word], rtol=1e-4, atol=1e-5)
     assert torch.equal(found[-3:], table[[UNKNOWN, UNKNOWN, (*SPECIALS, *WORDS).index("吃")]])
     # Alone as well as beside other words.
-    alone = WordVectors(bilm, Lexicon(VOCABULARY, None), unknown="backoff")(["吃桃吃"])
+    alone = TokenLayerVectors(bilm, Lexicon(VOCABULARY, None), unknown="backoff")(["吃桃吃"])
     assert torch.equal(alone[2], found[4])
 
 

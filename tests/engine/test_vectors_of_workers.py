@@ -12,7 +12,7 @@ from drawn_bundles import SHAPES, write_model
 from elmo_zh import ElmoEmbedder, LineScorer
 from elmo_zh.contexts.score_lines import LineScores
 from elmo_zh.embed.dump import LineVectors
-from elmo_zh.embed.line_blocks import Contents
+from elmo_zh.embed.formats import Contents
 from elmo_zh.embed.reduction import Reduction
 from elmo_zh.engine import loaded_once
 from elmo_zh.engine.engine import worker_processes

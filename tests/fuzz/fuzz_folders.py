@@ -10,12 +10,12 @@ from drawn_bundles import SHAPES, WORDS, add_word2vec, write_model
 from safetensors.torch import save_file
 
 from elmo_zh import ContextIndex, ElmoEmbedder
+from elmo_zh.bundle.golden import load_golden
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts.usages import usage_vectors
-from elmo_zh.embed.golden import load_golden
 from elmo_zh.engine.engine import ThisProcess
 from elmo_zh.id_store.build import build_id_store
 from elmo_zh.id_store.layout import load_id_store
@@ -66,7 +66,7 @@ def bundle_folder(folder: Path, mode: str) -> Folder:
 
     def read() -> None:
         bundle = load_bundle(model)
-        load_golden(bundle)
+        load_golden(BundleLayout(bundle.path).golden)
         if mode == "token":
             Word2Vec.load(model)
         ElmoEmbedder(bundle, "cpu").embed_tokens([["我们", "吃"]])

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from drawn_bundles import SHAPES, write_model
 
+from elmo_zh.bundle.golden import read_golden
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import load_bundle
-from elmo_zh.embed.golden_reader import read_golden
 from elmo_zh.errors import BundleError, UnsafeFileError
 from elmo_zh.hdf5 import foreign, readers
 from elmo_zh.hdf5.foreign import MOST_BYTES, read_foreign

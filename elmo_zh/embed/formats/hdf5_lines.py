@@ -13,8 +13,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.embed.formats import OutputForm
-from elmo_zh.embed.line_blocks import Contents, LineBlock
+from elmo_zh.embed.formats import Contents, LineBlock, OutputForm
 from elmo_zh.hdf5.create import create_hdf5
 from elmo_zh.hdf5.foreign_file import has_attributes
 

@@ -14,8 +14,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from elmo_zh.embed.formats import OutputForm
-from elmo_zh.embed.line_blocks import Contents, LineBlock
+from elmo_zh.embed.formats import Contents, LineBlock, OutputForm
 from elmo_zh.hdf5.create import create_hdf5
 
 SUFFIX = ".hdf5"

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from elmo_zh.embed.formats import OutputForm
-from elmo_zh.embed.line_blocks import Contents, LineBlock
+from elmo_zh.embed.formats import Contents, LineBlock, OutputForm
 
 SUFFIX = ".jsonl"
 

@@ -14,8 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from elmo_zh.embed.formats import OutputForm
-from elmo_zh.embed.line_blocks import Contents, LineBlock
+from elmo_zh.embed.formats import Contents, LineBlock, OutputForm
 
 SUFFIX = ".npy"
 

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.embed.formats import OutputForm
-from elmo_zh.embed.line_blocks import Contents, LineBlock
+from elmo_zh.embed.formats import Contents, LineBlock, OutputForm
 
 SUFFIX = ".vec"
 # News has 10,400 distinct words in 77,000 tokens, news and histories 230,000 in 8.3 million.

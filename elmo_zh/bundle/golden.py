@@ -1,13 +1,20 @@
-"""The reader of golden.hdf5, which runs in the process that reads foreign files."""
+"""The golden sentences of a bundle with their vectors, to check on any machine that the same vectors come out.
+
+`read_golden` runs in the process that reads foreign files, so nothing here imports torch.
+"""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import h5py
+import numpy as np
+from numpy.typing import NDArray
 
 from elmo_zh.errors import BundleError
 from elmo_zh.hdf5.checks import holds_its_data, own_dataset
+from elmo_zh.hdf5.foreign import read_foreign
 from elmo_zh.hdf5.messages import Message
 
 # Far more than the three sentences of a bundle have; the bytes are those of all vectors together.
@@ -15,12 +22,33 @@ _MOST_SENTENCES, _MOST_TOKENS, _MOST_CHARACTERS = 100, 1000, 2**16
 _MOST_VECTOR_BYTES = 2**28
 
 
-def read_golden(path: Path) -> Iterator[Message]:
-    """Yield the tolerance, then the text, the tokens and the vectors of each sentence.
+@dataclass(frozen=True, kw_only=True)
+class Golden:
+    """The content of golden.hdf5: raw sentences, their tokens, and their vectors, shape (L + 1, n, 2P) each."""
+
+    texts: list[str]
+    sentences: list[list[str]]
+    vectors: list[NDArray[np.float32]]
+    tolerance: float
+
+
+def load_golden(path: Path) -> Golden:
+    """Load golden.hdf5; its claims are checked before memory is taken.
 
     Raises:
         BundleError: If the file is damaged, or is not one of golden sentences.
     """
+    first, *sentences = read_foreign(read_golden, path)
+    return Golden(
+        texts=[sentence.fields["text"] for sentence in sentences],
+        sentences=[sentence.fields["tokens"] for sentence in sentences],
+        vectors=[np.asarray(sentence.arrays[0], np.float32) for sentence in sentences],
+        tolerance=first.fields["tolerance"],
+    )
+
+
+def read_golden(path: Path) -> Iterator[Message]:
+    """Yield the tolerance, then the text, the tokens and the vectors of each sentence."""
     try:
         yield from _read(path)
     except (OSError, KeyError, ValueError, TypeError, AttributeError) as error:
