@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from elmo_zh.config import Config, load_config, render_config
@@ -15,126 +14,45 @@ def documents_beside(segmented: Path) -> Path:
     return segmented.with_suffix(".documents")
 
 
-@dataclass(frozen=True)
 class RunDir:
     """Names every file of a run."""
 
-    path: Path
-
-    @property
-    def config(self) -> Path:
-        """The file of the resolved settings."""
-        return self.path / "config.toml"
-
-    @property
-    def plan(self) -> Path:
-        """The estimates that `plan` made before the run."""
-        return self.path / "plan.json"
-
-    @property
-    def coverage_picture(self) -> Path:
-        """The picture of how much of the training text the most frequent words cover."""
-        return self.path / "coverage.png"
-
-    @property
-    def user_dictionary(self) -> Path:
-        """The copy of text.user_dictionary."""
-        return self.path / "user_dictionary.txt"
-
-    @property
-    def segmented(self) -> Path:
-        """The folder of {train,heldout}-*.txt, one sentence a line, tokens joined by U+0020."""
-        return self.path / "segmented"
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lock = path / ".lock"  # held by the command that works on the run
+        self.config = path / "config.toml"  # the resolved settings
+        self.plan = path / "plan.json"  # the estimates that `plan` made before the run
+        self.about = path / "about.md"  # the user's own words on the model, for its model card
+        # Text: standard input and downloads while they are segmented; one sentence a line, tokens joined by U+0020;
+        # what was read, changed and dropped in the corpus; the copy of text.user_dictionary.
+        self.fetched = path / "fetched.unfinished"
+        self.segmented = path / "segmented"
+        self.corpus_report = path / "corpus_report.md"
+        self.user_dictionary = path / "user_dictionary.txt"
+        # Vocabulary: one token a line; token TAB count in the same order; the spelling model, character TAB count; how
+        # much of the text the most frequent words cover; the counts of single files until all are counted.
+        self.vocab = path / "vocab.data"
+        self.vocab_counts = path / "vocab.counts"
+        self.character_counts = path / "character_counts.tsv"
+        self.coverage_picture = path / "coverage.png"
+        self.vocab_parts = path / "vocab.parts"
+        self.word2vec = path / "word2vec.txt"  # initial token embeddings, in word2vec's text format
+        self.ids = path / "ids"  # the token id store, and its finished shards until all are encoded
+        self.ids_parts = path / "ids.parts"
+        # Training: checkpoints; the weights that it started from, if it started from a bundle; figures, one JSON object
+        # a line; TensorBoard's event files; loss and held-out perplexity by number of tokens.
+        self.checkpoints = path / "checkpoints"
+        self.start = path / "start"
+        self.metrics = path / "metrics.jsonl"
+        self.tensorboard = path / "tensorboard"
+        self.training_picture = path / "training.png"
+        self.model = path / "model"  # the exported bundle
+        self.index = path / "index"  # the index of the run's own text, which `explore` makes
 
     @property
     def name(self) -> str:
         """The folder's own name, not that of a link such as `latest`."""
         return self.path.resolve().name
-
-    @property
-    def corpus_report(self) -> Path:
-        """The report, written for people, of what was read, changed and dropped in the corpus, with examples."""
-        return self.path / "corpus_report.md"
-
-    @property
-    def fetched(self) -> Path:
-        """The folder of text from standard input and the network; exists only during segmentation."""
-        return self.path / "fetched.unfinished"
-
-    @property
-    def vocab(self) -> Path:
-        """The vocabulary file, one token per line."""
-        return self.path / "vocab.data"
-
-    @property
-    def vocab_parts(self) -> Path:
-        """The folder of the word counts of single files; removed when the vocabulary is finished."""
-        return self.path / "vocab.parts"
-
-    @property
-    def vocab_counts(self) -> Path:
-        """The file of token TAB count, in the order of vocab.data."""
-        return self.path / "vocab.counts"
-
-    @property
-    def character_counts(self) -> Path:
-        """The file of the spelling model for unknown words: character TAB count."""
-        return self.path / "character_counts.tsv"
-
-    @property
-    def word2vec(self) -> Path:
-        """The file of initial token embeddings, in word2vec's text format."""
-        return self.path / "word2vec.txt"
-
-    @property
-    def ids(self) -> Path:
-        """The folder of the token id store."""
-        return self.path / "ids"
-
-    @property
-    def ids_parts(self) -> Path:
-        """The folder of the id store's finished shards; removed when the store is finished."""
-        return self.path / "ids.parts"
-
-    @property
-    def checkpoints(self) -> Path:
-        """The folder of checkpoints."""
-        return self.path / "checkpoints"
-
-    @property
-    def start(self) -> Path:
-        """The folder of the weights that training started from, if it started from a bundle."""
-        return self.path / "start"
-
-    @property
-    def metrics(self) -> Path:
-        """The file of training and held-out figures, one JSON object per line."""
-        return self.path / "metrics.jsonl"
-
-    @property
-    def tensorboard(self) -> Path:
-        """The folder of TensorBoard's event files."""
-        return self.path / "tensorboard"
-
-    @property
-    def training_picture(self) -> Path:
-        """The picture of training loss and held-out perplexity by number of tokens."""
-        return self.path / "training.png"
-
-    @property
-    def about(self) -> Path:
-        """The user's own words on the model, in Markdown, for its model card."""
-        return self.path / "about.md"
-
-    @property
-    def model(self) -> Path:
-        """The folder of the exported bundle."""
-        return self.path / "model"
-
-    @property
-    def index(self) -> Path:
-        """The folder of the index of the run's own text, which `explore` makes."""
-        return self.path / "index"
 
     def holds(self, path: Path) -> bool:
         """Return whether a path is inside the run folder."""
@@ -187,11 +105,6 @@ class RunDir:
                 with atomic_path(self.config) as unfinished:
                     unfinished.write_bytes(before)
             raise
-
-    @property
-    def lock(self) -> Path:
-        """Its lock: held by the command that works on the run."""
-        return self.path / ".lock"
 
     @contextmanager
     def locked(self, *, create: bool) -> Iterator[None]:
