@@ -1,7 +1,7 @@
 """First step of the segment stage: cut the corpus into tasks of about equal bytes, which write text shards."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, groupby
 from typing import Any
@@ -35,6 +35,12 @@ class NumberedSource:
     number: int
     source: Source
     stamp: Stamp
+
+    @classmethod
+    def of(cls, number: int, source: Source) -> "NumberedSource":
+        """Return a source by its absolute path, as workers may run in another current folder."""
+        absolute = replace(source, path=source.path.absolute())
+        return cls(number=number, source=absolute, stamp=Stamp.of(absolute))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ leaves a record when it is finished, so an interrupted stage resumes where it st
 """
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from elmo_zh.config import TextConfig, result_settings
 from elmo_zh.corpus.cleaning.clean import EMPTY, LineCleaner
 from elmo_zh.corpus.cleaning.counts import LineCounts
 from elmo_zh.corpus.readers.fields import WITHOUT_FIELDS
-from elmo_zh.corpus.sources import Source, Sources, Stamp
+from elmo_zh.corpus.sources import Sources
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.engine.engine import Engine
 from elmo_zh.engine.select import EngineChoice
@@ -102,11 +102,15 @@ def segment_corpus(
     Beside each training file is one with the number of sentences of each document, little-endian uint32. Finished work
     is kept in the folder `output`.parts until the end. Memory does not grow with the corpus.
     """
-    _require_packages(config, user_dictionary)
-    dictionary = user_dictionary.absolute() if user_dictionary else None
+    # Raise the error for a missing package or a bad dictionary here, once and by its name, and not in each worker.
+    LineCleaner.build(config)
+    if user_dictionary is not None:
+        load_user_dictionary(user_dictionary, lambda *_: None)
+        user_dictionary = user_dictionary.absolute()
     parts = WorkFolder.of(output.absolute())
-    sources = [_add_number(number, source) for number, source in enumerate(corpus.sources)]
-    shard_bytes = config.shard_bytes or _choose_shard_bytes(corpus.total_bytes())
+    sources = [NumberedSource.of(number, source) for number, source in enumerate(corpus.sources)]
+    wanted_bytes = min(max(corpus.total_bytes() // _WANTED_SHARDS, _LEAST_SHARD_BYTES), _MOST_SHARD_BYTES)
+    shard_bytes = config.shard_bytes or wanted_bytes
     parts.open(_describe_plan(sources, config, user_dictionary, shard_bytes))
     result = SegmentedCorpus(
         counts=SegmentCounts(files=len(sources)),
@@ -124,7 +128,7 @@ def segment_corpus(
             num_segmented = segmented.num_finished(map(part_name, range(len(shards))))
             reporter.note(f"Resuming: {num_segmented:,} of {counted(len(shards), 'shard')} are finished.")
         repeated = find_repeated(shards, config, repeated_parts, engine)
-        num_sentences = _segment_shards(work, shards, dictionary, repeated)
+        num_sentences = _segment_shards(work, shards, user_dictionary, repeated)
         if not result.counts.kept_characters:
             parts.remove()
             raise _no_text_error(corpus, result)
@@ -137,23 +141,6 @@ def segment_corpus(
 
 
 # Before the first step
-
-
-def _require_packages(config: TextConfig, user_dictionary: Path | None) -> None:
-    """Raise the error for a missing package or a bad dictionary here, once and by its name, and not in each worker."""
-    LineCleaner.build(config)
-    if user_dictionary is not None:
-        load_user_dictionary(user_dictionary, lambda *_: None)
-
-
-def _add_number(number: int, source: Source) -> NumberedSource:
-    # Workers may run in another current folder.
-    absolute = replace(source, path=source.path.absolute())
-    return NumberedSource(number=number, source=absolute, stamp=Stamp.of(absolute))
-
-
-def _choose_shard_bytes(corpus_bytes: int) -> int:
-    return min(max(corpus_bytes // _WANTED_SHARDS, _LEAST_SHARD_BYTES), _MOST_SHARD_BYTES)
 
 
 def _describe_plan(
@@ -171,7 +158,9 @@ def _describe_plan(
 def _extract_shards(work: _Work, sources: list[NumberedSource], shard_bytes: int) -> list[TextShard]:
     """Read all sources, and return their text shards in the order of the corpus."""
     tasks = {part_name(task.number): task for task in cut(sources, work.config, shard_bytes, work.engine)}
-    _note_read(work, work.step("extracted").num_finished(tasks), len(tasks))
+    # If this step was finished, a later step says where it resumes.
+    if 0 < (num_read := work.step("extracted").num_finished(tasks)) < len(tasks):
+        work.reporter.note(f"Resuming: {num_read:,} of {len(tasks):,} parts of the corpus have been read.")
     found: dict[str, Extracted] = {}
     total = sum(task.num_bytes for task in tasks.values())
     with work.reporter.progress("read", unit="bytes", total=total) as progress:
@@ -189,12 +178,6 @@ def _extract_shards(work: _Work, sources: list[NumberedSource], shard_bytes: int
         for source, tally in extracted.tallies.items():
             work.result.tallies[source].extend(tally)
     return shards
-
-
-def _note_read(work: _Work, num_read: int, num_parts: int) -> None:
-    """Say that an interrupted step 1 resumes; if it was finished, a later step says where it resumes."""
-    if 0 < num_read < num_parts:
-        work.reporter.note(f"Resuming: {num_read:,} of {num_parts:,} parts of the corpus have been read.")
 
 
 def _require_fields(corpus: Sources, result: SegmentedCorpus, field: str) -> None:

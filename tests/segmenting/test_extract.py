@@ -20,7 +20,7 @@ CONFIG = TextConfig()
 
 def numbered(folder: Path) -> list[NumberedSource]:
     found = find_sources([str(folder)]).sources
-    return [NumberedSource(number=number, source=each, stamp=Stamp.of(each)) for number, each in enumerate(found)]
+    return [NumberedSource.of(number, each) for number, each in enumerate(found)]
 
 
 def tasks_of(folder: Path, shard_bytes: int = 100, **changes: str) -> list[ExtractTask]:
