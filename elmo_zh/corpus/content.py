@@ -19,9 +19,7 @@ class Content:
     """Bytes that can be read more than once.
 
     Attributes:
-        name: Name in messages and records.
         file_name: The file's own name; its suffix tells the format.
-        open: Opens the unpacked bytes at the start.
         is_named: Whether the user named this file, not a folder or an archive that holds it.
         member: Its path in its archive, in one line; empty if it is in none.
     """
@@ -34,13 +32,7 @@ class Content:
 
 
 class UnsuitableError(CorpusError):
-    """A file that is not damaged but cannot be a corpus: skipped if found in a folder, an error if named.
-
-    Args:
-        name: Name of the file.
-        reason: The reason in a few words, as skipped files are counted.
-        advice: What the user can do, for the message.
-    """
+    """A file that is not damaged but cannot be a corpus: skipped if found in a folder, an error if named."""
 
     def __init__(self, name: str, reason: str, advice: str) -> None:
         super().__init__(f"{name}: {reason}. {advice}")

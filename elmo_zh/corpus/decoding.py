@@ -24,8 +24,6 @@ class DecodedText:
     """A file, or a byte range of one, whose encoding is known; each method reads it from the start.
 
     Attributes:
-        content: The bytes.
-        encoding: Their encoding.
         is_start: Whether this is the start of the file, which may have a byte order mark.
     """
 
@@ -110,9 +108,7 @@ _COMMON_NAMES = {"CP950": "Big5 (CP950)"}
 def refuse_bad_bytes(text: DecodedText, *, may_skip: bool) -> None:
     """Raise CorpusError with line and byte if bytes of the text do not decode.
 
-    Args:
-        text: The file.
-        may_skip: Whether the command has an option that leaves such lines out; the message then names it.
+    With `may_skip` the message names the option that leaves such lines out.
     """
     if not text.encoding.num_bad:
         return
@@ -142,14 +138,7 @@ def refuse_surrogates(lines: Iterable[str], name: str) -> Iterator[str]:
 
 
 def readable_lines(lines: Iterator[str], encoding: Encoding, policy: str, tally: Tally) -> Iterator[str]:
-    """Yield the decodable lines, and treat the others as the policy says.
-
-    Args:
-        lines: The lines of a document.
-        encoding: Encoding of the file; tells whether any bytes do not decode.
-        policy: "skip-line" drops undecodable lines; "replace" replaces the bytes with U+FFFD.
-        tally: Counts what is dropped.
-    """
+    """Yield the decodable lines of a document; count and drop the others, or replace their bytes with U+FFFD."""
     # A file without bad bytes may contain the mark itself.
     unreadable = _UNREADABLE if encoding.num_bad else _SURROGATES
     find = unreadable.search

@@ -55,7 +55,6 @@ class Encoding:
     """The encoding of a file.
 
     Attributes:
-        name: Python's name of the encoding.
         num_bad: Number of places in the file that do not decode.
         is_sure: Whether all of the file was decoded to detect it.
     """

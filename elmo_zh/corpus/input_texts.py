@@ -29,7 +29,6 @@ class Members:
     """The members of an archive that have been read; empty for a file that is no archive.
 
     Attributes:
-        names: Their paths in the archive.
         first_lines: The number of the first line of each, counted from 0 through all members.
     """
 
@@ -60,11 +59,7 @@ class Members:
 
     @classmethod
     def restored(cls, described: Sequence[dict[str, Any]]) -> "Members":
-        """Return the object that `described` gave these values of.
-
-        Raises:
-            ValueError: If they are not what `described` returns.
-        """
+        """Return the object that `described` gave these values of; ValueError if they are something else."""
         members = cls()
         for member in described:
             name, line = member["name"], member["first_line"]
@@ -93,8 +88,6 @@ class InputText:
     A line is a line of a text file or the text of one record. No line is left out: what cannot be read is an error.
 
     Attributes:
-        source: The file or archive.
-        config: Settings for format, field and encoding.
         tally: How the file was read: formats, encodings, records without text; of the last reading.
         passed_over: Members of an archive that are no text; of the last reading.
         members: The files of an archive that have been read, and where their lines begin; of the last reading.

@@ -95,14 +95,9 @@ class Allowance:
 def unpacked(
     packed: BinaryIO, suffix: str, name: str, packed_bytes: int, allowance: Allowance | None = None
 ) -> BinaryIO:
-    """Return a stream of the unpacked bytes of a stream.
+    """Return a stream of the unpacked bytes of a stream, from its current position; the caller closes it.
 
-    Args:
-        packed: The packed bytes, read from the current position; the caller closes it.
-        suffix: The compression, one of `COMPRESSED_SUFFIXES`.
-        name: Name of the file in errors.
-        packed_bytes: Size of the packed bytes, which limits the unpacked size.
-        allowance: Limits the unpacked size of a member of an archive together with the members before it.
+    The size of the packed bytes limits the unpacked size; an allowance limits that of an archive's members together.
     """
     return io.BufferedReader(_Unpacked(packed, suffix, name, packed_bytes, allowance), _BUFFER_BYTES)
 

@@ -35,11 +35,6 @@ class ByteRange:
     """A range of bytes of a file, and what the start of the file says about all of it.
 
     Attributes:
-        start: First byte.
-        end: The byte after the last.
-        file_bytes: Size of the whole file.
-        kind: Format.
-        encoding: Encoding of the whole file.
         field: Field of JSON lines that has the text.
         other_fields: Fields with Chinese text besides it, unless the user chose the field.
     """

@@ -69,12 +69,7 @@ def read_files(
 
 
 def decoded_files(source: Source, encoding: str, passed_over: PassedOver) -> Iterator[DecodedText]:
-    """Yield each file of a source, decoded; it must be read before the next one.
-
-    Raises:
-        UnsuitableError: If the source is no text.
-        CorpusError: If bytes do not decode, or the file is damaged or changed.
-    """
+    """Yield each file of a source, decoded; it must be read before the next one."""
 
     def decode(content: Content) -> Iterator[DecodedText]:
         text = DecodedText(content, find_encoding(content, encoding))

@@ -49,9 +49,7 @@ def iter_sentences(paths: Iterable[Path]) -> Iterator[list[str]]:
 def iter_file_sentences(path: Path, preparation: TextPreparation | None) -> Iterator[list[str]]:
     """Return the tokens of each sentence of a file, without the sentences that have none.
 
-    Args:
-        path: UTF-8 file, plain or compressed.
-        preparation: How to prepare raw text; None for segmented text, one sentence per line, split at U+0020.
+    Without a preparation the file is segmented text, one sentence a line, split at U+0020.
     """
     return iter_line_sentences(iter_lines(path), preparation)
 

@@ -59,10 +59,6 @@ class Tally:
         forms: Format, encoding and field of each file in it; one entry unless the source is an archive.
         read_field: Field or column read from the current file; its reader sets it before the first document.
         other_fields: Fields or columns with Chinese text besides the one that was chosen, with the number of files.
-        documents: Number of documents.
-        characters: Characters of all text read, without line ends.
-        kept_characters: Characters of lines that gave sentences.
-        dropped: Dropped characters by reason.
         dropped_items: Dropped lines, records or elements by reason.
     """
 

@@ -88,11 +88,8 @@ def _expand(argument: str) -> list[Path]:
 def iter_lines(path: Path, *, drop_mark: bool = True) -> Iterator[str]:
     """Yield the lines of a UTF-8 file without line ends, decompressed according to its suffix.
 
-    Lines end at LF, with or without a CR before it, and nowhere else.
-
-    Args:
-        path: The file.
-        drop_mark: Drop U+FEFF at the start as a byte order mark; false for segmented files, where it is a character.
+    Lines end at LF, with or without a CR before it, and nowhere else. With `drop_mark` U+FEFF at the start is a byte
+    order mark; in segmented files it is a character.
     """
     offset = 0
     for number, raw in enumerate(_iter_raw_lines(path), start=1):

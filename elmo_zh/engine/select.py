@@ -18,7 +18,6 @@ class EngineChoice:
     Attributes:
         num_workers: Number of processes on this machine; 0 means one for each processor core.
         kind: "local", or "dask" for the workers of a cluster.
-        scheduler: Address of Dask's scheduler.
     """
 
     num_workers: int = 0

@@ -35,12 +35,8 @@ class ShardTask:
     """A segmented file to encode.
 
     Attributes:
-        text: Path of the segmented file.
         documents: Path of the number of sentences in each of its documents, little-endian uint32; None if the file is
             one document.
-        vocabulary: Path of vocab.data.
-        vocabulary_digest: Expected digest of the vocabulary.
-        id_dtype: dtype of the ids.
         reads_characters: Whether words outside the vocabulary get ids of their own.
         character_counts: Path of the spelling model of unknown words, for held-out text; None for training text.
     """

@@ -45,9 +45,6 @@ class Description:
     """The contents of store.json.
 
     Attributes:
-        id_dtype: dtype of the ids.
-        vocabulary_digest: Digest of the vocabulary that the text was encoded with.
-        shards: Counts of each shard, by kind.
         other_words_bytes: Size of other_words.txt; None in token mode.
     """
 

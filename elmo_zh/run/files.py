@@ -27,10 +27,7 @@ def file_digest(path: Path) -> str:
 def require_no_input(output: Path, inputs: Iterable[Path], advice: str = "Choose another --output.") -> None:
     """Raise OutputError if writing an output would replace an input: the same file, a link to it, or its folder.
 
-    Args:
-        output: The file or folder to write; its lock and its unfinished state are written beside it.
-        inputs: Files and folders that are read.
-        advice: What the user can do, for the message.
+    Its lock and its unfinished state are written beside it, and replace no input either.
     """
     require_replaceable_kind(output)
     beside = [output, *(output.with_name(output.name + suffix) for suffix in (UNFINISHED, PARTS, ".lock"))]
@@ -243,14 +240,9 @@ def link_or_copy(path: Path, other: Path) -> None:
 def claimed_output(
     output: Path, inputs: Iterable[Path], is_own: Callable[[Path], bool], *, force: bool, kind: str = "vectors"
 ) -> Iterator[None]:
-    """Reserve an output for this process.
+    """Reserve an output for this process; refuse one that is read or that exists, unless `force` may replace it.
 
-    Args:
-        output: The path of the output.
-        inputs: Files and folders that are read.
-        is_own: Returns whether a file or folder is an output of the same kind.
-        force: Replace an existing output, but nothing that is not of the same kind.
-        kind: What the output is, for messages.
+    Only an output for which `is_own` is true is replaced; `kind` says what that is, for messages.
     """
     if output.is_dir() and not is_own(output):
         raise OutputError(f"{output} is a folder with other content. Choose another --output.")

@@ -12,13 +12,10 @@ from elmo_zh.run.reporter import aligned, format_bytes, format_date
 
 
 def list_runs(folder: Path) -> dict[str, Any]:
-    """Return a description of each run in a folder, newest first.
+    """Return a description of each run in a folder and its folders, newest first; a missing folder has none.
 
     A run that is still training is listed with the figures it has so far. Damaged records are skipped; `inspect`
     reports them.
-
-    Args:
-        folder: Folder of runs and of folders of runs; a missing one has no runs.
     """
     latest = (folder / LATEST.name).resolve() if (folder / LATEST.name).is_dir() else None
     runs = [_describe(path, is_latest=path.resolve() == latest) for path in iter_runs(folder)]

@@ -35,14 +35,8 @@ def later_stages(stage: str) -> tuple[str, ...]:
 def refuse_settings_of(others: Collection[str], stage: str, run: RunDir, before: Config, config: Config) -> None:
     """Raise RunError if settings were changed that have no effect on a stage, but decided what other stages made.
 
-    Were they saved, those stages would no longer fit the run's settings, and later commands would refuse.
-
-    Args:
-        others: The other stages; only those that have begun count.
-        stage: The stage of this command.
-        run: The run.
-        before: The run's settings before this command.
-        config: Its settings now.
+    Were they saved, those stages would no longer fit the run's settings, and later commands would refuse. Only stages
+    that have begun count.
     """
     for other in others:
         if changes := list(_changes(other, stage, run, before, config)):

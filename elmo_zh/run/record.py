@@ -86,12 +86,7 @@ class StageOutcome:
 def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporter: Reporter) -> StageOutcome:
     """Run a stage, unless its record shows that nothing has changed since it finished.
 
-    Args:
-        run: The run folder.
-        config: The resolved settings; saved in the run once it is clear that the stage may run.
-        stage: The stage.
-        force: Run it even if nothing has changed.
-        reporter: Receives messages.
+    The settings are saved in the run once it is clear that the stage may run.
     """
     require_inputs(run, stage.inputs.values())
     old = load_record(run.stage_record(stage.name), damaged_is_none=force)
@@ -177,14 +172,8 @@ def _require_inputs_as_made(run: RunDir, stage: Stage, inputs: Mapping[str, Any]
 def source_digest(run: RunDir, stage: str, name: str, path: Path, explain: Callable[[], str] | None = None) -> str:
     """Return the digest of a file outside the run, for the settings of a stage that starts from it.
 
-    Once the stage has begun, the file may be removed: the recorded digest is then returned, so nothing has changed.
-
-    Args:
-        run: The run.
-        stage: The stage's name.
-        name: The setting that records the digest.
-        path: The file.
-        explain: Returns the message if it is missing; by default one that names the path.
+    Once the stage has begun, the file may be removed: the digest that its setting `name` records is then returned, so
+    nothing has changed. `explain` returns the message for a missing file; by default it names the path.
     """
     is_own = run.holds(path)
     if path.is_file() and not is_own:

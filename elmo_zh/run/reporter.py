@@ -108,9 +108,7 @@ def format_bytes(num_bytes: float) -> str:
 def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> Iterator[str]:
     """Yield the rows of a table in columns, two spaces apart; a Chinese character is two columns wide.
 
-    Args:
-        rows: The cells of each row, all of equal number.
-        left: Numbers of the columns that are aligned to the left; the others, of numbers, are aligned to the right.
+    The columns of these numbers are aligned to the left, the others to the right.
     """
     widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
     for row in rows:

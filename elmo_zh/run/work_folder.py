@@ -273,11 +273,8 @@ class WorkFolder:
     def run(self, engine: Engine, work: Work[Task], tasks: Mapping[str, Task]) -> Iterator[tuple[str, Figures]]:
         """Yield the name and the figures of each part, beginning with those that were already finished.
 
-        Args:
-            engine: Engine that runs the tasks.
-            work: Function at the top level of a module that writes the files of a part with the given writer, and
-                returns figures as JSON values.
-            tasks: Tasks by the names of their parts; small values that can be pickled.
+        The work is a function at the top level of a module; it writes the files of a part, and returns figures as JSON
+        values. The tasks, by the names of their parts, are small values that can be pickled.
         """
         folder = WorkFolder(self.path.absolute())
         make_folder(folder.path)

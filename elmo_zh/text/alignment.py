@@ -92,10 +92,7 @@ class TokenisedLine:
 def align_sentences(text: str, prepare: Callable[[str], TokenisedLine], *, split: bool) -> Iterator[TokenisedLine]:
     """Yield the tokens of each sentence of a text, with their offsets in the whole text.
 
-    Args:
-        text: The raw text.
-        prepare: Returns the tokens of one sentence text, with their offsets in it.
-        split: Split the text into sentences; else it is one.
+    `prepare` returns the tokens of one sentence text, with their offsets in it. Without `split` the text is one.
     """
     start = 0
     for sentence in split_sentences(text) if split else [text]:

@@ -25,12 +25,7 @@ class TextPreparation:
 
     @classmethod
     def build(cls, config: TextConfig, user_dictionary: Path | None = None) -> "TextPreparation":
-        """Return the preparation that the settings describe.
-
-        Args:
-            config: The text settings.
-            user_dictionary: The run's or bundle's copy of the user dictionary; the path in the settings is ignored.
-        """
+        """Return the preparation that the settings describe, with the run's or bundle's copy of the user dictionary."""
         return cls(build_normaliser(config), build_segmenter(config, user_dictionary), config.split_sentences)
 
     def tokens(self, sentence: str) -> list[str]:
@@ -85,12 +80,7 @@ class TextPreparation:
         return [tokens for text in self.sentence_texts(line) if (tokens := self.segment(text))]
 
     def sentence_texts(self, line: str, on_change: OnChange | None = None) -> list[str]:
-        """Return the normalised sentence texts of a raw line, also those without a token.
-
-        Args:
-            line: The raw line.
-            on_change: Called with the name of a step and a sentence text before and after it, for each change.
-        """
+        """Return the normalised sentence texts of a raw line, also those without a token."""
         sentences = split_sentences(line) if self.split_at_sentence_ends else (line,)
         return self.normalise.sentence_texts(line, sentences, on_change)
 

@@ -35,9 +35,6 @@ class WordCounts:
     """The word counts of a text, on disk.
 
     Attributes:
-        num_sentences: Number of lines in the text.
-        num_tokens: Number of tokens in the text.
-        characters: Counts of the characters in all tokens.
         runs: Runs that together hold each word's count; a word may be in several of them.
     """
 
@@ -52,14 +49,7 @@ class WordCounts:
 
 
 def count_words(files: Sequence[Path], engine: Engine, parts: WorkFolder, reporter: Reporter) -> WordCounts:
-    """Count the words of segmented files.
-
-    Args:
-        files: One sentence a line, tokens joined by U+0020.
-        engine: Engine that runs the tasks.
-        parts: Folder for the runs, which stay there; those of files that were counted before are reused.
-        reporter: Receives progress.
-    """
+    """Count the words of segmented files; the runs stay in `parts`, where those of earlier calls are reused."""
     tasks = {f"count-{number:05d}": path.absolute() for number, path in enumerate(files)}
     if num_counted := parts.num_finished(tasks):
         reporter.note(f"Resuming: {num_counted:,} of {counted(len(tasks), 'file')} are counted.")

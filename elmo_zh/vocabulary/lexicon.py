@@ -19,7 +19,6 @@ class Lexicon:
     Attributes:
         vocabulary: Vocabulary that the model predicts, and in token mode reads.
         num_slots: Number of character slots of each word (C); None in token mode.
-        alphabet: Ids of characters.
         other_words: Words outside the vocabulary, in character mode; the first one has id V.
     """
 

@@ -19,12 +19,9 @@ class VocabularyCounts:
     """A vocabulary and the counts of its tokens in the training text.
 
     Attributes:
-        vocabulary: The vocabulary.
         counts: Count of each row. Those of <S> and </S> are the number of sentences, that of <UNK> the number of words
             outside the vocabulary.
-        num_distinct_words: Number of distinct words in the training text, in the vocabulary or not.
         num_left_out: Number of distinct words that are frequent enough for a row but have none.
-        spelling: Spelling model of the words outside the vocabulary.
     """
 
     vocabulary: Vocabulary

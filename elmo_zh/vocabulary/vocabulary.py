@@ -136,9 +136,6 @@ class UnknownWords(Generic[Word]):
     """Counts of unknown words: exact up to many thousand distinct ones.
 
     With more, the counts of the frequent ones are exact or a little too low.
-
-    Attributes:
-        counts: The count of each word, as far as it is known.
     """
 
     def __init__(self) -> None:

@@ -57,8 +57,6 @@ class BatchSampler:
 
     Args:
         counts: Occurrences of each row in the text, 0 for rows that get no vector, shape (V,).
-        config: Window and negative samples.
-        generator: Source of all random numbers.
     """
 
     def __init__(self, counts: NDArray[np.int64], config: Word2vecConfig, generator: np.random.Generator) -> None:
@@ -108,7 +106,6 @@ class Steps:
     """The changes that a part adds to the tables.
 
     Attributes:
-        part: The part.
         inputs: Steps of its words' input vectors, G * K * P numbers in any shape, as all steps.
         outputs: Steps of its words' output vectors.
         samples: Steps of its negative samples' output vectors, G * M * P numbers.
@@ -130,7 +127,6 @@ class NegativeSampling:
     Args:
         inputs: Initial vectors.
         window: Words on either side that count as context at most.
-        negative: Negative samples for each prediction.
     """
 
     def __init__(self, inputs: Tensor, window: int, negative: int) -> None:

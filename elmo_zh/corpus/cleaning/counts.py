@@ -65,12 +65,8 @@ class LineCounts:
     counted when the line is kept.
 
     Attributes:
-        kept_lines: Lines that gave sentences.
         kept_characters: Characters of kept lines before any change.
         normalised_characters: Characters of kept lines after all changes, including spaces within sentences.
-        steps: Changes by name of the setting.
-        dropped: Dropped lines by reason.
-        noticed: Kept lines that may deserve a look, by reason.
     """
 
     kept_lines: int = 0

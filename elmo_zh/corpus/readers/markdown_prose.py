@@ -19,11 +19,7 @@ _DROPPED_INSIDE = {"image": "picture", "html_inline": "html"}
 
 
 def read_markdown(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
-    """Yield the file as one document.
-
-    Raises:
-        UnsuitableError: If the file is too long for the parser.
-    """
+    """Yield the file as one document."""
     parser = _parser(text.name)
     require_length(text, LONGEST_FILE, "Markdown")
     yield _lines(parser, "".join(text.chunks()), tally)

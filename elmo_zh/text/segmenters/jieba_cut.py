@@ -101,7 +101,6 @@ class Words:
 
     Attributes:
         counts: The count of each word; 0 for a beginning of words that is no word itself.
-        total: The sum of the counts.
         weights: The logarithm of each word's share of the total; None for such a beginning.
         weight_of_others: That of a character that is no word.
     """
@@ -125,7 +124,6 @@ class JiebaCut:
     """Segmenter that returns what `lcut(sentence, HMM=use_hmm)` of a `jieba.Tokenizer` with the same words returns.
 
     Args:
-        words: The words.
         use_hmm: Let the hidden Markov model find words that are not in the dictionary.
         never_found: Words that the model must not find.
     """

@@ -14,11 +14,8 @@ _LINE = re.compile("(.+?)( [0-9]+)?( [a-z]+)?")
 def load_user_dictionary(path: Path, add_word: AddWord) -> None:
     """Add every word of a user dictionary to a segmenter, with its count and tag if it has them.
 
-    Lines are read as jieba's own `load_userdict` reads them.
-
-    Args:
-        path: A UTF-8 file; each line is a word, then optionally a count and a tag.
-        add_word: Called with word, count and tag; raises ValueError for a word that the segmenter cannot take.
+    Lines are read as jieba's own `load_userdict` reads them. `add_word` raises ValueError for a word that the segmenter
+    cannot take.
     """
     try:
         for word, count, tag in _iter_words(path):
