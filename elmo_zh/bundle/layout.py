@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from elmo_zh.choices import BUNDLE_LAYOUTS, WEIGHT_DTYPES
+from elmo_zh.config.fields import option
 from elmo_zh.errors import OutputError
 from elmo_zh.run.files import require_no_input
 
@@ -25,16 +27,18 @@ def require_replaceable(output: Path, inputs: Iterable[Path], *, force: bool) ->
 
 @dataclass(frozen=True, kw_only=True)
 class BundleForm:
-    """Form of an exported model: layout of the files and number type of the weights.
+    """Form of an exported model; `with_word2vec` says whether a bundle holds the run's word2vec vectors."""
 
-    Attributes:
-        layout: Names and kinds of the files, one of `elmo_zh.choices.BUNDLE_LAYOUTS`.
-        dtype: Number type of the weights, one of `elmo_zh.choices.WEIGHT_DTYPES`.
-        with_word2vec: Whether a bundle holds the run's word2vec vectors, if there are any.
-    """
-
-    layout: str = "bundle"
-    dtype: str = "float32"
+    layout: str = option(
+        "bundle",
+        "Files to write: a bundle of this program, or the files that another program reads.",
+        choices=BUNDLE_LAYOUTS,
+    )
+    dtype: str = option(
+        "float32",
+        "Number type of the weights. float16 halves the files; all readers still load them.",
+        choices=WEIGHT_DTYPES,
+    )
     with_word2vec: bool = True
 
 

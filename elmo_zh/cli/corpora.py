@@ -1,4 +1,4 @@
-"""The commands that describe corpora: plan (what a run will take) and inspect (what a run contains)."""
+"""The commands that describe: plan (what a run will take), inspect (what a run contains) and runs (which there are)."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -110,3 +110,26 @@ def inspect(common: Common, run_path: Path, shown: Shown) -> None:
     common.resolve(run)
     found = inspect_run(run, shown, common.console)
     common.finish(found, *describe_inspection(found))
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path("runs"))
+@common_options_of_readers
+@click.pass_obj
+def runs(common: Common, folder: Path) -> None:
+    """List the runs in a folder, newest first.
+
+    FOLDER is runs by default. For each run the table shows the corpus, the number of training tokens, the size on disk,
+    the held-out perplexity and that of a bigram model, the date, and whether it is the latest run, whose model `embed`
+    uses by default.
+
+    \b
+    Example:
+      elmo-zh runs
+      elmo-zh runs /data/runs --json
+    """
+    common.resolve()
+    from elmo_zh.run.list_runs import describe_runs, list_runs
+
+    found = list_runs(folder)
+    common.finish(found, *describe_runs(found))

@@ -1,24 +1,19 @@
 """The commands about model bundles: info, selftest and convert."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from elmo_zh.bundle.find_bundle import find_bundle
+from elmo_zh.bundle.layout import BundleForm
 from elmo_zh.cli.console import one_line
-from elmo_zh.cli.next_steps import embed_with
-from elmo_zh.cli.options import (
-    Common,
-    Function,
-    bundle_form_options,
-    common_options,
-    common_options_of_readers,
-    device_option,
-)
+from elmo_zh.cli.options import Common, common_options, common_options_of_readers, device_option, takes
+from elmo_zh.cli.stages import embed_with
 from elmo_zh.config import config_names
+from elmo_zh.config.fields import option
 from elmo_zh.errors import BundleError, OptionError
 from elmo_zh.run.reporter import counted, format_date
 
@@ -29,12 +24,34 @@ if TYPE_CHECKING:
     from elmo_zh.embed.selftest import Deviation
 
 bundle_argument = click.argument("bundle", type=click.Path(path_type=Path))
-_file = click.Path(path_type=Path, dir_okay=False)
+_FILE = {"dir_okay": False}
 
 
-def _model_file(*names: str, help: str) -> Callable[[Function], Function]:  # noqa: A002
-    """Return an option that names a file of the model to convert; its name is a field of `ChosenFiles`."""
-    return click.option(*names, type=_file, metavar="FILE", help=help)
+@dataclass(frozen=True, kw_only=True)
+class Conversion:
+    """Files of the model that is converted, and what is done to it."""
+
+    options: Path | None = option(
+        None, "File of the model's options. Default: found in SOURCE.", path=_FILE, metavar="FILE"
+    )
+    weights: Path | None = option(
+        None, "File of the model's weights. Default: found in SOURCE.", path=_FILE, metavar="FILE"
+    )
+    vocab: Path | None = option(
+        None, "File of the vocabulary, one word per line. Default: found in SOURCE.", path=_FILE, metavar="FILE"
+    )
+    token_embeddings: Path | None = option(
+        None,
+        "File of the token embeddings of a token-mode model (HDF5).",
+        names=("--embedding",),
+        path=_FILE,
+        metavar="FILE",
+    )
+    warm_on: Path | None = option(
+        None, "Compute a warm state from the sentence ends of this text.", path=_FILE, metavar="TEXT"
+    )
+    segmented: bool = option(False, "TEXT has one sentence per line, tokens separated by single spaces.")
+    straight_marks: bool = option(False, "Do not swap the begin and end marks of words (ELMoForManyLangs).")
 
 
 @click.command()
@@ -46,28 +63,11 @@ def _model_file(*names: str, help: str) -> Callable[[Function], Function]:  # no
     metavar="DIR",
     help="Folder of the new bundle.",
 )
-@_model_file("--options", help="File of the model's options. Default: found in SOURCE.")
-@_model_file("--weights", help="File of the model's weights. Default: found in SOURCE.")
-@_model_file("--vocab", help="File of the vocabulary, one word per line. Default: found in SOURCE.")
-@_model_file("--embedding", "token_embeddings", help="File of the token embeddings of a token-mode model (HDF5).")
-@click.option("--warm-on", type=_file, metavar="TEXT", help="Compute a warm state from the sentence ends of this text.")
-@click.option("--segmented", is_flag=True, help="TEXT has one sentence per line, tokens separated by single spaces.")
-@click.option("--straight-marks", is_flag=True, help="Do not swap the begin and end marks of words (ELMoForManyLangs).")
-@bundle_form_options
+@takes(Conversion, "chosen")
+@takes(BundleForm, "form")
 @common_options
 @click.pass_obj
-def convert(
-    common: Common,
-    /,
-    source: Path,
-    output: Path,
-    layout: str,
-    dtype: str,
-    warm_on: Path | None,
-    segmented: bool,
-    straight_marks: bool,
-    **model_files: Path | None,
-) -> None:
+def convert(common: Common, source: Path, output: Path, chosen: Conversion, form: BundleForm) -> None:
     """Convert another program's model to a bundle.
 
     Use it to embed with a published model. SOURCE is a folder or zip archive: options.json and weights.hdf5 of bilm-tf
@@ -85,24 +85,24 @@ def convert(
       elmo-zh convert runs/mine/model --output for-simple-elmo --layout simple_elmo
     """
     common.resolve()
-    if segmented and warm_on is None:
+    if chosen.segmented and chosen.warm_on is None:
         raise click.UsageError("--segmented is for the text of --warm-on, which is missing. Add --warm-on TEXT.")
-    if warm_on is not None and layout != "bundle":
-        raise click.UsageError(f"--warm-on needs --layout bundle: the layout {layout} cannot hold a warm state.")
-    from elmo_zh.bundle.layout import BundleForm
+    if chosen.warm_on is not None and form.layout != "bundle":
+        raise click.UsageError(f"--warm-on needs --layout bundle: the layout {form.layout} cannot hold a warm state.")
     from elmo_zh.convert.convert import ConvertSettings, convert_model
     from elmo_zh.convert.model_files import ChosenFiles
 
+    files = {each.name: getattr(chosen, each.name) for each in fields(ChosenFiles)}
     settings = ConvertSettings(
-        chosen=ChosenFiles(**model_files),
+        chosen=ChosenFiles(**files),
         text=_known_text(common),
-        warm_on=warm_on,
-        segmented=segmented,
-        swapped_marks=not straight_marks,
-        form=BundleForm(layout=layout, dtype=dtype),
+        warm_on=chosen.warm_on,
+        segmented=chosen.segmented,
+        swapped_marks=not chosen.straight_marks,
+        form=form,
     )
     found = convert_model(find_bundle(source), output, settings, force=common.force, reporter=common.console)
-    _report_conversion(common, found, output, layout)
+    _report_conversion(common, found, output, form.layout)
 
 
 def _report_conversion(common: Common, found: "BundleSource", output: Path, layout: str) -> None:

@@ -2,23 +2,22 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields
+from copy import copy
+from dataclasses import MISSING, Field, dataclass, fields
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
 
 import click
 
-from elmo_zh.choices import BAD_BYTES, BUNDLE_LAYOUTS, CORPUS_FORMATS, DEVICES, DOCUMENTS, WEIGHT_DTYPES, Registry
+from elmo_zh.choices import BAD_BYTES, CORPUS_FORMATS, DEVICES, DOCUMENTS, Registry
 from elmo_zh.cli.console import Console
-from elmo_zh.config import Config, load_config
-from elmo_zh.config.fields import is_encoding
+from elmo_zh.config import Config, load_config, render_config
+from elmo_zh.config.fields import option
 from elmo_zh.run.layout import RunDir
 
 if TYPE_CHECKING:
     from elmo_zh.engine.select import EngineChoice
-
-ENGINES = ("local", "dask")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -38,30 +37,76 @@ class RegisteredName(click.Choice[str]):
 
 @dataclass(kw_only=True)
 class Common:
-    """The values of the common options."""
+    """The values of the options that commands share; each command has those that it needs."""
 
-    config_path: Path | None = None
-    assignments: list[str] = field(default_factory=list)
-    reading: list[str] = field(default_factory=list)
-    engine: str = "local"
-    scheduler: str = ""
-    force: bool = False
-    quiet: bool = False
-    as_json: bool = False
+    config_path: Path | None = option(
+        None,
+        "TOML file of settings, such as configs/small.toml. Default: the run's own, else built-in.",
+        names=("--config",),
+        metavar="FILE",
+    )
+    assignments: tuple[str, ...] = option(
+        (),
+        "Change one setting, such as train.epochs=5; overrides --config and may be repeated.",
+        names=("--set",),
+        metavar="SECTION.KEY=VALUE",
+    )
+    force: bool = option(False, "Run even if nothing has changed, and overwrite the output.")
+    quiet: bool = option(False, "Print only warnings and errors.")
+    as_json: bool = option(False, "Print the result as one JSON object on stdout.", names=("--json",))
+    print_config: bool = option(False, "Print the settings that the command would use, with explanations, and exit.")
+    format: str | None = option(
+        None,
+        f"Format of the files: {', '.join((*CORPUS_FORMATS.also, *CORPUS_FORMATS.built_in))}."
+        " Default auto: detected for each file.",
+        choices=CORPUS_FORMATS,
+        names=("--format", "--input-format"),
+        metavar="FORMAT",
+    )
+    field: str | None = option(
+        None,
+        "Fields with the text: columns of CSV and TSV by name or number, JSON keys (a.b). Default: detected.",
+        metavar="NAME,...",
+    )
+    encoding: str | None = option(
+        None, "Encoding of the files, such as gb18030. Default: detected for each file.", metavar="NAME"
+    )
+    bad_bytes: str | None = option(
+        None,
+        "What to do with lines that cannot be decoded; strict is an error. Default skip-line.",
+        choices=BAD_BYTES,
+    )
+    document: str | None = option(None, "Unit of plain text that is one document. Default file.", choices=DOCUMENTS)
+    engine: str = option(
+        "local",
+        "Run tasks on this machine (local) or on a Dask cluster (docs/clusters.md).",
+        choices=("local", "dask"),
+    )
+    scheduler: str = option(
+        "",
+        "Address of Dask's scheduler, such as tcp://192.168.0.1:8786; needed by --engine dask.",
+        metavar="ADDRESS",
+    )
 
     @property
     def console(self) -> Console:
         """The console that shows messages and progress."""
         return Console(quiet=self.quiet)
 
+    @property
+    def reading(self) -> list[str]:
+        """The settings of section text that options of reading set."""
+        names = ("format", "field", "encoding", "bad_bytes", "document")
+        return [f"text.{name}={value}" for name in names if (value := getattr(self, name)) is not None]
+
     def resolve(self, run: RunDir | None = None) -> Config:
         """Return the settings: the run's settings or the defaults, as changed by --config and then by --set."""
+        if (self.engine == "dask") != bool(self.scheduler):
+            raise click.UsageError("--engine dask and --scheduler ADDRESS need each other. Give both or neither.")
         assignments = [*self.assignments, *self.reading]
         if run is not None:
-            config = run.load_config(self.config_path, assignments)
-        else:
-            config = load_config(Config(), self.config_path, assignments)
-        return config
+            return run.load_config(self.config_path, assignments)
+        return load_config(Config(), self.config_path, assignments)
 
     def choose_engine(self, config: Config) -> "EngineChoice":
         """Return the engine that runs the tasks of the corpus stages."""
@@ -78,19 +123,10 @@ class Common:
                 click.echo(line)
 
 
-def keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    """Return a callback that keeps an option's value in the context's `Common`."""
-
-    def callback(context: click.Context, _parameter: click.Parameter, value: Any) -> None:
-        setattr(context.ensure_object(Common), name, list(value) if name == "assignments" else value)
-
-    return callback
-
-
 def with_options(function: Function, options: Sequence[Callable[[Any], Any]]) -> Function:
     """Return a command's function with options, which its help lists in this order."""
-    for option in reversed(options):
-        function = option(function)
+    for add in reversed(options):
+        function = add(function)
     return function
 
 
@@ -107,14 +143,14 @@ def takes(group: type, parameter: str) -> Callable[[Function], Function]:
             chosen = group(**{each.name: values.pop(each.name) for each in declared})
             return function(*args, **{parameter: chosen}, **values)
 
-        return with_options(command, [_declared_option(each) for each in declared])
+        return with_options(command, [_declared_option(each, each.name) for each in declared])
 
     return decorate
 
 
-def _declared_option(declared: Field[Any]) -> Callable[[Any], Any]:
+def _declared_option(declared: Field[Any], name: str, **changed: Any) -> Callable[[Any], Any]:
     """Return the option that a field declares, with type, range and default of the field."""
-    attributes = dict(declared.metadata["option"])
+    attributes = {**declared.metadata["option"], **changed}
     names = attributes.pop("names", (f"--{declared.name.replace('_', '-')}",))
     has_default = declared.default is not MISSING
     found = {
@@ -125,7 +161,7 @@ def _declared_option(declared: Field[Any]) -> Callable[[Any], Any]:
         "type": _type_of(declared, attributes.pop("path", {})),
         **({"default": declared.default} if has_default else {}),
     }
-    return click.option(*names, declared.name, **{**found, **attributes})
+    return click.option(*names, name, **{**found, **attributes})
 
 
 def _type_of(declared: Field[Any], path: Mapping[str, bool]) -> Any:
@@ -145,16 +181,20 @@ def _type_of(declared: Field[Any], path: Mapping[str, bool]) -> Any:
     return kind
 
 
+def _kept(name: str, **changed: Any) -> Callable[[Any], Any]:
+    """Return the option that a field of `Common` declares, which is kept in the context's `Common`."""
+    (declared,) = [each for each in fields(Common) if each.name == name]
+
+    def keep(context: click.Context, _parameter: click.Parameter, value: Any) -> None:
+        setattr(context.ensure_object(Common), name, value)
+
+    return _declared_option(declared, f"common_{name}", **{"expose_value": False, "callback": keep, **changed})
+
+
 def common_options(function: Function) -> Function:
-    """Add the options of all commands that write; their values are kept in the context's `Common`."""
-    force = click.option(
-        "--force",
-        is_flag=True,
-        help="Run even if nothing has changed, and overwrite the output.",
-        expose_value=False,
-        callback=keep("force"),
-    )
-    return _add_common(function, force)
+    """Add the options of all commands that write."""
+    names = ("config_path", "assignments", "force", "quiet", "as_json", "print_config")
+    return with_options(function, [_kept(name) for name in names])
 
 
 def common_options_of_readers(function: Function) -> Function:
@@ -164,87 +204,26 @@ def common_options_of_readers(function: Function) -> Function:
         if value:
             Console(quiet=False).warn(f"--force has no effect on {context.info_name}. Leave it out.")
 
-    return _add_common(function, click.option("--force", is_flag=True, hidden=True, expose_value=False, callback=warn))
+    names = ("config_path", "assignments", "quiet", "as_json", "print_config")
+    return with_options(function, [*(_kept(name) for name in names), _kept("force", hidden=True, callback=warn)])
 
 
-def _add_common(function: Function, force: Callable[[Function], Function]) -> Function:
-    options: list[Callable[[Function], Function]] = [
-        click.option(
-            "--config",
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="TOML file of settings, such as configs/small.toml. Default: the run's own, else built-in.",
-            expose_value=False,
-            callback=keep("config_path"),
-        ),
-        click.option(
-            "--set",
-            multiple=True,
-            metavar="SECTION.KEY=VALUE",
-            help="Change one setting, such as train.epochs=5; overrides --config and may be repeated.",
-            expose_value=False,
-            callback=keep("assignments"),
-        ),
-        force,
-        click.option(
-            "--quiet", is_flag=True, help="Print only warnings and errors.", expose_value=False, callback=keep("quiet")
-        ),
-        click.option(
-            "--json",
-            is_flag=True,
-            help="Print the result as one JSON object on stdout.",
-            expose_value=False,
-            callback=keep("as_json"),
-        ),
-        click.option(
-            "--print-config",
-            is_flag=True,
-            help="Print the settings that the command would use, with explanations, and exit.",
-            expose_value=False,
-        ),
-    ]
-    return with_options(function, options)
+def input_options(function: Function) -> Function:
+    """Add the options for how texts are read of which no line is left out."""
+    return with_options(function, [_kept("format", names=("--input-format",)), _kept("field"), encoding_option])
 
 
-def _reading_option(setting: str, *names: str, **attributes: Any) -> Callable[[Function], Function]:
-    """Return an option that sets a setting of section text."""
-
-    def keep(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
-        if setting == "encoding" and value not in (None, "auto") and not is_encoding(str(value)):
-            raise click.BadParameter(f"{value!r} is not an encoding that Python knows, such as utf-8 or gb18030.")
-        if value is not None:
-            context.ensure_object(Common).reading.append(f"text.{setting}={value}")
-
-    return click.option(*names, f"reading_{setting}", default=None, expose_value=False, callback=keep, **attributes)
+def reading_options(function: Function) -> Function:
+    """Add the options for how a corpus is read; each sets the setting of that name in section text."""
+    return with_options(function, [_kept(name) for name in ("format", "field", "encoding", "bad_bytes", "document")])
 
 
-encoding_option = _reading_option(
-    "encoding",
-    "--encoding",
-    metavar="NAME",
-    help="Encoding of the files, such as gb18030. Default: detected for each file.",
-)
+def engine_options(function: Function) -> Function:
+    """Add the options for where the tasks of the corpus stages run; they do not change the results."""
+    return with_options(function, [_kept("engine"), _kept("scheduler")])
 
 
-def _options_of_files(*names_of_format: str) -> list[Callable[[Any], Any]]:
-    """Return the options for format, field and encoding of the files that are read."""
-    return [
-        _reading_option(
-            "format",
-            *names_of_format,
-            type=RegisteredName(CORPUS_FORMATS),
-            metavar="FORMAT",
-            help=f"Format of the files: {', '.join((*CORPUS_FORMATS.also, *CORPUS_FORMATS.built_in))}."
-            " Default auto: detected for each file.",
-        ),
-        _reading_option(
-            "field",
-            "--field",
-            metavar="NAME,...",
-            help="Fields with the text: columns of CSV and TSV by name or number, JSON keys (a.b). Default: detected.",
-        ),
-        encoding_option,
-    ]
+encoding_option = _kept("encoding")
 
 
 def _only_standard_input(_: click.Context, __: click.Parameter, files: tuple[str, ...]) -> tuple[str, ...]:
@@ -254,65 +233,6 @@ def _only_standard_input(_: click.Context, __: click.Parameter, files: tuple[str
 
 
 input_argument = click.argument("files", nargs=-1, required=True, metavar="FILE...", callback=_only_standard_input)
-
-
-def input_options(function: Function) -> Function:
-    """Add the options for how texts are read of which no line is left out."""
-    return with_options(function, _options_of_files("--input-format"))
-
-
-def reading_options(function: Function) -> Function:
-    """Add the options for how a corpus is read; each sets the setting of that name in section text."""
-    options = [
-        *_options_of_files("--format", "--input-format"),
-        _reading_option(
-            "bad_bytes",
-            "--bad-bytes",
-            type=click.Choice(BAD_BYTES),
-            help="What to do with lines that cannot be decoded; strict is an error. Default skip-line.",
-        ),
-        _reading_option(
-            "document",
-            "--document",
-            type=click.Choice(DOCUMENTS),
-            help="Unit of plain text that is one document. Default file.",
-        ),
-    ]
-    return with_options(function, options)
-
-
-def engine_options(function: Function) -> Function:
-    """Add the options for where the tasks of the corpus stages run; they do not change the results."""
-
-    def keep(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-        if value is not None:
-            setattr(context.ensure_object(Common), str(parameter.name), value)
-
-    def check(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-        keep(context, parameter, value)
-        common = context.ensure_object(Common)
-        if (common.engine == "dask") != bool(common.scheduler):
-            raise click.UsageError("--engine dask and --scheduler ADDRESS need each other. Give both or neither.")
-
-    # The engine is eager: it must be known when the scheduler's callback checks the two.
-    engine = click.option(
-        "--engine",
-        type=click.Choice(ENGINES),
-        default=None,
-        is_eager=True,
-        expose_value=False,
-        callback=keep,
-        help="Run tasks on this machine (local) or on a Dask cluster (docs/clusters.md). Default local.",
-    )
-    scheduler = click.option(
-        "--scheduler",
-        metavar="ADDRESS",
-        default=None,
-        expose_value=False,
-        callback=check,
-        help="Address of Dask's scheduler, such as tcp://192.168.0.1:8786; needed by --engine dask.",
-    )
-    return with_options(function, [engine, scheduler])
 
 
 def check_run_path(context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
@@ -351,20 +271,29 @@ device_option = click.option(
 )
 
 
-def bundle_form_options(function: Function) -> Function:
-    """Add the options for the form in which a model is written."""
-    layout = click.option(
-        "--layout",
-        type=click.Choice(BUNDLE_LAYOUTS),
-        default="bundle",
-        show_default=True,
-        help="Files to write: a bundle of this program, or the files that another program reads.",
-    )
-    dtype = click.option(
-        "--dtype",
-        type=click.Choice(WEIGHT_DTYPES),
-        default="float32",
-        show_default=True,
-        help="Number type of the weights. float16 halves the files; all readers still load them.",
-    )
-    return with_options(function, [layout, dtype])
+class SettingsGroup(click.Group):
+    """A click group whose commands with --print-config print their settings and need nothing else, not even a run."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the name of the command that is called, the command, and its arguments."""
+        name, command, rest = super().resolve_command(ctx, args)
+        is_whole = command is not None and not isinstance(command, click.Group)
+        if command is not None and is_whole and "--print-config" in rest and "--help" not in rest:
+            command = settings_command(command)
+        return name, command, rest
+
+
+def settings_command(command: click.Command) -> click.Command:
+    """Return a command that takes the options of another one, needs none of them, and prints the settings."""
+    params = [copy(param) for param in command.params]
+    for param in params:
+        param.required = False
+
+    @click.pass_context
+    def print_settings(context: click.Context, /, run_path: Path | None = None, **_: Any) -> None:
+        config = context.ensure_object(Common).resolve(RunDir(run_path) if run_path else None)
+        click.echo(render_config(config), nl=False)
+
+    return click.Command(command.name, params=params, callback=print_settings, help=command.help)

@@ -8,10 +8,9 @@ from typing import Any
 
 import click
 
-from elmo_zh.cli.next_steps import after_stage, embed_with
+from elmo_zh.bundle.layout import BundleForm
 from elmo_zh.cli.options import (
     Common,
-    bundle_form_options,
     common_options,
     corpus_argument,
     device_option,
@@ -19,8 +18,10 @@ from elmo_zh.cli.options import (
     init_option,
     reading_options,
     run_option,
+    takes,
 )
 from elmo_zh.config import Config, config_names
+from elmo_zh.invocation import command
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.other_stages import earlier_stages, later_stages, refuse_settings_of
 from elmo_zh.run.record import StageOutcome
@@ -95,11 +96,10 @@ def vocab(common: Common, run_path: Path, init: Path | None, words: Path | None)
     from elmo_zh.stages import vocab as vocab_stage
     from elmo_zh.stages.init_bundle import resolve_init
 
-    if init and words:
-        raise click.UsageError("--init and --from both say which words the vocabulary has. Give only one of them.")
-
-    if init and "vocab.words" in config_names(None, common.assignments):
-        raise click.UsageError("--init and vocab.words both say which words the vocabulary has. Give only one of them.")
+    named = config_names(None, common.assignments)
+    if init and (words or "vocab.words" in named):
+        other = "--from" if words else "vocab.words"
+        raise click.UsageError(f"--init and {other} both say which words the vocabulary has. Give only one of them.")
 
     def change(config: Config) -> Config:
         if init is None and words is None:
@@ -107,7 +107,7 @@ def vocab(common: Common, run_path: Path, init: Path | None, words: Path | None)
         names = resolve_init(init, config.vocab.init) if init else "", str(words.absolute()) if words else ""
         return replace(config, vocab=replace(config.vocab, init=names[0], words=names[1]))
 
-    _run_stage(common, run_path, vocab_stage.vocab, change=change, named=config_names(None, common.assignments))
+    _run_stage(common, run_path, vocab_stage.vocab, change=change, named=named)
 
 
 @click.command()
@@ -231,7 +231,7 @@ def _train_together(
     metavar="DIR",
     help="Folder to write. Default: RUN/model.",
 )
-@bundle_form_options
+@takes(BundleForm, "form")
 @click.option(
     "--no-word2vec",
     is_flag=True,
@@ -240,7 +240,7 @@ def _train_together(
 @common_options
 @click.pass_obj
 def export(
-    common: Common, run_path: Path, checkpoint: str, output: Path | None, layout: str, dtype: str, no_word2vec: bool
+    common: Common, run_path: Path, checkpoint: str, output: Path | None, form: BundleForm, no_word2vec: bool
 ) -> None:
     """Export a checkpoint as a model bundle.
 
@@ -256,15 +256,14 @@ def export(
       elmo-zh export --run runs/mine --dtype float16 --output my-small-model
       elmo-zh export --run runs/mine --layout simple_elmo --output for-simple-elmo
     """
-    from elmo_zh.bundle.layout import BundleForm
     from elmo_zh.stages import export as export_stage
 
-    given = {f"--layout {layout}": layout != "bundle", f"--dtype {dtype}": dtype != "float32"}
-    given["--no-word2vec"] = no_word2vec
-    if output is None and any(given.values()):
-        option = next(option for option, is_given in given.items() if is_given)
-        raise click.UsageError(f"{option} needs --output DIR, because RUN/model is for the float32 bundle.")
-    form = BundleForm(layout=layout, dtype=dtype, with_word2vec=not no_word2vec)
+    given = [f"--layout {form.layout}"] if form.layout != "bundle" else []
+    given += [f"--dtype {form.dtype}"] if form.dtype != "float32" else []
+    given += ["--no-word2vec"] if no_word2vec else []
+    if output is None and given:
+        raise click.UsageError(f"{given[0]} needs --output DIR, because RUN/model is for the float32 bundle.")
+    form = replace(form, with_word2vec=not no_word2vec)
     _run_stage(common, run_path, export_stage.export, checkpoint=checkpoint, output=output, form=form)
 
 
@@ -292,3 +291,25 @@ def _run_stage(
         common.finish(result, after_stage(name, run, run.load_config(None, [])))
     else:
         common.finish(result, *([embed_with(output)] if arguments["form"].layout == "bundle" else ()))
+
+
+def after_stage(stage: str, run: RunDir, config: Config) -> str:
+    """Return the line that names the command after a stage; training from another model skips word2vec."""
+    if stage == "export":
+        return embed_with(run.model)
+    init = config.train.init or config.vocab.init
+    needs_vectors = config.word2vec.enabled and not init
+    following = {
+        "segment": "vocab",
+        "vocab": "word2vec" if needs_vectors else "encode",
+        "word2vec": "encode",
+        "encode": "word2vec" if needs_vectors and not run.word2vec.exists() else "train",
+        "train": "export",
+    }[stage]
+    own_init = ("--init", init) if following == "train" and init and not config.train.init else ()
+    return f"Next: {command(following, '--run', run.path, *own_init)}"
+
+
+def embed_with(model: Path, *, segmented: bool = False) -> str:
+    """Return the line that names the command to embed a file with a model."""
+    return f"Next: {command('embed', 'file.txt', '--model', model, *(['--segmented'] if segmented else []))}"

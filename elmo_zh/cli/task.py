@@ -2,7 +2,7 @@
 
 import click
 
-from elmo_zh.cli.settings_group import SettingsGroup
+from elmo_zh.cli.options import SettingsGroup
 from elmo_zh.cli.task_compare import compare
 from elmo_zh.cli.task_fit import fit
 from elmo_zh.cli.task_predict import predict

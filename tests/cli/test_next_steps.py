@@ -9,7 +9,7 @@ import pytest
 from contract.command_line import COMMANDS, ROOT, SampleRun, elmo_zh
 from drawn_bundles import TOKENS, write_model
 
-from elmo_zh.cli.next_steps import after_stage
+from elmo_zh.cli.stages import after_stage
 from elmo_zh.config import Config, TrainConfig, VocabConfig, Word2vecConfig
 from elmo_zh.run.layout import RunDir
 
