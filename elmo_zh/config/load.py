@@ -31,10 +31,6 @@ def load_config(base: Config, path: Path | None, assignments: Sequence[str]) -> 
         base: Settings to start from.
         path: A TOML file, or None.
         assignments: Texts such as "train.batch_size=32".
-
-    Raises:
-        ConfigError: If there are problems, with one message for each: a missing or invalid file, unknown keys, wrong
-            types, values out of range. An OptionError if the file is right and the assignments are wrong.
     """
     problems: list[str] = []
     of_file = _apply(base, _read_toml(path), str(path), problems) if path is not None else base
@@ -136,11 +132,7 @@ def _is_list_of_pairs(value: Any) -> bool:
 
 
 def parse_section(section: Section, values: Mapping[str, Any], name: str, source: str) -> Section:
-    """Return a section changed by values read from `source`.
-
-    Raises:
-        ConfigError: With one message for each unknown key, wrong type or value out of range.
-    """
+    """Return a section changed by values read from `source`."""
     problems: list[str] = []
     changed: Any = replace(section, **dict(_checked_values(section, name, values, source, problems)))  # type: ignore[type-var]
     problems.extend(f"{source}: {problem}." for problem in changed.problems())

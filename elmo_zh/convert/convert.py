@@ -66,11 +66,6 @@ def convert_model(
         settings: Settings of the conversion.
         force: Replace an existing bundle.
         reporter: Receives messages.
-
-    Raises:
-        BundleError: If the source is damaged, unsafe, or not a known kind of model.
-        OutputError: If the output exists already, or is read.
-        CorpusError: If the text for the warm state cannot be read.
     """
     if is_run(source):
         raise BundleError(

@@ -66,9 +66,6 @@ def read_manylangs(folder: Path, options: Path | None, text: KnownText, *, swapp
             configuration of the released models if that is the one named.
         text: How its training text was prepared.
         swapped_marks: Begin and end of a word are swapped, as in all released models.
-
-    Raises:
-        BundleError: If a file is missing or unsafe, or does not fit the others.
     """
     config_path = options or _find_config(folder)
     config = _RELEASED_CONFIG if config_path is None else load_options(config_path)

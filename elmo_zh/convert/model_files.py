@@ -36,9 +36,6 @@ def opened_source(source: Path, unpacked: Path) -> Iterator[Path]:
     """Yield the folder of a model's files; an archive is unpacked to `unpacked` in the meantime.
 
     Files that a killed process left there are replaced.
-
-    Raises:
-        BundleError: If there is no such folder or archive, or the archive is damaged or unsafe.
     """
     if source.is_dir():
         yield source
@@ -149,9 +146,6 @@ def find_published_files(folder: Path, chosen: "ChosenFiles") -> PublishedFiles:
     """Return the files of a model in the published layout: those that were named, else those in the folder.
 
     The weights are the only HDF5 file with LSTM cells, the options the only JSON file of that name.
-
-    Raises:
-        BundleError: If a file is missing or ambiguous.
     """
     return PublishedFiles(
         options=chosen.options or _only(folder, _named(folder, "options.json", "*options.json"), "options"),

@@ -29,11 +29,7 @@ class KnownText:
 
 
 def read_published(folder: Path, chosen: ChosenFiles, text: KnownText, reporter: Reporter) -> BundleSource:
-    """Read a model in the published layout, in character or token mode.
-
-    Raises:
-        BundleError: If a file is missing or damaged, or does not fit the others.
-    """
+    """Read a model in the published layout, in character or token mode."""
     files = find_published_files(folder, chosen)
     options = load_options(files.options)
     reads_characters = "char_cnn" in options

@@ -78,10 +78,6 @@ def find_encoding(content: Content, wanted: str, *, trusts_head: bool = False) -
         content: The file.
         wanted: The encoding to use, or "auto" to detect it.
         trusts_head: Accept UTF-8 if the start of the file is; decoding the rest raises an error if that was wrong.
-
-    Raises:
-        UnsuitableError: If the file has none of these encodings.
-        CorpusError: If many lines are not in the wanted encoding, and the file is in another one.
     """
     if wanted != "auto":
         encoding = _wanted_encoding(content, wanted)

@@ -28,12 +28,7 @@ def write_sealed(path: Path, value: Mapping[str, Any], regions: Iterable[Region]
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
-    """Return a record without its digests.
-
-    Raises:
-        FileNotFoundError: If it is missing.
-        ValueError: If it is damaged.
-    """
+    """Return a record without its digests."""
     record = _read(path)
     return {name: value for name, value in record.items() if name not in ("regions", "content")}
 

@@ -20,9 +20,6 @@ def resolve_init(init: Path, known: str) -> str:
     Args:
         init: Path or name of the bundle, as typed.
         known: The resolved path in the run's settings, or empty. That bundle may be gone if the run has used it.
-
-    Raises:
-        BundleError: If it is another path and there is no bundle.
     """
     path = find_bundle(init)
     resolved = str(path.resolve())
@@ -45,10 +42,6 @@ def with_resolved_init(run: RunDir, config: Config, sections: Collection[str] = 
         run: The run. What it has started from according to its settings may be gone.
         config: The settings of this command.
         sections: The sections that the command uses.
-
-    Raises:
-        BundleError: If a section has another `init`, and there is no bundle.
-        RunError: If it has another file of words, and there is none.
     """
     known = run.load_config(None, [])
     resolved, known_paths = _resolved_inits(config), _resolved_inits(known)
