@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elmo_zh.cli.model_options import IndexPath, refuse_settings_of_the_model
-from elmo_zh.cli.options import Common, common_options
+from elmo_zh.cli.options import Common, common_options, takes
+from elmo_zh.contexts import DriftOptions
 from elmo_zh.invocation import program, typed_word
 from elmo_zh.run.reporter import counted, first_ten
 
@@ -19,54 +20,14 @@ if TYPE_CHECKING:
 # The level at which a change counts as found.
 _LEVEL = 0.05
 
-_file_path = click.Path(path_type=Path, exists=True, dir_okay=False)
-
 
 @click.command()
 @click.argument("old", type=IndexPath(), metavar="OLD")
 @click.argument("new", type=IndexPath(), metavar="NEW")
-@click.option("--layer", type=click.IntRange(0), help="Layer whose vectors are compared. Default: the top one of both.")
-@click.option(
-    "--by",
-    type=click.Choice(("excess", "apd", "prt")),
-    default="excess",
-    show_default=True,
-    help="Measure to test and to sort by: average pairwise distance between the texts (apd), the same minus"
-    " that within each text (excess), or the distance of the means (prt).",
-)
-@click.option(
-    "--min-count",
-    type=click.IntRange(2),
-    default=10,
-    show_default=True,
-    help="Compare words that are in at least this many different sentences of each index.",
-)
-@click.option("--words", type=_file_path, metavar="FILE", help="Compare only the words of this file, one per line.")
-@click.option(
-    "--vectors",
-    type=_file_path,
-    nargs=2,
-    metavar="OLD.txt NEW.txt",
-    help="Also compare word2vec vectors trained on each text, in its text format, such as word2vec.txt of a run.",
-)
-@click.option(
-    "--permutations",
-    type=click.IntRange(1),
-    default=10_000,
-    show_default=True,
-    help="Permutations of each word at most; the smallest p-value is about 1 divided by this.",
-)
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True, help="Seed of the tests.")
-@click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Number of words to show at most.")
-@click.option(
-    "--lines", type=click.IntRange(0), default=3, show_default=True, help="Lines of each text to show for each word."
-)
-@click.option(
-    "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write all compared words to this TSV file."
-)
+@takes(DriftOptions, "options")
 @common_options
 @click.pass_obj
-def drift(common: Common, /, old: Path, new: Path, output: Path | None, **chosen: Any) -> None:
+def drift(common: Common, /, old: Path, new: Path, *, options: DriftOptions) -> None:
     """Find words that two texts use differently.
 
     Use it to compare periods or kinds of text. OLD and NEW are indexes that one model has made. The words that changed
@@ -84,22 +45,31 @@ def drift(common: Common, /, old: Path, new: Path, output: Path | None, **chosen
     """
     common.resolve()
     refuse_settings_of_the_model(common, "drift")
+    from elmo_zh.contexts.choice import load_word_list
     from elmo_zh.contexts.drift import measure_drift, moved_lines, save_drift
+    from elmo_zh.contexts.drift_statistics import procrustes_distances
     from elmo_zh.contexts.index import ContextIndex
 
     indexes = ContextIndex.load(old), ContextIndex.load(new)
-    _check_output(common, output, [old, new, *(chosen["vectors"] or ())])
-    words = _read_words(chosen["words"])
-    options = {name: chosen[name] for name in ("layer", "min_count", "by", "permutations", "seed")}
-    distances = _vector_distances(chosen["vectors"])
-    found = measure_drift(*indexes, words=words, reporter=common.console, **options)
-    found = found.with_procrustes(distances)
-    if output:
-        save_drift(output, found)
-    _report(common, found, indexes, words, chosen)
-    shown = found.words[: chosen["top"]]
-    lines = [moved_lines(*indexes, each.word, found.layer, chosen["lines"]) for each in shown]
-    _finish(common, found, list(zip(shown, lines, strict=True)), (old, new), output)
+    _check_output(common, options.output, [old, new, *(options.vectors or ())])
+    words = load_word_list(options.words) if options.words else None
+    distances = procrustes_distances(*options.vectors) if options.vectors else {}
+    found = measure_drift(
+        *indexes,
+        layer=options.layer,
+        min_count=options.min_count,
+        words=words,
+        by=options.by,
+        permutations=options.permutations,
+        seed=options.seed,
+        reporter=common.console,
+    ).with_procrustes(distances)
+    if options.output:
+        save_drift(options.output, found)
+    _report(common, found, indexes, words, options)
+    shown = found.words[: options.top]
+    lines = [moved_lines(*indexes, each.word, found.layer, options.lines) for each in shown]
+    _finish(common, found, list(zip(shown, lines, strict=True)), (old, new), options.output)
 
 
 def _check_output(common: Common, output: Path | None, inputs: list[Path]) -> None:
@@ -114,24 +84,12 @@ def _check_output(common: Common, output: Path | None, inputs: list[Path]) -> No
         raise OutputError(f"{output} exists already. Choose another --output{advice}.")
 
 
-def _read_words(path: Path | None) -> frozenset[str] | None:
-    from elmo_zh.contexts.choice import load_word_list
-
-    return load_word_list(path, lambda word: word) if path else None
-
-
-def _vector_distances(paths: tuple[Path, Path] | None) -> dict[str, float]:
-    from elmo_zh.contexts.drift_statistics import procrustes_distances
-
-    return procrustes_distances(*paths) if paths else {}
-
-
 def _report(
     common: Common,
     found: "Drift",
     indexes: tuple["ContextIndex", "ContextIndex"],
     words: frozenset[str] | None,
-    chosen: dict[str, Any],
+    options: DriftOptions,
 ) -> None:
     """Say what was compared; warn of equal texts, of words of --words left out, and of tests that cannot succeed."""
     model = indexes[0].model["path"]
@@ -144,12 +102,12 @@ def _report(
     if missing := sorted((words or frozenset()) - {each.word for each in found.words}):
         common.console.warn(
             f"{counted(len(missing), 'word')} of --words not compared: {first_ten(missing)}. Each must be in"
-            f" {chosen['min_count']} different sentences of both indexes (--min-count)."
+            f" {options.min_count} different sentences of both indexes (--min-count)."
         )
-    least = 1 / (chosen["permutations"] + 1)
+    least = 1 / (options.permutations + 1)
     if any(each.p <= least for each in found.words) and all(each.q >= _LEVEL for each in found.words):
         common.console.warn(
-            f"{counted(chosen['permutations'], 'permutation')} are too few for {counted(len(found.words), 'word')}:"
+            f"{counted(options.permutations, 'permutation')} are too few for {counted(len(found.words), 'word')}:"
             f" no q can fall below {_LEVEL} here. Use --permutations {round(len(found.words) / _LEVEL) + 1}"
         )
 

@@ -3,19 +3,25 @@
 import sys
 from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from elmo_zh.cli.model_options import explore_model_option, load_embedder, model_of_index, refuse_settings_of_the_model
-from elmo_zh.cli.options import Common, common_options, device_option
+from elmo_zh.cli.model_options import (
+    explore_model_option,
+    load_embedder,
+    load_embedder_of,
+    refuse_settings_of_the_model,
+)
+from elmo_zh.cli.options import Common, common_options, device_option, takes
+from elmo_zh.contexts import PageChoice
 from elmo_zh.run.reporter import counted, first_ten, format_bytes
 
 if TYPE_CHECKING:
     from elmo_zh.config import EmbedConfig
     from elmo_zh.contexts.explore.colourings import PointLabels
-    from elmo_zh.contexts.explore.points import PageChoice
     from elmo_zh.contexts.explore.server import ExploreServer
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.embed.embedder import ElmoEmbedder
@@ -37,43 +43,7 @@ _PORT = 8337
     help=f"Port to serve the page at, without --output; 0 takes any free one. Default {_PORT}.",
 )
 @click.option("--no-browser", is_flag=True, help="Open no browser; only print the address of the page.")
-@click.option("--word", "words", multiple=True, metavar="WORD", help="Word of the index to show; may be repeated.")
-@click.option(
-    "--words",
-    "word_list",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Show the words of this file, one per line.",
-)
-@click.option(
-    "--num-words",
-    type=click.IntRange(1),
-    default=20,
-    show_default=True,
-    help="Number of words to show if neither --word nor --words is given: the most frequent ones of --labels, or"
-    " without labels those of two characters or more with the most usages.",
-)
-@click.option(
-    "--max-per-word",
-    type=click.IntRange(1),
-    default=100,
-    show_default=True,
-    help="Show at most this many occurrences of a word, chosen at random.",
-)
-@click.option(
-    "--labels",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help="TSV file with labels to colour occurrences by: columns file, line or word, and one for each kind of label."
-    " Default for the sample text: data/senses.tsv.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0, 2**32 - 1),
-    default=1,
-    show_default=True,
-    help="Seed of the samples, of k-means and of t-SNE.",
-)
+@takes(PageChoice, "choice")
 @explore_model_option
 @device_option
 @common_options
@@ -87,7 +57,7 @@ def explore(
     no_browser: bool,
     model: Path | None,
     device: str | None,
-    **chosen: Any,
+    choice: PageChoice,
 ) -> None:
     """Look at words in their sentences, on a page in the browser.
 
@@ -109,7 +79,7 @@ def explore(
     config = common.resolve()
     refuse_settings_of_the_model(common, "explore", also="embed")
     from elmo_zh.contexts.explore.page import build_page_data, check_packages
-    from elmo_zh.run.resumable import claimed_output
+    from elmo_zh.run.files import claimed_output
 
     _refuse_options_of_the_server(output, port, no_browser=no_browser)
     check_packages()
@@ -122,8 +92,8 @@ def explore(
             inputs = [index_path] if index_path else []
             stack.enter_context(claimed_output(output, inputs, Path.is_file, force=common.force))
         index, embedder = _load(common, index_path, model, config.embed, device, has_output=output is not None)
-        labels = _labels(common, index, chosen.pop("labels"))
-        choice = _choice(common, index, chosen.pop("word_list"), labels, **chosen)
+        labels = _labels(common, index, choice.labels)
+        choice = _with_words(common, index, choice, labels)
         data = build_page_data(index, embedder, choice, device or "auto", common.console, labels)
         if output is None:
             server = _server(common, index, embedder, data, port, device or "auto")
@@ -161,17 +131,7 @@ def _load(
         force = common.force and not has_output
         return load_own_index(subject, embedder, force=force, reporter=common.console), embedder
     index = ContextIndex.load(path)
-    made_with = index.model
-    embedder = load_embedder(
-        common,
-        model_of_index(index, model),
-        config,
-        device,
-        precision=made_with["precision"],
-        unknown=made_with["unknown"],
-    )
-    index.require_model(embedder.bundle.digest, embedder.bundle.path)
-    return index, embedder
+    return index, load_embedder_of(common, index, model, config, device)
 
 
 def _labels(common: Common, index: "ContextIndex", path: Path | None) -> "PointLabels | None":
@@ -192,35 +152,25 @@ def _labels(common: Common, index: "ContextIndex", path: Path | None) -> "PointL
     return labels
 
 
-def _choice(
-    common: Common,
-    index: "ContextIndex",
-    path: Path | None,
-    labels: "PointLabels | None",
-    *,
-    words: tuple[str, ...],
-    **chosen: Any,
-) -> "PageChoice":
-    """Return which words to show: those that are named, then those of a file; if there are none, those of the labels.
+def _with_words(common: Common, index: "ContextIndex", choice: PageChoice, labels: "PointLabels | None") -> PageChoice:
+    """Return the choice with words: those that are named, then those of its file; without both, those of the labels.
 
-    Words of a file or of labels come by falling count. Those of a file that the index lacks are passed over with a
-    warning.
+    Words of a file or of labels are sorted by count. A warning names those of a file that the index lacks.
     """
     from elmo_zh.contexts.choice import load_word_list
-    from elmo_zh.contexts.explore.points import PageChoice
     from elmo_zh.errors import ElmoZhError
 
-    listed = load_word_list(path, str) if path else frozenset()
+    listed = load_word_list(choice.word_list) if choice.word_list else frozenset()
     found = _by_count(index, listed)
     if missing := sorted(listed.difference(found)):
         number = counted(len(missing), "word")
-        problem = f"{number} of --words {path} not in the index {index.path}: {first_ten(missing)}"
+        problem = f"{number} of --words {choice.word_list} not in the index {index.path}: {first_ten(missing)}"
         if not found:
             raise ElmoZhError(f"{problem}. Give words of it, or leave out --words.")
         common.console.warn(problem)
-    if not words and not found and labels:
-        found = _by_count(index, labels.words)[: chosen["num_words"]]
-    return PageChoice(words=(*words, *found), **chosen)
+    if not choice.words and not found and labels:
+        found = _by_count(index, labels.words)[: choice.num_words]
+    return replace(choice, words=(*choice.words, *found))
 
 
 def _by_count(index: "ContextIndex", words: Iterable[str]) -> list[str]:

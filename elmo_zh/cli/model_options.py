@@ -127,6 +127,17 @@ def model_of_index(index: "ContextIndex", given: Path | None) -> Path:
     return own if is_candidate and file_digest(info) == index.model_digest else model_path(given)
 
 
+def load_embedder_of(
+    common: Common, index: "ContextIndex", given: Path | None, config: EmbedConfig, device: str | None
+) -> "ElmoEmbedder":
+    """Load the model that computed an index, to compute as it did then."""
+    path, made_with = model_of_index(index, given), index.model
+    precision, unknown = made_with["precision"], made_with["unknown"]
+    embedder = load_embedder(common, path, config, device, precision=precision, unknown=unknown)
+    index.require_model(embedder.bundle.digest, embedder.bundle.path)
+    return embedder
+
+
 def load_embedder(
     common: Common,
     path: Path,

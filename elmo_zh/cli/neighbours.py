@@ -9,8 +9,7 @@ import click
 from elmo_zh.cli.model_options import (
     index_model_option,
     index_option,
-    load_embedder,
-    model_of_index,
+    load_embedder_of,
     refuse_settings_of_the_model,
 )
 from elmo_zh.cli.options import Common, common_options_of_readers, device_option
@@ -68,16 +67,7 @@ def neighbours(
     index = ContextIndex.load(index_path)
     chosen = index.layers[-1] if layer is None else layer
     index.vectors(chosen)
-    made_with = index.model
-    embedder = load_embedder(
-        common,
-        model_of_index(index, model),
-        config.embed,
-        device,
-        precision=made_with["precision"],
-        unknown=made_with["unknown"],
-    )
-    index.require_model(embedder.bundle.digest, embedder.bundle.path)
+    embedder = load_embedder_of(common, index, model, config.embed, device)
     asked = best_occurrence(require_occurrences(embedder, sentence, word, segmented=index.is_segmented))
     [activations] = embedder.compute_vectors([asked.tokens])
     only = asked.word if same_word else None

@@ -170,7 +170,7 @@ def _type_of(declared: Field[Any], path: Mapping[str, bool]) -> Any:
         return RegisteredName(choices) if isinstance(choices, Registry) else click.Choice(choices)
     # `int | None` and `tuple[int, ...]` are options of type int.
     (kind,) = [each for each in get_args(declared.type) or (declared.type,) if each not in (type(None), ...)]
-    if kind is Path:
+    if path or kind is Path:
         return click.Path(path_type=Path, **path)
     if least is most is above is None:
         return kind

@@ -5,7 +5,7 @@ import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -25,12 +25,14 @@ from elmo_zh.cli.options import (
     engine_options,
     input_argument,
     input_options,
+    takes,
 )
+from elmo_zh.contexts import ScoreOptions
 from elmo_zh.invocation import program
 from elmo_zh.run.reporter import counted
 
 if TYPE_CHECKING:
-    from elmo_zh.contexts.line_scorer import LineScorer
+    from elmo_zh.contexts.line_scorer import LineReading, LineScorer
     from elmo_zh.contexts.score_texts import ScoreJob, ScoreReport
 
 
@@ -45,49 +47,22 @@ if TYPE_CHECKING:
 )
 @segmented_option
 @input_options
-@click.option(
-    "--split-sentences",
-    is_flag=True,
-    help="Split lines into sentences as in training; a line costs the sum of its sentences.",
-)
-@click.option(
-    "--by",
-    type=click.Choice(("line", "token")),
-    default="line",
-    show_default=True,
-    help="Write one row for each line, or one for each token with its surprisal.",
-)
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(("tsv", "jsonl")),
-    help="Form of the rows: a table with a header (tsv) or JSON lines (jsonl). Default tsv.",
-)
-@click.option(
-    "--keep-below",
-    type=float,
-    metavar="BITS",
-    help="Write the lines with fewer bits per character than this instead of scores; with --against, those whose"
-    " difference is below.",
-)
-@click.option(
-    "--keep-share",
-    type=click.FloatRange(0, 1),
-    metavar="FRACTION",
-    help="Write this fraction of the lines instead of scores: those with the fewest bits per character; with --against,"
-    " those with the lowest difference.",
-)
-@click.option(
-    "--against",
-    type=click.Path(path_type=Path),
-    metavar="BUNDLE",
-    help="Compare with this model: adds the difference in bits per character, --model minus this one.",
-)
+@takes(ScoreOptions, "options")
 @device_option
 @engine_options
 @common_options
 @click.pass_obj
-def score(common: Common, /, files: tuple[str, ...], output: Path | None, **chosen: Any) -> None:
+def score(
+    common: Common,
+    /,
+    files: tuple[str, ...],
+    model: Path | None,
+    output: Path | None,
+    device: str | None,
+    *,
+    segmented: bool,
+    options: ScoreOptions,
+) -> None:
     """Score lines of text, or keep those that score best.
 
     Use it to find odd lines, to clean a corpus, or to choose text of a field. Scores are exact costs under the forward
@@ -105,23 +80,23 @@ def score(common: Common, /, files: tuple[str, ...], output: Path | None, **chos
     """
     config = common.resolve()
     refuse_settings_of_the_model(common, "score")
-    refuse_format_of_segmented(common, segmented=chosen["segmented"])
-    _check_usage(common, output, chosen)
+    refuse_format_of_segmented(common, segmented=segmented)
+    _check_usage(common, output, options, segmented=segmented)
     from elmo_zh.allocator import keep_freed_memory
     from elmo_zh.contexts.keep import KeepRule
+    from elmo_zh.contexts.line_scorer import LineReading
     from elmo_zh.contexts.score_texts import ScoreJob, score_texts
     from elmo_zh.corpus.input_texts import input_text, opened_inputs
 
     keep_freed_memory()
-    keep = None
-    if chosen["keep_below"] is not None or chosen["keep_share"] is not None:
-        keep = KeepRule(below=chosen["keep_below"], share=chosen["keep_share"])
+    keep = KeepRule(below=options.keep_below, share=options.keep_share) if _keeps(options) else None
+    reading = LineReading(segmented=segmented, split_sentences=options.split_sentences, by_token=options.by == "token")
     with opened_inputs(files, common.console) as sources:
         job = ScoreJob(
-            scorer=_load_scorer(common, model_path(chosen["model"]), chosen),
-            texts=[input_text(source, config.text, segmented=chosen["segmented"]) for source in sources.sources],
-            other=_load_scorer(common, model_path(chosen["against"]), chosen) if chosen["against"] else None,
-            kind=chosen["kind"] or "tsv",
+            scorer=_load_scorer(common, model_path(model), reading, device),
+            texts=[input_text(source, config.text, segmented=segmented) for source in sources.sources],
+            other=_load_scorer(common, model_path(options.against), reading, device) if options.against else None,
+            kind=options.kind or "tsv",
             keep=keep,
         )
         place = output or sys.stdout.buffer
@@ -130,43 +105,42 @@ def score(common: Common, /, files: tuple[str, ...], output: Path | None, **chos
     _finish(common, job, report, output)
 
 
-def _check_usage(common: Common, output: Path | None, chosen: dict[str, Any]) -> None:
-    keeps = chosen["keep_below"] is not None or chosen["keep_share"] is not None
+def _keeps(options: ScoreOptions) -> bool:
+    return options.keep_below is not None or options.keep_share is not None
+
+
+def _check_usage(common: Common, output: Path | None, options: ScoreOptions, *, segmented: bool) -> None:
+    limits = {"--keep-below": options.keep_below, "--keep-share": options.keep_share}
     if common.as_json and output is None:
         raise click.UsageError("With --json stdout holds the result. Give the scores a file: --output FILE")
     if common.engine != "local" and output is None:
         raise click.UsageError("--engine dask needs a file on the disk that the workers share: --output FILE")
-    if chosen["keep_below"] is not None and chosen["keep_share"] is not None:
+    if None not in limits.values():
         raise click.UsageError("--keep-below and --keep-share exclude each other. Give one of them.")
-    for option in ("keep_below", "keep_share"):
-        if chosen[option] is not None and not math.isfinite(chosen[option]):
-            raise click.UsageError(f"--{option.replace('_', '-')} takes a finite number.")
-    if keeps and (chosen["kind"] or chosen["by"] == "token"):
+    for name, limit in limits.items():
+        if limit is not None and not math.isfinite(limit):
+            raise click.UsageError(f"{name} takes a finite number.")
+    if _keeps(options) and (options.kind or options.by == "token"):
         raise click.UsageError("--keep-below and --keep-share write lines. Leave out --format and --by.")
-    if chosen["against"] and chosen["by"] == "token":
+    if options.against and options.by == "token":
         raise click.UsageError(
             "--against compares lines, since two models may have other tokens. Leave out --by token."
         )
-    if chosen["split_sentences"] and chosen["segmented"]:
+    if options.split_sentences and segmented:
         raise click.UsageError("--segmented text has one sentence per line already. Leave out --split-sentences.")
 
 
-def _load_scorer(common: Common, path: Path, chosen: dict[str, Any]) -> "LineScorer":
+def _load_scorer(common: Common, path: Path, reading: "LineReading", device: str | None) -> "LineScorer":
     """Load a model, and say which one it is."""
     from elmo_zh.bundle.description import model_line
     from elmo_zh.bundle.read import load_bundle
-    from elmo_zh.contexts.line_scorer import LineReading, LineScorer
+    from elmo_zh.contexts.line_scorer import LineScorer
 
     bundle = load_bundle(path)
     common.console.note(model_line(bundle))
     if bundle.needs_warm_state():
         common.console.warn(f"{FROM_ZERO}, so its scores are worse than they could be. {WARM_UP}")
-    reading = LineReading(
-        segmented=chosen["segmented"],
-        split_sentences=chosen["split_sentences"],
-        by_token=chosen["by"] == "token",
-    )
-    return LineScorer(bundle, chosen["device"] or "auto", reading)
+    return LineScorer(bundle, device or "auto", reading)
 
 
 def _finish(common: Common, job: "ScoreJob", report: "ScoreReport", output: Path | None) -> None:

@@ -1,7 +1,8 @@
 """The command that finds the usages of a word in an index."""
 
 import shlex
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,11 @@ import click
 from elmo_zh.cli.model_options import (
     index_model_option,
     index_option,
-    load_embedder,
-    model_of_index,
+    load_embedder_of,
     refuse_settings_of_the_model,
 )
-from elmo_zh.cli.options import Common, common_options, device_option
+from elmo_zh.cli.options import Common, common_options, device_option, takes
+from elmo_zh.contexts import SenseOptions
 from elmo_zh.errors import BundleError
 from elmo_zh.invocation import program, typed_word
 from elmo_zh.run.reporter import counted
@@ -31,34 +32,7 @@ _NUM_LINES = 5
 @click.command()
 @click.argument("word", metavar="WORD")
 @index_option
-@click.option(
-    "--layer",
-    type=click.IntRange(0),
-    help="Layer whose vectors are compared. Default: the lowest layer of the index above 0.",
-)
-@click.option(
-    "--usages",
-    type=click.IntRange(1),
-    metavar="K",
-    help="Number of usages. Default: chosen from the data; it may be one.",
-)
-@click.option(
-    "--top", type=click.IntRange(1), default=10, show_default=True, help="Words to show of each kind at most."
-)
-@click.option("--no-substitutes", is_flag=True, help="Leave substitutes out; then no model is needed.")
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Write every occurrence with its usage to this TSV file.",
-)
-@click.option(
-    "--picture",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Draw the occurrences as a map, coloured by usage, to this PNG file.",
-)
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=1, show_default=True, help="Seed of k-means.")
+@takes(SenseOptions, "options")
 @index_model_option
 @device_option
 @common_options
@@ -70,7 +44,8 @@ def senses(
     index_path: Path,
     model: Path | None,
     device: str | None,
-    **chosen: Any,
+    *,
+    options: SenseOptions,
 ) -> None:
     """Find the usages of a word: its occurrences in clusters.
 
@@ -86,37 +61,33 @@ def senses(
     """
     config = common.resolve()
     refuse_settings_of_the_model(common, "senses", also="embed")
-    if chosen["no_substitutes"] and (model or device):
+    if options.no_substitutes and (model or device):
         raise click.UsageError("--no-substitutes needs no model. Leave out --model and --device, or --no-substitutes.")
-    if chosen["picture"]:
+    if options.picture:
         _require_matplotlib()
     from elmo_zh.contexts.index import ContextIndex
-    from elmo_zh.contexts.senses import find_senses
-    from elmo_zh.run.resumable import claimed_output
+    from elmo_zh.contexts.senses import find_senses, usage_substitutes
+    from elmo_zh.run.files import claimed_output
 
     index = ContextIndex.load(index_path)
     with ExitStack() as stack:
-        for path in filter(None, (chosen["output"], chosen["picture"])):
+        for path in filter(None, (options.output, options.picture)):
             stack.enter_context(claimed_output(path, [index_path], Path.is_file, force=common.force))
         found = find_senses(
-            index,
-            word,
-            layer=chosen["layer"],
-            num_usages=chosen["usages"],
-            seed=chosen["seed"],
-            top=chosen["top"],
+            index, word, layer=options.layer, num_usages=options.num_usages, seed=options.seed, top=options.top
         )
         embedder, substitutes = None, None
-        if not chosen["no_substitutes"]:
-            embedder = _load_embedder(common, index, model, config.embed, device)
-            substitutes = _substitutes(embedder, index, found, chosen["top"])
-        _write(index, found, chosen["output"], chosen["picture"])
+        if not options.no_substitutes:
+            with _way_out_without_substitutes():
+                embedder = load_embedder_of(common, index, model, config.embed, device)
+                substitutes = usage_substitutes(embedder, found, segmented=index.is_segmented, top=options.top)
+        _write(index, found, options)
     if found.layer == 0:
         common.console.note(
             "In layer 0 a word has the same vector in every sentence, so only the words around it tell usages apart."
             " The layers above read the sentence: --layer 1"
         )
-    _finish(common, index, found, substitutes, embedder, [chosen["output"], chosen["picture"]])
+    _finish(common, index, found, substitutes, embedder, options)
 
 
 def _require_matplotlib() -> None:
@@ -129,44 +100,23 @@ def _require_matplotlib() -> None:
         )
 
 
-def _load_embedder(
-    common: Common, index: "ContextIndex", model: Path | None, config: Any, device: str | None
-) -> "ElmoEmbedder":
+@contextmanager
+def _way_out_without_substitutes() -> Iterator[None]:
+    """Add to an error of the model that the command can do without it."""
     try:
-        embedder = load_embedder(
-            common,
-            model_of_index(index, model),
-            config,
-            device,
-            precision=index.model["precision"],
-            unknown=index.model["unknown"],
-        )
+        yield
     except BundleError as error:
-        raise BundleError(*_with_way_out(error)) from None
-    index.require_model(embedder.bundle.digest, embedder.bundle.path)
-    return embedder
+        advice = f"{error.messages[-1]} Or leave substitutes out, with --no-substitutes."
+        raise BundleError(*error.messages[:-1], advice) from None
 
 
-def _substitutes(embedder: "ElmoEmbedder", index: "ContextIndex", found: "Senses", top: int) -> list[list[str]]:
-    from elmo_zh.contexts.senses import usage_substitutes
-
-    try:
-        return usage_substitutes(embedder, found, segmented=index.is_segmented, top=top)
-    except BundleError as error:
-        raise BundleError(*_with_way_out(error)) from None
-
-
-def _with_way_out(error: BundleError) -> list[str]:
-    return [*error.messages[:-1], f"{error.messages[-1]} Or leave substitutes out, with --no-substitutes."]
-
-
-def _write(index: "ContextIndex", found: "Senses", output: Path | None, picture: Path | None) -> None:
+def _write(index: "ContextIndex", found: "Senses", options: SenseOptions) -> None:
     """Write the table and the picture that were asked for."""
-    if output:
+    if options.output:
         from elmo_zh.contexts.senses import save_senses
 
-        save_senses(index, found, output)
-    if picture:
+        save_senses(index, found, options.output)
+    if options.picture:
         from elmo_zh.pictures.canvas import can_write
         from elmo_zh.pictures.usages import draw_usages
 
@@ -174,7 +124,7 @@ def _write(index: "ContextIndex", found: "Senses", output: Path | None, picture:
         count = counted(len(found.usages), "usage")
         title = f"{found.word}: {count}" if can_write(found.word) else count
         details = [f"{counted(len(found.clusters.labels), 'occurrence')}, layer {found.layer}", index.path.name]
-        draw_usages(found.clusters.places, found.clusters.labels, names, picture, title, details)
+        draw_usages(found.clusters.places, found.clusters.labels, names, options.picture, title, details)
 
 
 def _finish(
@@ -183,7 +133,7 @@ def _finish(
     found: "Senses",
     substitutes: list[list[str]] | None,
     embedder: "ElmoEmbedder | None",
-    written: list[Path | None],
+    options: SenseOptions,
 ) -> None:
     from elmo_zh.bundle.description import describe_model
 
@@ -202,14 +152,14 @@ def _finish(
         result["choice"] = {"candidate": choice.candidate, **figures}
     if embedder:
         result["model"] = describe_model(embedder.bundle)
-    names = ("output", "picture")
-    result |= {name: str(path) for name, path in zip(names, written, strict=True) if path}
+    written = {"output": options.output, "picture": options.picture}
+    result |= {name: str(path) for name, path in written.items() if path}
     common.finish(
         result,
         _summary(found),
         *(line for usage in found.usages for line in _describe(usage, substitutes)),
         "",
-        *(f"Wrote {path}" for path in written if path),
+        *(f"Wrote {path}" for path in written.values() if path),
         "Next, see them on a map in the browser:"
         f" {program()} explore {shlex.quote(str(index.path))} --word {typed_word(found.word)}",
     )

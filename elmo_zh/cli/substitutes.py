@@ -16,12 +16,14 @@ from elmo_zh.cli.model_options import (
     refuse_settings_of_the_model,
     segmented_option,
 )
-from elmo_zh.cli.options import Common, common_options_of_readers, device_option, input_options
+from elmo_zh.cli.options import Common, common_options_of_readers, device_option, input_options, takes
+from elmo_zh.contexts import SubstituteOptions
 from elmo_zh.errors import CorpusError
 from elmo_zh.invocation import program, typed_word
 from elmo_zh.run.reporter import aligned, counted
 
 if TYPE_CHECKING:
+    from elmo_zh.config import TextConfig
     from elmo_zh.contexts.occurrences import TokenInSentence
     from elmo_zh.embed.embedder import ElmoEmbedder
     from elmo_zh.embed.substitutes import Substitute, Substitutes
@@ -29,28 +31,23 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("text", required=False)
-@click.option("--word", metavar="WORD", help="Find substitutes of this word, at each of its places.")
-@click.option(
-    "--position",
-    type=click.IntRange(0),
-    metavar="N",
-    help="Find substitutes of this token, counted from 0, instead of --word.",
-)
-@click.option("--file", metavar="FILE", help="Read sentences with the word from a file, one per line, instead of TEXT.")
-@click.option("--top", type=click.IntRange(1), default=20, show_default=True, help="Number of substitutes to show.")
-@click.option("--without-word", is_flag=True, help="Leave out the word itself, which is otherwise shown with its rank.")
-@click.option(
-    "--with-punctuation",
-    is_flag=True,
-    help="Show punctuation too. Default: only in the place of punctuation.",
-)
+@takes(SubstituteOptions, "options")
 @model_option
 @segmented_option
 @input_options
 @device_option
 @common_options_of_readers
 @click.pass_obj
-def substitutes(common: Common, /, text: str | None, model: Path | None, device: str | None, **chosen: Any) -> None:
+def substitutes(
+    common: Common,
+    /,
+    text: str | None,
+    model: Path | None,
+    device: str | None,
+    *,
+    segmented: bool,
+    options: SubstituteOptions,
+) -> None:
     """Show which words could stand in the place of a word.
 
     Use it to see how a model reads a sentence: which words it expects in a place, and how well it expects the actual
@@ -65,8 +62,8 @@ def substitutes(common: Common, /, text: str | None, model: Path | None, device:
     """
     config = common.resolve()
     refuse_settings_of_the_model(common, "substitutes")
-    refuse_format_of_segmented(common, segmented=chosen["segmented"])
-    _check_usage(text, chosen)
+    refuse_format_of_segmented(common, segmented=segmented)
+    _check_usage(text, options)
     from elmo_zh.bundle.description import describe_model, model_line
     from elmo_zh.bundle.read import load_bundle
     from elmo_zh.embed.embedder import ElmoEmbedder
@@ -78,19 +75,19 @@ def substitutes(common: Common, /, text: str | None, model: Path | None, device:
         common.console.warn(f"{FROM_ZERO}, so its substitutes are worse than they could be. {WARM_UP}")
     embedder = ElmoEmbedder(bundle, device or "auto")
     if text is not None:
-        occurrences = _occurrences_in_text(embedder, text, chosen)
+        occurrences = _occurrences_in_text(embedder, text, options, segmented=segmented)
     else:
-        occurrences = list(_occurrences_in_file(common, embedder, config.text, chosen))
+        occurrences = list(_occurrences_in_file(common, embedder, config.text, options, segmented=segmented))
     for occurrence in occurrences:
         if cut := occurrence.describe_cut():
             common.console.note(cut)
     found = embedder.substitutes_many(
         [(each.tokens, each.position) for each in occurrences],
-        chosen["top"],
-        with_punctuation=chosen["with_punctuation"],
+        options.top,
+        with_punctuation=options.with_punctuation,
     )
     results = [
-        _result(occurrence, each, hide=chosen["without_word"])
+        _result(occurrence, each, hide=options.without_word)
         for occurrence, each in zip(occurrences, found, strict=True)
     ]
     common.finish(
@@ -101,35 +98,35 @@ def substitutes(common: Common, /, text: str | None, model: Path | None, device:
     )
 
 
-def _check_usage(text: str | None, chosen: dict[str, Any]) -> None:
-    if (text is None) == (chosen["file"] is None):
+def _check_usage(text: str | None, options: SubstituteOptions) -> None:
+    if (text is None) == (options.file is None):
         raise click.UsageError("Give one of the two: a sentence, or --file FILE.")
-    if (chosen["word"] is None) == (chosen["position"] is None):
+    if (options.word is None) == (options.position is None):
         raise click.UsageError("Give one of the two: --word WORD, or --position N.")
-    if chosen["file"] is not None and chosen["word"] is None:
+    if options.file is not None and options.word is None:
         raise click.UsageError("--position is a place in one sentence. With --file give --word WORD.")
-    if chosen["word"] is not None and not chosen["word"].strip():
+    if options.word is not None and not options.word.strip():
         raise click.UsageError("--word is empty. Give a word of the sentence.")
 
 
-def _occurrences_in_text(embedder: "ElmoEmbedder", text: str, chosen: dict[str, Any]) -> "list[TokenInSentence]":
+def _occurrences_in_text(
+    embedder: "ElmoEmbedder", text: str, options: SubstituteOptions, *, segmented: bool
+) -> "list[TokenInSentence]":
     from elmo_zh.contexts.occurrences import occurrence_at, require_occurrences
 
-    segmented, word = chosen["segmented"], chosen["word"]
-    if word is None:
-        return [occurrence_at(embedder, text, chosen["position"], segmented=segmented)]
-    return require_occurrences(embedder, text, word, segmented=segmented)
+    if options.word is None:
+        return [occurrence_at(embedder, text, options.position or 0, segmented=segmented)]
+    return require_occurrences(embedder, text, options.word, segmented=segmented)
 
 
 def _occurrences_in_file(
-    common: Common, embedder: "ElmoEmbedder", config: Any, chosen: dict[str, Any]
+    common: Common, embedder: "ElmoEmbedder", config: "TextConfig", options: SubstituteOptions, *, segmented: bool
 ) -> "Iterator[TokenInSentence]":
     from elmo_zh.contexts.occurrences import find_occurrences
     from elmo_zh.corpus.input_texts import input_text, opened_inputs
 
-    segmented, word = chosen["segmented"], chosen["word"]
-    is_empty = True
-    with opened_inputs([chosen["file"]], common.console) as sources:
+    word, is_empty = options.word or "", True
+    with opened_inputs([options.file or ""], common.console) as sources:
         for source in sources.sources:
             text = input_text(source, config, segmented=segmented)
             for number, line in enumerate(text.lines_if_text(common.console)):
@@ -139,7 +136,7 @@ def _occurrences_in_file(
                         is_empty = False
                         yield found
     if is_empty:
-        raise CorpusError(f"{chosen['file']}: no line has the word {word}. Give a word of the text.")
+        raise CorpusError(f"{options.file}: no line has the word {word}. Give a word of the text.")
 
 
 def _result(occurrence: "TokenInSentence", found: "Substitutes", *, hide: bool) -> dict[str, Any]:

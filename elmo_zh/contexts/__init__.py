@@ -1,1 +1,150 @@
-"""Words in context: scores, substitutes, and indexes of occurrences."""
+"""Words in their contexts: scores of lines and tokens, indexes of occurrences and what they show.
+
+Here stand the options of the commands; functions of Python have arguments of the same names, defaults and limits.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from elmo_zh.config.fields import option
+
+_FILE = {"exists": True, "dir_okay": False}
+_NEW_FILE = {"dir_okay": False}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions:
+    """The options of `score`."""
+
+    split_sentences: bool = option(
+        False, "Split lines into sentences as in training; a line costs the sum of its sentences."
+    )
+    by: str = option(
+        "line",
+        "Write one row for each line, or one for each token with its surprisal.",
+        choices=("line", "token"),
+    )
+    kind: str | None = option(
+        None,
+        "Form of the rows: a table with a header (tsv) or JSON lines (jsonl). Default tsv.",
+        choices=("tsv", "jsonl"),
+        names=("--format",),
+    )
+    keep_below: float | None = option(
+        None,
+        "Write the lines with fewer bits per character than this instead of scores; with --against, those whose"
+        " difference is below.",
+        metavar="BITS",
+    )
+    keep_share: float | None = option(
+        None,
+        "Write this fraction of the lines instead of scores: those with the fewest bits per character; with --against,"
+        " those with the lowest difference.",
+        least=0,
+        most=1,
+        metavar="FRACTION",
+    )
+    against: Path | None = option(
+        None,
+        "Compare with this model: adds the difference in bits per character, --model minus this one.",
+        metavar="BUNDLE",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubstituteOptions:
+    """The options of `substitutes`."""
+
+    word: str | None = option(None, "Find substitutes of this word, at each of its places.", metavar="WORD")
+    position: int | None = option(
+        None, "Find substitutes of this token, counted from 0, instead of --word.", least=0, metavar="N"
+    )
+    file: str | None = option(
+        None, "Read sentences with the word from a file, one per line, instead of TEXT.", metavar="FILE"
+    )
+    top: int = option(20, "Number of substitutes to show.", least=1)
+    without_word: bool = option(False, "Leave out the word itself, which is otherwise shown with its rank.")
+    with_punctuation: bool = option(False, "Show punctuation too. Default: only in the place of punctuation.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SenseOptions:
+    """The options of `senses`."""
+
+    layer: int | None = option(
+        None, "Layer whose vectors are compared. Default: the lowest layer of the index above 0.", least=0
+    )
+    num_usages: int | None = option(
+        None,
+        "Number of usages. Default: chosen from the data; it may be one.",
+        least=1,
+        names=("--usages",),
+        metavar="K",
+    )
+    top: int = option(10, "Words to show of each kind at most.", least=1)
+    no_substitutes: bool = option(False, "Leave substitutes out; then no model is needed.")
+    output: Path | None = option(
+        None, "Write every occurrence with its usage to this TSV file.", metavar="FILE", path=_NEW_FILE
+    )
+    picture: Path | None = option(
+        None, "Draw the occurrences as a map, coloured by usage, to this PNG file.", metavar="FILE", path=_NEW_FILE
+    )
+    seed: int = option(1, "Seed of k-means.", least=0, most=2**32 - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriftOptions:
+    """The options of `drift`."""
+
+    layer: int | None = option(None, "Layer whose vectors are compared. Default: the top one of both.", least=0)
+    by: str = option(
+        "excess",
+        "Measure to test and to sort by: average pairwise distance between the texts (apd), the same minus that within"
+        " each text (excess), or the distance of the means (prt).",
+        choices=("excess", "apd", "prt"),
+    )
+    min_count: int = option(
+        10, "Compare words that are in at least this many different sentences of each index.", least=2
+    )
+    words: Path | None = option(None, "Compare only the words of this file, one per line.", metavar="FILE", path=_FILE)
+    vectors: tuple[Path, Path] | None = option(
+        None,
+        "Also compare word2vec vectors trained on each text, in its text format, such as word2vec.txt of a run.",
+        metavar="OLD.txt NEW.txt",
+        path=_FILE,
+        nargs=2,
+    )
+    permutations: int = option(
+        10_000, "Permutations of each word at most; the smallest p-value is about 1 divided by this.", least=1
+    )
+    seed: int = option(1, "Seed of the tests.", least=0, most=2**63 - 1)
+    top: int = option(10, "Number of words to show at most.", least=1)
+    lines: int = option(3, "Lines of each text to show for each word.", least=0)
+    output: Path | None = option(None, "Write all compared words to this TSV file.", metavar="FILE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageChoice:
+    """The options of `explore` that say what its page shows."""
+
+    words: tuple[str, ...] = option(
+        (), "Word of the index to show; may be repeated.", names=("--word",), metavar="WORD"
+    )
+    word_list: Path | None = option(
+        None, "Show the words of this file, one per line.", names=("--words",), metavar="FILE", path=_FILE
+    )
+    num_words: int = option(
+        20,
+        "Number of words to show if neither --word nor --words is given: the most frequent ones of --labels, or"
+        " without labels those of two characters or more with the most usages.",
+        least=1,
+    )
+    max_per_word: int = option(100, "Show at most this many occurrences of a word, chosen at random.", least=1)
+    labels: Path | None = option(
+        None,
+        "TSV file with labels to colour occurrences by: columns file, line or word, and one for each kind of label."
+        " Default for the sample text: data/senses.tsv.",
+        metavar="FILE",
+        path=_FILE,
+    )
+    seed: int = option(1, "Seed of the samples, of k-means and of t-SNE.", least=0, most=2**32 - 1)

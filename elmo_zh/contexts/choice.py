@@ -51,7 +51,7 @@ class Choice:
         return count >= self.min_count and is_word(word)
 
 
-def load_word_list(path: Path, normalise: Callable[[str], str]) -> frozenset[str]:
+def load_word_list(path: Path, normalise: Callable[[str], str] = str) -> frozenset[str]:
     """Return the words of a file with one word on each line, each as `normalise` returns it; at least one."""
     words = frozenset(normalise(line.strip()) for line in iter_lines(path)) - {""}
     if not words:

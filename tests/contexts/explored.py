@@ -8,9 +8,9 @@ from drawn_bundles import SHAPES, write_model
 
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.config import TextConfig
+from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts.explore.colourings import PointLabels
 from elmo_zh.contexts.explore.page import build_page_data
-from elmo_zh.contexts.explore.points import PageChoice
 from elmo_zh.run.reporter import SilentReporter
 
 WORDS = ("我们", "今天", "吃", "苹果", "。", "𠮷野", "<script>")

@@ -18,10 +18,11 @@ from drawn_bundles import SHAPES, write_model
 
 from elmo_zh import ContextIndex, ElmoEmbedder, LineScorer
 from elmo_zh.config import TextConfig
+from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts.explore import page as page_module
 from elmo_zh.contexts.explore.colourings import NUM_COLOURS, Colouring, PointLabels
 from elmo_zh.contexts.explore.page import build_page, embedded_json, short_names
-from elmo_zh.contexts.explore.points import SCALE, PageChoice, choose_points, compute_maps, point_neighbours
+from elmo_zh.contexts.explore.points import SCALE, choose_points, compute_maps, point_neighbours
 from elmo_zh.contexts.index_entries import IndexedLine
 from elmo_zh.contexts.usages import find_clusters, usage_vectors
 from elmo_zh.errors import CorpusError, ElmoZhError

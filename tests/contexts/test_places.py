@@ -15,8 +15,8 @@ from drawn_bundles import SHAPES, write_model
 
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.config import TextConfig
+from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts.explore.page import build_page_data
-from elmo_zh.contexts.explore.points import PageChoice
 from elmo_zh.run.reporter import SilentReporter
 
 # Full-width and compatibility characters, decomposed accents and Hangul, characters beyond U+FFFF, white space at the

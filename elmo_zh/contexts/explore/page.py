@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from elmo_zh.checks import Place
+from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts.explore.colourings import PointLabels, colour_points
 from elmo_zh.contexts.explore.points import (
     METHODS,
-    PageChoice,
     WordPoints,
     choose_points,
     compute_maps,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts.choice import occurrence_hashes, word_key
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.index_entries import Occurrence
@@ -36,23 +37,6 @@ _SAME = 2.0**-10
 _BLOCK = 512
 # Cosines are rounded to so many parts, which keeps the page small.
 COSINE_PARTS = 1000
-
-
-@dataclass(frozen=True, kw_only=True)
-class PageChoice:
-    """The rule by which the words of a page and their occurrences are chosen.
-
-    Attributes:
-        words: The words to show, in this order; none: those with the most usages.
-        num_words: How many words to show if none are given, at most.
-        max_per_word: How many occurrences of a word to show, at most; of more, a random sample.
-        seed: Seed of the samples, of k-means and of t-SNE.
-    """
-
-    words: tuple[str, ...] = ()
-    num_words: int = 20
-    max_per_word: int = 100
-    seed: int = 1
 
 
 @dataclass(frozen=True)
