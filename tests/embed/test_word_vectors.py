@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from elmo_zh.embed import word_vectors
+from elmo_zh.embed import sentence_vectors
 from elmo_zh.embed.sentence_vectors import TokenLayerVectors
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.precision import BFLOAT16, INT8
@@ -96,7 +96,7 @@ def test_marks_are_not_words_that_are_spelled_like_them() -> None:
 
 
 def test_no_more_words_are_kept_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_vectors, "_MOST_KEPT_WORDS", 5)
+    monkeypatch.setattr(sentence_vectors, "_MOST_KEPT_WORDS", 5)
     model = CharacterModel()
     for words, computed in (
         (["一", "二", "三"], ["一", "二", "三"]),
@@ -112,7 +112,7 @@ def test_no_more_words_are_kept_than_the_bound(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_more_words_at_once_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_vectors, "_MOST_KEPT_WORDS", 5)
+    monkeypatch.setattr(sentence_vectors, "_MOST_KEPT_WORDS", 5)
     model = CharacterModel()
     model.vectors(["一", "二"])
     many = [chr(0x4E00 + number) for number in range(13)]
@@ -123,7 +123,7 @@ def test_more_words_at_once_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_vectors_given_do_not_change_when_others_take_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_vectors, "_MOST_KEPT_WORDS", 3)
+    monkeypatch.setattr(sentence_vectors, "_MOST_KEPT_WORDS", 3)
     model = CharacterModel()
     found = model.vectors(["一", "二"])
     before = found.clone()
