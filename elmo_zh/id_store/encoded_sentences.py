@@ -1,7 +1,7 @@
 """Sentences as word ids, read from shards on demand."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, pairwise
@@ -32,15 +32,6 @@ class ShardArrays:
     documents: NDArray[np.uint64]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ShardSize:
-    """Number of tokens, sentences and documents of one shard."""
-
-    tokens: int
-    sentences: int
-    documents: int
-
-
 def _open_file_limit() -> int:
     """Return the number of files that this process may have open."""
     try:
@@ -51,14 +42,18 @@ def _open_file_limit() -> int:
 
 
 class EncodedSentences:
-    """Sentences as word ids, in shards that are opened on demand."""
+    """Sentences as word ids, in shards that are opened on demand.
 
-    def __init__(self, sizes: Sequence[ShardSize], open_shard: Callable[[int], ShardArrays]) -> None:
-        """Describe the shards."""
+    Attributes:
+        num_tokens: Number of words in all sentences, without <S> and </S>.
+    """
+
+    def __init__(self, counts: Sequence[Mapping[str, int]], open_shard: Callable[[int], ShardArrays]) -> None:
+        """Describe the shards by their numbers of `tokens`, `sentences` and (of training text) `documents`."""
         # Number of the first sentence, and of the first document, of each shard, and the totals.
-        self._sentence_starts = [0, *accumulate(size.sentences for size in sizes)]
-        self._document_starts = [0, *accumulate(size.documents for size in sizes)]
-        self._num_tokens = sum(size.tokens for size in sizes)
+        self._sentence_starts = [0, *accumulate(shard["sentences"] for shard in counts)]
+        self._document_starts = [0, *accumulate(shard.get("documents", 0) for shard in counts)]
+        self.num_tokens = sum(shard["tokens"] for shard in counts)
         max_open = max(1, _open_file_limit() // _OPEN_FILES_PER_SHARD)
         self._shard = lru_cache(max_open)(open_shard)
 
@@ -67,8 +62,8 @@ class EncodedSentences:
         cls, ids: NDArray[Any], offsets: NDArray[np.uint64], documents: Sequence[int] | None = None
     ) -> "EncodedSentences":
         """Use arrays in memory as the only shard; without `documents` all sentences are one document."""
-        shard, size = _memory_shard(ids, offsets, documents)
-        return cls([size], lambda _: shard)
+        shard, counts = _memory_shard(ids, offsets, documents)
+        return cls([counts], lambda _: shard)
 
     def __len__(self) -> int:
         return self._sentence_starts[-1]
@@ -129,11 +124,6 @@ class EncodedSentences:
         return self._document_starts[-1]
 
     @property
-    def num_tokens(self) -> int:
-        """Number of words in all sentences, without <S> and </S>."""
-        return self._num_tokens
-
-    @property
     def num_predictions(self) -> int:
         """Number of predictions in one direction: one for each word and each sentence end."""
         return self.num_tokens + len(self)
@@ -141,11 +131,11 @@ class EncodedSentences:
 
 def _memory_shard(
     ids: NDArray[Any], offsets: NDArray[np.uint64], documents: Sequence[int] | None = None
-) -> tuple[ShardArrays, ShardSize]:
+) -> tuple[ShardArrays, dict[str, int]]:
     num_sentences = len(offsets) - 1
     bounds = np.array(([0, num_sentences] if num_sentences else [0]) if documents is None else documents, np.uint64)
-    size = ShardSize(tokens=len(ids), sentences=num_sentences, documents=len(bounds) - 1)
-    return ShardArrays(ids, offsets, bounds), size
+    counts = {"tokens": len(ids), "sentences": num_sentences, "documents": len(bounds) - 1}
+    return ShardArrays(ids, offsets, bounds), counts
 
 
 class HeldoutSentences(EncodedSentences):
@@ -158,12 +148,12 @@ class HeldoutSentences(EncodedSentences):
 
     def __init__(
         self,
-        sizes: Sequence[ShardSize],
+        counts: Sequence[Mapping[str, int]],
         open_shard: Callable[[int], ShardArrays],
         characters: NDArray[np.uint32],
         spelling_nats: NDArray[np.float64],
     ) -> None:
-        super().__init__(sizes, open_shard)
+        super().__init__(counts, open_shard)
         self.characters, self.spelling_nats = characters, spelling_nats
 
     @classmethod
@@ -175,8 +165,8 @@ class HeldoutSentences(EncodedSentences):
         spelling_nats: NDArray[np.float64],
     ) -> "HeldoutSentences":
         """Use arrays in memory as the only shard."""
-        shard, size = _memory_shard(ids, offsets)
-        return cls([size], lambda _: shard, characters, spelling_nats)
+        shard, counts = _memory_shard(ids, offsets)
+        return cls([counts], lambda _: shard, characters, spelling_nats)
 
 
 @dataclass(frozen=True)

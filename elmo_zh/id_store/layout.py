@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import RunError
-from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore, ShardArrays, ShardSize
+from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore, ShardArrays
 from elmo_zh.invocation import command
 from elmo_zh.run.arrays import read_numbers
 from elmo_zh.run.files import read_json
@@ -140,8 +140,8 @@ def load_id_store(
             each.require_sound(len(vocabulary) + len(other_words))
     heldout = shards["heldout"]
     return IdStore(
-        EncodedSentences(shards["train"].sizes(), shards["train"].open),
-        HeldoutSentences(heldout.sizes(), heldout.open, heldout.read("characters"), heldout.read("spelling")),
+        EncodedSentences(shards["train"].counts, shards["train"].open),
+        HeldoutSentences(heldout.counts, heldout.open, heldout.read("characters"), heldout.read("spelling")),
         Lexicon(vocabulary, num_slots, other_words),
     )
 
@@ -169,13 +169,8 @@ class _Shards:
 
     def __init__(self, folder: Path, kind: str, description: Description) -> None:
         self._folder, self._kind, self._description = folder, kind, description
-        self._counts = description.shards[kind]
-
-    def sizes(self) -> list[ShardSize]:
-        return [
-            ShardSize(tokens=shard["tokens"], sentences=shard["sentences"], documents=shard.get("documents", 0))
-            for shard in self._counts
-        ]
+        self.counts = description.shards[kind]
+        self._arrays = ARRAYS[kind]
 
     def open(self, number: int) -> ShardArrays:
         arrays = {
@@ -183,13 +178,9 @@ class _Shards:
         }
         return ShardArrays(arrays["ids"], arrays["offsets"], arrays.get("documents", np.zeros(1, np.uint64)))
 
-    @property
-    def _arrays(self) -> Mapping[str, tuple[str, int]]:
-        return ARRAYS[self._kind]
-
     def _map(self, number: int, suffix: str) -> NDArray[Any]:
         count_name, extra = self._arrays[suffix]
-        length = self._counts[number][count_name] + extra
+        length = self.counts[number][count_name] + extra
         dtype = self._description.array_dtype(suffix)
         if not length:  # an empty file cannot be mapped
             return np.zeros(0, dtype)
@@ -199,7 +190,7 @@ class _Shards:
 
     def require_sound(self, num_words: int) -> None:
         """Raise RunError unless all ids are those of words, and offsets rise from 0 to what they divide."""
-        for number in range(len(self._counts)):
+        for number in range(len(self.counts)):
             arrays = self.open(number)
             bounds = {"offsets": (arrays.offsets, len(arrays.ids))}
             if "documents" in self._arrays:
@@ -218,5 +209,5 @@ class _Shards:
     def read(self, suffix: str) -> NDArray[Any]:
         """Return the arrays of all shards concatenated, in memory."""
         dtype = self._description.array_dtype(suffix)
-        paths = (self._folder / f"{shard_name(self._kind, number)}.{suffix}" for number in range(len(self._counts)))
+        paths = (self._folder / f"{shard_name(self._kind, number)}.{suffix}" for number in range(len(self.counts)))
         return np.concatenate([np.zeros(0, dtype), *(read_numbers(path, dtype) for path in paths)])

@@ -166,7 +166,7 @@ def test_shards_are_opened_when_they_are_read_and_few_at_a_time(
     train = load(tmp_path).train
     real = train._shard.__wrapped__
     counting = EncodedSentences(
-        [sentences_module.ShardSize(tokens=3, sentences=2, documents=1)] * 2,
+        [{"tokens": 3, "sentences": 2, "documents": 1}] * 2,
         lambda number: opened.append(number) or real(number),
     )
     assert opened == []

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elmo_zh.id_store.encoded_sentences import EncodedSentences, ShardArrays, ShardSize
+from elmo_zh.id_store.encoded_sentences import EncodedSentences, ShardArrays
 from elmo_zh.training import streams as module
 from elmo_zh.training.streams import PackedStreams, ShuffledOrder, StreamBatch
 
@@ -185,7 +185,7 @@ def by_document(
         ids = np.array([word for words in own for word in words], np.uint32)
         offsets, bounds = (np.cumsum([0, *map(len, each)]).astype(np.uint64) for each in (own, part))
         shards.append(ShardArrays(ids, offsets, bounds))
-    sizes = [ShardSize(tokens=len(s.ids), sentences=len(s.offsets) - 1, documents=len(s.documents) - 1) for s in shards]
+    sizes = [{"tokens": len(s.ids), "sentences": len(s.offsets) - 1, "documents": len(s.documents) - 1} for s in shards]
     store = EncodedSentences(sizes, shards.__getitem__)
     return PackedStreams(store, batch_size, unroll_steps, seed, share, by_document=True)
 
