@@ -117,14 +117,15 @@ def _write(index: "ContextIndex", found: "Senses", options: SenseOptions) -> Non
 
         save_senses(index, found, options.output)
     if options.picture:
-        from elmo_zh.pictures.canvas import can_write
-        from elmo_zh.pictures.usages import draw_usages
+        from elmo_zh.pictures.canvas import can_write, save_picture
+        from elmo_zh.pictures.usages import usages_figure
 
         names = [(f"usage {usage.number + 1}: {usage.share:.0%}", " ".join(usage.words[:3])) for usage in found.usages]
         count = counted(len(found.usages), "usage")
         title = f"{found.word}: {count}" if can_write(found.word) else count
         details = [f"{counted(len(found.clusters.labels), 'occurrence')}, layer {found.layer}", index.path.name]
-        draw_usages(found.clusters.places, found.clusters.labels, names, options.picture, title, details)
+        figure = usages_figure(found.clusters.places, found.clusters.labels, names, title, details)
+        save_picture(figure, options.picture)
 
 
 def _finish(

@@ -16,8 +16,8 @@ from elmo_zh.inspection import Shown
 from elmo_zh.inspection.oddities import find_oddities
 from elmo_zh.inspection.segmented_text import TextSurvey, survey_segmented
 from elmo_zh.invocation import program
-from elmo_zh.pictures.canvas import can_draw, name_corpus
-from elmo_zh.pictures.coverage import draw_coverage
+from elmo_zh.pictures.canvas import can_draw, name_corpus, save_picture
+from elmo_zh.pictures.coverage import coverage_figure
 from elmo_zh.run.find_runs import explain_no_run
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import corpus_files, finished_stages
@@ -114,7 +114,7 @@ def _draw_coverage(
     detail = f"Training text: {survey.num_tokens:,} tokens in {survey.num_sentences:,} sentences" if survey else ""
     title = f"Vocabulary coverage of {name_corpus(run.name, corpus_files(run))}"
     try:
-        draw_coverage(curve, vocabulary, run.coverage_picture, title, [detail])
+        save_picture(coverage_figure(curve, vocabulary, title, [detail]), run.coverage_picture)
     except OSError as error:
         # What a run holds can be shown where nothing can be written, such as in a run of someone else.
         reporter.warn(f"{run.coverage_picture} cannot be written ({error.strerror or error}), so it is not drawn.")

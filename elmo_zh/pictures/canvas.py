@@ -28,6 +28,19 @@ def can_draw() -> bool:
     return importlib.util.find_spec("matplotlib") is not None
 
 
+def new_axes(width: float, height: float, rows: Sequence[int] = (1,)) -> tuple[Figure, list[Axes]]:
+    """Return a figure and its axes, one above the other, of so many parts of the height each."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height))
+    figure.set_layout_engine("constrained", **({"h_pad": 0.08} if len(rows) > 1 else {}))
+    found = figure.subplots(len(rows), 1, sharex=True, height_ratios=rows, squeeze=False)[:, 0]
+    for axes in found:
+        axes.grid(alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure, list(found)
+
+
 def save_picture(figure: Figure, output: Path) -> None:
     """Write a figure as PNG; the same figure gives the same bytes."""
     with atomic_path(output) as unfinished:
@@ -89,13 +102,7 @@ def add_title(figure: Figure, title: str, lines: Sequence[str]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class EndLabel:
-    """A label at the right end of a line.
-
-    Attributes:
-        text: The label.
-        height: Value of the line at its right end.
-        colour: Colour of the text.
-    """
+    """A label at the right end of a line, and the value of the line there."""
 
     text: str
     height: float

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from elmo_zh.pictures.canvas import (
     add_title,
     format_count,
     label_ends,
-    save_picture,
+    new_axes,
 )
 
 if TYPE_CHECKING:
@@ -28,31 +27,16 @@ _MARKED = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
 _NEAR_ABOVE, _NEAR_BELOW = 1.5, 8
 
 
-def draw_coverage(
-    covered: NDArray[np.float64], vocabulary: tuple[int, float] | None, output: Path, title: str, details: Sequence[str]
-) -> None:
-    """Draw coverage.png.
-
-    Args:
-        covered: Fraction of the tokens that the 0, 1, 2, ... most frequent words cover.
-        vocabulary: Number of words of the vocabulary and fraction of the tokens that they cover, which are marked; None
-            if there is no vocabulary.
-        output: Path of the picture.
-        title: Name of the corpus.
-        details: Lines below the title.
-    """
-    save_picture(build_coverage_figure(covered, vocabulary, title, details), output)
-
-
-def build_coverage_figure(
+def coverage_figure(
     covered: NDArray[np.float64], vocabulary: tuple[int, float] | None, title: str, details: Sequence[str]
 ) -> Figure:
-    """Return the figure that `draw_coverage` saves."""
-    from matplotlib.figure import Figure
+    """Return the picture of how much of a text its 0, 1, 2, ... most frequent words cover.
+
+    The vocabulary's number of words, and the fraction of the tokens that they cover, are marked if there is one.
+    """
     from matplotlib.ticker import LogLocator, NullLocator, PercentFormatter
 
-    figure = Figure(figsize=(9, 5.5), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = new_axes(9, 5.5)
     most = len(covered) - 1
     axes.plot(range(1, most + 1), covered[1:], color=DATA_COLOUR, linewidth=1.8)
     axes.set(xscale="log", xlim=(1, max(2, most)), ylim=(0, 1))
@@ -61,8 +45,6 @@ def build_coverage_figure(
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(lambda count, _: format_count(count))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-    axes.grid(alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
     _mark_sizes(axes, covered, vocabulary[0] if vocabulary else most)
     if vocabulary:
         _mark_vocabulary(axes, *vocabulary, is_right=vocabulary[0] > most**0.5)
@@ -77,15 +59,8 @@ def _mark_sizes(axes: Axes, covered: NDArray[np.float64], line: int) -> None:
     shown = (words for words in _MARKED if not words / _NEAR_BELOW < line < words * _NEAR_ABOVE)
     for words in (words for words in shown if words * _NEAR_ABOVE < len(covered)):
         axes.plot([words], [covered[words]], "o", color=DATA_COLOUR, markersize=4)
-        axes.annotate(
-            f"{covered[words]:.1%}",
-            xy=(words, covered[words]),
-            xytext=(-6, 4),
-            textcoords="offset points",
-            ha="right",
-            fontsize=9,
-            color=DATA_COLOUR,
-        )
+        style: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "fontsize": 9, "color": DATA_COLOUR}
+        axes.annotate(f"{covered[words]:.1%}", xy=(words, covered[words]), xytext=(-6, 4), **style)
 
 
 def _mark_vocabulary(axes: Axes, num_words: int, coverage: float, *, is_right: bool) -> None:
@@ -93,13 +68,7 @@ def _mark_vocabulary(axes: Axes, num_words: int, coverage: float, *, is_right: b
     colour = BASELINE_COLOURS[0]
     axes.axvline(num_words, linestyle="--", linewidth=1.2, color=colour, clip_on=False)
     axes.plot([num_words], [coverage], "o", color=colour, markersize=6, clip_on=False)
-    axes.annotate(
-        f"vocabulary: {num_words:,} words,\n{coverage:.1%} of the tokens",
-        xy=(num_words, 0.03),
-        xytext=(-8 if is_right else 8, 0),
-        textcoords="offset points",
-        ha="right" if is_right else "left",
-        va="bottom",
-        fontsize=9,
-        color=colour,
-    )
+    style: dict[str, Any] = {"textcoords": "offset points", "va": "bottom", "fontsize": 9, "color": colour}
+    place: dict[str, Any] = {"xytext": (-8, 0), "ha": "right"} if is_right else {"xytext": (8, 0), "ha": "left"}
+    text = f"vocabulary: {num_words:,} words,\n{coverage:.1%} of the tokens"
+    axes.annotate(text, xy=(num_words, 0.03), **place, **style)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.pictures.canvas import DATA_COLOUR, QUIET_COLOUR, add_title, font_families, save_picture
+from elmo_zh.pictures.canvas import DATA_COLOUR, QUIET_COLOUR, add_title, font_families, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,32 +17,26 @@ if TYPE_CHECKING:
 _MOST_LABELS = 30
 
 
-def draw_curve(lines: Sequence[Mapping[str, Any]], output: Path, metric: str, title: str) -> None:
-    """Draw loss and development score by epoch, a line for each seed."""
-    save_picture(build_curve_figure(lines, metric, title), output)
-
-
-def build_curve_figure(lines: Sequence[Mapping[str, Any]], metric: str, title: str) -> Figure:
-    """Return the figure that `draw_curve` saves."""
-    from matplotlib.figure import Figure
+def curve_figure(lines: Sequence[Mapping[str, Any]], metric: str, title: str) -> Figure:
+    """Return the picture of loss and development score by epoch, a line for each seed."""
     from matplotlib.ticker import MaxNLocator
 
-    figure = Figure(figsize=(8, 6))
-    figure.set_layout_engine("constrained", h_pad=0.08)
-    score_axes, loss_axes = figure.subplots(2, 1, sharex=True)
+    figure, (score_axes, loss_axes) = new_axes(8, 6, (1, 1))
     seeds = list(dict.fromkeys(line["seed"] for line in lines))
     for number, seed in enumerate(seeds):
         own = [line for line in lines if line["seed"] == seed]
         epochs = [line["epoch"] for line in own]
-        style = {"marker": "o", "markersize": 4, "alpha": 1 - 0.6 * number / len(seeds), "color": DATA_COLOUR}
+        style: dict[str, Any] = {
+            "marker": "o",
+            "markersize": 4,
+            "alpha": 1 - 0.6 * number / len(seeds),
+            "color": DATA_COLOUR,
+        }
         for axes, name in ((score_axes, "dev_score"), (loss_axes, "train_loss")):
             axes.plot(epochs, [line[name] for line in own], label=f"seed {seed}", **style)
     score_axes.set_ylabel(f"{metric}, development examples")
     loss_axes.set(ylabel="training loss", xlabel="epoch")
     loss_axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    for axes in (score_axes, loss_axes):
-        axes.grid(alpha=0.3)
-        axes.spines[["top", "right"]].set_visible(False)
     if len(seeds) > 1:
         score_axes.legend(frameon=False)
     best = max(line["dev_score"] for line in lines)
@@ -51,39 +44,15 @@ def build_curve_figure(lines: Sequence[Mapping[str, Any]], metric: str, title: s
     return figure
 
 
-def draw_learning_curves(
-    curves: Mapping[str, Sequence[tuple[int, Sequence[float]]]], output: Path, metric: str, title: str, detail: str
-) -> None:
-    """Draw the score of each model by its number of training examples: the mean over the seeds, and each seed.
-
-    Args:
-        curves: For each model the numbers of training examples, each with the scores of all seeds.
-        output: The file.
-        metric: Name of the score.
-        title: Title of the picture.
-        detail: A line below it.
-    """
-    save_picture(build_learning_figure(curves, metric, title, detail), output)
-
-
-def build_learning_figure(
+def learning_figure(
     curves: Mapping[str, Sequence[tuple[int, Sequence[float]]]], metric: str, title: str, detail: str
 ) -> Figure:
-    """Return the figure that `draw_learning_curves` saves."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 5))
-    figure.set_layout_engine("constrained")
-    axes = figure.subplots()
+    """Return the picture of the scores of all seeds, and their mean, by the number of training examples."""
+    figure, (axes,) = new_axes(8, 5)
     for number, (model, points) in enumerate(curves.items()):
         colour = f"C{number}"
-        axes.plot(
-            [count for count, _ in points],
-            [float(np.mean(scores)) for _, scores in points],
-            label=model,
-            marker="o",
-            color=colour,
-        )
+        means = [float(np.mean(scores)) for _, scores in points]
+        axes.plot([count for count, _ in points], means, label=model, marker="o", color=colour)
         seeds = [(count, score) for count, scores in points for score in scores]
         axes.scatter([count for count, _ in seeds], [score for _, score in seeds], s=9, color=colour, alpha=0.5)
     counts = [count for count, _ in next(iter(curves.values()))]
@@ -91,29 +60,19 @@ def build_learning_figure(
     axes.set_xticks(counts, [f"{count:,}" for count in counts])
     axes.minorticks_off()
     axes.set(xlabel="training examples", ylabel=f"{metric}, test examples")
-    axes.grid(alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
     add_title(figure, title, textwrap.wrap(detail, 100))
     return figure
 
 
-def draw_confusion(matrix: NDArray[np.int64], labels: Sequence[str], output: Path, title: str) -> None:
-    """Draw how often each label (row) was predicted as each label (column); of many labels the most frequent."""
-    save_picture(build_confusion_figure(matrix, labels, title), output)
-
-
-def build_confusion_figure(matrix: NDArray[np.int64], labels: Sequence[str], title: str) -> Figure:
-    """Return the figure that `draw_confusion` saves."""
-    from matplotlib.figure import Figure
-
+def confusion_figure(matrix: NDArray[np.int64], labels: Sequence[str], title: str) -> Figure:
+    """Return the picture of how often each label (row) was predicted as each one (column), of the most frequent."""
     shown = np.sort(np.argsort(-matrix.sum(axis=1), kind="stable")[:_MOST_LABELS])
     matrix, names = matrix[np.ix_(shown, shown)], [labels[place][:20] for place in shown]
     fractions = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
     size = 3.5 + 0.42 * len(names)
-    figure = Figure(figsize=(size, size))
-    figure.set_layout_engine("constrained")
-    axes = figure.subplots()
+    figure, (axes,) = new_axes(size, size)
+    axes.grid(visible=False)
     axes.imshow(fractions, cmap="Blues", vmin=0, vmax=1)
     families = font_families("".join(names))
     places = range(len(names))
@@ -131,24 +90,13 @@ def build_confusion_figure(matrix: NDArray[np.int64], labels: Sequence[str], tit
     return figure
 
 
-def draw_scatter(gold: Sequence[float], predicted: Sequence[float], output: Path, title: str, detail: str) -> None:
-    """Draw predicted numbers against the true ones, with the line on which they are equal."""
-    save_picture(build_scatter_figure(gold, predicted, title, detail), output)
-
-
-def build_scatter_figure(gold: Sequence[float], predicted: Sequence[float], title: str, detail: str) -> Figure:
-    """Return the figure that `draw_scatter` saves."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 6))
-    figure.set_layout_engine("constrained")
-    axes = figure.subplots()
+def scatter_figure(gold: Sequence[float], predicted: Sequence[float], title: str, detail: str) -> Figure:
+    """Return the picture of predicted numbers against the true ones, with the line on which they are equal."""
+    figure, (axes,) = new_axes(6, 6)
     # Many points hide each other, so they are drawn more transparent.
     axes.scatter(gold, predicted, s=12, alpha=max(0.1, min(0.7, 100 / len(gold))), color=DATA_COLOUR, linewidths=0)
     ends = (min(*gold, *predicted), max(*gold, *predicted))
     axes.plot(ends, ends, color=QUIET_COLOUR, linewidth=0.8, zorder=0)
     axes.set(xlabel="true number", ylabel="predicted number")
-    axes.grid(alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
     add_title(figure, title, [detail])
     return figure

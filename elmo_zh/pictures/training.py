@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from elmo_zh.pictures.canvas import (
     format_count,
     format_figure,
     label_ends,
-    save_picture,
+    new_axes,
     ticks_of_logarithms,
 )
 
@@ -36,50 +35,24 @@ _MOST_TIME_TICKS = 7
 _MOST_PERPLEXITY = 1e100
 
 
-def draw_training(
-    lines: Sequence[Mapping[str, Any]], output: Path, baselines: Mapping[str, Any], title: str, details: Sequence[str]
-) -> None:
-    """Draw training.png.
-
-    Args:
-        lines: The lines of metrics.jsonl.
-        output: Path of the picture.
-        baselines: Perplexities of n-gram models on the held-out text, by name, drawn as horizontal lines.
-        title: Names of model and corpus.
-        details: Lines below the title.
-    """
-    save_picture(build_training_figure(lines, baselines, title, details), output)
-
-
-def build_training_figure(
+def training_figure(
     lines: Sequence[Mapping[str, Any]], baselines: Mapping[str, Any], title: str, details: Sequence[str]
 ) -> Figure:
-    """Return the figure that `draw_training` saves."""
-    from matplotlib.figure import Figure
+    """Return the picture of the lines of metrics.jsonl, with the perplexities of n-gram models as horizontal lines."""
+    from matplotlib.ticker import MaxNLocator
 
-    figure = Figure(figsize=(9, 7.5))
-    figure.set_layout_engine("constrained", h_pad=0.08)
-    perplexity_axes, loss_axes = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    figure, (perplexity_axes, loss_axes) = new_axes(9, 7.5, (3, 2))
     losses = [line for line in lines if "train_loss" in line]
     _draw_perplexity(perplexity_axes, lines, baselines)
     _draw_loss(loss_axes, losses)
-    for axes in (perplexity_axes, loss_axes):
-        axes.grid(alpha=0.3)
-        axes.spines[["top", "right"]].set_visible(False)
     last = max((line["tokens"] for line in lines), default=0) or 1
     loss_axes.set_xlim(0, last)
-    loss_axes.xaxis.set_major_locator(_locator())
+    loss_axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     loss_axes.xaxis.set_major_formatter(lambda count, _: format_count(count))
     loss_axes.set_xlabel("tokens trained, in each direction")
     _add_time(perplexity_axes, losses)
     add_title(figure, title, details)
     return figure
-
-
-def _locator() -> Any:
-    from matplotlib.ticker import MaxNLocator
-
-    return MaxNLocator(6, steps=[1, 2, 5, 10])
 
 
 def _draw_perplexity(axes: Axes, lines: Sequence[Mapping[str, Any]], baselines: Mapping[str, Any]) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.pictures.canvas import add_title, can_write, font_families, save_picture
+from elmo_zh.pictures.canvas import add_title, can_write, font_families, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,39 +20,18 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _MANY = 300
 
 
-def draw_usages(
-    places: NDArray[np.floating[Any]],
-    labels: NDArray[np.integer[Any]],
-    names: Sequence[Sequence[str]],
-    output: Path,
-    title: str,
-    details: Sequence[str],
-) -> None:
-    """Draw a map of occurrences as PNG.
-
-    Args:
-        places: Place of each occurrence, of which the first two numbers are drawn, shape (n, d).
-        labels: Usage of each, from 0, shape (n,).
-        names: Lines of the legend for each usage; those with a character that no installed font has are left out.
-        output: Path of the picture.
-        title: The title.
-        details: Lines below the title.
-    """
-    save_picture(build_usages_figure(places, labels, names, title, details), output)
-
-
-def build_usages_figure(
+def usages_figure(
     places: NDArray[np.floating[Any]],
     labels: NDArray[np.integer[Any]],
     names: Sequence[Sequence[str]],
     title: str,
     details: Sequence[str],
 ) -> Figure:
-    """Return the figure that `draw_usages` saves."""
-    from matplotlib.figure import Figure
+    """Return the map of occurrences, of whose places (n, d) the first two numbers are drawn, coloured by usage.
 
-    figure = Figure(figsize=(9, 6.5), layout="constrained")
-    axes = figure.subplots()
+    Lines of the legend of each usage that have a character which no installed font has are left out.
+    """
+    figure, (axes,) = new_axes(9, 6.5)
     flat = np.zeros((len(places), 2))
     flat[:, : places.shape[1]] = places[:, :2]
     size, alpha = (14, 0.5) if len(flat) > _MANY else (34, 0.75)
@@ -67,8 +45,6 @@ def build_usages_figure(
     axes.set(xlabel="first principal component", ylabel="second principal component")
     # Distances are compared by eye, so both axes have one scale.
     axes.set_aspect("equal", adjustable="datalim")
-    axes.grid(alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
     legend = axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9)
     for text in legend.get_texts():
         if families := font_families(text.get_text().replace("\n", "")):

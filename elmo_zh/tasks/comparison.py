@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from elmo_zh.pictures.canvas import can_draw
-from elmo_zh.pictures.tasks import draw_learning_curves
+from elmo_zh.pictures.canvas import can_draw, save_picture
+from elmo_zh.pictures.tasks import learning_figure
 from elmo_zh.run.files import atomic_path, write_json
 from elmo_zh.run.markdown import table
 from elmo_zh.run.reporter import Reporter
@@ -241,7 +241,7 @@ class Comparison:
             layout = ComparisonLayout(unfinished)
             layout.tables.write_text("\n".join([f"# {self.name}", "", *self.lines(), ""]), encoding="utf-8")
             if can_draw():
-                draw_learning_curves(self._curves(), layout.curves, self.metric, self.name, self.verdict())
+                save_picture(learning_figure(self._curves(), self.metric, self.name, self.verdict()), layout.curves)
             else:
                 reporter.warn("No picture was drawn: matplotlib is not installed.")
             write_json(layout.data, self.to_json())

@@ -19,8 +19,8 @@ from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.bundle.write import source_of, write_bundle
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import OptionError
-from elmo_zh.pictures.canvas import can_draw
-from elmo_zh.pictures.tasks import draw_confusion, draw_curve, draw_scatter
+from elmo_zh.pictures.canvas import can_draw, save_picture
+from elmo_zh.pictures.tasks import confusion_figure, curve_figure, scatter_figure
 from elmo_zh.run.files import atomic_path, file_digest
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.tasks.data.datasets import DataFiles, Dataset
@@ -308,7 +308,7 @@ class PreparedTask:
         if not can_draw():
             self.reporter.warn("No pictures were drawn: matplotlib is not installed.")
             return
-        draw_curve(lines, layout.curve, self.metric, name)
+        save_picture(curve_figure(lines, self.metric, name), layout.curve)
         part = self._scored_parts()[-1]
         examples, found = self.dataset.parts()[part], predictions[part]
         title = f"{name}: {counted(len(examples), f'{part} example')}"
@@ -316,11 +316,11 @@ class PreparedTask:
             numbers = [float(example.labels[0]) for example in examples]
             values = [each.value for each in found if isinstance(each, NumberPrediction)]
             score = f"{self.metric} {self._scores(found, part)[self.metric]:.4f}"
-            draw_scatter(numbers, values, layout.scatter, title, score)
+            save_picture(scatter_figure(numbers, values, title, score), layout.scatter)
             return
         pairs = confusable_labels(examples, found, marks_spans=bool(self.dataset.scheme))
         labels = sorted({label for each in pairs for label in each})
-        draw_confusion(confusion_matrix(*pairs, labels), labels, layout.confusion, title)
+        save_picture(confusion_figure(confusion_matrix(*pairs, labels), labels, title), layout.confusion)
 
 
 def _labels(dataset: Dataset) -> tuple[str, ...]:

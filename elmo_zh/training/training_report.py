@@ -8,8 +8,8 @@ import numpy as np
 
 from elmo_zh.config import Config
 from elmo_zh.id_store.encoded_sentences import IdStore
-from elmo_zh.pictures.canvas import format_figure, name_corpus
-from elmo_zh.pictures.training import draw_training
+from elmo_zh.pictures.canvas import format_figure, name_corpus, save_picture
+from elmo_zh.pictures.training import training_figure
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import corpus_files
 from elmo_zh.run.reporter import Reporter, counted, format_seconds
@@ -92,4 +92,5 @@ def draw_run(run: RunDir, config: Config, counts: Mapping[str, Any]) -> None:
             f" {format_figure(heldout['perplexity'])}, {heldout['bits_per_character']:.3f} bits per character"
         )
     title = f"biLM trained on {name_corpus(run.name, corpus_files(run))}"
-    draw_training(MetricsFile(run.metrics).lines(), run.training_picture, counts["baselines"], title, details)
+    figure = training_figure(MetricsFile(run.metrics).lines(), counts["baselines"], title, details)
+    save_picture(figure, run.training_picture)

@@ -31,7 +31,7 @@ def test_a_run_that_cannot_be_written_is_shown_without_its_picture(
     def refuse(*_: Any) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", "coverage.png.unfinished")
 
-    monkeypatch.setattr(inspect_run, "draw_coverage", refuse)
+    monkeypatch.setattr(inspect_run, "save_picture", refuse)
     found = inspect_run.inspect_run(run, Shown(num_samples=1, num_tokens=3), reporter)
     assert found["text"]["tokens"] == 9
     assert found["coverage_picture"] == ""

@@ -19,9 +19,9 @@ from matplotlib.transforms import Bbox
 
 from elmo_zh.pictures import canvas
 from elmo_zh.pictures.canvas import can_write, format_count, format_figure, name_corpus, spread, ticks_of_logarithms
-from elmo_zh.pictures.coverage import build_coverage_figure
-from elmo_zh.pictures.training import build_training_figure
-from elmo_zh.pictures.usages import build_usages_figure
+from elmo_zh.pictures.coverage import coverage_figure
+from elmo_zh.pictures.training import training_figure
+from elmo_zh.pictures.usages import usages_figure
 
 BASELINES = {"unigram": {"perplexity": 912.4}, "bigram": {"perplexity": 101.7}}
 TITLE, DETAILS = "biLM trained on news (a.txt)", ["token mode, 2 layers"]
@@ -77,7 +77,7 @@ def assert_readable(figure: Figure) -> None:
 @pytest.mark.parametrize("num_steps", [120, 1200, 60_000])
 def test_training_says_what_was_trained_and_what_came_of_it(num_steps: int) -> None:
     lines = metrics(num_steps)
-    figure = build_training_figure(lines, BASELINES, TITLE, DETAILS)
+    figure = training_figure(lines, BASELINES, TITLE, DETAILS)
     assert_readable(figure)
     texts = texts_of(figure)
     last = [line["heldout_perplexity"] for line in lines if "heldout_set" in line][-1]
@@ -88,10 +88,10 @@ def test_training_says_what_was_trained_and_what_came_of_it(num_steps: int) -> N
 
 
 def test_the_untrained_model_does_not_flatten_the_rest() -> None:
-    axes = build_training_figure(metrics(1200), BASELINES, TITLE, DETAILS).axes[0]
+    axes = training_figure(metrics(1200), BASELINES, TITLE, DETAILS).axes[0]
     assert axes.get_ylim()[1] < 3000
     assert min(axes.lines[0].get_xdata()) > 0
-    alone = build_training_figure(metrics(1200)[:2], {}, TITLE, DETAILS)
+    alone = training_figure(metrics(1200)[:2], {}, TITLE, DETAILS)
     assert_readable(alone)
     assert "biLM 30,211" in texts_of(alone)
 
@@ -100,7 +100,7 @@ def test_the_untrained_model_does_not_flatten_the_rest() -> None:
 def test_perplexities_that_are_not_finite_are_not_drawn(value: float) -> None:
     lines = metrics(1200)
     lines[-1]["heldout_perplexity"] = value
-    figure = build_training_figure(lines, BASELINES, TITLE, DETAILS)
+    figure = training_figure(lines, BASELINES, TITLE, DETAILS)
     assert_readable(figure)
     assert len(figure.axes[0].lines[0].get_xdata()) == 11
     assert figure.axes[0].get_ylim()[1] < 3000
@@ -109,7 +109,7 @@ def test_perplexities_that_are_not_finite_are_not_drawn(value: float) -> None:
 @pytest.mark.parametrize(("seconds", "unit"), [(0.9, "minutes"), (0.05, "seconds"), (20, "hours"), (900, "days")])
 def test_the_time_is_that_of_the_tokens_below_it(seconds: float, unit: str) -> None:
     """After an interruption, time goes on from where it stopped; so here it grows evenly with the tokens."""
-    figure = build_training_figure(metrics(1200, seconds=seconds), BASELINES, TITLE, DETAILS)
+    figure = training_figure(metrics(1200, seconds=seconds), BASELINES, TITLE, DETAILS)
     assert_readable(figure)
     (top,) = figure.axes[0].child_axes
     assert top.get_xlabel() == f"time ({unit})"
@@ -121,15 +121,15 @@ def test_the_time_is_that_of_the_tokens_below_it(seconds: float, unit: str) -> N
 
 
 def test_nothing_was_evaluated_or_logged() -> None:
-    assert_readable(build_training_figure([], {}, TITLE, DETAILS))
-    assert_readable(build_training_figure(metrics(120)[1:2], BASELINES, TITLE, []))
+    assert_readable(training_figure([], {}, TITLE, DETAILS))
+    assert_readable(training_figure(metrics(120)[1:2], BASELINES, TITLE, []))
 
 
 @pytest.mark.parametrize(("num_words", "rows"), [(10_240, 3_846), (110_000, 30_000), (50_000, 60), (7, 5), (700, 700)])
 def test_coverage_marks_the_vocabulary(num_words: int, rows: int) -> None:
     counts = 1 / (np.arange(num_words) + 3.0)
     covered = np.concatenate([[0.0], np.cumsum(counts) / counts.sum()])
-    figure = build_coverage_figure(covered, (rows, float(covered[rows])), "Vocabulary coverage of news", DETAILS)
+    figure = coverage_figure(covered, (rows, float(covered[rows])), "Vocabulary coverage of news", DETAILS)
     assert_readable(figure)
     texts = texts_of(figure)
     assert "Vocabulary coverage of news" in texts
@@ -140,7 +140,7 @@ def test_coverage_marks_the_vocabulary(num_words: int, rows: int) -> None:
 
 
 def test_coverage_without_a_vocabulary() -> None:
-    figure = build_coverage_figure(np.array([0, 0.5, 0.8, 1.0]), None, "Vocabulary coverage of news", DETAILS)
+    figure = coverage_figure(np.array([0, 0.5, 0.8, 1.0]), None, "Vocabulary coverage of news", DETAILS)
     assert_readable(figure)
     assert not any(text.startswith("vocabulary") for text in texts_of(figure))
 
@@ -163,9 +163,7 @@ def test_fonts_are_asked_for_each_character() -> None:
     # With a Chinese font installed, names are written in it; without, they are left out. Never are there boxes.
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        build_training_figure(
-            metrics(120), BASELINES, name_corpus("新闻", ["新闻.txt"]), DETAILS
-        ).draw_without_rendering()
+        training_figure(metrics(120), BASELINES, name_corpus("新闻", ["新闻.txt"]), DETAILS).draw_without_rendering()
 
 
 @pytest.mark.parametrize(("low", "high"), [(71, 190), (95, 1500), (99, 101), (2, 3e6), (5, 9), (1.2, 20), (80, 330)])
@@ -195,12 +193,12 @@ def test_usages_have_a_colour_each_and_a_legend() -> None:
     places = np.random.default_rng(1).standard_normal((40, 3))
     labels = np.arange(40) % 3
     names = [(f"usage {number}: 33%", "\uf8ff no font") for number in (1, 2, 3)]
-    figure = build_usages_figure(places, labels, names, "fruit: 3 usages", ["40 occurrences, layer 2"])
+    figure = usages_figure(places, labels, names, "fruit: 3 usages", ["40 occurrences, layer 2"])
     [axes] = figure.axes
     assert [text.get_text() for text in axes.get_legend().get_texts()] == [name for name, _ in names]
     assert len({tuple(dots.get_facecolor()[0]) for dots in axes.collections}) == 3
     for label, dots in enumerate(axes.collections):
         np.testing.assert_array_equal(dots.get_offsets(), places[labels == label, :2])
     assert {"fruit: 3 usages", "40 occurrences, layer 2"} <= set(texts_of(figure))
-    one = build_usages_figure(places[:, :1], np.zeros(40, int), [("usage 1: 100%",)], "fruit", [])
+    one = usages_figure(places[:, :1], np.zeros(40, int), [("usage 1: 100%",)], "fruit", [])
     assert not one.axes[0].collections[0].get_offsets()[:, 1].any()

@@ -42,7 +42,8 @@ def embedder(tmp_path_factory: pytest.TempPathFactory) -> ElmoEmbedder:
 @pytest.fixture
 def _no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes as long as these trainings."""
-    monkeypatch.setattr("elmo_zh.tasks.comparison.draw_learning_curves", lambda *_: None)
+    for name in ("learning_figure", "save_picture"):
+        monkeypatch.setattr(f"elmo_zh.tasks.comparison.{name}", lambda *_: None)
 
 
 def write_tags(folder: Path, tag_of: Callable[[str, int], str], count: int = 80) -> Path:

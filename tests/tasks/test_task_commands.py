@@ -45,7 +45,7 @@ def write_data(kind: str) -> Path:
 @pytest.fixture
 def _no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """They take as long as these trainings."""
-    for name in ("draw_curve", "draw_confusion"):
+    for name in ("curve_figure", "confusion_figure", "save_picture"):
         monkeypatch.setattr(f"elmo_zh.tasks.prepared_task.{name}", lambda *_: None)
 
 
