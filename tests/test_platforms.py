@@ -68,10 +68,3 @@ def test_a_python_that_mwparserfromhell_has_no_wheel_for(monkeypatch: pytest.Mon
         CorpusError, match=r"^a wiki dump needs mwparserfromhell, which cannot be installed on Python 3\.14"
     ):
         content.import_extra("mwparserfromhell", "a wiki dump")
-
-
-def test_a_misspelt_corpus_makes_no_run(empty_folder: Path) -> None:
-    answer = elmo_zh("pipeline", "my-txts", "--run", "runs/mine")
-    assert answer.status == 1
-    assert "my-txts" in answer.stderr
-    assert list(empty_folder.iterdir()) == []

@@ -223,11 +223,6 @@ def test_what_is_told_to_people(tmp_path: Path, out: Path, characters: bool) -> 
     assert others[0] == f"Also read by: bilm-tf, {'simple_elmo, ' if characters else ''}pytorch-fast-elmo."
 
 
-def test_quiet_says_nothing(tmp_path: Path, out: Path) -> None:
-    answer = convert(Published(characters=False).write(tmp_path / "source"), out, "--quiet")
-    assert (answer.stdout, answer.stderr) == ("", "")
-
-
 # Token mode
 
 
@@ -266,13 +261,6 @@ def test_a_token_model_without_a_vocabulary_is_refused(tmp_path: Path, out: Path
         "No vocabulary was found beside the weights, and this model's rows mean nothing without it."
         " Name it with --vocab FILE, one word per line."
     )
-
-
-def test_a_vocabulary_of_another_length_is_refused(tmp_path: Path, out: Path) -> None:
-    source = Published(characters=False, vocab=VOCAB[:-1]).write(tmp_path / "source")
-    told = elmo_zh("convert", source, "--output", out).only_error()
-    assert told.startswith(f"{source / 'options.json'}: n_tokens_vocab is 11, but ")
-    assert "10 lines" in told
 
 
 # The softmax
@@ -757,13 +745,6 @@ def test_a_bundle_for_simple_elmo(tmp_path: Path, out: Path, softmax: bool) -> N
     assert elmo_zh(*again).status == 0
     (out / "notes.txt").touch()
     assert elmo_zh(*again).only_error().startswith(f"{out} exists already.")
-
-
-def test_token_mode_is_not_for_simple_elmo(sample_run: SampleRun, out: Path) -> None:
-    out.parent.mkdir()
-    told = elmo_zh("convert", sample_run.model, "--output", out, "--layout", "simple_elmo").only_error()
-    assert told == "simple_elmo reads character-mode models only, and this one is in token mode."
-    assert list(out.parent.iterdir()) == []
 
 
 @pytest.mark.parametrize("characters", MODES)
